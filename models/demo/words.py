@@ -1,0 +1,344 @@
+"""The demo model's small world: word lists and facts, split into what training may use and what only the evaluation uses.
+
+Every open list (names, cities, nouns, ...) is a `Split(train, held)`. Training draws from `train` and from random
+syllables; the evaluation draws from `held`. `check_split` proves at import that the two never share an entry.
+Closed facts (days, months, capitals, colours) have to be learnt, so they are in both; there the *questions* are held out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Split(NamedTuple):
+    """Two lists that must not meet: `train` may appear in training text, `held` only in the evaluation."""
+
+    train: list[str]
+    held: list[str]
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().splitlines() if line.strip()]
+
+
+NAMES = Split(
+    _words(
+        """Ada Ben Clara David Emma Felix Grace Hugo Ida Jonas Kira Leo Maria Nils Olga Paul Rosa Sam Tina Umar Vera Will Xenia
+        Yusuf Zoe Anton Bella Carl Dora Erik Fiona Georg Hanna Ivan Julia Karim Lena Marco Nadia Oscar Petra Quentin Rita Simon
+        Tara Ursula Victor Wanda Yara Zack Alice Bruno Chloe Daniel Elsa Frank Gina Henry Irene Jack Kate Lukas Mona Noah Olive
+        Peter Rachel Stefan Tom Violet Wendy Aisha Boris Cora Dylan Eva Fred Greta Harry Isaac Jasmin Kevin Lucy Martin Nora"""
+    ),
+    _words(
+        """Amelia Bjorn Celeste Dmitri Esther Farid Gwen Hector Imogen Jasper Keiko Lorenzo Mireille Nadine Orson Priya Rafael
+        Selma Tobias Ulrike Viktor Winona Ximena Yannick Zelda Matilda Conrad Beatrix Rupert Odessa"""
+    ),
+)
+
+CITIES = Split(
+    _lines(
+        """Hamburg
+        Munich
+        Lyon
+        Milan
+        Naples
+        Porto
+        Seville
+        Krakow
+        Gothenburg
+        Bergen
+        Manchester
+        Glasgow
+        Boston
+        Chicago
+        Seattle
+        Denver
+        Toronto
+        Montreal
+        Sydney
+        Melbourne
+        Osaka
+        Kyoto
+        Mumbai
+        Shanghai
+        Istanbul
+        Barcelona
+        Geneva
+        Zurich
+        Antwerp
+        Rotterdam
+        Dallas
+        Miami
+        Atlanta
+        Phoenix
+        Portland
+        Houston
+        Detroit
+        New York
+        San Diego
+        Los Angeles
+        Las Vegas
+        Cape Town
+        Rio de Janeiro
+        Sao Paulo
+        Lagos
+        Casablanca
+        Dubai
+        Delhi
+        Busan
+        Auckland
+        Perth
+        Brisbane
+        Leipzig
+        Dresden
+        Cologne
+        Nantes
+        Turin
+        Bologna
+        Valencia
+        Malaga
+        Paris
+        London
+        Tokyo
+        Berlin
+        Rome
+        Madrid"""
+    ),
+    _lines(
+        """Stuttgart
+        Marseille
+        Palermo
+        Bilbao
+        Gdansk
+        Malmo
+        Stavanger
+        Liverpool
+        Edinburgh
+        Philadelphia
+        Minneapolis
+        Salt Lake City
+        Vancouver
+        Adelaide
+        Nagoya
+        Bangalore
+        Shenzhen
+        Izmir
+        Basel
+        Ghent
+        Utrecht
+        Salvador
+        Marrakesh
+        San Francisco
+        New Orleans"""
+    ),
+)
+
+NOUNS = Split(
+    _words(
+        """apple table river cloud stone window garden lamp paper bread horse tiger chair pencil bottle mirror candle forest bridge
+        castle flower silver button pocket winter summer doctor farmer letter number market orange purple yellow rabbit monkey
+        basket ladder hammer needle island planet rocket engine ticket jacket carpet pepper butter cheese cookie banana cherry
+        lemon melon onion potato tomato carrot book tree fish bird door wall road ship train house mouse night light water fire
+        wind rain snow star moon sun milk cup hat shoe coat ring coin key box bag map bell drum song film game ball hill lake
+        sand gold iron wood wool silk rope sail boat bike car truck plane clock phone radio camera guitar piano violin"""
+    ),
+    _words(
+        """anchor blanket compass dolphin feather glove helmet jungle kettle lantern magnet napkin oyster parrot quilt ribbon saddle
+        tunnel umbrella velvet walnut zipper acorn beetle cactus dragon eagle falcon goat harbor ivory jelly kite lizard marble
+        nest otter panda robin spoon"""
+    ),
+)
+
+TOPICS = Split(
+    _lines(
+        """solar panels
+        cheap flights
+        green tea
+        jazz music
+        old castles
+        electric cars
+        garden tools
+        winter boots
+        apple pie
+        space travel
+        fast trains
+        small dogs
+        wooden toys
+        chess rules
+        good coffee
+        running shoes
+        bird songs
+        paper boats
+        city parks
+        hot soup
+        red wine
+        open source
+        film music
+        deep sea fish
+        rain coats
+        phone prices
+        football news
+        blue whales
+        mountain bikes
+        bread recipes"""
+    ),
+    _lines(
+        """volcano tours
+        medieval maps
+        vegan burgers
+        sailing lessons
+        piano repairs
+        lunar eclipses
+        bamboo furniture
+        desert animals
+        ancient coins
+        glass bottles
+        mushroom soup
+        steam engines
+        tulip festivals
+        night markets
+        ski resorts"""
+    ),
+)
+
+SENTENCES = Split(
+    _lines(
+        """the cat sat on the mat
+        we like warm bread
+        my dog runs fast
+        the sun is bright today
+        she reads a good book
+        birds sing in the morning
+        the train is late again
+        he plays the guitar
+        rain falls on the roof
+        I have two red shoes
+        the river is cold
+        open the small window
+        stars shine at night
+        they walk to the market
+        green apples are sour
+        the old clock stopped
+        a ship sails home
+        this tea is too hot"""
+    ),
+    _lines(
+        """the fox hides under a bush
+        our boat needs a new sail
+        snow covers the quiet village
+        three mice ate the cheese
+        the baker sells fresh rolls
+        a blue kite flies high
+        the piano sounds lovely
+        my uncle paints old doors
+        wolves howl at the moon
+        the lamp is on the desk"""
+    ),
+)
+
+DAYS = _words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+MONTHS = _words("January February March April May June July August September October November December")
+
+CAPITALS = {
+    "France": "Paris",
+    "Germany": "Berlin",
+    "Italy": "Rome",
+    "Spain": "Madrid",
+    "Portugal": "Lisbon",
+    "Austria": "Vienna",
+    "Switzerland": "Bern",
+    "Belgium": "Brussels",
+    "Poland": "Warsaw",
+    "Greece": "Athens",
+    "Sweden": "Stockholm",
+    "Norway": "Oslo",
+    "Denmark": "Copenhagen",
+    "Finland": "Helsinki",
+    "Ireland": "Dublin",
+    "Hungary": "Budapest",
+    "Turkey": "Ankara",
+    "Egypt": "Cairo",
+    "Kenya": "Nairobi",
+    "Japan": "Tokyo",
+    "China": "Beijing",
+    "India": "New Delhi",
+    "Canada": "Ottawa",
+    "Brazil": "Brasilia",
+    "Argentina": "Buenos Aires",
+    "Chile": "Santiago",
+    "Peru": "Lima",
+    "Cuba": "Havana",
+    "Mexico": "Mexico City",
+    "Australia": "Canberra",
+    "England": "London",
+    "Russia": "Moscow",
+}
+
+THING_COLOURS = {
+    "the sky": "blue",
+    "grass": "green",
+    "snow": "white",
+    "coal": "black",
+    "blood": "red",
+    "a banana": "yellow",
+    "a lemon": "yellow",
+    "a carrot": "orange",
+    "a tomato": "red",
+    "chocolate": "brown",
+    "the sea": "blue",
+    "milk": "white",
+    "a frog": "green",
+    "an elephant": "grey",
+    "a flamingo": "pink",
+    "an orange": "orange",
+}
+
+COLOUR_MIXES = {
+    ("blue", "yellow"): "green",
+    ("red", "yellow"): "orange",
+    ("red", "blue"): "purple",
+    ("red", "white"): "pink",
+    ("black", "white"): "grey",
+}
+
+CATEGORIES = {
+    "colours": _words("red blue green yellow orange purple brown"),
+    "animals": _words("cat dog horse cow sheep lion bear"),
+    "fruits": _words("apple banana cherry grape lemon orange pear"),
+    "days": DAYS,
+    "months": MONTHS[:7],
+    "planets": _words("Mercury Venus Earth Mars Jupiter Saturn Uranus"),
+    "vegetables": _words("carrot potato onion tomato pea bean corn"),
+    "countries": _words("France Germany Italy Spain Japan India Canada"),
+    "shapes": _words("circle square triangle star oval cube cone"),
+    "drinks": _words("water tea coffee milk juice lemonade cocoa"),
+}
+
+NUMBER_WORDS = _words("zero one two three four five six seven eight nine ten")
+ORDINALS = _words("first second third fourth fifth")
+
+CONDITIONS = Split(_words("sunny cloudy rainy windy foggy snowy stormy clear"), _words("misty overcast humid drizzly"))
+TIMEZONES = Split(
+    _words(
+        """Europe/Berlin Europe/Paris Europe/London America/New_York America/Chicago Asia/Tokyo Asia/Shanghai Australia/Sydney
+        Africa/Cairo America/Denver Asia/Dubai Asia/Kolkata Europe/Madrid Europe/Rome Pacific/Auckland UTC"""
+    ),
+    _words("Europe/Lisbon Europe/Vienna America/Toronto Asia/Seoul Africa/Nairobi Asia/Singapore Europe/Warsaw America/Lima"),
+)
+
+
+def check_split() -> None:
+    """Fail loudly if an entry stands on both sides: a leak would make every score in the model card worthless."""
+    for name, value in list(globals().items()):
+        if isinstance(value, Split):
+            shared = {w.lower() for w in value.train} & {w.lower() for w in value.held}
+            assert not shared, f"{name}: {shared} is in training and in the evaluation"
+    known = {w.lower() for w in [*CAPITALS.values()]}
+    leaked = known & {w.lower() for w in CITIES.held}
+    assert not leaked, leaked
+
+
+check_split()

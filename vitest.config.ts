@@ -1,0 +1,15 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    maxWorkers: 2,
+    projects: [
+      { extends: true, test: { name: "unit", include: ["src/**/*.test.ts"] } },
+      // Servers are started, models are loaded: on a busy machine of two cores that takes its time.
+      {
+        extends: true,
+        test: { name: "blackbox", include: ["test/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 120_000 },
+      },
+    ],
+  },
+});
