@@ -57,8 +57,6 @@ USER_DEFINED = [
     '": ',
     '{"',
     '"}',
-    "true",
-    "false",
 ]
 
 # The `qwen2` pre-tokenizer of llama.cpp, with `\p{L}` and `\p{N}` written for Python's re.
