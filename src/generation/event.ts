@@ -15,6 +15,7 @@ export type GenerationEvent =
   | ToolCallStartEvent
   | ToolCallDeltaEvent
   | ToolCallEndEvent
+  | MarkupEvent
   | FinishEvent
   | UsageEvent
   | ExtraEvent
@@ -93,6 +94,17 @@ export interface ToolCallEndEvent {
   readonly status: "succeeded" | "failed";
   /** The call as the model wrote it, for a failed one. */
   readonly raw?: string;
+}
+
+/**
+ * Text of the model that shows nowhere as it was written: markers, stripped special tokens, trimmed white space, the text of a call.
+ * Only a traced reading of raw text has it; writers pass over it. There, the texts of text and reasoning deltas and the `raw` of
+ * these events, in order, are the model's text to the last character.
+ */
+export interface MarkupEvent {
+  readonly type: "markup";
+  readonly choice: number;
+  readonly raw: string;
 }
 
 /**
