@@ -1,0 +1,97 @@
+import type { ProgramMessage } from "./program.ts";
+import { RequestError } from "./program.ts";
+
+/**
+ * OpenAI's messages as the AI SDK's prompt. Source: the SDK's `LanguageModelV3Prompt`; v2 has the same form. Throws `RequestError`
+ * with the path of a part that the form cannot hold.
+ */
+export function languageModelPrompt(messages: readonly ProgramMessage[]): unknown[] {
+  const names = new Map<unknown, unknown>();
+  return messages.map((message, index) => {
+    const path = `messages[${index}]`;
+    switch (message.role) {
+      case "system":
+      case "developer":
+        return { role: "system", content: joinedText(message.content) };
+      case "user":
+        return { role: "user", content: userParts(message.content, path) };
+      case "assistant": {
+        const calls = assistantCalls(message);
+        for (const call of calls) names.set(call.toolCallId, call.toolName);
+        return { role: "assistant", content: [...assistantText(message), ...calls] };
+      }
+      default:
+        return { role: "tool", content: [toolResult(message, names)] };
+    }
+  });
+}
+
+function userParts(content: unknown, path: string): unknown[] {
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return partsOf(content).map((part, index) => {
+    const image = part.image_url as { url?: unknown } | undefined;
+    if (part.type === "text") return { type: "text", text: part.text };
+    if (part.type === "image_url" && typeof image?.url === "string") return imagePart(image.url);
+    const param = `${path}.content[${index}].type`;
+    throw new RequestError(`This model takes no content part of type '${String(part.type)}'.`, {
+      param,
+      code: "unsupported_value",
+    });
+  });
+}
+
+function imagePart(url: string): unknown {
+  const data = /^data:([^;,]+);base64,(.*)$/s.exec(url);
+  if (data) return { type: "file", mediaType: data[1], data: data[2] };
+  return { type: "file", mediaType: "image/*", data: new URL(url) };
+}
+
+function assistantText(message: ProgramMessage): unknown[] {
+  const parts: unknown[] = [];
+  const reasoning = message.reasoning_content ?? message.reasoning;
+  if (typeof reasoning === "string" && reasoning !== "") parts.push({ type: "reasoning", text: reasoning });
+  const text = joinedText(message.content);
+  if (text !== "") parts.push({ type: "text", text });
+  return parts;
+}
+
+function assistantCalls(message: ProgramMessage): { toolCallId: unknown; toolName: unknown }[] {
+  if (!Array.isArray(message.tool_calls)) return [];
+  return message.tool_calls.map((call: { id: unknown; function: { name: unknown; arguments: unknown } }) => ({
+    type: "tool-call",
+    toolCallId: call.id,
+    toolName: call.function.name,
+    input: jsonOr(call.function.arguments),
+  }));
+}
+
+function toolResult(message: ProgramMessage, names: ReadonlyMap<unknown, unknown>): unknown {
+  const id = message.tool_call_id ?? message.name;
+  return {
+    type: "tool-result",
+    toolCallId: id,
+    toolName: names.get(id) ?? message.name ?? "",
+    output: { type: "text", value: joinedText(message.content) },
+  };
+}
+
+function joinedText(content: unknown): string {
+  if (typeof content === "string") return content;
+  return partsOf(content)
+    .map((part) => (typeof part.text === "string" ? part.text : typeof part.refusal === "string" ? part.refusal : ""))
+    .join("");
+}
+
+function partsOf(content: unknown): Record<string, unknown>[] {
+  return Array.isArray(content) ? (content as Record<string, unknown>[]) : [];
+}
+
+/** A malformed history is passed on as text, not refused (requirements T7). */
+function jsonOr(text: unknown): unknown {
+  if (typeof text !== "string") return text ?? {};
+  try {
+    return JSON.parse(text === "" ? "{}" : text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,206 @@
+import type { FinishReason, GenerationEvent, Timings, Usage } from "../../generation/event.ts";
+import type { Format } from "../../formats/format.ts";
+import { TextReader } from "../../formats/text-reader.ts";
+import type { Tool } from "../../generation/message.ts";
+import type { ProgramEvent, ProgramItem, ProgramResult } from "./program.ts";
+
+export interface OutputReaderOptions {
+  readonly choice: number;
+  readonly newCallId: () => string;
+  /** How to read tool calls and reasoning that the program leaves in its text. */
+  readonly format: Format;
+  readonly tools?: readonly Tool[];
+  readonly callsAllowed: boolean;
+  readonly stop?: readonly string[];
+}
+
+/**
+ * Turns what one run of a program yields into events of one choice, in their legal order whatever the program does: the choice is
+ * opened with its first event, a call left open is ended by what follows it, and there is one finish.
+ */
+export class OutputReader {
+  readonly #choice: number;
+  readonly #newCallId: () => string;
+  readonly #text: TextReader;
+  #opened = false;
+  /** Calls that the program made itself, after which text that spells a call keeps counting. */
+  #calls = 0;
+  #openCall: { readonly index: number; arguments: string[] } | undefined;
+  #reason: FinishReason | undefined;
+  #out: GenerationEvent[] = [];
+  usage: Usage | undefined;
+  timings: Timings | undefined;
+
+  constructor(options: OutputReaderOptions) {
+    this.#choice = options.choice;
+    this.#newCallId = options.newCallId;
+    this.#text = new TextReader({
+      format: options.format,
+      choice: options.choice,
+      newCallId: options.newCallId,
+      callsAllowed: options.callsAllowed,
+      ...(options.tools && { tools: options.tools }),
+      ...(options.stop && { stop: options.stop }),
+    });
+  }
+
+  /** True once a stop string of the client was met: nothing that the program yields counts any more. */
+  get stopped(): boolean {
+    return this.#text.stopped !== null;
+  }
+
+  /** The events of one item. Throws `TypeError` for what is no item, which is a defect of the program. */
+  read(item: ProgramItem): GenerationEvent[] {
+    if (item === null || item === undefined || this.stopped) return [];
+    if (typeof item === "string") this.#readText(item);
+    else if (typeof item !== "object") throw new TypeError(notAnItem(`a ${typeof item}`));
+    else if (item.type === undefined) this.#readResult(item);
+    else this.#readEvent(item);
+    return this.#take();
+  }
+
+  /** The events that end the choice, its `finish` the last. */
+  end(): GenerationEvent[] {
+    this.#endCall();
+    this.#pass(this.#text.end());
+    const stop = this.#text.stopped;
+    const calls = this.#calls > 0 || this.#text.sawCalls;
+    const reason = stop !== null ? "stop" : (this.#reason ?? (calls ? "tool-calls" : "stop"));
+    this.#emit({ type: "finish", choice: this.#choice, reason, ...(stop !== null && { stop }) });
+    return this.#take();
+  }
+
+  #readText(text: string): void {
+    if (text === "") return;
+    this.#endCall();
+    this.#pass(this.#text.push(text));
+  }
+
+  #readEvent(event: ProgramEvent): void {
+    const choice = this.#choice;
+    switch (event.type) {
+      case "text":
+        this.#readText(event.text);
+        break;
+      case "reasoning":
+        this.#endCall();
+        if (event.text !== "") this.#emit({ type: "reasoning-delta", choice, text: event.text });
+        break;
+      case "refusal":
+        this.#endCall();
+        if (event.text !== "") this.#emit({ type: "refusal-delta", choice, text: event.text });
+        break;
+      case "tool-call":
+        this.#startCall(event.name, event.id);
+        this.#addArguments(argumentsText(event.arguments));
+        this.#endCall();
+        break;
+      case "tool-call-start":
+        this.#startCall(event.name, event.id);
+        break;
+      case "tool-call-delta":
+        this.#addArguments(event.arguments);
+        break;
+      case "tool-call-end":
+        this.#endCall();
+        break;
+      case "usage":
+        this.usage = event.usage;
+        this.timings = event.timings;
+        break;
+      case "extra":
+        this.#emit({ type: "extra", choice, place: "delta", value: event.value });
+        break;
+      case "finish":
+        this.#reason = event.reason;
+        break;
+      default:
+        throw new TypeError(notAnItem(`an event of type ${JSON.stringify((event as { type: unknown }).type)}`));
+    }
+  }
+
+  #readResult(result: ProgramResult): void {
+    const known = ["text", "reasoning", "refusal", "object", "toolCalls", "finishReason", "usage"];
+    if (!known.some((member) => member in result))
+      throw new TypeError(notAnItem("an object with none of a result's members"));
+    if (result.reasoning) this.#readEvent({ type: "reasoning", text: result.reasoning });
+    if (result.text) this.#readText(result.text);
+    if (result.object !== undefined) this.#readText(JSON.stringify(result.object));
+    if (result.refusal) this.#readEvent({ type: "refusal", text: result.refusal });
+    for (const call of result.toolCalls ?? []) this.#readEvent({ type: "tool-call", ...call });
+    if (result.usage) this.usage = result.usage;
+    if (result.finishReason) this.#reason = result.finishReason;
+  }
+
+  #startCall(name: string, id: string | undefined): void {
+    if (typeof name !== "string" || name === "") throw new TypeError("A program made a tool call without a name.");
+    this.#endCall();
+    // Text before the call is complete now: what the reader still holds back was no marker.
+    this.#pass(this.#text.end());
+    const index = this.#calls++;
+    this.#openCall = { index, arguments: [] };
+    this.#emit({ type: "tool-call-start", choice: this.#choice, index, id: id ?? this.#newCallId(), name });
+  }
+
+  #addArguments(text: string): void {
+    if (this.#openCall === undefined)
+      throw new TypeError("A program yielded a tool-call-delta without a tool-call-start.");
+    if (text === "") return;
+    this.#openCall.arguments.push(text);
+    this.#emit({ type: "tool-call-delta", choice: this.#choice, index: this.#openCall.index, arguments: text });
+  }
+
+  #endCall(): void {
+    const call = this.#openCall;
+    if (call === undefined) return;
+    // A call without arguments is a call with none: `{}`, never an empty string (lessons of vLLM #28806).
+    if (call.arguments.length === 0) this.#addArguments("{}");
+    this.#openCall = undefined;
+    const raw = call.arguments.join("");
+    const status = isJsonObject(raw) ? "succeeded" : "failed";
+    const end = { type: "tool-call-end", choice: this.#choice, index: call.index, status } as const;
+    this.#emit(status === "failed" ? { ...end, raw } : end);
+  }
+
+  /** Events from the text reader, whose calls are numbered anew when the program has made calls of its own. */
+  #pass(events: readonly GenerationEvent[]): void {
+    for (const event of events) {
+      if (event.type === "tool-call-start") this.#emit({ ...event, index: this.#calls++ });
+      else if (event.type === "tool-call-delta" || event.type === "tool-call-end")
+        this.#emit({ ...event, index: this.#calls - 1 });
+      else this.#emit(event);
+    }
+  }
+
+  #emit(event: GenerationEvent): void {
+    if (!this.#opened) {
+      this.#opened = true;
+      this.#out.push({ type: "start", choice: this.#choice });
+    }
+    this.#out.push(event);
+  }
+
+  #take(): GenerationEvent[] {
+    const out = this.#out;
+    this.#out = [];
+    return out;
+  }
+}
+
+function argumentsText(value: string | object | undefined): string {
+  if (value === undefined) return "";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function isJsonObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+function notAnItem(what: string): string {
+  return `A program must yield or return text, an event or a result; it gave ${what}.`;
+}

@@ -1,0 +1,156 @@
+import { expect, test } from "vitest";
+import { accumulate } from "../../generation/accumulate.ts";
+import type { GenerationEvent } from "../../generation/event.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import { plainText } from "../../formats/plain-text.ts";
+import { defineProgram, type Program, type ProgramInput, RequestError } from "./program.ts";
+import { runProgram } from "./run-program.ts";
+
+function requestOf(body: Record<string, unknown> = {}, more: Partial<GenerationRequest> = {}): GenerationRequest {
+  return {
+    id: "req_1",
+    model: "m",
+    prompt: { kind: "chat", messages: [], template: {} },
+    sampling: {},
+    limits: {},
+    wantsUsage: false,
+    stream: true,
+    extra: {},
+    body: { model: "m", messages: [{ role: "user", content: "hi" }], ...body },
+    ...more,
+  };
+}
+
+async function run(
+  program: Program,
+  request = requestOf(),
+  signal = new AbortController().signal,
+): Promise<GenerationEvent[]> {
+  const events: GenerationEvent[] = [];
+  for await (const batch of runProgram(program, request, signal, { format: plainText, newCallId: () => "call_x" }))
+    events.push(...batch);
+  return events;
+}
+
+const text = (events: GenerationEvent[]) => accumulate(events).choices.map((choice) => choice.text);
+
+const helloSix: [string, Program][] = [
+  ["a function", () => "Hello world"],
+  ["an async function", async () => "Hello world"],
+  ["a whole result", async () => ({ text: "Hello world" })],
+  [
+    "a generator",
+    function* () {
+      yield "Hello";
+      yield " world";
+    },
+  ],
+  [
+    "an async generator",
+    async function* () {
+      yield "Hello";
+      yield " world";
+    },
+  ],
+  [
+    "a generator's return value",
+    function* () {
+      yield "Hello";
+      return " world";
+    },
+  ],
+  ["an array", () => ["Hello", " world"]],
+];
+test.each(helloSix)("%s answers", async (_name, program) => {
+  const events = await run(program);
+  expect(text(events)).toEqual(["Hello world"]);
+  expect(events.at(-1)).toEqual({ type: "end", end: { kind: "done" } });
+});
+
+test("only what the client set reaches the program, under OpenAI's names", async () => {
+  let seen: ProgramInput | undefined;
+  const body = { temperature: 0, stream: false, stream_options: null, seed: null, requirements: ["be brief"] };
+  await run(
+    defineProgram((input) => {
+      seen = input;
+      return "";
+    }),
+    requestOf(body),
+  );
+  expect(seen?.options).toEqual({ temperature: 0, requirements: ["be brief"] });
+  expect(seen?.messages).toEqual([{ role: "user", content: "hi" }]);
+  expect(seen).not.toHaveProperty("tools");
+});
+
+test("the program may ask for the response schema", async () => {
+  const output = {
+    type: "json-schema",
+    name: "answer",
+    schema: { type: "object" },
+    strict: true,
+    path: "response_format",
+  } as const;
+  let seen: ProgramInput | undefined;
+  await run(
+    (input) => {
+      seen = input;
+      return { object: {} };
+    },
+    requestOf({}, { output }),
+  );
+  expect(seen?.responseSchema).toEqual({ name: "answer", schema: { type: "object" }, strict: true });
+});
+
+test("n runs side by side, each knows its choice, usage counts the prompt once", async () => {
+  const events = await run(
+    async function* ({ request }) {
+      yield `choice ${request.choice}`;
+      yield { type: "usage", usage: { promptTokens: 5, completionTokens: 2 } };
+    },
+    requestOf({}, { n: 3 }),
+  );
+  expect(text(events)).toEqual(["choice 0", "choice 1", "choice 2"]);
+  expect(accumulate(events).usage).toEqual({ promptTokens: 5, completionTokens: 6 });
+});
+
+test("a RequestError is the client's fault, anything else is a 500 without a stack trace", async () => {
+  const bad = await run(() => {
+    throw new RequestError("No such city.", { param: "messages", code: "no_city" });
+  });
+  expect(bad).toMatchObject([
+    {
+      end: { kind: "rejected", failure: { status: 400, message: "No such city.", param: "messages", code: "no_city" } },
+    },
+  ]);
+  const broken = await run(async function* () {
+    yield "half";
+    throw new Error("disk full");
+  });
+  expect(text(broken)).toEqual(["half"]);
+  expect(broken.at(-1)).toMatchObject({
+    end: { kind: "engine-error", failure: { status: 500, message: "The program failed: disk full" } },
+  });
+});
+
+test("an abort ends the run though the program never looks at its signal, and its finally block runs", async () => {
+  const client = new AbortController();
+  let cleaned = false;
+  const events = await run(
+    async function* () {
+      try {
+        yield "one";
+        client.abort();
+        yield "two";
+        await new Promise(() => {});
+      } finally {
+        cleaned = true;
+      }
+    },
+    requestOf(),
+    client.signal,
+  );
+  expect(text(events)).toEqual(["one"]);
+  expect(events.at(-1)).toEqual({ type: "end", end: { kind: "client-gone" } });
+  await new Promise((resolve) => setTimeout(resolve));
+  expect(cleaned).toBe(true);
+});

@@ -1,0 +1,122 @@
+import type { GenerationEvent, Usage } from "../../generation/event.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import type { Format } from "../../formats/format.ts";
+import { mergeBatches } from "./merge-batches.ts";
+import { OutputReader } from "./output-reader.ts";
+import type { Program, ProgramItem, ProgramReturn } from "./program.ts";
+import { failureEnd } from "./program-failure.ts";
+import { choicesOf, programInput } from "./program-input.ts";
+
+export interface RunOptions {
+  /** How to read tool calls and reasoning that the program leaves in its text. */
+  readonly format: Format;
+  readonly newCallId: () => string;
+}
+
+/**
+ * Runs a program for a request: one run a choice, side by side. Yields the events of all of them and one `end`; never throws.
+ */
+export async function* runProgram(
+  program: Program,
+  request: GenerationRequest,
+  signal: AbortSignal,
+  options: RunOptions,
+): AsyncGenerator<GenerationEvent[]> {
+  const cancel = new AbortController();
+  const whole = AbortSignal.any([signal, cancel.signal]);
+  const usages: (Usage | undefined)[] = [];
+  const runs = Array.from({ length: choicesOf(request) }, (_, choice) =>
+    runChoice(program, request, choice, whole, options, (usage) => (usages[choice] = usage)),
+  );
+  try {
+    yield* runs.length === 1 && runs[0] ? runs[0] : mergeBatches(runs);
+    const usage = sumOfUsage(usages, request.n ?? 1);
+    yield [...(usage ? [{ type: "usage", usage } as const] : []), { type: "end", end: { kind: "done" } }];
+  } catch (thrown) {
+    yield [signal.aborted ? { type: "end", end: { kind: "client-gone" } } : failureEnd(thrown)];
+  } finally {
+    // One choice failed, or nobody reads any more: the other runs have no purpose.
+    cancel.abort();
+  }
+}
+
+async function* runChoice(
+  program: Program,
+  request: GenerationRequest,
+  choice: number,
+  signal: AbortSignal,
+  options: RunOptions,
+  report: (usage: Usage | undefined) => void,
+): AsyncGenerator<GenerationEvent[]> {
+  const reader = new OutputReader({
+    choice,
+    newCallId: options.newCallId,
+    format: options.format,
+    callsAllowed: request.tools !== undefined && request.toolChoice?.type !== "none",
+    ...(request.tools && { tools: request.tools }),
+    ...(request.limits.stop && { stop: request.limits.stop }),
+  });
+  for await (const item of itemsOf(program, request, choice, signal)) {
+    signal.throwIfAborted();
+    const events = reader.read(item);
+    if (events.length > 0) yield events;
+    if (reader.stopped) break;
+  }
+  report(reader.usage);
+  yield reader.end();
+}
+
+/** A program's items, whatever way it gives them; the return value of a generator is its last item. */
+async function* itemsOf(
+  program: Program,
+  request: GenerationRequest,
+  choice: number,
+  signal: AbortSignal,
+): AsyncGenerator<ProgramItem> {
+  const returned = await raceAbort(Promise.resolve(program(programInput(request, choice, signal))), signal);
+  const iterator = iteratorOf(returned);
+  if (iterator === undefined) {
+    yield returned as ProgramItem;
+    return;
+  }
+  let done = false;
+  try {
+    while (!done) {
+      const result = await raceAbort(Promise.resolve(iterator.next()), signal);
+      done = result.done === true;
+      yield result.value;
+    }
+  } finally {
+    // Lets the program's own `finally` blocks run. Not awaited: a program that ignores its signal must not hold the answer.
+    if (!done) void Promise.resolve(iterator.return?.()).catch(() => {});
+  }
+}
+
+function iteratorOf(value: ProgramReturn): AsyncIterator<ProgramItem> | Iterator<ProgramItem> | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  if (Symbol.asyncIterator in value) return value[Symbol.asyncIterator]();
+  if (Symbol.iterator in value) return value[Symbol.iterator]();
+  return undefined;
+}
+
+/** A program may never look at its signal; its reader must not wait for it all the same. */
+function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
+/** The prompt counts once for the choices that share it, completions are summed (requirements W13). */
+function sumOfUsage(usages: readonly (Usage | undefined)[], n: number): Usage | undefined {
+  const known = usages.filter((usage) => usage !== undefined);
+  const [first] = known;
+  if (first === undefined) return undefined;
+  if (usages.length === 1) return first;
+  const perPrompt = usages.filter((usage, choice) => usage !== undefined && choice % n === 0);
+  const total = (list: readonly (Usage | undefined)[], of: "promptTokens" | "completionTokens") =>
+    list.reduce((sum, usage) => sum + (usage?.[of] ?? 0), 0);
+  return { promptTokens: total(perPrompt, "promptTokens"), completionTokens: total(known, "completionTokens") };
+}

@@ -1,0 +1,131 @@
+import type { ModelInfo } from "../../generation/engine.ts";
+import type { GenerationEvent } from "../../generation/event.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import { failureEnd } from "./program-failure.ts";
+import type { WorkerSetup } from "./worker-messages.ts";
+import { WorkerThread } from "./worker-thread.ts";
+
+/** Requests that may wait for a thread before more are refused. */
+const queueLimit = 256;
+
+/**
+ * The threads of one version of a program. A program that gives way (async) shares one thread among all its runs; one that may
+ * compute without giving way (a plain function) gets a thread for each run, at most `limit` at a time; further runs wait.
+ */
+export class WorkerPool {
+  readonly #setup: WorkerSetup;
+  readonly #limit: number;
+  readonly #threads = new Set<WorkerThread>();
+  readonly #waiting: (() => void)[] = [];
+  /** Threads that are starting: they count towards the limit. */
+  #starting = 0;
+  readonly blocking: boolean;
+  readonly models: readonly ModelInfo[] | undefined;
+
+  private constructor(setup: WorkerSetup, limit: number, first: WorkerThread) {
+    this.#setup = setup;
+    this.#limit = first.blocking ? limit : 1;
+    this.#threads.add(first);
+    this.blocking = first.blocking;
+    this.models = first.models;
+  }
+
+  /** Loads the program in a first thread. Throws `ProgramLoadError`. */
+  static async open(setup: WorkerSetup, limit: number): Promise<WorkerPool> {
+    return new WorkerPool(setup, limit, await WorkerThread.start(setup));
+  }
+
+  get running(): number {
+    let sum = 0;
+    for (const thread of this.#threads) sum += thread.load;
+    return sum;
+  }
+
+  get queued(): number {
+    return this.#waiting.length;
+  }
+
+  get threads(): { busy: number; total: number } {
+    return { busy: [...this.#threads].filter((thread) => thread.load > 0).length, total: this.#limit };
+  }
+
+  async *run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
+    let thread: WorkerThread | "full";
+    try {
+      thread = await this.#thread(signal);
+    } catch (error) {
+      yield [signal.aborted ? { type: "end", end: { kind: "client-gone" } } : failureEnd(error)];
+      return;
+    }
+    if (thread === "full") {
+      yield [queueFull];
+      return;
+    }
+    try {
+      yield* thread.run(request, signal);
+    } finally {
+      this.#waiting.shift()?.();
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#threads].map((thread) => thread.stop()));
+  }
+
+  async #thread(signal: AbortSignal): Promise<WorkerThread | "full"> {
+    for (;;) {
+      signal.throwIfAborted();
+      const free = this.#free();
+      if (free) return free;
+      if (this.#threads.size + this.#starting < this.#limit) return this.#start();
+      if (this.#waiting.length >= queueLimit) return "full";
+      await new Promise<void>((resolve, reject) => {
+        const abort = () => {
+          this.#waiting.splice(this.#waiting.indexOf(go), 1);
+          reject(signal.reason);
+        };
+        const go = () => {
+          signal.removeEventListener("abort", abort);
+          resolve();
+        };
+        this.#waiting.push(go);
+        signal.addEventListener("abort", abort, { once: true });
+      });
+    }
+  }
+
+  #free(): WorkerThread | undefined {
+    for (const thread of this.#threads) {
+      if (!thread.alive) this.#threads.delete(thread);
+      else if (!this.blocking || thread.load === 0) return thread;
+    }
+    return undefined;
+  }
+
+  async #start(): Promise<WorkerThread> {
+    this.#starting++;
+    try {
+      const thread = await WorkerThread.start(this.#setup);
+      this.#threads.add(thread);
+      return thread;
+    } finally {
+      this.#starting--;
+      // Runs that came meanwhile for a program of one thread can use it now.
+      if (!this.blocking) for (const go of this.#waiting.splice(0)) go();
+    }
+  }
+}
+
+const queueFull: GenerationEvent = {
+  type: "end",
+  end: {
+    kind: "rejected",
+    failure: {
+      message: "The program is busy and its queue is full. Please try again later.",
+      status: 429,
+      type: "requests",
+      code: "rate_limit_exceeded",
+      retryAfterSeconds: 1,
+    },
+  },
+};

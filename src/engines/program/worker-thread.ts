@@ -1,0 +1,144 @@
+import { Worker } from "node:worker_threads";
+import type { ModelInfo } from "../../generation/engine.ts";
+import type { GenerationEvent } from "../../generation/event.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import { ProgramLoadError } from "./load-program.ts";
+import type { FromWorker, ToWorker, WorkerSetup } from "./worker-messages.ts";
+
+/** Batches that may be under way to a slow reader before the program is held back. */
+const credit = 16;
+/** How long a module may take to load, and an aborted run to end, in milliseconds. */
+const loadLimit = 60_000;
+const abortLimit = 2_000;
+
+interface Run {
+  readonly batches: (readonly GenerationEvent[])[];
+  wake: () => void;
+  done: boolean;
+}
+
+/** One worker thread with a program loaded in it. */
+export class WorkerThread {
+  readonly #worker: Worker;
+  readonly #runs = new Map<number, Run>();
+  #nextRun = 0;
+  #exited = false;
+  readonly blocking: boolean;
+  /** The models of an Engine; undefined for a program. */
+  readonly models: readonly ModelInfo[] | undefined;
+
+  private constructor(worker: Worker, ready: FromWorker & { type: "ready" }) {
+    this.#worker = worker;
+    this.blocking = ready.blocking;
+    this.models = ready.models;
+    worker.on("message", (message: FromWorker) => this.#receive(message));
+    // Without a listener an uncaught exception in the program would end the server.
+    worker.on("error", () => {});
+    worker.on("exit", () => this.#exit());
+  }
+
+  /** Starts a thread and loads the program. Throws `ProgramLoadError`. */
+  static async start(setup: WorkerSetup): Promise<WorkerThread> {
+    const worker = new Worker(new URL("./worker.js", import.meta.url), { workerData: setup });
+    const ready = await firstMessage(worker, setup.path);
+    return new WorkerThread(worker, ready);
+  }
+
+  get alive(): boolean {
+    return !this.#exited;
+  }
+
+  /** Runs that have begun and not ended. */
+  get load(): number {
+    return this.#runs.size;
+  }
+
+  /** One generation. Leaving it early, or the signal, aborts the run. */
+  async *run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
+    const id = this.#nextRun++;
+    const run: Run = { batches: [], wake: () => {}, done: false };
+    this.#runs.set(id, run);
+    this.#send({ type: "run", run: id, request, credit });
+    const wake = () => run.wake();
+    signal.addEventListener("abort", wake, { once: true });
+    try {
+      while (!signal.aborted) {
+        const batch = run.batches.shift();
+        if (batch) {
+          this.#send({ type: "credit", run: id });
+          yield batch;
+        } else if (run.done) return;
+        else if (this.#exited) {
+          yield [exitEnd];
+          return;
+        } else await new Promise<void>((resolve) => (run.wake = resolve));
+      }
+      yield [{ type: "end", end: { kind: "client-gone" } }];
+    } finally {
+      signal.removeEventListener("abort", wake);
+      if (!run.done && !this.#exited) this.#abort(id);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  /** Asks a run to end; a program that computes without looking up cannot, and then loses its thread. */
+  #abort(id: number): void {
+    this.#send({ type: "abort", run: id });
+    setTimeout(() => {
+      if (this.#runs.has(id) && this.blocking) void this.#worker.terminate();
+    }, abortLimit).unref();
+  }
+
+  #receive(message: FromWorker): void {
+    if (message.type !== "events" && message.type !== "done") return;
+    const run = this.#runs.get(message.run);
+    if (!run) return;
+    if (message.type === "events") run.batches.push(message.events);
+    else {
+      run.done = true;
+      this.#runs.delete(message.run);
+    }
+    run.wake();
+  }
+
+  #exit(): void {
+    this.#exited = true;
+    for (const run of this.#runs.values()) run.wake();
+    this.#runs.clear();
+  }
+
+  #send(message: ToWorker): void {
+    this.#worker.postMessage(message);
+  }
+}
+
+const exitEnd: GenerationEvent = {
+  type: "end",
+  end: {
+    kind: "engine-error",
+    failure: { message: "The program's thread ended while it was answering.", status: 503, type: "server_error" },
+  },
+};
+
+function firstMessage(worker: Worker, path: string): Promise<FromWorker & { type: "ready" }> {
+  return new Promise((resolve, reject) => {
+    const fail = (message: string, cause?: unknown) => {
+      clearTimeout(timer);
+      void worker.terminate();
+      reject(new ProgramLoadError(message, cause === undefined ? undefined : { cause }));
+    };
+    const timer = setTimeout(() => fail(`${path} did not load within ${loadLimit / 1000} seconds.`), loadLimit);
+    worker.once("message", (message: FromWorker) => {
+      if (message.type === "ready") {
+        clearTimeout(timer);
+        worker.removeAllListeners();
+        resolve(message);
+      } else fail(message.type === "failed" ? message.message : `${path} could not be loaded.`);
+    });
+    worker.once("error", (error) => fail(`${path} could not be loaded: ${error.message}`, error));
+    worker.once("exit", (code) => fail(`${path} ended its process with code ${code} while it was loaded.`));
+  });
+}

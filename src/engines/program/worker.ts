@@ -1,0 +1,83 @@
+/** The worker thread of a program module: loads it, runs it, sends its events. Started by `worker-thread.ts`. */
+import { parentPort, workerData } from "node:worker_threads";
+import type { GenerationEvent } from "../../generation/event.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import { toolCallId } from "../../wire/ids.ts";
+import { loadProgram, type LoadedProgram } from "./load-program.ts";
+import { failureEnd } from "./program-failure.ts";
+import { runProgram } from "./run-program.ts";
+import type { FromWorker, ToWorker, WorkerSetup } from "./worker-messages.ts";
+
+interface Run {
+  readonly abort: AbortController;
+  credit: number;
+  /** Resumes a run that waits for credit. */
+  resume: () => void;
+}
+
+const { path, format } = workerData as WorkerSetup;
+const runs = new Map<number, Run>();
+
+try {
+  const loaded = await loadProgram(path);
+  parentPort?.on("message", (message: ToWorker) => receive(loaded, message));
+  const models = loaded.kind === "engine" ? loaded.engine.models() : undefined;
+  send({ type: "ready", blocking: loaded.kind === "program" && loaded.blocking, ...(models && { models }) });
+} catch (error) {
+  send({ type: "failed", message: error instanceof Error ? error.message : String(error) });
+}
+
+function receive(loaded: LoadedProgram, message: ToWorker): void {
+  const run = runs.get(message.run);
+  switch (message.type) {
+    case "run":
+      void start(loaded, message.run, message.request, message.credit);
+      break;
+    case "credit":
+      if (!run) break;
+      run.credit++;
+      run.resume();
+      break;
+    case "abort":
+      run?.abort.abort();
+      run?.resume();
+  }
+}
+
+async function start(loaded: LoadedProgram, id: number, request: GenerationRequest, credit: number): Promise<void> {
+  const run: Run = { abort: new AbortController(), credit, resume: () => {} };
+  runs.set(id, run);
+  try {
+    for await (const events of batches(loaded, request, run.abort.signal)) {
+      while (run.credit === 0 && !run.abort.signal.aborted)
+        await new Promise<void>((resolve) => (run.resume = resolve));
+      run.credit--;
+      send({ type: "events", run: id, events: events.map(cloneable) });
+    }
+  } catch (error) {
+    send({ type: "events", run: id, events: [cloneable(failureEnd(error))] });
+  }
+  runs.delete(id);
+  send({ type: "done", run: id });
+}
+
+function batches(
+  loaded: LoadedProgram,
+  request: GenerationRequest,
+  signal: AbortSignal,
+): AsyncIterable<readonly GenerationEvent[]> {
+  if (loaded.kind === "engine") return loaded.engine.generate(request, signal);
+  return runProgram(loaded.program, request, signal, { format, newCallId: () => toolCallId(Math.random) });
+}
+
+/** A cause may be anything, functions included; between threads only its text can travel. */
+function cloneable(event: GenerationEvent): GenerationEvent {
+  if (event.type !== "end" || !("failure" in event.end) || event.end.failure.cause === undefined) return event;
+  const { cause } = event.end.failure;
+  const text = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+  return { ...event, end: { ...event.end, failure: { ...event.end.failure, cause: text } } };
+}
+
+function send(message: FromWorker): void {
+  parentPort?.postMessage(message);
+}
