@@ -1,0 +1,93 @@
+import { Pile } from "./pile.ts";
+
+/**
+ * A part of the reading, written as if the whole text were there. It yields where the text runs out and goes on when more has come
+ * or the text has ended. So each character is looked at once, whatever the chunks, and the state between them is the place in the code.
+ */
+export type Reading<T> = Generator<undefined, T, undefined>;
+
+/**
+ * The place in the model's text. What was passed but not yet accounted for (`take`) is kept, so that a part that turns out to be no
+ * call can still become text.
+ */
+export class Cursor {
+  /** The chunk at hand, behind what had to be kept of the one before. */
+  text = "";
+  pos = 0;
+  /** No more will come. */
+  ended = false;
+  /** Where a look-ahead began, −1: none. It is kept when the next chunk comes; it must be bounded. */
+  keep = -1;
+  /** Where what is not accounted for begins; before it, the pile. */
+  #from = 0;
+  #pile = new Pile();
+
+  feed(chunk: string): void {
+    const keep = this.keep < 0 ? this.pos : this.keep;
+    if (keep > this.#from) {
+      this.#pile.add(this.text.slice(this.#from, keep));
+      this.#from = keep;
+    }
+    this.text = keep === this.text.length ? chunk : this.text.slice(keep) + chunk;
+    this.#from -= keep;
+    this.pos -= keep;
+    if (this.keep >= 0) this.keep = 0;
+  }
+
+  end(): void {
+    this.ended = true;
+  }
+
+  /** Waits for a character; its code, or −1 at the end of the text. The cursor stays before it. */
+  *peek(): Reading<number> {
+    while (this.pos >= this.text.length) {
+      if (this.ended) return -1;
+      yield;
+    }
+    return this.text.charCodeAt(this.pos);
+  }
+
+  /** Passes white space. Gives the code after it, −1 at the end. */
+  *skipSpace(): Reading<number> {
+    for (;;) {
+      while (this.pos < this.text.length) {
+        const code = this.text.charCodeAt(this.pos);
+        if (!isSpace(code)) return code;
+        this.pos++;
+      }
+      if (this.ended) return -1;
+      yield;
+    }
+  }
+
+  /** How much was passed and not accounted for. */
+  get pending(): number {
+    return this.#pile.length + this.pos - this.#from;
+  }
+
+  /** Accounts for all that was passed, but the last `but` characters. */
+  take(but = 0): string {
+    const to = this.pos - but;
+    if (to >= this.#from) {
+      const piece = this.text.slice(this.#from, to);
+      this.#from = to;
+      if (this.#pile.length === 0) return piece;
+      this.#pile.add(piece);
+      return this.#pile.take();
+    }
+    const kept = this.#from - to;
+    const pile = this.#pile.take();
+    this.#pile.add(pile.slice(pile.length - kept));
+    return pile.slice(0, pile.length - kept);
+  }
+
+  /** What `take` would give, left in place. */
+  peekPending(): string {
+    return this.#pile.toString() + this.text.slice(this.#from, this.pos);
+  }
+}
+
+/** The white space that models put between things: JSON's, and form feed and vertical tab. */
+export function isSpace(code: number): boolean {
+  return code === 32 || (code >= 9 && code <= 13);
+}

@@ -1,0 +1,159 @@
+/**
+ * Follows one JSON value through chunks: where it ends, and the first character that cannot belong to it. Each character is looked at
+ * once; nothing is kept but the nesting. Reference: RFC 8259, except that control characters in strings, which models do write, are
+ * reported to the caller, who escapes them.
+ */
+export class JsonScan {
+  /** "control": the character at the place given is a control character in a string; pass it and scan on behind it. */
+  state: "more" | "done" | "bad" | "control" = "more";
+  #expect = value;
+  /** Closing brackets that are due, outermost first. */
+  #open: number[] = [];
+  #isKey = false;
+  /** Hexadecimal digits that a \u escape still needs. */
+  #hex = 0;
+  #scalar = "";
+
+  /**
+   * Scans from `from`. Gives the place behind the last character that belongs to the value: the end of the text for "more", the end of
+   * the value for "done", the offending character for "bad" and "control".
+   */
+  scan(text: string, from: number): number {
+    this.state = "more";
+    for (let i = from; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      switch (this.#expect) {
+        case string:
+          if (this.#hex > 0) {
+            if (!isHex(code)) return this.#bad(i);
+            this.#hex--;
+          } else if (code === 34) {
+            this.#expect = this.#isKey ? colon : commaOrEnd;
+            if (this.#open.length === 0) return this.#done(i + 1);
+          } else if (code === 92) this.#expect = escape;
+          else if (code < 32) {
+            this.state = "control";
+            return i;
+          }
+          continue;
+        case escape:
+          if (code === 117) this.#hex = 4;
+          else if (!escapable.has(code)) return this.#bad(i);
+          this.#expect = string;
+          continue;
+        case scalar:
+          if (isScalar(code)) {
+            if (this.#scalar.length >= longestScalar) return this.#bad(i);
+            this.#scalar += text[i];
+            continue;
+          }
+          if (!wholeScalar.test(this.#scalar)) return this.#bad(i);
+          this.#expect = commaOrEnd;
+          if (this.#open.length === 0) return this.#done(i);
+          break;
+      }
+      if (code === 32 || code === 10 || code === 13 || code === 9) continue;
+      switch (this.#expect) {
+        case value:
+        case valueOrEnd:
+          if (code === 93 && this.#expect === valueOrEnd) {
+            if (this.#close(code)) return this.#done(i + 1);
+          } else if (!this.#begin(code, text[i] ?? "")) return this.#bad(i);
+          continue;
+        case key:
+        case keyOrEnd:
+          if (code === 125 && this.#expect === keyOrEnd) {
+            if (this.#close(code)) return this.#done(i + 1);
+            continue;
+          }
+          if (code !== 34) return this.#bad(i);
+          this.#expect = string;
+          this.#isKey = true;
+          continue;
+        case colon:
+          if (code !== 58) return this.#bad(i);
+          this.#expect = value;
+          continue;
+        case commaOrEnd:
+          if (code === 44) {
+            this.#expect = this.#open.at(-1) === 125 ? key : value;
+            continue;
+          }
+          if (code !== this.#open.at(-1)) return this.#bad(i);
+          if (this.#close(code)) return this.#done(i + 1);
+      }
+    }
+    return text.length;
+  }
+
+  /** Whether the value is complete if the text ends here: a number or a word has no end of its own. */
+  get complete(): boolean {
+    if (this.state === "done") return true;
+    return this.#expect === scalar && this.#open.length === 0 && wholeScalar.test(this.#scalar);
+  }
+
+  #begin(code: number, character: string): boolean {
+    if (code === 123) {
+      this.#open.push(125);
+      this.#expect = keyOrEnd;
+    } else if (code === 91) {
+      this.#open.push(93);
+      this.#expect = valueOrEnd;
+    } else if (code === 34) {
+      this.#expect = string;
+      this.#isKey = false;
+    } else if (isScalar(code)) {
+      this.#expect = scalar;
+      this.#scalar = character;
+    } else return false;
+    return true;
+  }
+
+  /** Gives whether that was the outermost bracket. */
+  #close(code: number): boolean {
+    if (this.#open.at(-1) === code) this.#open.pop();
+    this.#expect = commaOrEnd;
+    return this.#open.length === 0;
+  }
+
+  #done(at: number): number {
+    this.state = "done";
+    return at;
+  }
+
+  #bad(at: number): number {
+    this.state = "bad";
+    return at;
+  }
+}
+
+const value = 0;
+const valueOrEnd = 1;
+const keyOrEnd = 2;
+const key = 3;
+const colon = 4;
+const commaOrEnd = 5;
+const string = 6;
+const escape = 7;
+const scalar = 8;
+
+const wholeScalar = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)$/;
+/** No number that means anything is longer; it bounds what is kept of one. */
+const longestScalar = 1100;
+const escapable = new Set([...'"\\/bfnrt'].map((character) => character.charCodeAt(0)));
+
+function isHex(code: number): boolean {
+  return (code >= 48 && code <= 57) || (code >= 65 && code <= 70) || (code >= 97 && code <= 102);
+}
+
+/** Digits, letters, `+`, `-`, `.`. */
+function isScalar(code: number): boolean {
+  return (
+    (code >= 48 && code <= 57) ||
+    (code >= 97 && code <= 122) ||
+    (code >= 65 && code <= 90) ||
+    code === 43 ||
+    code === 45 ||
+    code === 46
+  );
+}

@@ -1,0 +1,257 @@
+import type { GenerationEvent, TokenLogprob } from "../../generation/event.ts";
+import { isSpace } from "./cursor.ts";
+import { Pile } from "./pile.ts";
+import type { StopFilter } from "./stop-filter.ts";
+
+export interface OutputOptions {
+  readonly choice: number;
+  readonly newCallId: () => string;
+  /** Names that are tools; absent: every name is. */
+  readonly known?: ReadonlySet<string>;
+  /** Reasoning and its markers are content. */
+  readonly mergeReasoning: boolean;
+  /** White space at the edges is content as well. */
+  readonly keepSpace: boolean;
+  readonly stop?: StopFilter;
+  /** Make markup events. */
+  readonly trace: boolean;
+}
+
+interface PendingToken {
+  /** How much text there was with this token. */
+  readonly end: number;
+  readonly logprob: TokenLogprob;
+}
+
+/**
+ * Turns what the reading finds into events in their legal order. Every method is told the raw text that it stands for, in order, so
+ * that nothing is lost: what shows nowhere becomes markup.
+ */
+export class Output {
+  phase: "reasoning" | "content" | "call" = "content";
+  sawCalls = false;
+  /** The stop string that was hit. */
+  stopped: string | null = null;
+  readonly #options: OutputOptions;
+  #events: GenerationEvent[] = [];
+  /** White space at an edge, not yet decided, and what it becomes when something visible follows. */
+  #space = new Pile();
+  #edge: "show" | "trim" | null;
+  #visible = false;
+  #callIndex = -1;
+  /** Raw text of the call at hand. */
+  #call = new Pile();
+  /** The call at hand has an unknown name: all of it is text. */
+  #demoted = false;
+  #tokens: PendingToken[] = [];
+  #received = 0;
+  #accounted = 0;
+
+  constructor(options: OutputOptions) {
+    this.#options = options;
+    this.#edge = options.keepSpace ? null : "show";
+  }
+
+  /** Announces text before it is read, with the logprob of the token that it is. */
+  received(text: string, logprob?: TokenLogprob): void {
+    this.#received += text.length;
+    if (logprob) this.#tokens.push({ end: this.#received, logprob });
+  }
+
+  /** The events since the last call. */
+  flush(): GenerationEvent[] {
+    // Tokens without text of their own (an unfinished character) go out at once where nothing is held back.
+    const loose = this.#takeTokens();
+    if (loose && this.phase !== "call") {
+      const type = this.phase === "reasoning" && !this.#options.mergeReasoning ? "reasoning-delta" : "text-delta";
+      this.#events.push({ type, choice: this.#options.choice, text: "", logprobs: loose });
+    }
+    const events = this.#events;
+    this.#events = [];
+    return events;
+  }
+
+  /** Visible text. */
+  text(raw: string): void {
+    if (raw === "" || this.stopped !== null) return;
+    if (this.#edge === null) return this.#show(raw);
+    const blank = leadingSpace(raw);
+    if (this.#edge === "trim") this.#markup(raw.slice(0, blank));
+    else this.#space.add(raw.slice(0, blank));
+    if (blank === raw.length) return;
+    this.#edge = null;
+    this.#show(this.#space.take());
+    this.#show(raw.slice(blank));
+  }
+
+  #show(text: string): void {
+    if (text === "" || this.stopped !== null) return;
+    this.#visible = true;
+    const { stop } = this.#options;
+    if (!stop) return this.#delta("text-delta", text);
+    this.#delta("text-delta", stop.push(text));
+    if (stop.hit === null) return;
+    this.stopped = stop.hit;
+    this.#markup(stop.rest);
+  }
+
+  /** What the stop filter holds cannot become a stop string any more. */
+  #settleStop(): void {
+    if (this.#options.stop && this.stopped === null) this.#delta("text-delta", this.#options.stop.release());
+  }
+
+  #delta(type: "text-delta" | "reasoning-delta", text: string): void {
+    if (text === "") return;
+    this.#accounted += text.length;
+    const logprobs = this.#takeTokens();
+    const { choice } = this.#options;
+    const last = this.#events.at(-1);
+    if (last?.type === type && !last.logprobs && !logprobs) {
+      this.#events[this.#events.length - 1] = { type, choice, text: last.text + text };
+    } else this.#events.push({ type, choice, text, ...(logprobs && { logprobs }) });
+  }
+
+  /** The logprobs of all tokens whose last character is accounted for. */
+  #takeTokens(): TokenLogprob[] | undefined {
+    const first = this.#tokens[0];
+    if (first === undefined || first.end > this.#accounted) return undefined;
+    const done = this.#tokens.findIndex((token) => token.end > this.#accounted);
+    return this.#tokens.splice(0, done < 0 ? this.#tokens.length : done).map((token) => token.logprob);
+  }
+
+  /** Text that shows nowhere: a marker, a stripped token. Of the call at hand, if there is one. */
+  markup(raw: string): void {
+    if (this.#demoted) return this.text(raw);
+    if (this.#callIndex >= 0 && this.phase === "call") this.#call.add(raw);
+    else this.#settleStop();
+    this.#markup(raw);
+  }
+
+  #markup(raw: string): void {
+    this.#accounted += raw.length;
+    if (this.#tokens.length > 0) this.#takeTokens();
+    if (raw !== "" && this.#options.trace) this.#events.push({ type: "markup", choice: this.#options.choice, raw });
+  }
+
+  /** White space at an edge that nothing visible followed. */
+  #dropSpace(): void {
+    if (this.#space.length > 0) this.#markup(this.#space.take());
+  }
+
+  openThought(raw: string): void {
+    this.phase = "reasoning";
+    if (this.#options.mergeReasoning) return this.text(raw);
+    this.#settleStop();
+    this.#dropSpace();
+    this.#markup(raw);
+    this.#edge = "trim";
+  }
+
+  thought(raw: string): void {
+    if (this.#options.mergeReasoning) return this.text(raw);
+    let text = raw;
+    if (this.#edge !== null) {
+      const blank = leadingSpace(raw);
+      this.#markup(raw.slice(0, blank));
+      if (blank === raw.length) return;
+      this.#edge = null;
+      text = raw.slice(blank);
+    }
+    // White space at the end is shown when the thought goes on.
+    const shown = text.length - trailingSpace(text);
+    if (shown > 0) this.#delta("reasoning-delta", this.#space.take() + text.slice(0, shown));
+    this.#space.add(text.slice(shown));
+  }
+
+  closeThought(raw: string): void {
+    this.phase = "content";
+    if (this.#options.mergeReasoning) return this.text(raw);
+    this.#dropSpace();
+    this.#markup(raw);
+    this.#edge = "trim";
+  }
+
+  /** A call begins: its name is complete; `raw` is all since its opener. */
+  startCall(name: string, raw: string, id?: string): void {
+    if (this.stopped !== null) return;
+    if (this.#options.known && !this.#options.known.has(name)) {
+      this.#demoted = true;
+      return this.text(raw);
+    }
+    this.#settleStop();
+    this.#dropSpace();
+    this.sawCalls = true;
+    this.#callIndex++;
+    this.#call.clear();
+    this.#call.add(raw);
+    this.phase = "call";
+    this.#markup(raw);
+    this.#events.push({
+      type: "tool-call-start",
+      choice: this.#options.choice,
+      index: this.#callIndex,
+      id: id ?? this.#options.newCallId(),
+      name,
+    });
+  }
+
+  /** A further piece of the arguments' JSON, written as `raw`. */
+  callArguments(json: string, raw: string): void {
+    if (this.stopped !== null) return;
+    if (this.#demoted) return this.text(raw);
+    this.#call.add(raw);
+    this.#markup(raw);
+    if (json === "") return;
+    const last = this.#events.at(-1);
+    const { choice } = this.#options;
+    const index = this.#callIndex;
+    if (last?.type === "tool-call-delta") {
+      this.#events[this.#events.length - 1] = { ...last, arguments: last.arguments + json };
+    } else this.#events.push({ type: "tool-call-delta", choice, index, arguments: json });
+  }
+
+  endCall(status: "succeeded" | "failed", raw: string): void {
+    if (this.stopped !== null) return;
+    if (this.#demoted) {
+      this.text(raw);
+      this.#demoted = false;
+      return;
+    }
+    this.#call.add(raw);
+    this.#markup(raw);
+    const { choice } = this.#options;
+    const failed = status === "failed" ? { raw: this.#call.toString() } : undefined;
+    this.#events.push({ type: "tool-call-end", choice, index: this.#callIndex, status, ...failed });
+    this.#call.clear();
+    this.phase = "content";
+    this.#edge = this.#options.keepSpace ? null : "show";
+  }
+
+  /** Raw text of the call at hand, as far as it is accounted for. */
+  callSoFar(): string {
+    return this.#call.toString();
+  }
+
+  /** The text has ended. */
+  end(): void {
+    this.#settleStop();
+    if (this.#space.length > 0) {
+      const space = this.#space.take();
+      if (!this.#visible && !this.sawCalls && this.#edge === "show") this.#show(space);
+      else this.#markup(space);
+      this.#settleStop();
+    }
+  }
+}
+
+function leadingSpace(text: string): number {
+  let i = 0;
+  while (i < text.length && isSpace(text.charCodeAt(i))) i++;
+  return i;
+}
+
+function trailingSpace(text: string): number {
+  let i = text.length;
+  while (i > 0 && isSpace(text.charCodeAt(i - 1))) i--;
+  return text.length - i;
+}

@@ -1,0 +1,98 @@
+import type { Call, Format, PlainFormat } from "../format.ts";
+import { MarkerSet } from "./marker-set.ts";
+
+/** What a marker in the visible text may be; one spelling may be several things. */
+export interface Role {
+  opensThought: boolean;
+  closesThought: boolean;
+  opensSection: boolean;
+  /** The calls that it opens. */
+  calls: Call[];
+  closesCall: boolean;
+  strips: boolean;
+  /** Where the block that it opens, and that vanishes, ends. */
+  dropTo: string | null;
+}
+
+/** Markers and what they are, by the marker's index in the set. */
+export interface Markup {
+  readonly set: MarkerSet;
+  readonly roles: readonly Role[];
+}
+
+export interface MarkupOptions {
+  /** Calls are read. */
+  readonly calls: boolean;
+  /** A section is open: calls that need one are read. */
+  readonly inSection: boolean;
+}
+
+/** What the reading needs of a format, compiled once. */
+export class Plan {
+  readonly format: PlainFormat;
+  readonly #markups = new Map<string, Markup>();
+  readonly #sets = new Map<string, MarkerSet>();
+
+  constructor(format: PlainFormat) {
+    this.format = format;
+  }
+
+  /** All markers of the visible text. */
+  markup(options: MarkupOptions): Markup {
+    const key = `${options.calls} ${options.inSection}`;
+    let markup = this.#markups.get(key);
+    if (!markup) this.#markups.set(key, (markup = this.#compileMarkup(options)));
+    return markup;
+  }
+
+  #compileMarkup({ calls, inSection }: MarkupOptions): Markup {
+    const { reasoning, section, strip = [], drop = [] } = this.format;
+    const roles = new Map<string, Role>();
+    const role = (marker: string): Role => {
+      let found = roles.get(marker);
+      if (!found) roles.set(marker, (found = noRole()));
+      return found;
+    };
+    for (const open of reasoning?.open ?? []) role(open).opensThought = true;
+    for (const close of reasoning?.close ?? []) role(close).closesThought = true;
+    if (calls) {
+      for (const open of section?.open ?? []) role(open).opensSection = true;
+      for (const close of section?.close ?? []) role(close).closesCall = true;
+      for (const call of this.format.calls) {
+        if (section?.required !== true || inSection) for (const open of call.open ?? []) role(open).calls.push(call);
+        for (const close of call.close ?? []) role(close).closesCall = true;
+        if (call.bare === "anywhere") role(call.list === "array" ? "[" : "{").calls.push(call);
+      }
+    }
+    for (const token of strip) role(token).strips = true;
+    for (const [open, close] of drop) role(open).dropTo = close;
+    return { set: new MarkerSet([...roles.keys()]), roles: [...roles.values()] };
+  }
+
+  /** A set of markers that is wanted again, under a name of its own. */
+  set(name: string, markers: () => readonly string[]): MarkerSet {
+    let set = this.#sets.get(name);
+    if (!set) this.#sets.set(name, (set = new MarkerSet(markers())));
+    return set;
+  }
+}
+
+const plans = new WeakMap<Format, Plan>();
+
+export function planOf(format: PlainFormat): Plan {
+  let plan = plans.get(format);
+  if (!plan) plans.set(format, (plan = new Plan(format)));
+  return plan;
+}
+
+function noRole(): Role {
+  return {
+    opensThought: false,
+    closesThought: false,
+    opensSection: false,
+    calls: [],
+    closesCall: false,
+    strips: false,
+    dropTo: null,
+  };
+}

@@ -1,0 +1,77 @@
+import type { Call, NamedCall, ObjectCall } from "../format.ts";
+import type { Reading } from "./cursor.ts";
+import type { CallOutcome, Desk } from "./desk.ts";
+import { matchMarker } from "./marker-set.ts";
+import type { Role } from "./plan.ts";
+import { readNamedCall } from "./read-named-call.ts";
+import { readObjectCalls } from "./read-object-call.ts";
+
+/** Reads what stands behind an opener of a section or of a call. Gives false, with all of it pending, if that is no call. */
+export function* readCallBehind(desk: Desk, role: Role): Reading<boolean> {
+  const { cursor, output, plan } = desk;
+  const { section, calls } = plan.format;
+  if (!role.opensSection) return (yield* readOneOf(desk, role.calls)) !== "none";
+  const openers = plan.set("calls in a section", () => [
+    ...(section?.close ?? []),
+    ...(section?.open ?? []),
+    ...calls.flatMap((call) => call.open ?? []),
+  ]);
+  const closes = section?.close.length ?? 0;
+  const opens = section?.open.length ?? 0;
+  let any = false;
+  for (;;) {
+    yield* cursor.skipSpace();
+    const found = yield* matchMarker(cursor, openers);
+    if (found >= 0 && found < closes) {
+      if (any) output.markup(cursor.take());
+      return any;
+    }
+    if (found >= 0 && found < closes + opens) continue;
+    const opener = found < 0 ? undefined : openers.markers[found];
+    const candidates = calls.filter((call) => (opener === undefined ? !call.open : call.open?.includes(opener)));
+    if (candidates.length === 0) break;
+    output.phase = "call";
+    const outcome = yield* readOneOf(desk, candidates);
+    if (outcome === "none") break;
+    any = true;
+  }
+  // The section just stops: what follows is visible text.
+  if (any) output.text(cursor.take());
+  return any;
+}
+
+/** Reads a call that has no marker, where the visible text begins. */
+export function* readBareCall(desk: Desk): Reading<void> {
+  const { cursor, output, plan } = desk;
+  const bare = plan.format.calls.filter((call) => call.bare === "start");
+  if (bare.length === 0) return;
+  yield* cursor.skipSpace();
+  output.phase = "call";
+  const outcome = yield* readOneOf(desk, bare);
+  if (outcome !== "none") return;
+  output.phase = "content";
+  output.text(cursor.take());
+}
+
+/** What follows the opener decides which of the calls it is. */
+function* readOneOf(desk: Desk, calls: readonly Call[]): Reading<CallOutcome> {
+  const { cursor } = desk;
+  let code = yield* cursor.skipSpace();
+  const objects = calls.filter((call): call is ObjectCall => call.form === "object");
+  const named = calls.filter((call): call is NamedCall => call.form === "named");
+  const bracket = code === 91;
+  if (bracket) {
+    cursor.pos++;
+    code = yield* cursor.skipSpace();
+  }
+  if (code === 123 || code === 96) {
+    const object = objects.find((call) => (call.list === "array") === bracket);
+    if (object) return yield* readObjectCalls(desk, object, bracket);
+  }
+  for (const call of named) {
+    const outcome = yield* readNamedCall(desk, call, bracket);
+    if (outcome !== "none") return outcome;
+    break;
+  }
+  return "none";
+}

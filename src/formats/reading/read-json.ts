@@ -1,0 +1,46 @@
+import type { Cursor, Reading } from "./cursor.ts";
+import type { CallAtHand, Desk } from "./desk.ts";
+import { JsonScan } from "./json-scan.ts";
+import { Pile } from "./pile.ts";
+
+/** Passes one JSON value. Gives its text, with control characters in strings escaped; null, with the cursor at the fault, if it is none. */
+export function* readJson(cursor: Cursor): Reading<string | null> {
+  const pile = new Pile();
+  const good = yield* scanJson(cursor, (piece) => pile.add(piece));
+  return good ? pile.take() : null;
+}
+
+/** Passes a JSON string. Gives what it says; null if there is none. */
+export function* readJsonString(cursor: Cursor): Reading<string | null> {
+  if ((yield* cursor.peek()) !== 34) return null;
+  const json = yield* readJson(cursor);
+  if (json === null) return null;
+  const value: unknown = JSON.parse(json);
+  return typeof value === "string" ? value : null;
+}
+
+/** Streams one JSON value as arguments of a call. Gives whether it was complete and right. */
+export function* streamJson(desk: Desk, call: CallAtHand): Reading<boolean> {
+  const { cursor } = desk;
+  return yield* scanJson(cursor, (piece) => call.arguments(piece));
+}
+
+/** Follows one JSON value; its text goes to `piece` as it comes, with the cursor behind it. */
+export function* scanJson(cursor: Cursor, piece: (json: string) => void): Reading<boolean> {
+  const scan = new JsonScan();
+  yield* cursor.skipSpace();
+  for (;;) {
+    const { text, pos } = cursor;
+    cursor.pos = scan.scan(text, pos);
+    if (cursor.pos > pos) piece(text.slice(pos, cursor.pos));
+    if (scan.state === "control") {
+      const escaped = JSON.stringify(text[cursor.pos]).slice(1, -1);
+      cursor.pos++;
+      piece(escaped);
+      continue;
+    }
+    if (scan.state !== "more") return scan.state === "done";
+    if (cursor.ended) return scan.complete;
+    yield;
+  }
+}

@@ -1,0 +1,89 @@
+import type { ObjectCall } from "../format.ts";
+import type { Reading } from "./cursor.ts";
+import { CallAtHand } from "./desk.ts";
+import type { CallOutcome, Desk } from "./desk.ts";
+import { readJson, readJsonString, streamJson } from "./read-json.ts";
+
+/**
+ * Reads calls that are JSON objects. The cursor stands at the first `{`; `bracket`: behind the `[` of an array. "none": the first
+ * object is no call.
+ */
+export function* readObjectCalls(desk: Desk, call: ObjectCall, bracket: boolean): Reading<CallOutcome> {
+  const { cursor, output } = desk;
+  for (let first = true; ; first = false) {
+    const outcome = yield* readObject(desk, call);
+    if (outcome !== "read") return first ? outcome : "read";
+    if (call.list === "one") return "read";
+    let code = yield* cursor.skipSpace();
+    if (bracket ? code === 44 : code === 44 || code === 59) {
+      cursor.pos++;
+      code = yield* cursor.skipSpace();
+    }
+    if (code === 123) continue;
+    while (bracket && code === 93) {
+      cursor.pos++;
+      code = yield* cursor.peek();
+    }
+    if (bracket) output.markup(cursor.take());
+    return "read";
+  }
+}
+
+function* readObject(desk: Desk, call: ObjectCall): Reading<CallOutcome> {
+  const { cursor } = desk;
+  let name: string | null = null;
+  let id: string | undefined;
+  let held: string | null = null;
+  let atHand: CallAtHand | null = null;
+  const failed = (): CallOutcome => {
+    if (!atHand?.announced) return "none";
+    atHand.end("failed");
+    return "failed";
+  };
+  if ((yield* cursor.peek()) !== 123) return "none";
+  cursor.pos++;
+  for (let first = true; ; first = false) {
+    let code = yield* cursor.skipSpace();
+    if (code === 125) break;
+    if (!first) {
+      if (code !== 44) return failed();
+      cursor.pos++;
+      code = yield* cursor.skipSpace();
+    }
+    const key = yield* readJsonString(cursor);
+    if (key === null || (yield* cursor.skipSpace()) !== 58) return failed();
+    cursor.pos++;
+    code = yield* cursor.skipSpace();
+    if (call.name === "key" ? name === null : call.name.includes(key) && name === null) {
+      name = call.name === "key" ? key : yield* readJsonString(cursor);
+      if (name === null || name === "") return "none";
+      if (call.name !== "key") continue;
+    }
+    if (atHand === null && (call.name === "key" || call.arguments.includes(key))) {
+      if (name === null) {
+        held = yield* readJson(cursor);
+        if (held === null) return "none";
+        continue;
+      }
+      atHand = new CallAtHand(desk, name, id);
+      if (!(yield* streamJson(desk, atHand))) return failed();
+      continue;
+    }
+    const other = yield* readJson(cursor);
+    if (other === null) return failed();
+    if (key === call.id) id = textOf(other);
+  }
+  cursor.pos++;
+  if (name === null || (call.argumentsRequired === true && atHand === null && held === null)) return "none";
+  if (atHand === null) {
+    atHand = new CallAtHand(desk, name, id);
+    atHand.arguments(held === null || held === "null" ? "{}" : held);
+  }
+  atHand.end("succeeded");
+  return "read";
+}
+
+function textOf(json: string): string {
+  const value: unknown = JSON.parse(json);
+  return typeof value === "string" ? value : json;
+}

@@ -1,0 +1,116 @@
+import type { GenerationEvent, TokenLogprob } from "../generation/event.ts";
+import type { Tool } from "../generation/message.ts";
+import type { Format, PlainFormat } from "./format.ts";
+import { Cursor } from "./reading/cursor.ts";
+import type { Reading } from "./reading/cursor.ts";
+import { Output } from "./reading/output.ts";
+import { planOf } from "./reading/plan.ts";
+import { readPlain } from "./reading/read-content.ts";
+import { startOf } from "./reading/start.ts";
+import { StopFilter } from "./reading/stop-filter.ts";
+import { ToolTypes } from "./reading/tool-types.ts";
+
+export interface TextReaderOptions {
+  readonly format: Format;
+  /** The choice that the events name. */
+  readonly choice: number;
+  readonly newCallId: () => string;
+  /** The end of the rendered prompt: it may already have begun a thought. Absent: unknown. */
+  readonly prefix?: string;
+  /** The request's tools: they type untyped values, and a call of another name stays text. Absent: every name is a call. */
+  readonly tools?: readonly Tool[];
+  /** Default true; false (tool_choice none, a request without tools): what looks like a call stays text. */
+  readonly callsAllowed?: boolean;
+  /** The client's stop strings. They end the visible text; reasoning and calls may hold them. */
+  readonly stop?: readonly string[];
+  /** Whether the model was asked to think; absent: not known. */
+  readonly thinking?: boolean;
+  /** Default true; false: reasoning and its markers are content. */
+  readonly separateReasoning?: boolean;
+  /** Make `markup` events, which with the text and reasoning deltas account for every character. */
+  readonly trace?: boolean;
+}
+
+/**
+ * Reads what a model writes: text in any pieces → events, the same for every way of cutting it. The events are deltas and calls, in
+ * legal order; `start` and `finish` are the caller's. Nothing is thrown for any text.
+ *
+ * Work is linear in the text. Held back is the longest tail that may become a marker, white space at an edge, and a call's text up to
+ * where it is certain to be one.
+ */
+export class TextReader {
+  readonly #cursor = new Cursor();
+  readonly #output: Output;
+  readonly #reading: Reading<void>;
+
+  constructor(options: TextReaderOptions) {
+    const { format } = options;
+    const plain = isPlainText(format);
+    this.#output = new Output({
+      choice: options.choice,
+      newCallId: options.newCallId,
+      ...(options.tools && { known: new Set(options.tools.map((tool) => tool.name)) }),
+      mergeReasoning: options.separateReasoning === false,
+      keepSpace: plain,
+      ...(options.stop && options.stop.length > 0 && { stop: new StopFilter(options.stop) }),
+      trace: options.trace === true,
+    });
+    this.#reading = readPlain(
+      {
+        cursor: this.#cursor,
+        output: this.#output,
+        plan: planOf(format as PlainFormat),
+        types: new ToolTypes(options.tools ?? []),
+        callsAllowed: options.callsAllowed !== false,
+      },
+      ...startOf(format.reasoning, options),
+    );
+  }
+
+  /**
+   * The next piece of the text. With logprobs a piece is one token; its logprob goes out with the text or reasoning that holds its last
+   * character, and nowhere if a marker or a call does. After a stop string was hit, text is ignored.
+   */
+  push(text: string, logprob?: TokenLogprob): GenerationEvent[] {
+    if (this.stopped !== null) return [];
+    this.#output.received(text, logprob);
+    if (text !== "") {
+      this.#cursor.feed(text);
+      this.#reading.next();
+    }
+    return this.#output.flush();
+  }
+
+  /** The text is complete. A call that is still open has been cut; it gets no `tool-call-end`. */
+  end(): GenerationEvent[] {
+    if (this.stopped !== null) return [];
+    this.#cursor.end();
+    this.#reading.next();
+    this.#output.end();
+    return this.#output.flush();
+  }
+
+  /** The stop string that ended the text, null: none. */
+  get stopped(): string | null {
+    return this.#output.stopped;
+  }
+
+  get sawCalls(): boolean {
+    return this.#output.sawCalls;
+  }
+
+  get phase(): "reasoning" | "content" | "call" {
+    return this.#output.phase;
+  }
+
+  /** The raw text since a call's opener, while a call is open. */
+  get openCall(): string | null {
+    if (this.#output.phase !== "call") return null;
+    return this.#output.callSoFar() + this.#cursor.peekPending();
+  }
+}
+
+/** Nothing in it is markup: every character, white space at the edges included, is content. */
+function isPlainText(format: Format): boolean {
+  return format.kind === "plain" && format.calls.length === 0 && !format.reasoning && !format.strip && !format.drop;
+}
