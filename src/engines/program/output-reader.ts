@@ -21,9 +21,10 @@ export interface OutputReaderOptions {
 export class OutputReader {
   readonly #choice: number;
   readonly #newCallId: () => string;
-  readonly #text: TextReader;
+  readonly #newReader: () => TextReader;
+  #text: TextReader;
   #opened = false;
-  /** Calls that the program made itself, after which text that spells a call keeps counting. */
+  /** Calls so far, the program's own and those read from its text. */
   #calls = 0;
   #openCall: { readonly index: number; arguments: string[] } | undefined;
   #reason: FinishReason | undefined;
@@ -34,14 +35,16 @@ export class OutputReader {
   constructor(options: OutputReaderOptions) {
     this.#choice = options.choice;
     this.#newCallId = options.newCallId;
-    this.#text = new TextReader({
-      format: options.format,
-      choice: options.choice,
-      newCallId: options.newCallId,
-      callsAllowed: options.callsAllowed,
-      ...(options.tools && { tools: options.tools }),
-      ...(options.stop && { stop: options.stop }),
-    });
+    this.#newReader = () =>
+      new TextReader({
+        format: options.format,
+        choice: options.choice,
+        newCallId: options.newCallId,
+        callsAllowed: options.callsAllowed,
+        ...(options.tools && { tools: options.tools }),
+        ...(options.stop && { stop: options.stop }),
+      });
+    this.#text = this.#newReader();
   }
 
   /** True once a stop string of the client was met: nothing that the program yields counts any more. */
@@ -64,8 +67,7 @@ export class OutputReader {
     this.#endCall();
     this.#pass(this.#text.end());
     const stop = this.#text.stopped;
-    const calls = this.#calls > 0 || this.#text.sawCalls;
-    const reason = stop !== null ? "stop" : (this.#reason ?? (calls ? "tool-calls" : "stop"));
+    const reason = stop !== null ? "stop" : (this.#reason ?? (this.#calls > 0 ? "tool-calls" : "stop"));
     this.#emit({ type: "finish", choice: this.#choice, reason, ...(stop !== null && { stop }) });
     return this.#take();
   }
@@ -135,8 +137,9 @@ export class OutputReader {
   #startCall(name: string, id: string | undefined): void {
     if (typeof name !== "string" || name === "") throw new TypeError("A program made a tool call without a name.");
     this.#endCall();
-    // Text before the call is complete now: what the reader still holds back was no marker.
+    // Text before the call is complete: what the reader still holds back was no marker. What follows the call is read anew.
     this.#pass(this.#text.end());
+    this.#text = this.#newReader();
     const index = this.#calls++;
     this.#openCall = { index, arguments: [] };
     this.#emit({ type: "tool-call-start", choice: this.#choice, index, id: id ?? this.#newCallId(), name });
