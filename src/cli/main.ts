@@ -1,0 +1,25 @@
+#!/usr/bin/env node
+import { readFileSync } from "node:fs";
+import { Command } from "commander";
+import { register as config } from "./config.ts";
+import { register as serve } from "./serve.ts";
+
+// What a command needs is imported when it runs, so that `--help` is instant.
+const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
+
+const program = new Command("truewire")
+  .description("The OpenAI API, exactly, over anything that generates text.")
+  .version(version)
+  .showHelpAfterError("(truewire --help shows what there is)");
+for (const register of [serve, config]) register(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  // One clear sentence; where a defect is suspected, TRUEWIRE_DEBUG=1 shows where it came from.
+  const shown = error instanceof Error ? (process.env.TRUEWIRE_DEBUG ? error.stack : error.message) : String(error);
+  console.error(`truewire: ${shown}`);
+  process.exitCode = 1;
+}

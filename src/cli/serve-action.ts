@@ -1,0 +1,112 @@
+import { existsSync } from "node:fs";
+import { ConfigError } from "../config/config-error.ts";
+import type { ModelEntry, TruewireConfig } from "../config/config.ts";
+import { readConfigFile } from "../config/read-config-file.ts";
+import { modelOfTarget } from "../config/target.ts";
+import { createServer } from "../create-server.ts";
+import type { TruewireServer } from "../create-server.ts";
+import { bundledModel } from "./bundled-model.ts";
+import { printReady } from "./print-ready.ts";
+import { openProgressBar } from "./progress-bar.ts";
+
+type Options = Readonly<Record<string, unknown>>;
+
+/** Which options belong to the models, and to which kinds of them; all others are the server's. */
+const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
+  contextSize: ["local"],
+  slots: ["local"],
+  threads: ["local", "program"],
+  gpu: ["local"],
+  batchSize: ["local"],
+  queueLimit: ["local"],
+  chatTemplate: ["local"],
+  toolFormat: ["local", "program"],
+  key: ["upstream"],
+  watch: ["program"],
+};
+
+/** Serves until it is told to stop. Throws one clear sentence when it cannot begin. */
+export async function serve(targets: readonly string[], options: Options): Promise<void> {
+  const file = configFile(targets, options);
+  const config = await configuration(targets, options, file);
+  const bar = openProgressBar();
+  let server: TruewireServer;
+  try {
+    server = await createServer(config, bar ? { onProgress: bar.show } : {});
+  } catch (error) {
+    throw listenError(error, config) ?? error;
+  } finally {
+    bar?.close();
+  }
+  const readAgain = async (): Promise<void> => {
+    try {
+      await server.reload(await configuration(targets, options, file));
+    } catch (error) {
+      console.error(`truewire: ${messageOf(error)}\ntruewire: nothing has changed.`);
+    }
+  };
+  await printReady(server, config, targets.length === 0 && file === undefined);
+  stopOnSignals(server);
+  if (file !== undefined) {
+    process.on("SIGHUP", () => void readAgain());
+  }
+}
+
+function configFile(targets: readonly string[], { config }: Options): string | undefined {
+  if (typeof config === "string") return config;
+  return targets.length === 0 && existsSync("truewire.yaml") ? "truewire.yaml" : undefined;
+}
+
+/** The file's configuration, then the options, which win, and the targets, which are added. */
+async function configuration(targets: readonly string[], options: Options, file?: string): Promise<TruewireConfig> {
+  const fromFile: TruewireConfig = file === undefined ? {} : await readConfigFile(file, process.env);
+  const own = Object.entries(options).filter(([name]) => name !== "config" && !(name in modelOptions));
+  const models: (string | ModelEntry)[] = [...(fromFile.models ?? [])];
+  for (const target of targets) models.push(withOptions(modelOfTarget(target), options));
+  if (models.length === 0 && file === undefined) models.push(withOptions(bundledModel(), options));
+  if (models.length === 0) throw new ConfigError([{ path: ["models"], message: "there is none to serve" }], file);
+  return { ...fromEnvironment(), ...fromFile, ...Object.fromEntries(own), models };
+}
+
+function fromEnvironment(): TruewireConfig {
+  const keys = process.env.TRUEWIRE_API_KEY?.split(",").filter((key) => key !== "");
+  return keys ? { apiKey: keys } : {};
+}
+
+function withOptions(model: ModelEntry, options: Options): ModelEntry {
+  const own = Object.entries(options).filter(([name]) => modelOptions[name]?.includes(model.kind));
+  return { ...model, ...Object.fromEntries(own) };
+}
+
+/** The first signal lets what runs finish; the second does not. */
+function stopOnSignals(server: TruewireServer): void {
+  let stopping = false;
+  const stop = (): void => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    server.close().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        console.error(`truewire: ${messageOf(error)}`);
+        process.exit(1);
+      },
+    );
+  };
+  process.on("SIGTERM", stop).on("SIGINT", stop);
+}
+
+/** A sentence for the system's errors when it cannot listen; undefined for any other error. */
+function listenError(error: unknown, { host = "127.0.0.1", port = 8080 }: TruewireConfig): Error | undefined {
+  if (!(error instanceof Error) || (error as NodeJS.ErrnoException).syscall !== "listen") return undefined;
+  const sentences: Readonly<Record<string, string>> = {
+    EADDRINUSE: `Port ${port} on ${host} is in use by another program; choose another one with --port.`,
+    EACCES: `Listening on port ${port} is not permitted; choose one from 1024 on with --port.`,
+    EADDRNOTAVAIL: `This machine has no address ${host}; choose another one with --host.`,
+  };
+  const sentence = sentences[(error as NodeJS.ErrnoException).code ?? ""];
+  return sentence === undefined ? undefined : new Error(sentence, { cause: error });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,124 @@
+import type { Engine } from "../generation/engine.ts";
+
+/**
+ * A configuration, as `truewire.yaml` holds it and as an object in code. Every member has the name of the command line's option
+ * (`--cors-origin` is `corsOrigin`). Times are seconds, or texts such as `500ms`, `10s`, `2m`; sizes are bytes, or texts such as `32MiB`.
+ */
+export interface TruewireConfig {
+  /** Where to listen; default 127.0.0.1. */
+  readonly host?: string;
+  /** Default 8080; 0 takes any free one. */
+  readonly port?: number | string;
+  /** Keys that clients may use; none: everybody may. */
+  readonly apiKey?: string | readonly string[];
+  /** Origins of the web pages that may call, or `*`; default: pages from this machine. */
+  readonly corsOrigin?: string | readonly string[];
+  /** The form of the answers; default `lean`. */
+  readonly wire?: WireName;
+  /** How long a stream's status is held back for its first event; default 10s. */
+  readonly hold?: Duration;
+  /** How long running answers may take to finish when the server stops; default 10s. */
+  readonly grace?: Duration;
+  /** Of a request's body; default 32MiB. */
+  readonly bodyLimit?: Size;
+  /** A request's headers must be complete within this time; default 20s. */
+  readonly headerTimeout?: Duration;
+  /** A whole request must have arrived within this time; default 5m. */
+  readonly requestTimeout?: Duration;
+  /** A connection without a request is closed after this time; default 75s. */
+  readonly idleTimeout?: Duration;
+  /** Default `info`. */
+  readonly logLevel?: LogLevel;
+  /** A file to which every streamed event is appended. */
+  readonly logStream?: string;
+  /** What to serve. A text is a target of the command line: `name=model.gguf`, `https://…`, `./program.ts`. */
+  readonly models?: readonly (string | ModelEntry)[];
+}
+
+export type WireName = "lean" | "openai";
+export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
+export type Duration = number | string;
+export type Size = number | string;
+
+export type ModelEntry = LocalModel | UpstreamModel | ProgramModel | EngineModel;
+
+/** What every kind of model may have. */
+export interface AnswerOptions {
+  /** The name that clients use. */
+  readonly name?: string;
+  /** Further names for it. */
+  readonly aliases?: readonly string[];
+  /** The form of this model's answers; default: the server's. */
+  readonly wire?: WireName;
+  /** What `system_fingerprint` says; default null. */
+  readonly systemFingerprint?: string;
+  /** Names of the members that carry reasoning; default `reasoning_content`. */
+  readonly reasoningFields?: readonly ("reasoning_content" | "reasoning")[];
+}
+
+/** A GGUF file, run by llama.cpp. */
+export interface LocalModel extends AnswerOptions {
+  readonly kind: "local";
+  /** A GGUF file, or `hf:owner/repo[:quant]`. */
+  readonly path: string;
+  /** Tokens of prompt and answer together, for each slot; default: what the model was trained on, at most 8192. */
+  readonly contextSize?: number | string;
+  /** Answers that are generated at once; default 4. */
+  readonly slots?: number | string;
+  /** CPU threads; default: one for each core. */
+  readonly threads?: number | string;
+  /** Layers on a GPU: as many as fit (`auto`, the default), none (`off`), or so many. */
+  readonly gpu?: "auto" | "off" | number;
+  /** Tokens that are evaluated in one pass at most; default 512. */
+  readonly batchSize?: number | string;
+  /** A file with a Jinja chat template, in place of the model's own. */
+  readonly chatTemplate?: string;
+  /** How the model writes tool calls and reasoning; default: found from the template. */
+  readonly toolFormat?: string;
+  /** Answers that may wait for a slot; more are refused with 429. Default 64. */
+  readonly queueLimit?: number | string;
+  /** Where `hf:` models are kept; default: a folder in the home directory. */
+  readonly modelsFolder?: string;
+  /** Used where a request does not say. */
+  readonly defaults?: GenerationDefaults;
+}
+
+/** Values for requests that do not have their own; the names are those of the API, in camel case. */
+export interface GenerationDefaults {
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly topK?: number;
+  readonly minP?: number;
+  readonly repeatPenalty?: number;
+  readonly frequencyPenalty?: number;
+  readonly presencePenalty?: number;
+  readonly seed?: number;
+  readonly maxTokens?: number;
+}
+
+/** A server that speaks OpenAI's API, or nearly. */
+export interface UpstreamModel extends AnswerOptions {
+  readonly kind: "upstream";
+  /** Its base URL (`http://localhost:11434/v1`); several serve the same models. */
+  readonly url: string | readonly string[];
+  /** The key it wants. */
+  readonly key?: string;
+}
+
+/** A module of the user's own, or the function itself. */
+export interface ProgramModel extends AnswerOptions {
+  readonly kind: "program";
+  /** A file; in code also the program itself. */
+  readonly program: unknown;
+  /** Load it anew when its file changes. */
+  readonly watch?: boolean;
+  /** Threads for a synchronous program. */
+  readonly threads?: number | string;
+  readonly toolFormat?: string;
+}
+
+/** An engine made by the caller: in code only. */
+export interface EngineModel extends AnswerOptions {
+  readonly kind: "engine";
+  readonly engine: Engine;
+}

@@ -1,0 +1,86 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { TruewireConfig } from "./config/config.ts";
+import { parseConfig } from "./config/schema.ts";
+import type { Exchange } from "./server/exchange.ts";
+import { FetchExchange } from "./server/fetch-exchange.ts";
+import { handle } from "./server/handle.ts";
+import { silent } from "./server/log.ts";
+import type { Log } from "./server/log.ts";
+import { ModelDirectory } from "./server/model-directory.ts";
+import { NodeExchange } from "./server/node-exchange.ts";
+import { Requests } from "./server/service.ts";
+import type { Service } from "./server/service.ts";
+import { EnginePool, settingsOf } from "./service-of-config.ts";
+
+/** The API inside somebody else's server. It is itself the `(request, response)` function of node:http, Express and Fastify. */
+export interface Handler {
+  (request: IncomingMessage, response: ServerResponse): void;
+  /** The same for Hono, Next.js, Bun, Deno and Workers. Needs no `this`. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  /** Opens the models now; without it, the first request does. Rejects when one cannot be opened. */
+  ready(): Promise<void>;
+  /** Lets what runs finish within `graceMs` (default: the configuration's `grace`), and releases the models. */
+  close(graceMs?: number): Promise<void>;
+}
+
+export interface HandlerOptions {
+  /** Where to log; default: nowhere. */
+  readonly log?: Log;
+  /** What stands in front of the API's paths (`/api/ai`), where the framework does not take it away. */
+  readonly basePath?: string;
+}
+
+/**
+ * A handler for the paths of the API, with and without `/v1`. Of the configuration, what concerns listening (`host`, `port`, time-outs,
+ * `logStream`) does not apply; pages of every origin may call unless `corsOrigin` is set.
+ * Throws `ConfigError` for a configuration that cannot be meant.
+ *
+ * @example
+ * const handler = createHandler({ models: [{ kind: "program", program: ({ messages }) => `You said ${messages.length} things.` }] });
+ * http.createServer(handler).listen(8080);
+ */
+export function createHandler(config: TruewireConfig, options: HandlerOptions = {}): Handler {
+  const parsed = parseConfig(config);
+  const { log = silent, basePath = "" } = options;
+  const service: Service = {
+    state: "loading",
+    settings: settingsOf(parsed, true),
+    directory: new ModelDirectory([]),
+    log,
+    requests: new Requests(),
+  };
+  const pool = new EnginePool({ log });
+  let opening: Promise<void> | undefined;
+  const ready = (): Promise<void> =>
+    (opening ??= pool.use(parsed.models).then(
+      (directory) => {
+        service.directory = directory;
+        service.state = "ready";
+      },
+      (error: unknown) => {
+        // The next request tries again: an upstream may have been down.
+        opening = undefined;
+        log.error({ error: String(error) }, "a model could not be opened");
+        throw error;
+      },
+    ));
+  const answer = async (exchange: Exchange): Promise<void> => {
+    if (service.state === "loading") await ready().catch(() => {});
+    await handle(exchange, service);
+  };
+  const handler = (request: IncomingMessage, response: ServerResponse): void => {
+    void answer(new NodeExchange(request, response, basePath));
+  };
+  return Object.assign(handler, {
+    fetch(request: Request): Promise<Response> {
+      const exchange = new FetchExchange(request, basePath);
+      void answer(exchange);
+      return exchange.response;
+    },
+    ready,
+    async close(graceMs: number = parsed.grace): Promise<void> {
+      service.state = "closing";
+      await pool.close(graceMs);
+    },
+  });
+}

@@ -1,0 +1,143 @@
+import type { AddressInfo } from "node:net";
+import type { TruewireConfig } from "./config/config.ts";
+import { parseConfig } from "./config/schema.ts";
+import type { OpenOptions } from "./open-engine.ts";
+import type { ModelInfo } from "./generation/engine.ts";
+import { EnginePool, settingsOf } from "./service-of-config.ts";
+import { handle } from "./server/handle.ts";
+import { listen } from "./server/listen.ts";
+import type { Log } from "./server/log.ts";
+import { openLog } from "./server/logger.ts";
+import { ModelDirectory } from "./server/model-directory.ts";
+import { NodeExchange } from "./server/node-exchange.ts";
+import { isLoopback } from "./server/origins.ts";
+import { Requests } from "./server/service.ts";
+import type { Service } from "./server/service.ts";
+import { openStreamLog } from "./server/stream-log.ts";
+
+export interface TruewireServer {
+  /** Where it listens, as a client would write it: `http://127.0.0.1:8080`. The API's base URL is this and `/v1`. */
+  readonly url: string;
+  /** What it serves now, under the names that clients use. */
+  models(): readonly ModelInfo[];
+  /**
+   * Goes over to another configuration. Running answers end as they began; models that both configurations have stay loaded. Where it
+   * listens, its time-outs and its log file stay as they are until a restart. Rejects when it cannot, and then nothing has changed.
+   */
+  reload(config: TruewireConfig): Promise<void>;
+  /** Stops accepting, lets what runs finish within `graceMs` (default: the configuration's `grace`), and releases everything. */
+  close(graceMs?: number): Promise<void>;
+}
+
+export interface ServerOptions {
+  /** Where to log; default: stderr, from the configuration's `logLevel` on. */
+  readonly log?: Log;
+  /** How far a local model's download or loading is. */
+  readonly onProgress?: OpenOptions["onProgress"];
+}
+
+/**
+ * Listens, opens the models, and resolves when they are ready. While they load, it answers 503 (`model_loading`).
+ * Throws `ConfigError` for a configuration that cannot be meant, the system's error when it cannot listen (`EADDRINUSE`), and what an
+ * engine throws that cannot be opened.
+ *
+ * @example
+ * const server = await createServer({ port: 0, models: ["./echo.ts"] });
+ * console.log(`${server.url}/v1`);
+ * await server.close();
+ */
+export async function createServer(config: TruewireConfig, options: ServerOptions = {}): Promise<TruewireServer> {
+  let current = parseConfig(config);
+  const log = options.log ?? openLog(current.logLevel);
+  const { host, port, logStream } = current;
+  const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, () => secretsOf(current));
+  const service: Service = {
+    state: "loading",
+    settings: settingsOf(current, false),
+    directory: new ModelDirectory([]),
+    log,
+    requests: new Requests(),
+    ...(streamLog && { streamLog }),
+  };
+  const http = await listen(
+    {
+      host,
+      port,
+      headerTimeoutMs: current.headerTimeout,
+      requestTimeoutMs: current.requestTimeout,
+      idleTimeoutMs: current.idleTimeout,
+      log,
+    },
+    (request, response) => void handle(new NodeExchange(request, response), service),
+  );
+  if (!isLoopback(host) && current.apiKey.length === 0) {
+    log.warn({ host }, "everybody who reaches this address may use the API: set a key with --api-key");
+  }
+  const pool = new EnginePool({ log, ...(options.onProgress && { onProgress: options.onProgress }) });
+  try {
+    service.directory = await pool.use(current.models);
+  } catch (error) {
+    http.close();
+    http.closeAllConnections();
+    await streamLog?.close();
+    throw error;
+  }
+  service.state = "ready";
+
+  let reloading = Promise.resolve();
+  const goOver = async (next: TruewireConfig): Promise<void> => {
+    const parsed = parseConfig(next);
+    service.directory = await pool.use(parsed.models);
+    service.settings = settingsOf(parsed, false);
+    const fixed = ["host", "port", "logStream", "headerTimeout", "requestTimeout", "idleTimeout"] as const;
+    const needRestart = fixed.filter((name) => parsed[name] !== current[name]);
+    if (needRestart.length > 0) log.warn({ settings: needRestart }, "these settings change with a restart only");
+    current = { ...parsed, host, port };
+    log.info({ models: service.directory.list().map(({ info }) => info.id) }, "configuration read again");
+  };
+  let closing: Promise<void> | undefined;
+  const close = async (graceMs: number): Promise<void> => {
+    service.state = "closing";
+    const closed = new Promise<void>((resolve) => http.close(() => resolve()));
+    http.closeIdleConnections();
+    // An engine that does not keep to the grace period cannot keep the server from stopping.
+    const late = after(graceMs + 1000);
+    await Promise.race([pool.close(graceMs).then(() => service.requests.idle()), late.promise]);
+    late.cancel();
+    http.closeAllConnections();
+    await closed;
+    await streamLog?.close();
+  };
+  return {
+    url: urlOf(host, (http.address() as AddressInfo).port),
+    models: () => service.directory.list().map(({ info }) => info),
+    reload(next) {
+      const earlier = reloading;
+      const result = (async (): Promise<void> => {
+        await earlier;
+        await goOver(next);
+      })();
+      reloading = result.catch(() => {});
+      return result;
+    },
+    close: (graceMs = current.grace) => (closing ??= close(graceMs)),
+  };
+}
+
+/** Keys that no log may show: those of clients, and those for upstreams. */
+function secretsOf({ apiKey, models }: ReturnType<typeof parseConfig>): readonly string[] {
+  return [...apiKey, ...models.flatMap((model) => (model.kind === "upstream" && model.key ? [model.key] : []))];
+}
+
+function urlOf(host: string, port: number): string {
+  const shown = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host;
+  return `http://${shown}:${port}`;
+}
+
+function after(ms: number): { readonly promise: Promise<void>; cancel(): void } {
+  let timer: NodeJS.Timeout | undefined;
+  const promise = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  return { promise, cancel: () => clearTimeout(timer) };
+}

@@ -1,0 +1,19 @@
+export { createServer } from "./create-server.ts";
+export type { ServerOptions, TruewireServer } from "./create-server.ts";
+export { createHandler } from "./create-handler.ts";
+export type { Handler, HandlerOptions } from "./create-handler.ts";
+export { ConfigError } from "./config/config-error.ts";
+export type { ConfigProblem } from "./config/config-error.ts";
+export type {
+  AnswerOptions,
+  EngineModel,
+  GenerationDefaults,
+  LocalModel,
+  LogLevel,
+  ModelEntry,
+  ProgramModel,
+  TruewireConfig,
+  UpstreamModel,
+  WireName,
+} from "./config/config.ts";
+export type { Log } from "./server/log.ts";

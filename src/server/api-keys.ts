@@ -1,0 +1,54 @@
+import { incorrectApiKey, missingApiKey } from "../wire/failures.ts";
+
+/**
+ * The keys that clients may use. Only their SHA-256 hashes are kept, and every check compares the given key's hash with all of them, in
+ * a time that does not depend on where they differ.
+ */
+export class ApiKeys {
+  readonly #hashes: Promise<Uint8Array[]>;
+  readonly #count: number;
+
+  /** No keys: everybody may enter. */
+  constructor(keys: readonly string[]) {
+    this.#count = keys.length;
+    this.#hashes = Promise.all(keys.map((key) => sha256(key)));
+  }
+
+  get required(): boolean {
+    return this.#count > 0;
+  }
+
+  /** Throws the 401 that OpenAI gives when the `Authorization` header holds no key, or a wrong one. */
+  async check(authorization: string | undefined): Promise<void> {
+    if (!this.required) return;
+    const key = keyIn(authorization);
+    if (key === "") throw missingApiKey();
+    const given = await sha256(key);
+    let known = false;
+    for (const hash of await this.#hashes) known = equal(hash, given) || known;
+    if (!known) throw incorrectApiKey(key);
+  }
+}
+
+/** `Bearer KEY`, or HTTP's basic scheme with the key as the password, as OpenAI's own 401 offers for browsers. */
+function keyIn(authorization = ""): string {
+  const [scheme = "", value = ""] = authorization.trim().split(/\s+/, 2);
+  if (/^bearer$/i.test(scheme)) return value;
+  if (!/^basic$/i.test(scheme)) return "";
+  try {
+    const pair = atob(value);
+    return pair.slice(pair.indexOf(":") + 1);
+  } catch {
+    return "";
+  }
+}
+
+async function sha256(text: string): Promise<Uint8Array> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+}
+
+function equal(a: Uint8Array, b: Uint8Array): boolean {
+  let difference = a.length ^ b.length;
+  for (let at = 0; at < a.length; at++) difference |= (a[at] ?? 0) ^ (b[at] ?? 0);
+  return difference === 0;
+}

@@ -1,0 +1,42 @@
+/**
+ * One HTTP request and its answer, whatever carries them: node:http (node-exchange.ts) or the web's `fetch` (fetch-exchange.ts).
+ * Everything above it in this room is written once, against this, and uses no Node built-in.
+ */
+export interface Exchange {
+  /** Upper case. */
+  readonly method: string;
+  /** As it came, still percent-encoded, without the query. */
+  readonly path: string;
+  /** A request header by its lower-case name; several of one name are joined by ", ". */
+  header(name: string): string | undefined;
+  /** What a framework (`express.json()`) has already made of the body, if one has. */
+  readonly parsedBody?: unknown;
+  /** The body's bytes as they came. Rejects with 413 beyond `limit` bytes, with `ClientGone` when the client leaves while sending. */
+  readBody(limit: number): Promise<Uint8Array>;
+  /** Aborted when the client has left before its answer was complete. */
+  readonly signal: AbortSignal;
+  /** Sends a complete answer. */
+  send(status: number, headers: HeaderFields, body: string): void;
+  /** Sends status and headers of an answer whose body follows in pieces. */
+  open(status: number, headers: HeaderFields): void;
+  /** One piece, sent at once. A promise: the reader is slow, wait for it before the next one; it resolves, too, when the client leaves. */
+  write(text: string): Promise<void> | undefined;
+  /** Ends an opened answer, with a last piece. */
+  end(text: string): void;
+}
+
+/** Header fields by their lower-case names. */
+export type HeaderFields = Readonly<Record<string, string>>;
+
+/** A path within the API: without what stands in front of the API's paths, where it stands there. */
+export function withoutBase(path: string, base: string): string {
+  return base !== "" && path.startsWith(base) ? path.slice(base.length) || "/" : path;
+}
+
+/** The client left while its request was being read. Nobody is there to be told. */
+export class ClientGone extends Error {
+  constructor(options?: ErrorOptions) {
+    super("The client closed the connection while sending its request.", options);
+    this.name = "ClientGone";
+  }
+}

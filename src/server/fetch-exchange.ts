@@ -1,0 +1,90 @@
+import { bodyTooLarge } from "../wire/failures.ts";
+import { ClientGone, withoutBase } from "./exchange.ts";
+import { readAll } from "./read-all.ts";
+import type { Exchange, HeaderFields } from "./exchange.ts";
+
+/** An exchange over the web's Request and Response: Hono, Next.js, Bun, Deno, Workers. */
+export class FetchExchange implements Exchange {
+  readonly method: string;
+  readonly path: string;
+  /** Resolves when the answer's head is known. */
+  readonly response: Promise<Response>;
+  readonly #request: Request;
+  readonly #gone = new AbortController();
+  readonly #encoder = new TextEncoder();
+  #respond: (response: Response) => void = () => {};
+  #body: ReadableStreamDefaultController<Uint8Array> | undefined;
+  #wake: (() => void) | undefined;
+
+  /** `basePath`: what stands in front of the API's paths and is taken away. */
+  constructor(request: Request, basePath = "") {
+    this.#request = request;
+    this.method = request.method;
+    this.path = withoutBase(new URL(request.url).pathname, basePath);
+    this.response = new Promise((resolve) => {
+      this.#respond = resolve;
+    });
+    if (request.signal.aborted) this.#left();
+    else request.signal.addEventListener("abort", () => this.#left(), { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  header(name: string): string | undefined {
+    return this.#request.headers.get(name) ?? undefined;
+  }
+
+  async readBody(limit: number): Promise<Uint8Array> {
+    if (Number(this.header("content-length") ?? 0) > limit) throw bodyTooLarge(limit);
+    const { body } = this.#request;
+    if (!body) return new Uint8Array();
+    return readAll(body, limit, (cause) => new ClientGone({ cause }));
+  }
+
+  send(status: number, headers: HeaderFields, body: string): void {
+    // These statuses have no body, and Response refuses even an empty one.
+    const text = status === 204 || this.method === "HEAD" ? null : body;
+    this.#respond(new Response(text, { status, headers }));
+  }
+
+  open(status: number, headers: HeaderFields): void {
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        this.#body = controller;
+      },
+      pull: () => this.#wakeUp(),
+      cancel: () => this.#left(),
+    });
+    this.#respond(new Response(body, { status, headers }));
+  }
+
+  write(text: string): Promise<void> | undefined {
+    const body = this.#body;
+    if (!body || this.signal.aborted) return undefined;
+    body.enqueue(this.#encoder.encode(text));
+    if ((body.desiredSize ?? 0) > 0) return undefined;
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  end(text: string): void {
+    const body = this.#body;
+    this.#body = undefined;
+    if (!body || this.signal.aborted) return;
+    if (text !== "") body.enqueue(this.#encoder.encode(text));
+    body.close();
+  }
+
+  #left(): void {
+    this.#gone.abort();
+    this.#wakeUp();
+  }
+
+  #wakeUp(): void {
+    this.#wake?.();
+    this.#wake = undefined;
+  }
+}

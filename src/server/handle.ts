@@ -1,0 +1,70 @@
+import { FailureError } from "../generation/failure.ts";
+import { methodNotAllowed, unknownUrl } from "../wire/failures.ts";
+import { requestId } from "../wire/ids.ts";
+import type { Exchange } from "./exchange.ts";
+import { preflightHeaders } from "./origins.ts";
+import { Reply } from "./reply.ts";
+import { RequestRecord } from "./request-record.ts";
+import { routeOf } from "./routes.ts";
+import type { Service } from "./service.ts";
+
+/** Answers one exchange, whatever happens; never rejects. */
+export async function handle(exchange: Exchange, service: Service): Promise<void> {
+  const record = new RequestRecord();
+  const { settings, log, requests } = service;
+  const reply = new Reply(exchange, requestId(Math.random), record, settings.profile);
+  requests.begin();
+  log.debug({ req: reply.requestId, method: exchange.method, path: exchange.path }, "received");
+  try {
+    await answer(reply, service);
+  } catch (error) {
+    reply.fail(error);
+  } finally {
+    tell(reply, service);
+  }
+}
+
+async function answer(reply: Reply, service: Service): Promise<void> {
+  const { exchange } = reply;
+  const { method, path } = exchange;
+  const { settings } = service;
+  reply.headers = settings.origins.headersFor(exchange);
+  const found = routeOf(path);
+  if (!found) throw unknownUrl(method, path);
+  const { route, parameter } = found;
+  const methods = route.method === "GET" ? ["GET", "HEAD"] : ["POST"];
+  if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methods));
+  if (!methods.includes(method)) throw methodNotAllowed(method, path, [...methods, "OPTIONS"]);
+  if (route.open !== true) {
+    await settings.keys.check(exchange.header("authorization"));
+    if (service.state !== "ready") throw notReady(service.state);
+  }
+  await route.answer(reply, service, parameter);
+}
+
+/** The one line that each request has in the log. */
+function tell({ exchange, record, requestId: req }: Reply, { log, requests }: Service): void {
+  const outcome = record.outcome(exchange.signal.aborted);
+  requests.finish(outcome);
+  const client = exchange.header("x-client-request-id");
+  const fields = {
+    req,
+    method: exchange.method,
+    path: exchange.path,
+    ...record.fields(),
+    ...(client !== undefined && { clientRequestId: client }),
+  };
+  if (outcome === "failed") log.error(fields, outcome);
+  else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);
+}
+
+function notReady(state: "loading" | "closing"): FailureError {
+  return new FailureError({
+    message: state === "loading" ? "The models are still being loaded." : "The server is stopping.",
+    status: 503,
+    type: "server_error",
+    param: null,
+    code: state === "loading" ? "model_loading" : "shutting_down",
+    retryAfterSeconds: 1,
+  });
+}

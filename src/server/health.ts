@@ -1,0 +1,31 @@
+import type { HeaderFields } from "./exchange.ts";
+import type { Reply } from "./reply.ts";
+import type { Service } from "./service.ts";
+
+/** `GET /health`: 200 when at least one engine can answer, else 503; what each engine does, and sums over all. Needs no key and tells no secret. */
+export function answerHealth(reply: Reply, { state, directory, requests }: Service): void {
+  const engines = directory.engines.map(({ name, engine }) => ({
+    name,
+    models: engine.models().map((model) => model.id),
+    ...engine.health(),
+  }));
+  const { open, total, cancelled, failed } = requests;
+  const slots = { busy: 0, total: 0 };
+  let queued = 0;
+  for (const engine of engines) {
+    slots.busy += engine.slots?.busy ?? 0;
+    slots.total += engine.slots?.total ?? 0;
+    queued += engine.queued ?? 0;
+  }
+  const serves = state === "ready" && engines.some((engine) => engine.state === "ready");
+  const waits =
+    state === "loading" || engines.some((engine) => engine.state === "loading" || engine.state === "restarting");
+  const status = serves ? "ok" : state === "closing" ? "closing" : waits ? "loading" : "unavailable";
+  const headers: HeaderFields = serves ? {} : { "retry-after": "1" };
+  reply.send(
+    serves ? 200 : 503,
+    "application/json",
+    JSON.stringify({ status, slots, queued, requests: { open, total, cancelled, failed }, engines }),
+    headers,
+  );
+}

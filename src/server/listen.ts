@@ -1,0 +1,141 @@
+import { createServer } from "node:http";
+import type { RequestListener, Server, ServerResponse } from "node:http";
+import { readFileSync } from "node:fs";
+import type { Duplex } from "node:stream";
+import { FailureError, invalidRequest } from "../generation/failure.ts";
+import { writeErrorBody } from "../wire/error-body.ts";
+import { requestId } from "../wire/ids.ts";
+import { lean } from "../wire/profile.ts";
+import type { Log } from "./log.ts";
+
+export interface ListenOptions {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  /** A request's headers must be complete within so many milliseconds, */
+  readonly headerTimeoutMs: number;
+  /** the whole request within these, */
+  readonly requestTimeoutMs: number;
+  /** and a connection without a request is closed after these. */
+  readonly idleTimeoutMs: number;
+  readonly log: Log;
+}
+
+/** File descriptors that are kept free for upstreams, logs and the system's own needs. */
+const reservedDescriptors = 32;
+
+/**
+ * Opens the HTTP server. Rejects with the system's error when it cannot listen (`EADDRINUSE`, `EACCES`, …).
+ * What never becomes a request (no HTTP, headers too slow or too large, no file descriptor left) is answered here, in OpenAI's shape.
+ */
+export async function listen(options: ListenOptions, onRequest: RequestListener): Promise<Server> {
+  const { headerTimeoutMs, requestTimeoutMs, idleTimeoutMs, log } = options;
+  const server = createServer({
+    headersTimeout: headerTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: idleTimeoutMs,
+    connectionsCheckingInterval: Math.max(100, Math.min(5000, headerTimeoutMs / 4)),
+    noDelay: true,
+  });
+  const responses = new WeakMap<Duplex, ServerResponse>();
+  server.on("request", (request, response) => {
+    responses.set(request.socket, response);
+    onRequest(request, response);
+  });
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    const answered = responses.get(socket)?.headersSent === true && responses.get(socket)?.writableFinished === false;
+    if (socket.writable && !answered && error.code !== "ECONNRESET") {
+      const failure = connectionFailure(error.code);
+      log.warn({ status: failure.failure.status, code: error.code }, failure.message);
+      socket.write(rawAnswer(failure));
+    }
+    socket.destroy();
+  });
+  refuseBeyondDescriptors(server, log);
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port, options.host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  // Accepting may fail later (EMFILE, ENFILE, ENOBUFS): that costs one connection, not the server.
+  server.on("error", (error: NodeJS.ErrnoException) =>
+    log.error({ code: error.code }, `accepting failed: ${error.message}`),
+  );
+  return server;
+}
+
+/**
+ * Descriptors are numbered from the lowest free one, so a new connection's number tells how many are in use. Close to the limit it is
+ * answered 503 at once, while there is still room for those that are being served.
+ */
+function refuseBeyondDescriptors(server: Server, log: Log): void {
+  const limit = descriptorLimit();
+  if (limit === undefined) return;
+  let refused = 0;
+  let lastTold = 0;
+  server.on("connection", (socket) => {
+    // Many requests may wait in one connection (pipelining), and each listens for its end.
+    socket.setMaxListeners(0);
+    const descriptor = (socket as { _handle?: { fd?: unknown } })._handle?.fd;
+    if (typeof descriptor !== "number" || descriptor < limit - reservedDescriptors) return;
+    refused++;
+    if (performance.now() - lastTold > 1000) {
+      lastTold = performance.now();
+      log.error({ limit, refused }, "no file descriptors left for new connections; raise the limit (ulimit -n)");
+    }
+    socket.on("error", () => {});
+    socket.end(rawAnswer(descriptorsExhausted()), () => socket.destroy());
+  });
+}
+
+/** The process's limit of open files; undefined where it cannot be read. */
+function descriptorLimit(): number | undefined {
+  try {
+    const soft = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
+    return soft ? Number(soft[1]) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function descriptorsExhausted(): FailureError {
+  return new FailureError({
+    message: "The server has too many open connections. Please try again later.",
+    status: 503,
+    type: "server_error",
+    code: "too_many_connections",
+    retryAfterSeconds: 1,
+  });
+}
+
+function connectionFailure(code: string | undefined): FailureError {
+  const refused = (status: number, message: string): FailureError =>
+    new FailureError({ ...invalidRequest(message).failure, status });
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT") return refused(408, "The request was not complete in time.");
+  if (code === "HPE_HEADER_OVERFLOW") return refused(431, "The request's headers are too large.");
+  return refused(400, "The request is not valid HTTP.");
+}
+
+function rawAnswer(error: FailureError): string {
+  const { status, contentType, body } = writeErrorBody(error.failure, lean);
+  const retry = error.failure.retryAfterSeconds;
+  return [
+    `HTTP/1.1 ${status} ${reasons[status] ?? "Error"}`,
+    `Content-Type: ${contentType}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "Connection: close",
+    `x-request-id: ${requestId(Math.random)}`,
+    ...(retry === undefined ? [] : [`Retry-After: ${retry}`]),
+    "",
+    body,
+  ].join("\r\n");
+}
+
+const reasons: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  408: "Request Timeout",
+  431: "Request Header Fields Too Large",
+  503: "Service Unavailable",
+};

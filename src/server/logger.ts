@@ -1,0 +1,24 @@
+import pino from "pino";
+import colors from "picocolors";
+import type { Log } from "./log.ts";
+
+export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
+
+/** The log on stderr: JSON lines, or on a terminal lines for people. */
+export function openLog(level: LogLevel): Log {
+  const options = { level, base: null };
+  if (!process.stderr.isTTY) return pino(options, pino.destination({ dest: 2, sync: false }));
+  return pino(options, { write: (line: string) => process.stderr.write(forPeople(line)) });
+}
+
+/** A line of JSON, as `12:03:55 finished POST /v1/chat/completions model=x ms=12`. */
+export function forPeople(line: string): string {
+  const { level, time, msg, method, path, ...rest } = JSON.parse(line) as Record<string, unknown>;
+  const clock = new Date(Number(time)).toTimeString().slice(0, 8);
+  const colour = Number(level) >= 50 ? colors.red : Number(level) >= 40 ? colors.yellow : colors.green;
+  const request = method === undefined ? "" : ` ${String(method)} ${String(path)}`;
+  const fields = Object.entries(rest).map(([name, value]) => {
+    return ` ${colors.dim(`${name}=`)}${typeof value === "string" ? value : JSON.stringify(value)}`;
+  });
+  return `${colors.dim(clock)} ${colour(String(msg))}${request}${fields.join("")}\n`;
+}

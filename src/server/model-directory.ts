@@ -1,0 +1,70 @@
+import type { Engine, ModelInfo } from "../generation/engine.ts";
+import type { AnswerSettings } from "../wire/endpoint.ts";
+import type { Profile } from "../wire/profile.ts";
+
+/** One engine that the server answers from, and how its answers look. */
+export interface ServedEngine {
+  /** Tells two engines apart whose models have the same id: the second one's model is then `name/id`. */
+  readonly name: string;
+  readonly engine: Engine;
+  /** Further names for the engine's first model. */
+  readonly aliases: readonly string[];
+  /** Absent: the server's. */
+  readonly profile?: Profile;
+  readonly settings: AnswerSettings;
+}
+
+/** A model under one of the names that clients may use. */
+export interface ServedModel {
+  /** As listed: `id` is the name that clients use. */
+  readonly info: ModelInfo;
+  /** What its engine calls it. */
+  readonly engineModel: string;
+  readonly from: ServedEngine;
+}
+
+/** All models of all engines, by name. Engines may learn of models while they run (an upstream's list), so it is asked anew when theirs changed. */
+export class ModelDirectory {
+  readonly engines: readonly ServedEngine[];
+  #lists: (readonly ModelInfo[])[] = [];
+  #models = new Map<string, ServedModel>();
+
+  constructor(engines: readonly ServedEngine[]) {
+    this.engines = engines;
+  }
+
+  find(name: string): ServedModel | undefined {
+    return this.#current().get(name);
+  }
+
+  /** In the order of the engines. */
+  list(): readonly ServedModel[] {
+    return [...this.#current().values()];
+  }
+
+  #current(): ReadonlyMap<string, ServedModel> {
+    const lists = this.engines.map(({ engine }) => engine.models());
+    if (lists.length !== this.#lists.length || lists.some((list, at) => list !== this.#lists[at])) {
+      this.#lists = lists;
+      this.#models = this.#gather(lists);
+    }
+    return this.#models;
+  }
+
+  #gather(lists: readonly (readonly ModelInfo[])[]): Map<string, ServedModel> {
+    const models = new Map<string, ServedModel>();
+    const add = (name: string, info: ModelInfo, from: ServedEngine): void => {
+      const free = models.has(name) ? `${from.name}/${name}` : name;
+      if (!models.has(free)) models.set(free, { info: { ...info, id: free }, engineModel: info.id, from });
+    };
+    for (const [at, from] of this.engines.entries()) {
+      for (const info of lists[at] ?? []) add(info.id, info, from);
+    }
+    // Aliases come last: a real model of that name is what its name says.
+    for (const [at, from] of this.engines.entries()) {
+      const [first] = lists[at] ?? [];
+      if (first) for (const alias of from.aliases) add(alias, first, from);
+    }
+    return models;
+  }
+}

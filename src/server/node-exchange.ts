@@ -1,0 +1,133 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { bodyTooLarge } from "../wire/failures.ts";
+import { ClientGone, withoutBase } from "./exchange.ts";
+import type { Exchange, HeaderFields } from "./exchange.ts";
+import { joined } from "./read-all.ts";
+
+/** After a refused body: how long what the client still sends is read and thrown away, so that it can read the refusal. */
+const lingerMs = 2000;
+
+/** An exchange over node:http, or over a framework that passes node:http's objects on (Express, Fastify). Types only: nothing of Node is loaded. */
+export class NodeExchange implements Exchange {
+  readonly method: string;
+  readonly path: string;
+  readonly parsedBody?: unknown;
+  readonly #request: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #gone = new AbortController();
+  #unread = false;
+
+  /** `basePath`: what stands in front of the API's paths and is taken away. */
+  constructor(request: IncomingMessage, response: ServerResponse, basePath = "") {
+    this.#request = request;
+    this.#response = response;
+    this.method = request.method ?? "GET";
+    this.path = withoutBase(pathOf(request.url ?? "/"), basePath);
+    if ("body" in request && request.readableEnded) this.parsedBody = request.body;
+    // The socket, not the response: of pipelined requests, only the first response has the socket and would hear it close.
+    const { socket } = request;
+    const left = (): void => {
+      if (!response.writableFinished) this.#gone.abort();
+    };
+    socket.once("close", left);
+    response.once("close", () => {
+      socket.removeListener("close", left);
+      left();
+    });
+    // A connection that breaks is told by "close"; without a listener, "error" would be thrown.
+    request.on("error", ignore);
+    response.on("error", ignore);
+  }
+
+  get signal(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#request.headers[name];
+    return Array.isArray(value) ? value.join(", ") : value;
+  }
+
+  readBody(limit: number): Promise<Uint8Array> {
+    const request = this.#request;
+    const refuse = (): never => {
+      this.#unread = true;
+      throw bodyTooLarge(limit);
+    };
+    return new Promise((resolve, reject) => {
+      const pieces: Uint8Array[] = [];
+      let size = 0;
+      const settle = (action: () => void): void => {
+        request.off("data", onData).off("end", onEnd).off("close", onClose);
+        try {
+          action();
+        } catch (error) {
+          reject(error);
+        }
+      };
+      const onData = (piece: Uint8Array): void => {
+        size += piece.length;
+        if (size > limit) return settle(refuse);
+        pieces.push(piece);
+      };
+      const onEnd = (): void => settle(() => resolve(joined(pieces, size)));
+      const onClose = (): void => settle(() => reject(new ClientGone()));
+      if (Number(request.headers["content-length"] ?? 0) > limit) return settle(refuse);
+      if (request.destroyed) return onClose();
+      request.on("data", onData).on("end", onEnd).on("close", onClose);
+    });
+  }
+
+  send(status: number, headers: HeaderFields, body: string): void {
+    const response = this.#response;
+    const length = String(new TextEncoder().encode(body).length);
+    response.writeHead(status, { ...headers, "content-length": length, ...(this.#unread && { connection: "close" }) });
+    if (!this.#unread) response.end(body);
+    else this.#sendThenLinger(body);
+  }
+
+  /**
+   * Answers a client that is still sending. Were the connection closed at once, the system would reset it and the client might never
+   * see the answer; so the answer goes out whole, and the rest of the request is thrown away until it ends or time is up.
+   */
+  #sendThenLinger(body: string): void {
+    const [request, response] = [this.#request, this.#response];
+    response.write(body);
+    const finish = (): void => {
+      clearTimeout(timer);
+      response.end();
+    };
+    const timer = setTimeout(finish, lingerMs);
+    request.once("end", finish).once("close", finish);
+    request.resume();
+  }
+
+  open(status: number, headers: HeaderFields): void {
+    this.#response.writeHead(status, headers);
+  }
+
+  write(text: string): Promise<void> | undefined {
+    const response = this.#response;
+    if (response.destroyed || response.write(text)) return undefined;
+    return new Promise((resolve) => {
+      const go = (): void => {
+        response.off("drain", go).off("close", go);
+        resolve();
+      };
+      response.on("drain", go).on("close", go);
+    });
+  }
+
+  end(text: string): void {
+    this.#response.end(text);
+  }
+}
+
+function pathOf(url: string): string {
+  // A proxy may send the absolute form, `GET http://host/path`.
+  const start = url.startsWith("/") ? 0 : Math.max(0, url.indexOf("/", url.indexOf("://") + 3));
+  const query = url.indexOf("?", start);
+  return query === -1 ? url.slice(start) : url.slice(start, query);
+}
+
+function ignore(): void {}

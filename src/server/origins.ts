@@ -1,0 +1,85 @@
+import { FailureError } from "../generation/failure.ts";
+import type { Exchange, HeaderFields } from "./exchange.ts";
+
+/**
+ * Which web pages may call: the CORS half of the server. A page that may not is refused outright (403) instead of merely kept from
+ * reading the answer, since a local model without a key would otherwise work for every page that its user opens.
+ */
+export interface Origins {
+  /** Headers for the answer. Throws `FailureError` 403 when the page may not call. */
+  headersFor(exchange: Exchange): HeaderFields;
+}
+
+export interface OriginOptions {
+  /** Origins (`https://app.example.com`) or `*`. Empty: pages from this machine (`http://localhost:…`, `http://127.0.0.1:…`). */
+  readonly allowed: readonly string[];
+  /** Clients need a key, so that a page served under the API's own name cannot be an impostor's (DNS rebinding). */
+  readonly keysRequired: boolean;
+}
+
+export function restrictedOrigins(options: OriginOptions): Origins {
+  const all = options.allowed.includes("*");
+  const listed = new Set(options.allowed.map((origin) => origin.replace(/\/$/, "").toLowerCase()));
+  return {
+    headersFor(exchange) {
+      const origin = exchange.header("origin");
+      if (origin === undefined) return all ? anyOrigin : noOrigin;
+      const url = parsedOrigin(origin);
+      const may =
+        all ||
+        listed.has(origin.toLowerCase()) ||
+        (url !== null && ((listed.size === 0 && isLoopback(url.hostname)) || isOwn(url, exchange, options)));
+      if (!may) throw originRefused(origin);
+      return {
+        "access-control-allow-origin": all ? "*" : origin,
+        "access-control-expose-headers": "X-Request-ID",
+        ...(!all && { vary: "Origin" }),
+      };
+    },
+  };
+}
+
+/** For a handler inside somebody else's server, which has its own mind about pages. */
+export const unrestrictedOrigins: Origins = { headersFor: () => ({}) };
+
+/** What a browser asks before it sends a page's request (CORS protocol, preflight). */
+export function preflightHeaders(exchange: Exchange, methods: readonly string[]): HeaderFields {
+  return {
+    "access-control-allow-methods": [...methods, "OPTIONS"].join(", "),
+    "access-control-allow-headers": exchange.header("access-control-request-headers") ?? "authorization, content-type",
+    "access-control-max-age": "7200",
+    ...(exchange.header("access-control-request-private-network") === "true" && {
+      "access-control-allow-private-network": "true",
+    }),
+  };
+}
+
+/** Whether a host name or address is this machine's own loopback. */
+export function isLoopback(hostname: string): boolean {
+  return /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3})$/i.test(hostname) || ["[::1]", "::1"].includes(hostname);
+}
+
+const anyOrigin: HeaderFields = { "access-control-allow-origin": "*" };
+const noOrigin: HeaderFields = {};
+
+/** The page comes from this very server. A name can be made to point here by anybody (DNS rebinding), an address cannot. */
+function isOwn(page: URL, exchange: Exchange, options: OriginOptions): boolean {
+  if (page.host !== exchange.header("host")?.toLowerCase()) return false;
+  return (
+    options.keysRequired || isLoopback(page.hostname) || /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[.*\])$/.test(page.hostname)
+  );
+}
+
+function parsedOrigin(origin: string): URL | null {
+  return URL.canParse(origin) ? new URL(origin) : null;
+}
+
+function originRefused(origin: string): FailureError {
+  return new FailureError({
+    message: `Pages from '${origin}' may not use this server. Start it with --cors-origin ${origin} to let them.`,
+    status: 403,
+    type: "invalid_request_error",
+    param: null,
+    code: "origin_not_allowed",
+  });
+}

@@ -1,0 +1,70 @@
+import { FailureError } from "../generation/failure.ts";
+import type { GenerationFailure } from "../generation/event.ts";
+import { writeErrorBody } from "../wire/error-body.ts";
+import { internalError } from "../wire/failures.ts";
+import type { Profile } from "../wire/profile.ts";
+import type { Exchange, HeaderFields } from "./exchange.ts";
+import { ClientGone } from "./exchange.ts";
+import type { RequestRecord } from "./request-record.ts";
+
+/** The answer to one request: what every answer carries (ids, times, CORS), and that only one is sent. */
+export class Reply {
+  readonly requestId: string;
+  readonly record: RequestRecord;
+  readonly exchange: Exchange;
+  /** The profile that errors are written in; that of the model, once it is known. */
+  profile: Profile;
+  /** Added to whatever is sent. */
+  headers: HeaderFields = {};
+  #sent = false;
+
+  constructor(exchange: Exchange, requestId: string, record: RequestRecord, profile: Profile) {
+    this.exchange = exchange;
+    this.requestId = requestId;
+    this.record = record;
+    this.profile = profile;
+  }
+
+  /** Status and headers are out. */
+  get sent(): boolean {
+    return this.#sent;
+  }
+
+  /** Sends a whole answer. */
+  send(status: number, contentType: string | null, body: string, headers: HeaderFields = {}): void {
+    const type = contentType !== null && { "content-type": contentType };
+    this.exchange.send(status, { ...type, ...this.#head(status), ...headers }, body);
+  }
+
+  /** Opens a streamed answer. */
+  open(headers: HeaderFields): void {
+    this.exchange.open(200, { ...headers, ...this.#head(200) });
+  }
+
+  /** Sends what was thrown as OpenAI's error object. What is no `FailureError` is a defect of ours: 500, and its cause in the log. */
+  fail(error: unknown): void {
+    if (error instanceof ClientGone) return;
+    const failure = error instanceof FailureError ? error.failure : internalError(error).failure;
+    if (failure.cause !== undefined) this.record.cause = failure.cause;
+    if (this.#sent) return this.exchange.end("");
+    const { status, contentType, body } = writeErrorBody(failure, this.profile);
+    this.send(status, contentType, body, failureHeaders(failure));
+  }
+
+  #head(status: number): HeaderFields {
+    this.#sent = true;
+    this.record.status = status;
+    this.record.headMs = Math.round(performance.now() - this.record.receivedAt);
+    return {
+      "x-request-id": this.requestId,
+      "openai-processing-ms": String(this.record.headMs),
+      "openai-version": "2020-10-01",
+      ...this.headers,
+    };
+  }
+}
+
+function failureHeaders({ headers = {}, retryAfterSeconds }: GenerationFailure): HeaderFields {
+  if (retryAfterSeconds === undefined) return headers;
+  return { ...headers, "retry-after": String(Math.max(1, Math.ceil(retryAfterSeconds))) };
+}

@@ -1,0 +1,75 @@
+import type { FinishReason, GenerationEnd, GenerationEvent, Usage } from "../generation/event.ts";
+import type { LogFields } from "./log.ts";
+
+/** "refused": the client's own fault, a status from 400 on; "failed": ours or the source's, from 500 on. */
+export type Outcome = "finished" | "refused" | "failed" | "cancelled";
+
+/** What one request came to: gathered on its way, told in one log line at its end. */
+export class RequestRecord {
+  model: string | undefined;
+  stream: boolean | undefined;
+  status: number | undefined;
+  /** Milliseconds until the answer's head was sent. */
+  headMs: number | undefined;
+  toolCalls = 0;
+  /** Characters of text, reasoning, refusals and arguments. */
+  characters = 0;
+  usage: Usage | undefined;
+  end: GenerationEnd | undefined;
+  /** What broke, for the log alone. */
+  cause: unknown;
+  readonly finishes: FinishReason[] = [];
+  readonly receivedAt: number = performance.now();
+
+  see(events: readonly GenerationEvent[]): void {
+    for (const event of events) {
+      switch (event.type) {
+        case "text-delta":
+        case "reasoning-delta":
+        case "refusal-delta":
+          this.characters += event.text.length;
+          break;
+        case "tool-call-delta":
+          this.characters += event.arguments.length;
+          break;
+        case "tool-call-start":
+          this.toolCalls++;
+          break;
+        case "finish":
+          this.finishes.push(event.reason);
+          break;
+        case "usage":
+          this.usage = event.usage;
+          break;
+        case "end":
+          this.end = event.end;
+      }
+    }
+  }
+
+  /** How the request ended, in one word. */
+  outcome(clientGone: boolean): Outcome {
+    if (clientGone) return "cancelled";
+    if (this.end && "failure" in this.end) return this.end.failure.status < 500 ? "refused" : "failed";
+    const status = this.status ?? 500;
+    if (status < 400) return "finished";
+    return status < 500 ? "refused" : "failed";
+  }
+
+  fields(): LogFields {
+    const failure = this.end && "failure" in this.end ? this.end.failure : undefined;
+    const cause = this.cause ?? failure?.cause;
+    return {
+      ...(this.model !== undefined && { model: this.model }),
+      ...(this.stream !== undefined && { stream: this.stream }),
+      ...(this.status !== undefined && { status: this.status }),
+      ms: Math.round(performance.now() - this.receivedAt),
+      ...(this.headMs !== undefined && { headMs: this.headMs }),
+      ...(this.usage && { promptTokens: this.usage.promptTokens, completionTokens: this.usage.completionTokens }),
+      ...(this.finishes.length > 0 && { finish: [...new Set(this.finishes)].join(",") }),
+      ...(this.toolCalls > 0 && { toolCalls: this.toolCalls }),
+      ...(failure && { end: this.end?.kind, error: failure.message }),
+      ...(cause !== undefined && { cause: cause instanceof Error ? (cause.stack ?? cause.message) : cause }),
+    };
+  }
+}

@@ -1,0 +1,66 @@
+import type { Engine } from "../generation/engine.ts";
+import type { GenerationEnd, GenerationEvent } from "../generation/event.ts";
+import { FailureError } from "../generation/failure.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+import { internalError } from "../wire/failures.ts";
+
+/**
+ * Pulls a generation to its end and hands each batch to `take`, the next one only when the promise that `take` returned (if any) has
+ * resolved: so a slow reader holds back its own source. When `signal` is aborted, the engine is told twice, by the signal and by
+ * returning from its iteration, and nothing more is taken.
+ *
+ * Whatever the engine does, `take` sees exactly one `end` event, unless the client has gone: an exception becomes `engine-error`, a
+ * missing end `truncated`.
+ */
+export async function runGeneration(
+  engine: Engine,
+  request: GenerationRequest,
+  signal: AbortSignal,
+  take: (events: readonly GenerationEvent[]) => Promise<void> | undefined,
+): Promise<GenerationEnd> {
+  let iterator: AsyncIterator<readonly GenerationEvent[]> | undefined;
+  const leave = (): void => {
+    iterator?.return?.().catch(() => {});
+  };
+  signal.addEventListener("abort", leave);
+  try {
+    if (signal.aborted) return clientGone;
+    iterator = engine.generate(request, signal)[Symbol.asyncIterator]();
+    for (;;) {
+      const step = await iterator.next();
+      if (signal.aborted) return clientGone;
+      if (step.done === true) break;
+      const last = step.value.at(-1);
+      const wait = take(step.value);
+      if (wait) await wait;
+      if (last?.type !== "end") continue;
+      // Lets the engine run on behind its last batch, where it may clean up.
+      const after = await iterator.next();
+      if (after.done !== true) leave();
+      return last.end;
+    }
+  } catch (cause) {
+    leave();
+    if (signal.aborted) return clientGone;
+    const failure = cause instanceof FailureError ? cause.failure : internalError(cause).failure;
+    return ended({ kind: "engine-error", failure });
+  } finally {
+    signal.removeEventListener("abort", leave);
+  }
+  return ended({ kind: "truncated", failure: { ...truncated } });
+
+  function ended(end: GenerationEnd): GenerationEnd {
+    void take([{ type: "end", end }]);
+    return end;
+  }
+}
+
+const clientGone: GenerationEnd = { kind: "client-gone" };
+
+const truncated = {
+  message: "The source stopped before it had finished.",
+  status: 502,
+  type: "server_error",
+  param: null,
+  code: null,
+};

@@ -1,0 +1,58 @@
+import type { Profile } from "../wire/profile.ts";
+import type { ApiKeys } from "./api-keys.ts";
+import type { Log, StreamLog } from "./log.ts";
+import type { ModelDirectory } from "./model-directory.ts";
+import type { Origins } from "./origins.ts";
+import type { Outcome } from "./request-record.ts";
+
+/** What may change while the server runs, all at once, when its configuration is read again. */
+export interface Settings {
+  readonly profile: Profile;
+  readonly keys: ApiKeys;
+  readonly origins: Origins;
+  /** Of a request's body, in bytes, packed and unpacked. */
+  readonly bodyLimit: number;
+  /** How long a stream's 200 is held back for the first event, in milliseconds. */
+  readonly holdMs: number;
+  /** After so many milliseconds without an event, a stream gets a comment. */
+  readonly keepAliveMs: number;
+}
+
+/** Everything that answering a request needs to know about the server. A running request keeps what it began with. */
+export interface Service {
+  state: "loading" | "ready" | "closing";
+  settings: Settings;
+  directory: ModelDirectory;
+  readonly log: Log;
+  readonly streamLog?: StreamLog;
+  readonly requests: Requests;
+}
+
+/** How many requests there are and were; for /health, and for a shutdown that waits. */
+export class Requests {
+  open = 0;
+  total = 0;
+  /** The client left before its answer was complete. */
+  cancelled = 0;
+  /** Answered with a status from 500 on, or with an error inside the stream. */
+  failed = 0;
+  #waiting: (() => void)[] = [];
+
+  begin(): void {
+    this.open++;
+    this.total++;
+  }
+
+  finish(outcome: Outcome): void {
+    this.open--;
+    if (outcome === "cancelled") this.cancelled++;
+    if (outcome === "failed") this.failed++;
+    if (this.open === 0) for (const wake of this.#waiting.splice(0)) wake();
+  }
+
+  /** Resolves when none is open. */
+  idle(): Promise<void> {
+    if (this.open === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+}

@@ -1,0 +1,84 @@
+import type { Engine } from "../generation/engine.ts";
+import type { GenerationEvent } from "../generation/event.ts";
+import { FailureError } from "../generation/failure.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+import type { StreamWriter } from "../wire/endpoint.ts";
+import type { HeaderFields } from "./exchange.ts";
+import type { StreamLog } from "./log.ts";
+import type { Reply } from "./reply.ts";
+import { runGeneration } from "./run-generation.ts";
+
+export interface StreamAnswer {
+  readonly engine: Engine;
+  readonly request: GenerationRequest;
+  readonly writer: StreamWriter;
+  readonly headers: HeaderFields;
+  readonly holdMs: number;
+  readonly keepAliveMs: number;
+  readonly streamLog?: StreamLog;
+}
+
+/**
+ * Answers with a stream. Its 200 goes out with the first batch that shows anything, so that an early failure keeps its status; after
+ * `holdMs` without one it goes out alone, with the role chunk. From then on a comment follows every `keepAliveMs` of silence.
+ */
+export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<void> {
+  const { engine, request, writer, headers, streamLog } = answer;
+  const { exchange, record } = reply;
+  let slow = false;
+  let lastWrite = 0;
+
+  /** Sends one piece; a promise when the reader, or the log's disk, must be waited for. */
+  const send = (text: string): Promise<void> | undefined => {
+    if (!reply.sent) reply.open(headers);
+    lastWrite = performance.now();
+    const logged = streamLog?.write(reply.requestId, text);
+    const sent = exchange.write(text);
+    if (!sent) return logged;
+    slow = true;
+    return Promise.all([sent, logged]).then(() => {
+      slow = false;
+    });
+  };
+
+  // One timer for both: first it ends the hold, then it looks for silence.
+  const beat = (): void => {
+    const silence = performance.now() - lastWrite;
+    let next = answer.keepAliveMs;
+    if (!reply.sent) void send(writer.open());
+    else if (silence < answer.keepAliveMs) next = answer.keepAliveMs - silence;
+    else if (!slow) void send(writer.keepAlive());
+    timer = setTimeout(beat, next);
+  };
+  let timer = setTimeout(beat, answer.holdMs);
+
+  const take = (events: readonly GenerationEvent[]): Promise<void> | undefined => {
+    record.see(events);
+    const last = events.at(-1);
+    if (last?.type !== "end") {
+      const text = writer.write(events);
+      return text === "" ? undefined : send(text);
+    }
+    clearTimeout(timer);
+    if (!reply.sent && "failure" in last.end && !events.some(shows)) {
+      reply.fail(new FailureError(last.end.failure));
+      return undefined;
+    }
+    const text = writer.write(events);
+    if (!reply.sent) reply.open(headers);
+    void streamLog?.write(reply.requestId, text);
+    exchange.end(text);
+    return undefined;
+  };
+
+  try {
+    await runGeneration(engine, request, exchange.signal, take);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Whether a client would see anything of the event; until it has, a failure can still be told by the status. */
+function shows(event: GenerationEvent): boolean {
+  return event.type !== "start" && event.type !== "usage" && event.type !== "extra" && event.type !== "end";
+}
