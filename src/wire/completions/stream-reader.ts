@@ -1,0 +1,51 @@
+import type { GenerationEvent } from "../../generation/event.ts";
+import { readContent } from "../chat/read-content.ts";
+import { AnswerReader } from "../tolerant/answer-reader.ts";
+import type { ChoiceState, TemplateKind } from "../tolerant/answer-reader.ts";
+import type { HolePath } from "../tolerant/chunk-template.ts";
+import { readLogprobs } from "../tolerant/read-logprobs.ts";
+import { isObject } from "../tolerant/tolerant-json.ts";
+import type { JsonObject } from "../tolerant/tolerant-json.ts";
+
+/** Reads a legacy completions answer of any server of OpenAI's dialect into generation events. See `AnswerReader`. */
+export class CompletionsStreamReader extends AnswerReader<ChoiceState> {
+  protected readonly chunkObject: string = "text_completion";
+  protected readonly bodyObject: string = "text_completion";
+
+  protected newChoice(choice: number): ChoiceState {
+    return { choice, started: false, finish: null, stop: undefined, told: false };
+  }
+
+  protected readChoice(raw: JsonObject, state: ChoiceState, out: GenerationEvent[]): boolean {
+    if (!state.started && this.madeByOpenAi) this.form.choices.set(state.choice, {});
+    const { choice } = state;
+    const text = this.#textOf(raw);
+    const logprobs = readLogprobs(raw["logprobs"], text, this.repairs)?.text ?? [];
+    if (text === "" && logprobs.length === 0) {
+      if (raw["finish_reason"] === null) this.repairs.note("empty-delta");
+      return false;
+    }
+    this.start(state, out);
+    out.push({ type: "text-delta", choice, text, ...(logprobs.length > 0 && { logprobs }) });
+    return true;
+  }
+
+  protected closeChoice(): void {}
+
+  protected callCount(): number {
+    return 0;
+  }
+
+  protected holePath(raw: JsonObject, event: GenerationEvent): { path: HolePath; kind: TemplateKind } | null {
+    if (event.type !== "text-delta" || raw["logprobs"] || raw["text"] !== event.text) return null;
+    return { path: ["text"], kind: "text" };
+  }
+
+  /** `text`, or what a server that only knows chat sends instead. */
+  #textOf(raw: JsonObject): string {
+    if (typeof raw["text"] === "string") return raw["text"];
+    const delta = [raw["delta"], raw["message"]].find(isObject) ?? { content: raw["text"] };
+    if (raw["delta"] !== undefined || raw["message"] !== undefined) this.repairs.note("content");
+    return readContent(delta, this.repairs).text;
+  }
+}

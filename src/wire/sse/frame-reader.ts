@@ -1,0 +1,215 @@
+import type { RepairLog } from "../tolerant/repairs.ts";
+
+/** Takes what a `FrameReader` finds. */
+export interface FrameSink {
+  /**
+   * One event. `event` is its name, "" without one. `bare`: the text stood on lines of its own, without `data:` (a JSON body, an HTML
+   * page, a proxy's plain words).
+   */
+  frame(data: string, event: string, bare: boolean): void;
+}
+
+/** A line or an event is longer than the limit; reading on would fill the memory. */
+export class FrameTooLongError extends Error {
+  readonly limit: number;
+
+  constructor(limit: number) {
+    super(`An event of the stream is longer than ${limit} characters.`);
+    this.name = "FrameTooLongError";
+    this.limit = limit;
+  }
+}
+
+/** 16 Mi characters: an audio or image answer in one event fits, a stream without line ends does not fill the memory. */
+const defaultLimit = 16 * 1024 * 1024;
+
+/**
+ * Bytes (or text) of an event stream in, events out: incremental, linear in the input, bounded in memory, for every split of the input.
+ *
+ * It follows the HTML standard, "9.2.6 Interpreting an event stream" (https://html.spec.whatwg.org/multipage/server-sent-events.html),
+ * and beyond it takes what servers of OpenAI's dialect send: JSON lines without `data:`, events with no blank line between them, a
+ * last event without any line end, `error: {…}` lines, and whole bodies that are no event stream at all.
+ */
+export class FrameReader {
+  readonly #sink: FrameSink;
+  readonly #repairs: RepairLog;
+  readonly #limit: number;
+  #decoder: InstanceType<typeof TextDecoder> | undefined;
+
+  /** The begun line. A string: V8 keeps the pieces as a rope and joins them once, when the line is complete. */
+  #line = "";
+  /** The last text ended in CR; an LF at the start of the next one belongs to it. */
+  #afterCr = false;
+  #atStart = true;
+  /** The data of the begun event; undefined while it has none. */
+  #data: string | undefined;
+  #event = "";
+  /** Lines outside any field, while they may belong together (a pretty-printed body, a page). */
+  #block: string[] | undefined;
+  #blockLength = 0;
+
+  constructor(sink: FrameSink, repairs: RepairLog, limit: number = defaultLimit) {
+    this.#sink = sink;
+    this.#repairs = repairs;
+    this.#limit = limit;
+  }
+
+  /** Throws `FrameTooLongError`. Text must be cut at characters, bytes may be cut anywhere. */
+  push(input: Uint8Array | string): void {
+    if (typeof input === "string") this.#read(input);
+    else this.#read((this.#decoder ??= new TextDecoder("utf-8", { ignoreBOM: true })).decode(input, { stream: true }));
+  }
+
+  /** The input is over: what is pending counts as complete. */
+  end(): void {
+    const rest = this.#decoder?.decode();
+    if (rest) this.#read(rest);
+    if (this.#line !== "") {
+      const line = this.#line;
+      this.#line = "";
+      this.#readLine(line, 0, line.length);
+    }
+    this.#endBlock();
+    if (this.#data !== undefined) this.#repairs.note("no-blank-line");
+    this.#dispatch();
+  }
+
+  #read(text: string): void {
+    if (text === "") return;
+    let at = 0;
+    if (this.#atStart) {
+      this.#atStart = false;
+      if (text.charCodeAt(0) === 0xfeff) {
+        at = 1;
+        this.#repairs.note("bom");
+      }
+    }
+    if (this.#afterCr) {
+      this.#afterCr = false;
+      if (text.charCodeAt(at) === lf) at++;
+    }
+    let cr = text.indexOf("\r", at);
+    for (;;) {
+      const newline = text.indexOf("\n", at);
+      let end = newline;
+      let next = newline + 1;
+      if (cr !== -1 && (newline === -1 || cr < newline)) {
+        end = cr;
+        next = cr + 1;
+        if (next === text.length) this.#afterCr = true;
+        else if (text.charCodeAt(next) === lf) next++;
+        this.#repairs.note("line-ends");
+        cr = text.indexOf("\r", next);
+      }
+      if (end === -1) break;
+      if (this.#line === "") this.#readLine(text, at, end);
+      else {
+        const line = this.#line + text.slice(at, end);
+        this.#line = "";
+        this.#readLine(line, 0, line.length);
+      }
+      at = next;
+    }
+    if (at < text.length) {
+      if (this.#line.length + text.length - at > this.#limit) throw new FrameTooLongError(this.#limit);
+      this.#line += text.slice(at);
+    }
+  }
+
+  /** One line, `text` from `start` to `end`, without its end. */
+  #readLine(text: string, start: number, end: number): void {
+    if (start === end) {
+      if (this.#block === undefined) this.#dispatch();
+      else this.#addToBlock("");
+    } else if (text.startsWith("data:", start)) {
+      if (this.#block !== undefined) this.#endBlock();
+      let value = start + 5;
+      if (text.charCodeAt(value) === space) value++;
+      else if (value < end) this.#repairs.note("no-space");
+      this.#addData(text.slice(value, end));
+    } else this.#readOtherLine(text.slice(start, end));
+  }
+
+  #addData(value: string): void {
+    if (this.#data === undefined) {
+      this.#data = value;
+      return;
+    }
+    // A second data line continues the event, says the standard. Here a new object after a complete one is a new event.
+    if (looksComplete(this.#data) && (value.startsWith("{") || value.startsWith("[DONE]"))) {
+      this.#repairs.note("no-blank-line");
+      this.#dispatch();
+      this.#data = value;
+      return;
+    }
+    if (this.#data.length + value.length >= this.#limit) throw new FrameTooLongError(this.#limit);
+    this.#data += `\n${value}`;
+  }
+
+  #readOtherLine(line: string): void {
+    if (this.#block !== undefined && !line.startsWith("event:")) {
+      this.#addToBlock(line);
+      if (line === "}" || line === "]") this.#endBlock();
+      return;
+    }
+    this.#endBlock();
+    if (line.startsWith(":")) {
+      this.#repairs.note("comment");
+      return;
+    }
+    if (line === "data") {
+      this.#addData("");
+      return;
+    }
+    const [, name, value = ""] = /^([A-Za-z_-]+)(?:: ?(.*))?$/s.exec(line) ?? [];
+    if (name === "event") {
+      this.#event = value;
+      this.#repairs.note("event-name");
+    } else if (name === "id" || name === "retry") {
+      this.#repairs.note("unknown-field");
+    } else if (name === "error" && value.startsWith("{")) {
+      this.#dispatch();
+      this.#sink.frame(value, "error", false);
+    } else if (name !== undefined && line.includes(":") && !value.includes(" ")) {
+      this.#repairs.note("unknown-field");
+    } else if (/^\s*data:/.test(line)) {
+      this.#repairs.note("unknown-field");
+      const trimmed = line.trimStart();
+      this.#readLine(trimmed, 0, trimmed.length);
+    } else {
+      this.#dispatch();
+      this.#addToBlock(line);
+      if (looksComplete(line.trim())) this.#endBlock();
+    }
+  }
+
+  #addToBlock(line: string): void {
+    this.#blockLength += line.length + 1;
+    if (this.#blockLength > this.#limit) throw new FrameTooLongError(this.#limit);
+    (this.#block ??= []).push(line);
+  }
+
+  #endBlock(): void {
+    if (this.#block === undefined) return;
+    const text = this.#block.join("\n").trim();
+    this.#block = undefined;
+    this.#blockLength = 0;
+    if (text !== "") this.#sink.frame(text, this.#event, true);
+  }
+
+  #dispatch(): void {
+    const data = this.#data;
+    const event = this.#event;
+    if (data === undefined && event !== "error") return;
+    this.#data = undefined;
+    this.#event = "";
+    this.#sink.frame(data ?? "", event, false);
+  }
+}
+
+const lf = 10;
+const space = 32;
+
+function looksComplete(data: string): boolean {
+  return (data.startsWith("{") && data.endsWith("}")) || data.trim() === "[DONE]";
+}

@@ -1,0 +1,291 @@
+import type { GenerationEvent } from "../../generation/event.ts";
+import { JsonProgress } from "./json-progress.ts";
+import type { RepairLog } from "./repairs.ts";
+import { isObject } from "./tolerant-json.ts";
+import type { JsonObject } from "./tolerant-json.ts";
+
+/**
+ * Puts one choice's tool calls together from the fragments that a source sends, and tells them as events in the waist's order: one
+ * call after the other, indices 0, 1, 2, …
+ *
+ * Which call a fragment belongs to is decided by what it carries, since none of index, id and name can be relied on: see `#find`.
+ * Fragments of a later call wait while an earlier one is incomplete (sources that interleave calls).
+ */
+export class CallAssembler {
+  readonly #choice: number;
+  readonly #newCallId: () => string;
+  /** Within this choice: OpenAI itself repeats ids over choices. */
+  readonly #takenIds = new Set<string>();
+  readonly #repairs: RepairLog;
+  #calls: Call[] = [];
+  /** The first call that has not ended, as a position in `#calls`. */
+  #head = 0;
+  #started = 0;
+
+  constructor(choice: number, newCallId: () => string, repairs: RepairLog) {
+    this.#choice = choice;
+    this.#newCallId = newCallId;
+    this.#repairs = repairs;
+  }
+
+  /** How many calls have begun. */
+  get started(): number {
+    return this.#started;
+  }
+
+  /** A delta's (or message's) `tool_calls`, whatever it holds. */
+  add(list: unknown, out: GenerationEvent[]): void {
+    const fragments = (Array.isArray(list) ? list : [list]).filter(isObject).map(readFragment);
+    const touched = new Set<Call>();
+    for (const [position, fragment] of fragments.entries()) {
+      const call = this.#find(fragment, position, fragments.length, touched);
+      touched.add(call);
+      this.#extend(call, fragment);
+      this.#advance(out);
+    }
+  }
+
+  /**
+   * A further piece of the latest call's arguments, already known to be nothing else; false when it needs a closer look (`add`).
+   * The short way for a chunk that a `ChunkTemplate` has proved.
+   */
+  continueLatest(text: string, out: GenerationEvent[]): boolean {
+    const call = this.#calls[this.#head];
+    if (!call || this.#head !== this.#calls.length - 1 || call.number === -1 || call.progress.complete) return false;
+    call.arguments += text;
+    call.told = call.arguments.length;
+    call.progress.push(text);
+    out.push({ type: "tool-call-delta", choice: this.#choice, index: call.number, arguments: text });
+    return true;
+  }
+
+  /** Ends all calls: the choice is over. What never got a name is given back as text. */
+  close(out: GenerationEvent[]): void {
+    for (const call of this.#calls) {
+      if (call.name !== "") continue;
+      this.#repairs.note("nameless-call");
+      const text = call.arguments;
+      if (text !== "") out.push({ type: "text-delta", choice: this.#choice, text });
+    }
+    this.#calls = this.#calls.filter((call) => call.name !== "");
+    for (const call of this.#calls.slice(this.#head)) {
+      this.#emitBegun(call, out);
+      this.#end(call, out);
+    }
+    this.#head = this.#calls.length;
+  }
+
+  /**
+   * The call that a fragment continues, or a new one.
+   *
+   * A fragment with its own index belongs to the call with that index, unless it clearly opens another one there (servers that give
+   * every call index 0): another name or id, while the known call's arguments are complete. A fragment without index belongs to the
+   * call with its id, else it opens a call if it brings a name, else it continues the latest. An id that changes while the arguments
+   * are incomplete is noise (servers that make a new id per fragment).
+   */
+  #find(fragment: Fragment, position: number, siblings: number, touched: ReadonlySet<Call>): Call {
+    const { index, id, name } = fragment;
+    const byIndex = index === null ? undefined : this.#calls.findLast((call) => call.index === index);
+    if (byIndex) return this.#opensAnother(byIndex, fragment, touched) ? this.#open(fragment) : byIndex;
+    if (index !== null) {
+      // A bare continuation under an index that no call has: the latest call's, if there is one.
+      const latest = this.#calls.at(-1);
+      if (id === null && name === null && latest && siblings === 1) {
+        this.#repairs.note("call-index");
+        return latest;
+      }
+      return this.#open(fragment);
+    }
+    this.#repairs.note("call-index");
+    const byId = id === null ? undefined : this.#calls.findLast((call) => call.sourceId === id);
+    if (byId) return this.#opensAnother(byId, fragment, touched) ? this.#open(fragment) : byId;
+    const latest = siblings > 1 ? this.#calls.at(position - siblings) : this.#calls.at(-1);
+    if (name === null) return latest ?? this.#open(fragment);
+    return !latest || this.#opensAnother(latest, fragment, touched) ? this.#open(fragment) : latest;
+  }
+
+  #opensAnother(call: Call, fragment: Fragment, touched: ReadonlySet<Call>): boolean {
+    const { id, name } = fragment;
+    if (name === null || call.name === "") return false;
+    const otherId = id !== null && call.sourceId !== null && id !== call.sourceId;
+    if (name !== call.name) return true;
+    if (touched.has(call)) return otherId || call.progress.complete;
+    if (!call.progress.complete) return otherId && call.arguments === "" && fragment.arguments === "";
+    return otherId || (fragment.arguments !== "" && fragment.arguments !== call.arguments);
+  }
+
+  #open(fragment: Fragment): Call {
+    const expected = this.#calls.length;
+    if (fragment.index !== null && fragment.index !== expected) this.#repairs.note("call-index");
+    const call: Call = {
+      index: fragment.index,
+      sourceId: null,
+      id: "",
+      name: "",
+      kind: fragment.kind,
+      number: -1,
+      arguments: "",
+      told: 0,
+      progress: new JsonProgress(),
+    };
+    this.#calls.push(call);
+    if (this.#calls.length - 1 > this.#head) {
+      const before = this.#calls[this.#calls.length - 2];
+      if (before && before.name !== "" && before.arguments !== "" && !isComplete(before)) {
+        this.#repairs.note("interleaved-calls");
+      }
+    }
+    return call;
+  }
+
+  #extend(call: Call, fragment: Fragment): void {
+    if (fragment.id !== null) {
+      if (call.sourceId === null) call.sourceId = fragment.id;
+      else if (call.sourceId !== fragment.id) this.#repairs.note("changing-call-id");
+    }
+    if (fragment.name !== null) {
+      if (call.name === "") {
+        call.name = fragment.name;
+        if (call.arguments !== "") this.#repairs.note("call-name");
+      } else this.#repairs.note("call-name");
+    } else if (fragment.emptyName) this.#repairs.note("call-name");
+    if (fragment.mendedArguments) this.#repairs.note("call-arguments");
+    if (fragment.arguments === "") return;
+    if (call.kind === "function" && call.progress.complete) {
+      if (fragment.arguments === call.arguments) {
+        this.#repairs.note("repeated-arguments");
+        return;
+      }
+    }
+    call.arguments += fragment.arguments;
+    call.progress.push(fragment.arguments);
+  }
+
+  /** Tells what can be told: the first open call as it grows, the next ones once those before them are complete. */
+  #advance(out: GenerationEvent[]): void {
+    for (let call = this.#calls[this.#head]; call && call.name !== ""; call = this.#calls[this.#head]) {
+      this.#emitBegun(call, out);
+      const isLast = this.#head === this.#calls.length - 1;
+      if (isLast || !isComplete(call)) return;
+      this.#end(call, out);
+      this.#head++;
+    }
+  }
+
+  #emitBegun(call: Call, out: GenerationEvent[]): void {
+    if (call.number === -1) {
+      call.number = this.#started++;
+      call.id = this.#idFor(call);
+      const { id, name, kind } = call;
+      out.push({
+        type: "tool-call-start",
+        choice: this.#choice,
+        index: call.number,
+        id,
+        name,
+        ...(kind === "custom" && { kind }),
+      });
+    }
+    if (call.told < call.arguments.length) {
+      const text = call.told === 0 ? call.arguments : call.arguments.slice(call.told);
+      call.told = call.arguments.length;
+      out.push({ type: "tool-call-delta", choice: this.#choice, index: call.number, arguments: text });
+    }
+  }
+
+  #end(call: Call, out: GenerationEvent[]): void {
+    const { number: index } = call;
+    if (call.kind === "function" && call.arguments.trim() === "") {
+      this.#repairs.note("no-arguments");
+      call.arguments = "{}";
+      out.push({ type: "tool-call-delta", choice: this.#choice, index, arguments: "{}" });
+    }
+    const succeeded = call.kind === "custom" || holdsObject(call.arguments);
+    if (succeeded) out.push({ type: "tool-call-end", choice: this.#choice, index, status: "succeeded" });
+    else out.push({ type: "tool-call-end", choice: this.#choice, index, status: "failed", raw: call.arguments });
+  }
+
+  #idFor(call: Call): string {
+    const own = call.sourceId;
+    if (own !== null && !this.#takenIds.has(own)) {
+      this.#takenIds.add(own);
+      return own;
+    }
+    this.#repairs.note("call-id");
+    let id = this.#newCallId();
+    while (this.#takenIds.has(id)) id = this.#newCallId();
+    this.#takenIds.add(id);
+    return id;
+  }
+}
+
+interface Call {
+  /** The source's own index, for finding it again. */
+  readonly index: number | null;
+  sourceId: string | null;
+  /** As told; "" before. */
+  id: string;
+  /** "" while it has not come. */
+  name: string;
+  readonly kind: "function" | "custom";
+  /** As told; −1 before. */
+  number: number;
+  arguments: string;
+  /** How many characters of `arguments` have been told. */
+  told: number;
+  readonly progress: JsonProgress;
+}
+
+interface Fragment {
+  readonly index: number | null;
+  readonly id: string | null;
+  readonly name: string | null;
+  /** A name was there, but empty or null. */
+  readonly emptyName: boolean;
+  readonly kind: "function" | "custom";
+  readonly arguments: string;
+  readonly mendedArguments: boolean;
+}
+
+function readFragment(raw: JsonObject): Fragment {
+  const kind = raw["type"] === "custom" || isObject(raw["custom"]) ? "custom" : "function";
+  const nested = raw[kind];
+  const inner = isObject(nested) ? nested : raw;
+  const rawArguments = inner[kind === "custom" ? "input" : "arguments"] ?? inner["parameters"];
+  const text = typeof rawArguments === "string" ? rawArguments : argumentsText(rawArguments);
+  return {
+    index: readIndex(raw["index"]),
+    id: nonEmpty(raw["id"]),
+    name: nonEmpty(inner["name"]),
+    emptyName: inner["name"] !== undefined,
+    kind,
+    arguments: text.trim() === "null" ? "" : text,
+    mendedArguments: rawArguments !== undefined && (typeof rawArguments !== "string" || text.trim() === "null"),
+  };
+}
+
+function argumentsText(value: unknown): string {
+  return value === undefined || value === null ? "" : JSON.stringify(value);
+}
+
+function readIndex(raw: unknown): number | null {
+  const index = typeof raw === "string" && raw !== "" ? Number(raw) : raw;
+  return typeof index === "number" && Number.isInteger(index) && index >= 0 ? index : null;
+}
+
+function nonEmpty(value: unknown): string | null {
+  return typeof value === "string" && value !== "" ? value : null;
+}
+
+/** A custom tool's input has no end of its own: the next call ends it. */
+function isComplete(call: Call): boolean {
+  return call.kind === "custom" || call.progress.complete;
+}
+
+function holdsObject(text: string): boolean {
+  try {
+    return isObject(JSON.parse(text));
+  } catch {
+    return false;
+  }
+}

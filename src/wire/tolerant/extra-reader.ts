@@ -1,0 +1,72 @@
+import type { ExtraEvent, GenerationEvent } from "../../generation/event.ts";
+import { isObject } from "./tolerant-json.ts";
+import type { JsonObject } from "./tolerant-json.ts";
+
+const chunkMembers = new Set([
+  "id",
+  "object",
+  "created",
+  "model",
+  "choices",
+  "usage",
+  "system_fingerprint",
+  "service_tier",
+  "obfuscation",
+]);
+const choiceMembers = new Set(["index", "delta", "message", "text", "logprobs", "finish_reason"]);
+const deltaMembers = new Set([
+  "role",
+  "content",
+  "refusal",
+  "tool_calls",
+  "function_call",
+  "reasoning_content",
+  "reasoning",
+  "reasoning_text",
+  "thinking",
+]);
+
+/**
+ * Finds what a source adds to OpenAI's members, as `extra` events. A member that a source repeats on every chunk (its provider's
+ * name, a list of citations) is told once; null and empty lists are not told.
+ */
+export class ExtraReader {
+  #last = new Map<string, string>();
+
+  chunk(value: JsonObject, out: GenerationEvent[]): void {
+    this.#read(value, chunkMembers, "chunk", undefined, out);
+  }
+
+  /** The members beside the delta (or message), and those in it. */
+  choice(raw: JsonObject, choice: number, out: GenerationEvent[]): void {
+    this.#read(raw, choiceMembers, "choice", choice, out);
+    const delta = raw["delta"] ?? raw["message"];
+    if (isObject(delta)) this.#read(delta, deltaMembers, "delta", choice, out);
+  }
+
+  #read(
+    value: JsonObject,
+    known: ReadonlySet<string>,
+    place: ExtraEvent["place"],
+    choice: number | undefined,
+    out: GenerationEvent[],
+  ): void {
+    let added: Record<string, unknown> | undefined;
+    for (const name in value) {
+      if (known.has(name)) continue;
+      const member = value[name];
+      if (member === null || member === undefined || (Array.isArray(member) && member.length === 0)) continue;
+      // Audio is a stream of its own: equal pieces are pieces all the same.
+      if (name !== "audio" && this.#isRepeated(`${place} ${choice} ${name}`, member)) continue;
+      (added ??= {})[name] = member;
+    }
+    if (added) out.push({ type: "extra", place, value: added, ...(choice !== undefined && { choice }) });
+  }
+
+  #isRepeated(key: string, member: unknown): boolean {
+    const text = JSON.stringify(member);
+    if (this.#last.get(key) === text) return true;
+    this.#last.set(key, text);
+    return false;
+  }
+}

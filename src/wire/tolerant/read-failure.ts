@@ -1,0 +1,102 @@
+import type { GenerationFailure } from "../../generation/event.ts";
+import { isObject } from "./tolerant-json.ts";
+import type { JsonObject } from "./tolerant-json.ts";
+
+/** OpenAI's error types, and the statuses that go with them when a source tells no status. */
+const statusOfType: Readonly<Record<string, number>> = {
+  invalid_request_error: 400,
+  authentication_error: 401,
+  insufficient_quota: 429,
+  permission_error: 403,
+  not_found_error: 404,
+  rate_limit_error: 429,
+  rate_limit_exceeded: 429,
+  overloaded_error: 503,
+  tokens: 429,
+  requests: 429,
+};
+
+/**
+ * The failure that a parsed body tells, or null when it tells none. Takes `{error: {…}}`, `{error: "…"}`, vLLM's `{object: "error",
+ * message, …}`, `{type: "error", error: {…}}`, FastAPI's `{detail: …}`, Gemini's list of one, and a bare `{message, code}`.
+ * `status`: that of the response, when it was not 200.
+ */
+export function readFailure(body: unknown, status?: number): GenerationFailure | null {
+  const first: unknown = Array.isArray(body) ? body[0] : body;
+  if (!isObject(first)) return null;
+  const error = first["error"];
+  if (isObject(error)) return failureFrom(error, status);
+  if (typeof error === "string" && error !== "")
+    return failureFrom({ ...first, message: text(first["message"]) ?? error }, status);
+  if (first["choices"] !== undefined) return null;
+  if (first["object"] === "error" || first["type"] === "error") return failureFrom(first, status);
+  const detail = first["detail"];
+  if (detail !== undefined && detail !== null) return failureFrom({ message: detailText(detail) }, status);
+  if (text(first["message"]) !== null && first["object"] === undefined) return failureFrom(first, status);
+  return null;
+}
+
+/** The failure that a body tells which is not JSON: a proxy's page, plain words, nothing. */
+export function failureOfText(body: string, status?: number): GenerationFailure {
+  const words = plainWords(body);
+  return {
+    message: words === "" ? `The upstream failed${status === undefined ? "" : ` with status ${status}`}.` : words,
+    status: failureStatus(status),
+    type: typeOfStatus(failureStatus(status)),
+    param: null,
+    code: null,
+  };
+}
+
+function failureFrom(error: JsonObject, responseStatus: number | undefined): GenerationFailure {
+  const told = [error["status"], error["code"], error["status_code"]].map(Number).find((n) => n >= 400 && n < 600);
+  const ownType = text(error["type"]);
+  const type = ownType !== null && /^[a-z_]+$/.test(ownType) && ownType !== "error" ? ownType : null;
+  const status = failureStatus(responseStatus ?? told ?? (type === null ? undefined : statusOfType[type]));
+  const code = text(error["code"]);
+  const message = text(error["message"]) ?? text(error["detail"]) ?? text(error["msg"]);
+  return {
+    message: message ?? "The upstream reported an error without a message.",
+    status,
+    type: type ?? typeOfStatus(status),
+    param: text(error["param"]),
+    code: code !== null && !/^\d+$/.test(code) ? code : null,
+    cause: error,
+  };
+}
+
+/** A failure's status: the source's own where it is one, else 502 (the upstream answered badly). */
+function failureStatus(status: number | undefined): number {
+  return status !== undefined && status >= 400 && status < 600 ? status : 502;
+}
+
+function typeOfStatus(status: number): string {
+  if (status === 429) return "rate_limit_error";
+  return status < 500 ? "invalid_request_error" : "server_error";
+}
+
+function text(value: unknown): string | null {
+  return typeof value === "string" && value !== "" ? value : null;
+}
+
+/** FastAPI's `detail`: words, or a list of `{loc, msg}`. */
+function detailText(detail: unknown): string {
+  if (typeof detail === "string") return detail;
+  if (Array.isArray(detail)) {
+    const messages = detail.filter(isObject).flatMap((entry) => {
+      const message = text(entry["msg"]);
+      const place = Array.isArray(entry["loc"]) ? entry["loc"].join(".") : "";
+      return message === null ? [] : [place === "" ? message : `${place}: ${message}`];
+    });
+    if (messages.length > 0) return messages.join("; ");
+  }
+  return JSON.stringify(detail);
+}
+
+/** At most 300 characters of what a person would read: a page's title, or text without tags. */
+function plainWords(body: string): string {
+  const start = body.slice(0, 20_000);
+  const title = /<title[^>]*>([^<]*)<\/title>/i.exec(start)?.[1];
+  const words = title ?? start.replace(/<(script|style)\b[\s\S]*?<\/\1>|<[^>]*>/gi, " ");
+  return words.replace(/\s+/g, " ").trim().slice(0, 300);
+}

@@ -1,0 +1,81 @@
+/** What was mended in a stream: told by `truewire repair` on stderr, and in the log of a server. */
+export interface Repair {
+  readonly id: RepairId;
+  readonly sentence: string;
+  readonly count: number;
+}
+
+export type RepairId = keyof typeof sentences;
+
+/** Each thing that a reader mends, in one sentence. The order is the order of a report. */
+const sentences = {
+  bom: "A byte order mark stood before the stream.",
+  "line-ends": "Lines ended in CR or CRLF instead of LF.",
+  "no-space": 'The space after "data:" was missing.',
+  comment: "A comment line was dropped.",
+  "event-name": "An event had a name; OpenAI's chunks have none.",
+  "unknown-field": "A line that is no field of an event stream was dropped.",
+  "bare-json": 'A JSON line stood without "data:".',
+  "no-blank-line": "An event did not end with a blank line.",
+  "keep-alive": "An event without content was dropped.",
+  "not-a-number": "NaN or Infinity, which JSON does not have, was read as null.",
+  "json-body": "A whole JSON answer came where a stream was due.",
+  "stream-body": "A stream came where a JSON answer was due.",
+  "no-done": "The closing [DONE] was missing.",
+  "after-done": "Something followed [DONE] and was dropped.",
+  "no-id": "A chunk had no id.",
+  "other-id": "A chunk had another id than the first.",
+  "other-created": "A chunk had another creation time than the first.",
+  created: "The creation time was not a whole number of seconds.",
+  object: "The object name was wrong or missing.",
+  "no-choices": "A chunk had no choices.",
+  "no-model": "A chunk did not name its model.",
+  "choice-index": "A choice had no usable index.",
+  "no-role": "The role was missing at the start.",
+  "late-role": "The role came after the first delta.",
+  "repeated-role": "The role was repeated.",
+  "mixed-delta": "One delta carried several kinds of content.",
+  "empty-delta": "A delta without content was dropped.",
+  content: "Content was not a string.",
+  "reasoning-field": 'Reasoning came under another name than "reasoning_content".',
+  "call-index": "A tool call had no index, or one out of sequence.",
+  "call-id": "A tool call had no id, or one that was taken.",
+  "changing-call-id": "A tool call's id changed on the way.",
+  "call-name": "A tool call's name came late, repeated or empty.",
+  "call-arguments": "A tool call's arguments were not a string.",
+  "no-arguments": "A tool call without arguments was given {}.",
+  "repeated-arguments": "A tool call's arguments were repeated whole.",
+  "interleaved-calls": "Fragments of several tool calls were interleaved.",
+  "nameless-call": "A tool call without a name was given as text.",
+  "legacy-call": "A call came in the legacy function_call form.",
+  "finish-with-content": "A finish reason stood on a chunk with content.",
+  "early-finish": "Content came after a finish reason.",
+  "repeated-finish": "A finish reason was repeated.",
+  "finish-reason": "The finish reason was not one of OpenAI's.",
+  "finish-calls": 'The finish reason did not say "tool_calls" though calls were made.',
+  "no-finish": "The finish reason was missing before [DONE].",
+  "usage-place": "Usage stood elsewhere than in the last chunk.",
+  "usage-value": "Usage held zeros, negative or missing counts.",
+  "logprobs-shape": "Logprobs had another shape than OpenAI's.",
+} as const;
+
+/** Counts repairs. */
+export class RepairLog {
+  #counts = new Map<RepairId, number>();
+
+  /** How many repairs were noted in all. */
+  total = 0;
+
+  note(id: RepairId): void {
+    this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
+    this.total++;
+  }
+
+  list(): readonly Repair[] {
+    const ids = Object.keys(sentences) as RepairId[];
+    return ids.flatMap((id) => {
+      const count = this.#counts.get(id);
+      return count === undefined ? [] : [{ id, sentence: sentences[id], count }];
+    });
+  }
+}
