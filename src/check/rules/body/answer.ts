@@ -1,0 +1,280 @@
+import { shown } from "../place.ts";
+import { tokenOffence } from "../logprob-tokens.ts";
+import type { BodyRule, Offence } from "../rule.ts";
+import { usageOffence } from "../usage-counts.ts";
+import { type BodyView, isObject } from "../view.ts";
+import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
+
+function* member(view: BodyView, name: string, right: (value: unknown) => boolean): Generator<Offence> {
+  const value = objectOf(view)[name];
+  if (!right(value)) yield atName(view, name, `${name} is ${shown(value)}`);
+}
+
+function* counted(view: BodyView, kind: "type" | "sum" | "details"): Generator<Offence> {
+  const { usage } = objectOf(view);
+  const found = isObject(usage) ? usageOffence(usage, kind) : undefined;
+  if (found !== undefined) yield atName(view, "usage", found);
+}
+
+const hasUsage = (view: BodyView) => isAnswer(view) && isObject(objectOf(view).usage);
+const legal: ReadonlySet<unknown> = new Set(["stop", "length", "tool_calls", "content_filter", "function_call"]);
+
+/** A whole answer: specification, CreateChatCompletionResponse and CreateCompletionResponse; wire.md section 3. */
+export const answerRules: readonly BodyRule[] = [
+  {
+    id: "body/json",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "The body is one JSON object.",
+    source: "specification",
+    breaks: ["every client"],
+    judges: "body",
+    shown: isAnswer,
+    *judge(view) {
+      const { body } = view.exchange.response;
+      if (!isObject(view.value))
+        yield {
+          start: 0,
+          end: Math.min(body.length, 80),
+          found: body.startsWith("data:") ? "a stream where none was asked for" : "a body that is no JSON object",
+        };
+    },
+  },
+  {
+    id: "body/id",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "The answer has an id, a string that is not empty.",
+    source: "specification",
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
+    judges: "body",
+    shown: isAnswer,
+    judge: (view) => member(view, "id", (value) => typeof value === "string" && value !== ""),
+  },
+  {
+    id: "body/id-prefix",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "The id begins with chatcmpl- (completions: cmpl-).",
+    source: "recordings 19,551 of 19,600",
+    breaks: [],
+    judges: "body",
+    shown: isAnswer,
+    judge: (view) =>
+      member(
+        view,
+        "id",
+        (value) =>
+          typeof value !== "string" || value.startsWith(view.exchange.endpoint === "chat" ? "chatcmpl-" : "cmpl-"),
+      ),
+  },
+  {
+    id: "body/object",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "object is chat.completion (completions: text_completion).",
+    source: "specification (a constant)",
+    breaks: ["LangChain", "typed clients (Go, Rust, Java, C#)"],
+    judges: "body",
+    shown: isAnswer,
+    judge: (view) =>
+      member(
+        view,
+        "object",
+        (value) => value === (view.exchange.endpoint === "chat" ? "chat.completion" : "text_completion"),
+      ),
+  },
+  {
+    id: "body/created",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "created is an integer: Unix time in seconds.",
+    source: "specification",
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
+    judges: "body",
+    shown: isAnswer,
+    judge: (view) =>
+      member(view, "created", (value) => Number.isInteger(value) && (value as number) > 0 && (value as number) < 1e11),
+  },
+  {
+    id: "body/model",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "The answer names its model.",
+    source: "specification",
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
+    judges: "body",
+    shown: isAnswer,
+    judge: (view) => member(view, "model", (value) => typeof value === "string" && value !== ""),
+  },
+  {
+    id: "body/choices",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "choices is an array of objects that is not empty.",
+    source: "specification",
+    breaks: ["everyone who reads choices[0]"],
+    judges: "body",
+    shown: isAnswer,
+    judge: (view) =>
+      member(view, "choices", (value) => Array.isArray(value) && value.length > 0 && value.every(isObject)),
+  },
+  {
+    id: "body/index",
+    severity: "error",
+    concern: "choices mix",
+    says: "Choices are numbered 0, 1, 2, … in their order.",
+    source: "specification; recordings",
+    breaks: ["clients that sort or key by index"],
+    judges: "body",
+    shown: isAnswer,
+    *judge(view) {
+      for (const [position, choice] of choicesOf(view).entries())
+        if (choice.index !== position) yield atName(view, "index", `index ${shown(choice.index)} at place ${position}`);
+    },
+  },
+  {
+    id: "body/n",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "There are as many choices as n asked for.",
+    source: "specification: n",
+    breaks: ["every caller that asked for n > 1"],
+    judges: "body",
+    shown: (view) => isChat(view) && view.exchange.request.body !== undefined,
+    *judge(view) {
+      const n = view.exchange.request.body?.n ?? 1;
+      if (choicesOf(view).length !== n)
+        yield atName(view, "choices", `${choicesOf(view).length} choices instead of ${shown(n)}`);
+    },
+  },
+  {
+    id: "body/message",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "Every choice has a message with role assistant.",
+    source: "specification: ChatCompletionResponseMessage",
+    breaks: ["official SDK helpers", "everyone who reads choices[0].message"],
+    judges: "body",
+    shown: isChat,
+    *judge(view) {
+      for (const choice of choicesOf(view))
+        if (messageOf(choice).role !== "assistant")
+          yield atName(view, "message", `a message with role ${shown(messageOf(choice).role)}`);
+    },
+  },
+  {
+    id: "body/content",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "content is a string, or null beside tool calls or a refusal; the key is always there.",
+    source: "specification: content is required and nullable",
+    breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK (schema)"],
+    judges: "body",
+    shown: isChat,
+    *judge(view) {
+      for (const choice of choicesOf(view)) {
+        const message = messageOf(choice);
+        if (typeof message.content !== "string" && message.content !== null)
+          yield atName(view, "content", `content is ${shown(message.content)}`);
+      }
+    },
+  },
+  {
+    id: "body/text",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "Every choice of a completion has text, a string.",
+    source: "specification: text is required",
+    breaks: ["everyone who reads choices[0].text"],
+    judges: "body",
+    shown: (view) => isAnswer(view) && !isChat(view),
+    *judge(view) {
+      for (const choice of choicesOf(view))
+        if (typeof choice.text !== "string") yield atName(view, "text", `text is ${shown(choice.text)}`);
+    },
+  },
+  {
+    id: "body/finish",
+    severity: "error",
+    concern: "the answer seems to end wrongly",
+    says: "Every choice has a finish_reason: stop, length, tool_calls, content_filter or function_call.",
+    source: "specification; lessons 5",
+    breaks: ["AI SDK (schema)", "typed clients (Go, Rust, Java, C#)"],
+    judges: "body",
+    shown: isAnswer,
+    *judge(view) {
+      for (const choice of choicesOf(view))
+        if (!legal.has(choice.finish_reason))
+          yield atName(view, "finish_reason", `finish_reason ${shown(choice.finish_reason)}`);
+    },
+  },
+  {
+    id: "body/usage",
+    severity: "warning",
+    concern: "token counts are wrong",
+    says: "An answer that is no stream has usage.",
+    source: "recordings 1,600 of 1,600; requirement N3",
+    breaks: ["cost accounting", "clients that read usage.total_tokens"],
+    judges: "body",
+    shown: isAnswer,
+    judge: (view) => member(view, "usage", isObject),
+  },
+  {
+    id: "body/usage-type",
+    severity: "error",
+    concern: "token counts are wrong",
+    says: "Token counts are integers, none below zero, and prompt_tokens, completion_tokens and total_tokens are there.",
+    source: "specification",
+    breaks: ["typed clients (Go, Rust, Java, C#)", "cost accounting"],
+    judges: "body",
+    shown: hasUsage,
+    judge: (view) => counted(view, "type"),
+  },
+  {
+    id: "body/usage-sum",
+    severity: "error",
+    concern: "token counts are wrong",
+    says: "total_tokens is the sum of prompt_tokens and completion_tokens.",
+    source: "specification; recordings",
+    breaks: ["cost accounting"],
+    judges: "body",
+    shown: hasUsage,
+    judge: (view) => counted(view, "sum"),
+  },
+  {
+    id: "body/usage-details",
+    severity: "warning",
+    concern: "token counts are wrong",
+    says: "Details are parts of their counts.",
+    source: "specification",
+    breaks: ["cost accounting"],
+    judges: "body",
+    shown: hasUsage,
+    judge: (view) => counted(view, "details"),
+  },
+  {
+    id: "body/logprobs",
+    severity: "error",
+    concern: "log probabilities are wrong",
+    says: "Log probabilities that were asked for come, each token with token, logprob, bytes and top_logprobs.",
+    source: "specification: ChatCompletionTokenLogprob; requirement N4",
+    breaks: ["evaluation harnesses", "typed clients (Go, Rust, Java, C#)"],
+    judges: "body",
+    shown: (view) => isChat(view) && view.exchange.request.body?.logprobs === true,
+    *judge(view) {
+      for (const choice of choicesOf(view)) {
+        const list = isObject(choice.logprobs) ? (choice.logprobs.content ?? choice.logprobs.refusal) : undefined;
+        if (!Array.isArray(list)) {
+          if (typeof messageOf(choice).content === "string" && messageOf(choice).content !== "")
+            yield atName(view, "logprobs", `logprobs is ${shown(choice.logprobs)}`);
+          continue;
+        }
+        for (const token of list) {
+          const found = tokenOffence(token, "shape") ?? tokenOffence(token, "value");
+          if (found !== undefined) yield atName(view, "logprobs", found);
+        }
+      }
+    },
+  },
+];

@@ -1,0 +1,15 @@
+import type { BodyRule } from "../rule.ts";
+import { answerRules } from "./answer.ts";
+import { callRules } from "./call.ts";
+import { failureRules } from "./failure.ts";
+import { headerRules } from "./headers.ts";
+import { modelRules } from "./models.ts";
+
+/** Every rule about an answer that is no stream. */
+export const bodyRules: readonly BodyRule[] = [
+  ...answerRules,
+  ...callRules,
+  ...failureRules,
+  ...modelRules,
+  ...headerRules,
+];

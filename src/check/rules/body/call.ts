@@ -1,0 +1,136 @@
+import { shown } from "../place.ts";
+import type { BodyRule } from "../rule.ts";
+import { type BodyView, isObject, type Json } from "../view.ts";
+import { atName, choicesOf, isChat, messageOf } from "./body-place.ts";
+
+const breaking = "tool calls break";
+
+function callsOf(choice: Json): readonly Json[] {
+  const calls = messageOf(choice).tool_calls;
+  return Array.isArray(calls) ? calls.filter(isObject) : [];
+}
+
+const hasCalls = (view: BodyView) => isChat(view) && choicesOf(view).some((choice) => callsOf(choice).length > 0);
+
+/** Tool calls of an answer that is no stream: specification, ChatCompletionMessageToolCall. */
+export const callRules: readonly BodyRule[] = [
+  {
+    id: "body/call-shape",
+    severity: "error",
+    concern: breaking,
+    says: "A call has an id, type function and a function with name and arguments (a string).",
+    source: "specification; lessons 4",
+    breaks: ["official SDK helpers", "AI SDK (schema)", "LangChain"],
+    judges: "body",
+    shown: hasCalls,
+    *judge(view) {
+      for (const call of choicesOf(view).flatMap(callsOf)) {
+        if (call.type === "custom") continue;
+        const fn = isObject(call.function) ? call.function : {};
+        if (typeof call.id !== "string" || call.id === "")
+          yield atName(view, "tool_calls", `a call with id ${shown(call.id)}`);
+        else if (call.type !== "function") yield atName(view, "tool_calls", `a call of type ${shown(call.type)}`);
+        else if (typeof fn.name !== "string" || fn.name === "")
+          yield atName(view, "tool_calls", `a call named ${shown(fn.name)}`);
+        else if (typeof fn.arguments !== "string")
+          yield atName(view, "arguments", `arguments is ${shown(fn.arguments)}`);
+      }
+    },
+  },
+  {
+    id: "body/call-json",
+    severity: "error",
+    concern: breaking,
+    says: "A call's arguments are one JSON object.",
+    source: "recordings; vLLM #28806",
+    breaks: ["every agent (JSON.parse throws)"],
+    judges: "body",
+    shown: (view) => hasCalls(view) && choicesOf(view).every((choice) => choice.finish_reason !== "length"),
+    *judge(view) {
+      for (const call of choicesOf(view).flatMap(callsOf)) {
+        const text = isObject(call.function) ? call.function.arguments : undefined;
+        if (typeof text === "string" && !isJsonObject(text))
+          yield atName(view, "arguments", `arguments ${shown(text)}`);
+      }
+    },
+  },
+  {
+    id: "body/call-index",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Calls of an answer that is no stream have no index.",
+    source: "wire.md section 3",
+    breaks: [],
+    judges: "body",
+    shown: hasCalls,
+    *judge(view) {
+      if (
+        choicesOf(view)
+          .flatMap(callsOf)
+          .some((call) => "index" in call)
+      )
+        yield atName(view, "tool_calls", "an index");
+    },
+  },
+  {
+    id: "body/call-ids",
+    severity: "error",
+    concern: breaking,
+    says: "No two calls have the same id.",
+    source: "specification (results are matched by it)",
+    breaks: ["every agent with parallel calls"],
+    judges: "body",
+    shown: hasCalls,
+    *judge(view) {
+      for (const choice of choicesOf(view)) {
+        const ids = callsOf(choice).map((call) => call.id);
+        const twice = ids.find((id, i) => ids.indexOf(id) !== i);
+        if (twice !== undefined) yield atName(view, "tool_calls", `the id ${shown(twice)} twice`);
+      }
+    },
+  },
+  {
+    id: "body/call-null",
+    severity: "warning",
+    concern: breaking,
+    says: "tool_calls is absent without calls, not null and not empty.",
+    source: "recordings; specification (not nullable)",
+    breaks: ["clients that test for the key", "typed clients (Go, Rust, Java, C#)"],
+    judges: "body",
+    shown: isChat,
+    *judge(view) {
+      for (const choice of choicesOf(view)) {
+        const message = messageOf(choice);
+        if ("tool_calls" in message && callsOf(choice).length === 0)
+          yield atName(view, "tool_calls", `tool_calls is ${shown(message.tool_calls)}`);
+      }
+    },
+  },
+  {
+    id: "body/call-finish",
+    severity: "error",
+    concern: breaking,
+    says: "finish_reason is tool_calls (or length) with calls, unless one was demanded by name, and never without.",
+    source: "recordings (named: stop, 9 of 9); LiteLLM #35663; requirement C8",
+    breaks: ["AI SDK, LangChain, Cline/Roo/Kilo (they do not run the tools)"],
+    judges: "body",
+    shown: isChat,
+    *judge(view) {
+      const named = isObject(view.exchange.request.body?.tool_choice);
+      for (const choice of choicesOf(view)) {
+        const calls = callsOf(choice).length > 0;
+        const reason = choice.finish_reason;
+        if (calls && reason === "stop" && !named) yield atName(view, "finish_reason", "stop beside tool calls");
+        if (!calls && reason === "tool_calls") yield atName(view, "finish_reason", "tool_calls without a call");
+      }
+    },
+  },
+];
+
+function isJsonObject(text: string): boolean {
+  try {
+    return isObject(JSON.parse(text));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,87 @@
+import { errorOffence } from "../error-object.ts";
+import type { BodyRule } from "../rule.ts";
+import { type BodyView, isObject } from "../view.ts";
+import { atName, objectOf } from "./body-place.ts";
+
+const hidden = "errors look like answers";
+const failed = (view: BodyView) => view.exchange.response.status >= 400;
+
+/** Error answers: specification, `Error`; wire.md section 9. */
+export const failureRules: readonly BodyRule[] = [
+  {
+    id: "failure/json",
+    severity: "error",
+    concern: hidden,
+    says: "An error's body is JSON: no HTML page, no plain text, not empty.",
+    source: "specification; lessons 8",
+    breaks: ["official SDKs (an exception without a message)", "clients that read error.message"],
+    judges: "body",
+    shown: failed,
+    *judge(view) {
+      const { body } = view.exchange.response;
+      if (!isObject(view.value))
+        yield {
+          start: 0,
+          end: Math.min(body.length, 80),
+          found: body === "" ? "an empty body" : /^\s*</.test(body) ? "an HTML page" : "no JSON object",
+        };
+    },
+  },
+  {
+    id: "failure/object",
+    severity: "error",
+    concern: hidden,
+    says: 'An error\'s body is {"error": {…}}.',
+    source: 'specification: ErrorResponse; lessons 8 (FastAPI\'s detail, {"object": "error"}, a bare message)',
+    breaks: ["official SDKs (error.code and error.param are missing)", "clients that read error.message"],
+    judges: "body",
+    shown: (view) => failed(view) && isObject(view.value),
+    *judge(view) {
+      if (!("error" in objectOf(view)))
+        yield { start: 0, end: Math.min(view.exchange.response.body.length, 80), found: "no error member" };
+    },
+  },
+  {
+    id: "failure/members",
+    severity: "error",
+    concern: hidden,
+    says: "An error has message, type, param and code.",
+    source: "specification: Error (all four are required, param and code may be null)",
+    breaks: ["typed clients (Go, Rust, Java, C#)", "clients that branch on code"],
+    judges: "body",
+    shown: (view) => failed(view) && "error" in objectOf(view),
+    *judge(view) {
+      const found = errorOffence(objectOf(view).error);
+      if (found !== undefined) yield atName(view, "error", found);
+    },
+  },
+  {
+    id: "failure/no-trace",
+    severity: "warning",
+    concern: hidden,
+    says: "An error does not show the server's insides: no stack trace.",
+    source: "good practice; FastAPI and Express in debug mode",
+    breaks: ["users (and it is a leak)"],
+    judges: "body",
+    shown: failed,
+    *judge(view) {
+      const { body } = view.exchange.response;
+      const trace = /Traceback \(most recent call last\)|\\n\s+at .+:\d+:\d+|File \\?".+\\?", line \d+/.exec(body);
+      if (trace) yield { start: trace.index, end: trace.index + trace[0].length, found: "a stack trace" };
+    },
+  },
+  {
+    id: "failure/status",
+    severity: "error",
+    concern: hidden,
+    says: "An error has an error's status, not 200.",
+    source: "specification",
+    breaks: ["every client (it takes the error for an answer)"],
+    judges: "body",
+    shown: (view) => view.exchange.response.status === 200,
+    *judge(view) {
+      const { error } = objectOf(view);
+      if (error !== undefined && error !== null) yield atName(view, "error", "an error with status 200");
+    },
+  },
+];

@@ -1,0 +1,33 @@
+import { shown } from "../place.ts";
+import type { BodyRule } from "../rule.ts";
+
+/** Headers of answers that are no stream: wire.md section 8. Those of streams are in ../stream/headers.ts. */
+export const headerRules: readonly BodyRule[] = [
+  {
+    id: "headers/json",
+    severity: "error",
+    concern: "requests are misunderstood",
+    says: "A JSON body comes with Content-Type application/json.",
+    source: "recordings 2169 of 2169",
+    breaks: ["official SDKs (they hand out the text unparsed)"],
+    judges: "body",
+    shown: (view) => view.exchange.response.headers !== null && view.value !== undefined,
+    *judge(view) {
+      const type = view.exchange.response.headers?.["content-type"];
+      if (!/^application\/json\b/.test(type ?? "")) yield { start: 0, end: 0, found: `content-type ${shown(type)}` };
+    },
+  },
+  {
+    id: "headers/request-id",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Every answer has an x-request-id.",
+    source: "recordings 1693 of 1693",
+    breaks: [],
+    judges: "body",
+    shown: (view) => view.exchange.response.headers !== null,
+    *judge(view) {
+      if (!view.exchange.response.headers?.["x-request-id"]) yield { start: 0, end: 0, found: "no x-request-id" };
+    },
+  },
+];

@@ -1,0 +1,65 @@
+import { shown } from "../place.ts";
+import type { BodyRule, Offence } from "../rule.ts";
+import { type BodyView, isObject, type Json } from "../view.ts";
+import { atName, objectOf } from "./body-place.ts";
+
+const ok = (view: BodyView, endpoint: string) =>
+  view.exchange.endpoint === endpoint && view.exchange.response.status === 200;
+
+function* modelOffences(view: BodyView, model: Json): Generator<Offence> {
+  if (typeof model.id !== "string" || model.id === "") yield atName(view, "id", `id ${shown(model.id)}`);
+  if (model.object !== "model") yield atName(view, "object", `object ${shown(model.object)}`);
+  if (!Number.isInteger(model.created)) yield atName(view, "created", `created ${shown(model.created)}`);
+  if (typeof model.owned_by !== "string") yield atName(view, "owned_by", `owned_by ${shown(model.owned_by)}`);
+}
+
+/** The list of models: specification, ListModelsResponse and Model; wire.md section 5. */
+export const modelRules: readonly BodyRule[] = [
+  {
+    id: "models/list",
+    severity: "error",
+    concern: "requests are misunderstood",
+    says: 'GET /v1/models answers {"object": "list", "data": […]}.',
+    source: "specification",
+    breaks: ["Open WebUI and every client with a model menu"],
+    judges: "body",
+    shown: (view) => ok(view, "models"),
+    *judge(view) {
+      const { object, data } = objectOf(view);
+      if (!Array.isArray(data)) yield atName(view, "data", `data is ${shown(data)}`);
+      else if (object !== "list") yield atName(view, "object", `object ${shown(object)}`);
+    },
+  },
+  {
+    id: "models/model",
+    severity: "error",
+    concern: "requests are misunderstood",
+    says: 'A model has id, object: "model", created and owned_by.',
+    source: "specification: Model",
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
+    judges: "body",
+    shown: (view) => ok(view, "models") || ok(view, "model"),
+    *judge(view) {
+      const { data } = objectOf(view);
+      const models =
+        view.exchange.endpoint === "model" ? [objectOf(view)] : Array.isArray(data) ? data.filter(isObject) : [];
+      for (const model of models) yield* modelOffences(view, model);
+    },
+  },
+  {
+    id: "models/unique",
+    severity: "warning",
+    concern: "requests are misunderstood",
+    says: "No two models have the same id.",
+    source: "specification (an id is what a request names)",
+    breaks: ["Open WebUI (one of them cannot be chosen)"],
+    judges: "body",
+    shown: (view) => ok(view, "models"),
+    *judge(view) {
+      const { data } = objectOf(view);
+      const ids = Array.isArray(data) ? data.filter(isObject).map((model) => model.id) : [];
+      const twice = ids.find((id, i) => ids.indexOf(id) !== i);
+      if (twice !== undefined) yield atName(view, "data", `${shown(twice)} twice`);
+    },
+  },
+];

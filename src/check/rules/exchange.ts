@@ -1,0 +1,30 @@
+/** One request and everything that came back, as raw as it can be had. What a rule judges. */
+export interface Exchange {
+  readonly endpoint: "chat" | "completions" | "models" | "model" | "embeddings" | "other";
+  readonly request: {
+    readonly method: string;
+    readonly path: string;
+    /** The JSON that was sent; undefined when it is not known (a capture without its request) or there was none. */
+    readonly body?: Readonly<Record<string, unknown>>;
+  };
+  readonly response: {
+    readonly status: number;
+    /** Lower-case names; null when they are not known (a capture of the body alone). */
+    readonly headers: Readonly<Record<string, string>> | null;
+    readonly body: string;
+    /** Whether the connection was closed as HTTP demands; false for a cut one. */
+    readonly complete: boolean;
+  };
+}
+
+/** What the request asked of a stream; undefined where the request is not known. */
+export function asked(exchange: Exchange, member: string): unknown {
+  return exchange.request.body?.[member];
+}
+
+/** Whether usage was asked for; undefined when the request is not known. */
+export function askedForUsage(exchange: Exchange): boolean | undefined {
+  if (exchange.request.body === undefined) return undefined;
+  const options = exchange.request.body.stream_options as { include_usage?: unknown } | null | undefined;
+  return options?.include_usage === true;
+}

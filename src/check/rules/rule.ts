@@ -1,0 +1,66 @@
+import type { BodyView, StreamView } from "./view.ts";
+
+/**
+ * error: the specification, or an official client, breaks. warning: clients in the field are known to break. note: it differs from
+ * OpenAI, and nobody is known to mind.
+ */
+export type Severity = "error" | "warning" | "note";
+
+/** What a user would notice; reports are grouped by it. */
+export type Concern =
+  | "the stream cannot be read"
+  | "text is lost or wrong"
+  | "tool calls break"
+  | "the answer seems to end wrongly"
+  | "errors look like answers"
+  | "token counts are wrong"
+  | "log probabilities are wrong"
+  | "choices mix"
+  | "requests are misunderstood"
+  | "it differs from OpenAI";
+
+export interface RuleFacts {
+  /** `area/name`, stable: users put it into their CI. */
+  readonly id: string;
+  readonly severity: Severity;
+  readonly concern: Concern;
+  /** What must hold, in one sentence. */
+  readonly says: string;
+  /** Where the rule comes from: section of the specification, recordings counted, issue. */
+  readonly source: string;
+  /** Clients known to break; empty when none is known. */
+  readonly breaks: readonly string[];
+}
+
+/** Evidence that a rule is broken: a place in the response's body, and what is wrong there. */
+export interface Offence {
+  readonly start: number;
+  readonly end: number;
+  /** What was found, in a few words; the rule's `says` stands beside it. */
+  readonly found: string;
+}
+
+export interface Finding extends Offence {
+  readonly rule: string;
+}
+
+/** Judges one streamed answer (status 200, Server-Sent Events). */
+export interface StreamRule extends RuleFacts {
+  readonly judges: "stream";
+  readonly endpoints: readonly ("chat" | "completions")[];
+  /** Whether this stream can show the rule at all; otherwise it counts as "not shown". Default: always. */
+  shown?(view: StreamView): boolean;
+  judge(view: StreamView): Iterable<Offence>;
+}
+
+/** Judges one answer that is no stream. */
+export interface BodyRule extends RuleFacts {
+  readonly judges: "body";
+  shown?(view: BodyView): boolean;
+  judge(view: BodyView): Iterable<Offence>;
+}
+
+export type Rule = StreamRule | BodyRule;
+
+/** Offences are told at most so often for one rule and exchange; a stream of thousand chunks repeats its mistakes. */
+export const offencesShown = 20;

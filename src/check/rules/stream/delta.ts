@@ -1,0 +1,369 @@
+import { atPiece, shown } from "../place.ts";
+import type { Offence, StreamRule } from "../rule.ts";
+import { type ChoicePiece, isObject, type StreamView } from "../view.ts";
+
+const chat = ["chat"] as const;
+
+function* pieces(view: StreamView): Generator<{ piece: ChoicePiece; position: number; finished: boolean }> {
+  for (const track of view.choices.values()) {
+    let finished = false;
+    for (const [position, piece] of track.entries()) {
+      yield { piece, position, finished };
+      finished ||= typeof piece.choice.finish_reason === "string";
+    }
+  }
+}
+
+function* wrongDelta(
+  view: StreamView,
+  name: string,
+  found: (value: unknown) => string | undefined,
+): Generator<Offence> {
+  for (const { piece } of pieces(view)) {
+    if (!(name in piece.delta)) continue;
+    const offence = found(piece.delta[name]);
+    if (offence !== undefined) yield atPiece(piece, name, offence);
+  }
+}
+
+/** What a delta may hold: wire.md section 2.3. */
+export const deltaRules: readonly StreamRule[] = [
+  {
+    id: "stream/role-first",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "The first delta of each choice carries the role.",
+    source: "recordings 409 of 409; TensorZero #1265, tabbyAPI",
+    breaks: ["official SDK helpers (.stream() throws 'missing role')", "org-ai", "Witsy"],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const [first] of view.choices.values())
+        if (first && !("role" in first.delta)) yield atPiece(first, "delta", "a first delta without role");
+    },
+  },
+  {
+    id: "stream/role-once",
+    severity: "warning",
+    concern: "text is lost or wrong",
+    says: "The role comes once for each choice, not on every delta.",
+    source: "recordings 6528 of 6528 chunks; LocalAI #340",
+    breaks: ["org-ai (a new message each time)", "Kilo"],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const { piece, position } of pieces(view))
+        if (position > 0 && "role" in piece.delta) yield atPiece(piece, "role", "the role again");
+    },
+  },
+  {
+    id: "stream/role-value",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "The role is assistant.",
+    source: "specification; recordings 409 of 409",
+    breaks: ["official SDK helpers", "AI SDK (schema)"],
+    judges: "stream",
+    endpoints: chat,
+    judge: (view) => wrongDelta(view, "role", (value) => (value === "assistant" ? undefined : `role ${shown(value)}`)),
+  },
+  {
+    id: "delta/object",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "Every choice has a delta, an object.",
+    source: "specification: delta is required",
+    breaks: ["official SDKs", "the naive loop over choices[0].delta.content"],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const { piece } of pieces(view))
+        if (!isObject(piece.choice.delta)) yield atPiece(piece, "delta", `delta is ${shown(piece.choice.delta)}`);
+    },
+  },
+  {
+    id: "delta/content-type",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "content is a string, or null.",
+    source: "specification; some gateways send parts or numbers",
+    breaks: ["official SDK helpers", "AI SDK (schema)", "every client that concatenates"],
+    judges: "stream",
+    endpoints: chat,
+    judge: (view) =>
+      wrongDelta(view, "content", (value) =>
+        value === null || typeof value === "string" ? undefined : `content is ${shown(value)}`,
+      ),
+  },
+  {
+    id: "delta/content-null",
+    severity: "warning",
+    concern: "text is lost or wrong",
+    says: "content is null in the first delta only.",
+    source: "recordings 6528 of 6528 chunks (audio aside)",
+    breaks: ["clients that concatenate ('null' or 'None' in the text)"],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const { piece, position } of pieces(view)) {
+        if (position > 0 && piece.delta.content === null && !("audio" in piece.delta))
+          yield atPiece(piece, "content", "a null content later on");
+      }
+    },
+  },
+  {
+    id: "delta/content-empty",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Empty fragments are not sent.",
+    source: "recordings: none after the first delta",
+    breaks: [],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const { piece, position } of pieces(view)) {
+        // A token that is only part of a character has its log probabilities and no text yet.
+        if (position > 0 && piece.delta.content === "" && !isObject(piece.choice.logprobs))
+          yield atPiece(piece, "content", "an empty content");
+      }
+    },
+  },
+  {
+    id: "delta/empty",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "A delta is empty only in the chunk with the finish reason.",
+    source: "recordings 397 of 397",
+    breaks: [],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const { piece } of pieces(view)) {
+        if (
+          isObject(piece.choice.delta) &&
+          Object.keys(piece.delta).length === 0 &&
+          piece.choice.finish_reason === null
+        )
+          yield atPiece(piece, "delta", "an empty delta");
+      }
+    },
+  },
+  {
+    id: "delta/null-calls",
+    severity: "warning",
+    concern: "tool calls break",
+    says: "tool_calls, tool_call_id and function_call are never null: without a value they are absent.",
+    source: "specification (not nullable); MLX-Textgen",
+    breaks: ["clients that test for the key", "typed clients (Go, Rust, Java, C#)"],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const name of ["tool_calls", "tool_call_id", "function_call"]) {
+        yield* wrongDelta(view, name, (value) => (value === null ? `${name} is null` : undefined));
+      }
+    },
+  },
+  {
+    id: "delta/one-field",
+    severity: "warning",
+    concern: "text is lost or wrong",
+    says: "A delta brings one thing: text, reasoning, refusal or tool calls, not two of them.",
+    source: "recordings; MLX-Textgen, llama-stack",
+    breaks: ["clients with an if / else if over the fields (they drop the second)"],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const { piece } of pieces(view)) {
+        const filled = ["content", "reasoning_content", "refusal", "tool_calls", "function_call"].filter((name) => {
+          const value = piece.delta[name];
+          return value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
+        });
+        if (filled[1] !== undefined) yield atPiece(piece, filled[1], `${filled.join(" and ")} in one delta`);
+      }
+    },
+  },
+  {
+    id: "delta/refusal-type",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "refusal is a string, or null.",
+    source: "specification",
+    breaks: ["official SDK helpers", "typed clients (Go, Rust, Java, C#)"],
+    judges: "stream",
+    endpoints: chat,
+    judge: (view) =>
+      wrongDelta(view, "refusal", (value) =>
+        value === null || typeof value === "string" ? undefined : `refusal is ${shown(value)}`,
+      ),
+  },
+  {
+    id: "delta/reasoning-name",
+    severity: "warning",
+    concern: "text is lost or wrong",
+    says: "Reasoning comes as reasoning_content (or reasoning), the names that clients look for.",
+    source:
+      "AI SDK, LangChain, Open WebUI, Cline read these two; reasoning_text, thinking and reasoning_details are read by few",
+    breaks: ["Open WebUI", "Cline/Roo/Kilo"],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const { piece } of pieces(view)) {
+        for (const name of ["reasoning_text", "thinking", "thoughts"])
+          if (name in piece.delta) yield atPiece(piece, name, `reasoning as ${name}`);
+      }
+    },
+  },
+  {
+    id: "delta/reasoning-type",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "reasoning_content and reasoning are strings, or null.",
+    source: "AI SDK (schema), LangChain",
+    breaks: ["AI SDK (schema)", "every client that concatenates"],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const name of ["reasoning_content", "reasoning"]) {
+        yield* wrongDelta(view, name, (value) =>
+          value === null || typeof value === "string" ? undefined : `${name} is ${shown(value)}`,
+        );
+      }
+    },
+  },
+  {
+    id: "delta/reasoning-in-content",
+    severity: "warning",
+    concern: "text is lost or wrong",
+    says: "Reasoning does not stand in content behind <think> or its like.",
+    source: "lessons of DeepSeek-style servers without a reasoning parser",
+    breaks: ["clients that show content", "structured output (the JSON begins with a thought)"],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const track of view.choices.values()) {
+        const text = track
+          .map((piece) => (typeof piece.delta.content === "string" ? piece.delta.content : ""))
+          .join("");
+        const first = track.find((piece) => typeof piece.delta.content === "string" && piece.delta.content !== "");
+        if (first && /^\s*(<think>|<thinking>|\[THINK\]|<seed:think>|◁think▷)/.test(text))
+          yield atPiece(first, "content", `content that begins ${shown(text.trimStart().slice(0, 12))}`);
+      }
+    },
+  },
+  {
+    id: "delta/call-in-content",
+    severity: "warning",
+    concern: "tool calls break",
+    says: "Tool calls do not stand in content as the model's own markup.",
+    source: "servers without a parser for the model's format; LM Studio, Ollama trackers",
+    breaks: ["every agent: it sees text and no call"],
+    judges: "stream",
+    endpoints: chat,
+    shown: (view) =>
+      Array.isArray(view.exchange.request.body?.tools) && view.exchange.request.body.tool_choice !== "none",
+    *judge(view) {
+      for (const track of view.choices.values()) {
+        const withText = track.filter((piece) => typeof piece.delta.content === "string" && piece.delta.content !== "");
+        const text = withText.map((piece) => piece.delta.content).join("");
+        const markup = /<tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|<function=|<\|tool_call|<｜tool▁call/.exec(text);
+        if (markup && withText[0]) yield atPiece(withText[0], "content", `${markup[0]} in content`);
+      }
+    },
+  },
+  {
+    id: "delta/special-token",
+    severity: "warning",
+    concern: "text is lost or wrong",
+    says: "A model's special tokens do not show in content.",
+    source: "llama-stack, llama.cpp trackers",
+    breaks: ["users see <|im_end|>"],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const track of view.choices.values()) {
+        const last = track.findLast((piece) => typeof piece.delta.content === "string" && piece.delta.content !== "");
+        const text = track
+          .map((piece) => (typeof piece.delta.content === "string" ? piece.delta.content : ""))
+          .join("");
+        const special =
+          /(<\|im_end\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end\|>|<end_of_turn>|<\/s>)\s*$/.exec(text);
+        if (special && last) yield atPiece(last, "content", `content that ends with ${special[1]}`);
+      }
+    },
+  },
+  {
+    id: "delta/after-finish",
+    severity: "error",
+    concern: "the answer seems to end wrongly",
+    says: "Nothing comes for a choice after its finish reason.",
+    source: "recordings 409 of 409 (audio's expires_at aside); LiteLLM #376",
+    breaks: ["clients that stop at the finish reason (they lose the rest)"],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      for (const { piece, finished } of pieces(view)) {
+        if (finished && Object.keys(piece.delta).some((name) => name !== "audio"))
+          yield atPiece(piece, "delta", "a delta after the finish reason");
+      }
+    },
+  },
+  {
+    id: "delta/known-members",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "A delta has no members beyond OpenAI's and the reasoning fields.",
+    source: "specification; recordings",
+    breaks: [],
+    judges: "stream",
+    endpoints: chat,
+    *judge(view) {
+      const known = new Set([
+        "role",
+        "content",
+        "refusal",
+        "tool_calls",
+        "function_call",
+        "audio",
+        "annotations",
+        "reasoning_content",
+        "reasoning",
+        "tool_call_id",
+        "reasoning_text",
+        "thinking",
+        "thoughts",
+      ]);
+      for (const { piece } of pieces(view)) {
+        for (const name of Object.keys(piece.delta))
+          if (!known.has(name)) yield atPiece(piece, name, `the member ${name}`);
+      }
+    },
+  },
+  {
+    id: "text/present",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "Every choice of a completions chunk has text, a string.",
+    source: "specification: text is required",
+    breaks: ["official SDKs", "the naive loop over choices[0].text"],
+    judges: "stream",
+    endpoints: ["completions"],
+    *judge(view) {
+      for (const { piece } of pieces(view))
+        if (typeof piece.choice.text !== "string") yield atPiece(piece, "text", `text is ${shown(piece.choice.text)}`);
+    },
+  },
+  {
+    id: "text/after-finish",
+    severity: "error",
+    concern: "the answer seems to end wrongly",
+    says: "No text comes after a choice's finish reason.",
+    source: "recordings 30 of 30",
+    breaks: ["clients that stop at the finish reason (they lose the rest)"],
+    judges: "stream",
+    endpoints: ["completions"],
+    *judge(view) {
+      for (const { piece, finished } of pieces(view))
+        if (finished && piece.choice.text !== "") yield atPiece(piece, "text", "text after the finish reason");
+    },
+  },
+];

@@ -1,0 +1,335 @@
+import { atFrame, atMember, shown } from "../place.ts";
+import type { Offence, StreamRule } from "../rule.ts";
+import { type Chunk, isObject, type StreamView } from "../view.ts";
+
+const both = ["chat", "completions"] as const;
+
+/** Chunks of the answer itself: errors have a shape of their own. */
+function answerChunks(view: StreamView): readonly Chunk[] {
+  return view.chunks.filter((chunk) => !("error" in chunk.value));
+}
+
+function* changes(view: StreamView, member: string): Generator<Offence> {
+  const chunks = answerChunks(view);
+  const first = chunks[0]?.value[member];
+  for (const chunk of chunks.slice(1)) {
+    const value = chunk.value[member];
+    if (value !== undefined && first !== undefined && value !== first)
+      yield atMember(chunk, member, `${shown(value)} after ${shown(first)}`);
+  }
+}
+
+function* wrongType(view: StreamView, member: string, right: (value: unknown) => boolean): Generator<Offence> {
+  for (const chunk of answerChunks(view)) {
+    if (!right(chunk.value[member])) yield atMember(chunk, member, `${member} is ${shown(chunk.value[member])}`);
+  }
+}
+
+/** What stands around the choices of a chunk: wire.md sections 2.1, 2.2, 2.5. */
+export const envelopeRules: readonly StreamRule[] = [
+  {
+    id: "stream/id",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "Every chunk has an id, a string that is not empty.",
+    source: "specification: CreateChatCompletionStreamResponse.id",
+    breaks: ["AI SDK (schema)", "clients that key messages by id"],
+    judges: "stream",
+    endpoints: both,
+    judge: (view) => wrongType(view, "id", (value) => typeof value === "string" && value !== ""),
+  },
+  {
+    id: "stream/one-id",
+    severity: "warning",
+    concern: "choices mix",
+    says: "All chunks of a stream have the same id.",
+    source: "recordings 409 of 409; LiteLLM #40040",
+    breaks: ["opencode", "clients that key messages by id"],
+    judges: "stream",
+    endpoints: both,
+    judge: (view) => changes(view, "id"),
+  },
+  {
+    id: "stream/id-prefix",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "The id begins with chatcmpl- (completions: cmpl-).",
+    source: "recordings 19,551 of 19,600",
+    breaks: [],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      const [chunk] = answerChunks(view);
+      const prefix = view.exchange.endpoint === "chat" ? "chatcmpl-" : "cmpl-";
+      if (chunk && typeof chunk.value.id === "string" && !chunk.value.id.startsWith(prefix))
+        yield atMember(chunk, "id", `id ${shown(chunk.value.id)}`);
+    },
+  },
+  {
+    id: "stream/object",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "object is chat.completion.chunk (completions: text_completion).",
+    source: "specification (a constant)",
+    breaks: ["official SDK helpers", "LangChain"],
+    judges: "stream",
+    endpoints: both,
+    judge: (view) =>
+      wrongType(
+        view,
+        "object",
+        (value) => value === (view.exchange.endpoint === "chat" ? "chat.completion.chunk" : "text_completion"),
+      ),
+  },
+  {
+    id: "stream/created",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "created is an integer: Unix time in seconds.",
+    source: "specification; SambaNova sends fractions",
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
+    judges: "stream",
+    endpoints: both,
+    judge: (view) =>
+      wrongType(
+        view,
+        "created",
+        (value) => Number.isInteger(value) && (value as number) > 0 && (value as number) < 1e11,
+      ),
+  },
+  {
+    id: "stream/one-created",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "created is the same in all chunks.",
+    source: "recordings 409 of 409; specification: 'Each chunk has the same timestamp'; tabbyAPI",
+    breaks: [],
+    judges: "stream",
+    endpoints: both,
+    judge: (view) => changes(view, "created"),
+  },
+  {
+    id: "stream/model",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "Every chunk names its model.",
+    source: "specification: model is required",
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
+    judges: "stream",
+    endpoints: both,
+    judge: (view) => wrongType(view, "model", (value) => typeof value === "string" && value !== ""),
+  },
+  {
+    id: "stream/one-model",
+    severity: "warning",
+    concern: "choices mix",
+    says: "All chunks name the same model.",
+    source: "recordings 409 of 409",
+    breaks: ["cost accounting in gateways"],
+    judges: "stream",
+    endpoints: both,
+    judge: (view) => changes(view, "model"),
+  },
+  {
+    id: "stream/fingerprint",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "system_fingerprint, where present, is a string or null.",
+    source: "specification",
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
+    judges: "stream",
+    endpoints: both,
+    judge: (view) =>
+      wrongType(
+        view,
+        "system_fingerprint",
+        (value) => value === undefined || value === null || typeof value === "string",
+      ),
+  },
+  {
+    id: "stream/service-tier",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "service_tier, where present, is one of the specification's values or null.",
+    source: "specification: ServiceTier",
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
+    judges: "stream",
+    endpoints: both,
+    judge: (view) =>
+      wrongType(
+        view,
+        "service_tier",
+        (value) =>
+          value === undefined ||
+          value === null ||
+          ["auto", "default", "flex", "scale", "priority"].includes(value as string),
+      ),
+  },
+  {
+    id: "stream/choices",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "choices is an array of objects.",
+    source: "specification: choices is required",
+    breaks: ["official SDKs", "the naive loop over chunk.choices[0]"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const chunk of answerChunks(view)) {
+        const { choices } = chunk.value;
+        if (!Array.isArray(choices) || !choices.every(isObject))
+          yield atMember(chunk, "choices", `choices is ${shown(choices)}`);
+      }
+    },
+  },
+  {
+    id: "stream/choices-empty",
+    severity: "warning",
+    concern: "the stream cannot be read",
+    says: "choices is empty only in the usage chunk that was asked for.",
+    source: "recordings 6528 of 6528; Azure's first chunk",
+    breaks: ["the naive loop over chunk.choices[0].delta"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const chunk of answerChunks(view)) {
+        const { choices, usage, moderation } = chunk.value;
+        if (Array.isArray(choices) && choices.length === 0 && !isObject(usage) && !isObject(moderation))
+          yield atMember(chunk, "choices", "empty choices");
+      }
+    },
+  },
+  {
+    id: "stream/one-choice",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "A chunk speaks of one choice.",
+    source: "recordings 6528 of 6528",
+    breaks: [],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const chunk of view.chunks)
+        if (chunk.choices.length > 1) yield atMember(chunk, "choices", `${chunk.choices.length} choices in one chunk`);
+    },
+  },
+  {
+    id: "stream/known-members",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "A chunk has no members beyond OpenAI's.",
+    source: "specification; recordings",
+    breaks: [],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      const known = new Set([
+        "id",
+        "object",
+        "created",
+        "model",
+        "service_tier",
+        "system_fingerprint",
+        "choices",
+        "usage",
+        "obfuscation",
+        "moderation",
+      ]);
+      for (const chunk of answerChunks(view)) {
+        for (const name of Object.keys(chunk.value))
+          if (!known.has(name)) yield atMember(chunk, name, `the member ${name}`);
+      }
+    },
+  },
+  {
+    id: "stream/key-order",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "The members of a chunk come in OpenAI's order, in all chunks.",
+    source: "recordings since 2025-08, both orders of parallel calls included",
+    breaks: [],
+    judges: "stream",
+    endpoints: ["chat"],
+    *judge(view) {
+      const order = [
+        "id",
+        "object",
+        "created",
+        "model",
+        "service_tier",
+        "system_fingerprint",
+        "choices",
+        "moderation",
+        "usage",
+        "obfuscation",
+      ];
+      for (const chunk of answerChunks(view)) {
+        // Role and call chunks of parallel calls put usage before choices (154 of 154).
+        const keys = Object.keys(chunk.value).filter((key) => order.includes(key) && key !== "usage");
+        const sorted = keys.toSorted((a, b) => order.indexOf(a) - order.indexOf(b));
+        if (keys.join() !== sorted.join()) yield atFrame(chunk.frame, `the order ${keys.join(", ")}`);
+      }
+    },
+  },
+  {
+    id: "choice/index",
+    severity: "error",
+    concern: "choices mix",
+    says: "Every choice has an index, an integer from 0 to n − 1.",
+    source: "specification: index is required",
+    breaks: ["official SDK helpers", "LangChain"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      const { body } = view.exchange.request;
+      const n = typeof body?.n === "number" ? body.n : 1;
+      const prompts = Array.isArray(body?.prompt) && typeof body.prompt[0] !== "number" ? body.prompt.length : 1;
+      const bound = body ? n * prompts : Infinity;
+      for (const chunk of view.chunks) {
+        for (const choice of chunk.choices) {
+          const { index } = choice;
+          if (!Number.isInteger(index) || (index as number) < 0 || (index as number) >= bound)
+            yield atMember(chunk, "index", `index ${shown(index)}`);
+        }
+      }
+    },
+  },
+  {
+    id: "choice/all",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "Each of the n choices that were asked for comes.",
+    source: "specification: n",
+    breaks: ["every caller that asked for n > 1"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: (view) =>
+      typeof view.exchange.request.body?.n === "number" && !view.chunks.some((chunk) => "error" in chunk.value),
+    *judge(view) {
+      const n = view.exchange.request.body?.n as number;
+      for (let index = 0; index < n; index++) {
+        const last = view.chunks.at(-1);
+        if (!view.choices.has(index) && last) yield atFrame(last.frame, `no chunk of choice ${index}`);
+      }
+    },
+  },
+  {
+    id: "choice/finish-key",
+    severity: "warning",
+    concern: "the stream cannot be read",
+    says: "Every choice shows finish_reason, null while it goes on.",
+    source: "specification: finish_reason is required and nullable",
+    breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK before its schema was loosened"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const track of view.choices.values()) {
+        for (const { chunk, choice, delta } of track) {
+          // OpenAI's own last chunk of an audio answer has none.
+          if (!("finish_reason" in choice) && !("audio" in delta))
+            yield atFrame(chunk.frame, "a choice without finish_reason");
+        }
+      }
+    },
+  },
+];

@@ -1,0 +1,164 @@
+import { atEnd, atPiece, shown } from "../place.ts";
+import type { StreamRule } from "../rule.ts";
+import type { ChoicePiece, StreamView } from "../view.ts";
+
+const both = ["chat", "completions"] as const;
+const endsWrongly = "the answer seems to end wrongly";
+
+const legal: ReadonlySet<unknown> = new Set(["stop", "length", "tool_calls", "content_filter", "function_call"]);
+
+function failed(view: StreamView): boolean {
+  return view.chunks.some((chunk) => "error" in chunk.value);
+}
+
+/** The pieces that carry a finish reason, of one choice. */
+function finishes(track: readonly ChoicePiece[]): ChoicePiece[] {
+  return track.filter((piece) => piece.choice.finish_reason !== undefined && piece.choice.finish_reason !== null);
+}
+
+function madeCalls(track: readonly ChoicePiece[]): boolean {
+  return track.some((piece) => Array.isArray(piece.delta.tool_calls) && piece.delta.tool_calls.length > 0);
+}
+
+/** How a choice ends: wire.md sections 1, 2.3; lessons 5, 20. */
+export const finishRules: readonly StreamRule[] = [
+  {
+    id: "finish/present",
+    severity: "error",
+    concern: endsWrongly,
+    says: "Every choice ends with a finish reason; without one the answer was cut.",
+    source: "specification; recordings 409 of 409; Bifrost #5546",
+    breaks: [
+      "AI SDK (finish reason 'unknown')",
+      "official SDK helpers (.stream() throws)",
+      "agents (they go on or hang)",
+    ],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => !failed(view),
+    *judge(view) {
+      const { body } = view.exchange.response;
+      if (view.choices.size === 0) yield atEnd(body, "no choice at all");
+      for (const [index, track] of view.choices)
+        if (finishes(track).length === 0) yield atEnd(body, `choice ${index} has no finish reason`);
+    },
+  },
+  {
+    id: "finish/once",
+    severity: "error",
+    concern: endsWrongly,
+    says: "A choice has one finish reason.",
+    source: "recordings 409 of 409; lessons 5",
+    breaks: ["clients that act on each (agents run tools twice)"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const track of view.choices.values()) {
+        const [first, ...rest] = finishes(track);
+        // OpenAI's completions repeat "length" in an empty chunk after the text that carried it (wire.md section 4).
+        const more = rest.filter(
+          ({ choice }) => !(choice.text === "" && choice.finish_reason === first?.choice.finish_reason),
+        );
+        for (const piece of more)
+          yield atPiece(piece, "finish_reason", `a further finish reason ${shown(piece.choice.finish_reason)}`);
+      }
+    },
+  },
+  {
+    id: "finish/value",
+    severity: "error",
+    concern: endsWrongly,
+    says: "finish_reason is stop, length, tool_calls, content_filter, function_call, or null.",
+    source: "specification; lessons 5 (eos, end_turn, the empty string)",
+    breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK (schema)"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const track of view.choices.values()) {
+        for (const piece of finishes(track)) {
+          if (!legal.has(piece.choice.finish_reason))
+            yield atPiece(piece, "finish_reason", `finish_reason ${shown(piece.choice.finish_reason)}`);
+        }
+      }
+    },
+  },
+  {
+    id: "finish/own-chunk",
+    severity: "warning",
+    concern: "text is lost or wrong",
+    says: "The finish reason comes in a chunk of its own, with an empty delta.",
+    source: "recordings 397 of 397; tabbyAPI, llama-stack",
+    breaks: ["clients that stop reading a chunk at its finish reason (they lose the last words)"],
+    judges: "stream",
+    endpoints: ["chat"],
+    *judge(view) {
+      for (const track of view.choices.values()) {
+        for (const piece of finishes(track)) {
+          const filled = Object.keys(piece.delta).filter(
+            (name) => piece.delta[name] !== null && piece.delta[name] !== "",
+          );
+          if (filled.length > 0) yield atPiece(piece, "finish_reason", `the finish reason beside ${filled.join(", ")}`);
+        }
+      }
+    },
+  },
+  {
+    id: "finish/empty-delta",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "The delta beside the finish reason is {}.",
+    source: "recordings 397 of 397",
+    breaks: [],
+    judges: "stream",
+    endpoints: ["chat"],
+    *judge(view) {
+      for (const track of view.choices.values()) {
+        for (const piece of finishes(track)) {
+          const names = Object.keys(piece.delta);
+          if (names.length > 0 && names.every((name) => piece.delta[name] === null || piece.delta[name] === ""))
+            yield atPiece(piece, "delta", `${names.join(", ")} without a value`);
+        }
+      }
+    },
+  },
+  {
+    id: "finish/calls",
+    severity: "error",
+    concern: "tool calls break",
+    says: "A choice with tool calls ends with tool_calls (or length), unless one tool was demanded by name.",
+    source: "specification; recordings (named: stop, 9 of 9); LiteLLM #35663, #12481",
+    breaks: ["AI SDK, LangChain, Cline/Roo/Kilo (they do not run the tools)"],
+    judges: "stream",
+    endpoints: ["chat"],
+    *judge(view) {
+      const choice = view.exchange.request.body?.tool_choice;
+      const named = typeof choice === "object" && choice !== null;
+      for (const track of view.choices.values()) {
+        if (!madeCalls(track)) continue;
+        for (const piece of finishes(track)) {
+          const reason = piece.choice.finish_reason;
+          if (reason === "function_call" || (reason === "stop" && !named))
+            yield atPiece(piece, "finish_reason", `${shown(reason)} after tool calls`);
+        }
+      }
+    },
+  },
+  {
+    id: "finish/calls-made",
+    severity: "error",
+    concern: "tool calls break",
+    says: "A choice that ends with tool_calls has tool calls.",
+    source: "specification; requirement C8",
+    breaks: ["agents (they wait for calls that never come)"],
+    judges: "stream",
+    endpoints: ["chat"],
+    *judge(view) {
+      for (const track of view.choices.values()) {
+        if (madeCalls(track)) continue;
+        for (const piece of finishes(track))
+          if (piece.choice.finish_reason === "tool_calls")
+            yield atPiece(piece, "finish_reason", "tool_calls without a call");
+      }
+    },
+  },
+];

@@ -1,0 +1,255 @@
+import { atEnd, atFrame, atLine } from "../place.ts";
+import type { StreamRule } from "../rule.ts";
+import { isObject } from "../view.ts";
+
+const both = ["chat", "completions"] as const;
+const unreadable = "the stream cannot be read";
+
+/** How events are framed: wire.md section 2.1 (408 of 408 recorded streams) and the HTML standard, section 9.2. */
+export const framingRules: readonly StreamRule[] = [
+  {
+    id: "sse/json",
+    severity: "error",
+    concern: unreadable,
+    says: "The data of every event is one JSON object, or [DONE].",
+    source: "specification; recordings 408 of 408",
+    breaks: ["official SDKs", "AI SDK", "LangChain"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      const objects = new Set(view.chunks.map((chunk) => chunk.frame));
+      for (const frame of view.frames) {
+        if (frame.data === null || frame.data === "[DONE]" || objects.has(frame)) continue;
+        yield atFrame(frame, frame.data.trim() === "" ? "empty data" : "data that is no JSON object");
+      }
+    },
+  },
+  {
+    id: "sse/field",
+    severity: "error",
+    concern: unreadable,
+    says: "Every line is a field of Server-Sent Events: data, event, id, retry, or a comment.",
+    source: "HTML standard 9.2.6; gpustack #6155 (JSON lines without `data:`)",
+    breaks: ["official SDKs", "AI SDK", "LangChain"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const frame of view.frames) {
+        for (const line of frame.lines) {
+          if (!["", "data", "event", "id", "retry"].includes(line.field))
+            yield atLine(line, "a line that clients skip unread");
+        }
+      }
+    },
+  },
+  {
+    id: "sse/one-data-line",
+    severity: "warning",
+    concern: unreadable,
+    says: "An event has one data line.",
+    source: "recordings 408 of 408",
+    breaks: ["org-ai", "clients that read line by line"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const frame of view.frames) {
+        const data = frame.lines.filter((line) => line.field === "data");
+        if (data[1]) yield atLine(data[1], `${data.length} data lines in one event`);
+      }
+    },
+  },
+  {
+    id: "sse/event-name",
+    severity: "warning",
+    concern: unreadable,
+    says: "Events have no name: no `event:` line.",
+    source: "recordings 408 of 408; LocalAI",
+    breaks: ["org-ai", "Witsy", "EventSource-based clients (they wait for unnamed messages)"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const frame of view.frames) {
+        for (const line of frame.lines) if (line.field === "event") yield atLine(line, `an event named ${line.value}`);
+      }
+    },
+  },
+  {
+    id: "sse/id-retry",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Events carry no `id:` and no `retry:` lines.",
+    source: "recordings 408 of 408",
+    breaks: [],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const frame of view.frames) {
+        for (const line of frame.lines)
+          if (line.field === "id" || line.field === "retry") yield atLine(line, `a ${line.field} line`);
+      }
+    },
+  },
+  {
+    id: "sse/crlf",
+    severity: "warning",
+    concern: unreadable,
+    says: "Lines end with a line feed alone.",
+    source: "recordings: 0 carriage returns in 408 streams",
+    breaks: ["clients that split at \\n\\n"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const frame of view.frames) {
+        for (const line of frame.lines)
+          if (line.terminator.startsWith("\r")) yield atLine(line, "a line that ends with a carriage return");
+      }
+    },
+  },
+  {
+    id: "sse/space",
+    severity: "warning",
+    concern: unreadable,
+    says: "`data:` is followed by one space.",
+    source: "recordings 408 of 408",
+    breaks: ["clients that cut off six characters"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const frame of view.frames) {
+        for (const line of frame.lines) {
+          if (line.field !== "data") continue;
+          const space = line.end - line.start - line.value.length - "data:".length;
+          if (space !== 1 || line.value.startsWith(" "))
+            yield atLine(line, space === 0 ? "no space after data:" : "more than one space after data:");
+        }
+      }
+    },
+  },
+  {
+    id: "sse/blank-line",
+    severity: "warning",
+    concern: unreadable,
+    says: "A blank line ends every event, the last included.",
+    source: "HTML standard 9.2.6 (an unfinished event is dropped); MLX-Textgen",
+    breaks: ["EventSource-based clients (they lose the last event)"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      const last = view.frames.at(-1);
+      if (last && !last.closed) yield atFrame(last, "the last event without its blank line");
+    },
+  },
+  {
+    id: "sse/bom",
+    severity: "warning",
+    concern: unreadable,
+    says: "The stream begins without a byte order mark.",
+    source: "recordings 408 of 408",
+    breaks: ["clients that look for `data:` at the start of a line"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      if (view.exchange.response.body.startsWith("\uFEFF")) yield { start: 0, end: 1, found: "a byte order mark" };
+    },
+  },
+  {
+    id: "sse/compact",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Chunks are compact JSON without white space between the tokens.",
+    source: "recordings 408 of 408",
+    breaks: [],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const { frame, value } of view.chunks) {
+        // Numbers may be printed in other ways; white space outside of strings is what is looked for.
+        const bare = frame.data?.replace(/"(?:[^"\\]|\\.)*"/g, '""') ?? "";
+        if (isObject(value) && /\s/.test(bare)) yield atFrame(frame, "white space between JSON tokens");
+      }
+    },
+  },
+  {
+    id: "sse/raw-unicode",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Characters beyond ASCII are sent as UTF-8, not escaped.",
+    source: "recordings: no \\uXXXX of a printable character in any stream",
+    breaks: [],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const { frame } of view.chunks) {
+        const escape = /(?<!\\)(?:\\\\)*\\u(?!00[01]|007f|d[89a-f])[0-9a-f]{4}/i.exec(frame.data ?? "");
+        if (escape)
+          yield {
+            start: frame.dataStart + escape.index,
+            end: frame.dataStart + escape.index + escape[0].length,
+            found: `the escape ${escape[0]}`,
+          };
+      }
+    },
+  },
+  {
+    id: "end/done",
+    severity: "error",
+    concern: "the answer seems to end wrongly",
+    says: "The stream ends with data: [DONE], after an error, too.",
+    source: "specification; recordings 409 of 409; tabbyAPI and ogx leave it out",
+    breaks: ["org-ai", "LangChain", "clients that wait for it"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      if (view.done < 0)
+        yield atEnd(
+          view.exchange.response.body,
+          view.chunks.some((chunk) => "error" in chunk.value) ? "no [DONE] after an error" : "no [DONE]",
+        );
+    },
+  },
+  {
+    id: "end/done-last",
+    severity: "warning",
+    concern: "the answer seems to end wrongly",
+    says: "Nothing follows [DONE].",
+    source: "recordings 409 of 409",
+    breaks: ["clients that close at [DONE] (they lose what follows)"],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => view.done >= 0,
+    *judge(view) {
+      const next = view.frames.slice(view.done + 1).find((frame) => frame.lines.some((line) => line.field !== ""));
+      if (next) yield atFrame(next, next.data?.trim() === "[DONE]" ? "a second [DONE]" : "an event after [DONE]");
+    },
+  },
+  {
+    id: "end/done-exact",
+    severity: "warning",
+    concern: "the answer seems to end wrongly",
+    says: "[DONE] stands alone in its event, without other white space or quotes.",
+    source: "recordings 409 of 409",
+    breaks: ["clients that compare the whole line"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const frame of view.frames) {
+        if (frame.data !== null && frame.data !== "[DONE]" && /^\W*\[?done\]?\W*$/i.test(frame.data))
+          yield atFrame(frame, JSON.stringify(frame.data));
+      }
+    },
+  },
+  {
+    id: "end/complete",
+    severity: "error",
+    concern: "the answer seems to end wrongly",
+    says: "The connection is closed as HTTP demands, not cut.",
+    source: "RFC 9112 section 7.1 (the last chunk of a chunked body)",
+    breaks: ["undici, Python httpx and curl report a network error after a good answer"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      const { body, complete } = view.exchange.response;
+      if (!complete) yield atEnd(body, "the connection was cut");
+    },
+  },
+];

@@ -1,0 +1,52 @@
+import { shown } from "../place.ts";
+import type { StreamRule } from "../rule.ts";
+
+const both = ["chat", "completions"] as const;
+
+/** Headers of streams: wire.md section 8. */
+export const headerRules: readonly StreamRule[] = [
+  {
+    id: "headers/event-stream",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "A stream comes with Content-Type text/event-stream.",
+    source: "HTML standard 9.2; recordings since 2023-05",
+    breaks: ["AI SDK, fetch-event-source (they refuse the answer)", "EventSource"],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => view.exchange.response.headers !== null,
+    *judge(view) {
+      const type = view.exchange.response.headers?.["content-type"];
+      if (!/^text\/event-stream\b/.test(type ?? "")) yield { start: 0, end: 0, found: `content-type ${shown(type)}` };
+    },
+  },
+  {
+    id: "headers/stream-request-id",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Every stream has an x-request-id.",
+    source: "recordings 289 of 289",
+    breaks: [],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => view.exchange.response.headers !== null,
+    *judge(view) {
+      if (!view.exchange.response.headers?.["x-request-id"]) yield { start: 0, end: 0, found: "no x-request-id" };
+    },
+  },
+  {
+    id: "headers/stream-length",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "A stream has no Content-Length: it comes as it is made.",
+    source: "recordings 378 of 378 (transfer-encoding: chunked)",
+    breaks: ["users (they wait for the whole answer)"],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => view.exchange.response.headers !== null,
+    *judge(view) {
+      const length = view.exchange.response.headers?.["content-length"];
+      if (length !== undefined) yield { start: 0, end: 0, found: `content-length ${length}` };
+    },
+  },
+];

@@ -1,0 +1,169 @@
+import { asked } from "../exchange.ts";
+import { tokenOffence } from "../logprob-tokens.ts";
+import { atEnd, atPiece } from "../place.ts";
+import type { Offence, StreamRule } from "../rule.ts";
+import { type ChoicePiece, isObject, type Json, type StreamView } from "../view.ts";
+
+const wrongLogprobs = "log probabilities are wrong";
+
+interface TokenPiece {
+  readonly piece: ChoicePiece;
+  readonly token: unknown;
+}
+
+/** Every token of every chunk, content and refusal alike. */
+function* tokens(view: StreamView): Generator<TokenPiece> {
+  for (const track of view.choices.values()) {
+    for (const piece of track) {
+      const { logprobs } = piece.choice;
+      if (!isObject(logprobs)) continue;
+      for (const list of [logprobs.content, logprobs.refusal])
+        if (Array.isArray(list)) for (const token of list) yield { piece, token };
+    }
+  }
+}
+
+const hasTokens = (view: StreamView) => tokens(view).next().done === false;
+
+function* wrongTokens(view: StreamView, kind: "shape" | "value" | "bytes" | "order"): Generator<Offence> {
+  for (const { piece, token } of tokens(view)) {
+    const found = tokenOffence(token, kind);
+    if (found !== undefined) yield atPiece(piece, "logprobs", found);
+  }
+}
+
+/** Log probabilities in a chat stream: wire.md section 2.3. */
+export const logprobRules: readonly StreamRule[] = [
+  {
+    id: "logprobs/missing",
+    severity: "error",
+    concern: wrongLogprobs,
+    says: "Log probabilities that were asked for come with the text.",
+    source: "specification: logprobs",
+    breaks: ["evaluation harnesses"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: (view) => asked(view.exchange, "logprobs") === true && hasContent(view),
+    *judge(view) {
+      if (!hasTokens(view)) yield atEnd(view.exchange.response.body, "no log probabilities");
+    },
+  },
+  {
+    id: "logprobs/uninvited",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Log probabilities come only when they were asked for.",
+    source: "specification: logprobs defaults to false",
+    breaks: [],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: (view) => view.exchange.request.body !== undefined && asked(view.exchange, "logprobs") !== true,
+    *judge(view) {
+      const first = tokens(view).next().value as TokenPiece | undefined;
+      if (first) yield atPiece(first.piece, "logprobs", "log probabilities that nobody asked for");
+    },
+  },
+  {
+    id: "logprobs/shape",
+    severity: "error",
+    concern: wrongLogprobs,
+    says: "A token has token, logprob, bytes and top_logprobs.",
+    source: "specification: ChatCompletionTokenLogprob",
+    breaks: ["typed clients (Go, Rust, Java, C#)", "official SDK helpers"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: hasTokens,
+    judge: (view) => wrongTokens(view, "shape"),
+  },
+  {
+    id: "logprobs/value",
+    severity: "error",
+    concern: wrongLogprobs,
+    says: "A logprob is a number, and not above zero.",
+    source: "mathematics (the logarithm of a probability)",
+    breaks: ["evaluation harnesses"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: hasTokens,
+    judge: (view) => wrongTokens(view, "value"),
+  },
+  {
+    id: "logprobs/bytes",
+    severity: "warning",
+    concern: wrongLogprobs,
+    says: "A token's bytes are the UTF-8 of its text.",
+    source: "specification: bytes; recordings",
+    breaks: ["clients that join bytes to text"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: hasTokens,
+    judge: (view) => wrongTokens(view, "bytes"),
+  },
+  {
+    id: "logprobs/order",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "top_logprobs come with the most likely first.",
+    source: "recordings",
+    breaks: [],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: hasTokens,
+    judge: (view) => wrongTokens(view, "order"),
+  },
+  {
+    id: "logprobs/count",
+    severity: "error",
+    concern: wrongLogprobs,
+    says: "A token has as many top_logprobs as were asked for.",
+    source: "specification: top_logprobs",
+    breaks: ["evaluation harnesses"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: (view) => hasTokens(view) && view.exchange.request.body !== undefined,
+    *judge(view) {
+      const wanted = Number(asked(view.exchange, "top_logprobs") ?? 0);
+      for (const { piece, token } of tokens(view)) {
+        const top = isObject(token) && Array.isArray(token.top_logprobs) ? token.top_logprobs.length : 0;
+        // OpenAI adds the chosen token where it is not among the most likely.
+        if (top !== wanted && top !== wanted + 1) yield atPiece(piece, "top_logprobs", `${top} instead of ${wanted}`);
+      }
+    },
+  },
+  {
+    id: "logprobs/text",
+    severity: "error",
+    concern: wrongLogprobs,
+    says: "The tokens of a choice, joined, are its text.",
+    source: "recordings; specification",
+    breaks: ["clients that color text by confidence", "evaluation harnesses"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: hasTokens,
+    *judge(view) {
+      for (const track of view.choices.values()) {
+        const joined = track.flatMap(({ choice }) =>
+          isObject(choice.logprobs) && Array.isArray(choice.logprobs.content) ? choice.logprobs.content : [],
+        );
+        const last = track.findLast(({ choice }) => isObject(choice.logprobs));
+        if (!last || joined.length === 0) continue;
+        const text = track.map(({ delta }) => (typeof delta.content === "string" ? delta.content : "")).join("");
+        if (textOf(joined) !== text) yield atPiece(last, "logprobs", "tokens that are not the text");
+      }
+    },
+  },
+];
+
+function hasContent(view: StreamView): boolean {
+  return [...view.choices.values()].some((track) =>
+    track.some(({ delta }) => typeof delta.content === "string" && delta.content !== ""),
+  );
+}
+
+/** By bytes where there are any: the token of half a character has no text of its own. */
+function textOf(list: readonly Json[]): string {
+  const bytes = list.flatMap((token) =>
+    Array.isArray(token.bytes) ? (token.bytes as number[]) : [...new TextEncoder().encode(String(token.token))],
+  );
+  return new TextDecoder().decode(new Uint8Array(bytes));
+}

@@ -1,0 +1,179 @@
+import { atPiece, shown } from "../place.ts";
+import type { Offence, StreamRule } from "../rule.ts";
+import { isObject, type StreamView } from "../view.ts";
+import { callsOf } from "./calls.ts";
+
+const misunderstood = "requests are misunderstood";
+
+function requestOf(view: StreamView): Readonly<Record<string, unknown>> {
+  return view.exchange.request.body ?? {};
+}
+
+function textOf(view: StreamView, choice: number): string {
+  return (view.choices.get(choice) ?? [])
+    .map(({ delta, choice: one }) => delta.content ?? one.text)
+    .filter((text) => typeof text === "string")
+    .join("");
+}
+
+function* atLast(view: StreamView, choice: number, member: string, found: string): Generator<Offence> {
+  const last = view.choices.get(choice)?.at(-1);
+  if (last) yield atPiece(last, member, found);
+}
+
+function namedTool(choice: unknown): string | undefined {
+  const fn = isObject(choice) ? choice.function : undefined;
+  return isObject(fn) && typeof fn.name === "string" ? fn.name : undefined;
+}
+
+function ended(view: StreamView): boolean {
+  return [...view.choices.values()].every((track) =>
+    track.some(({ choice }) => typeof choice.finish_reason === "string" && choice.finish_reason !== "length"),
+  );
+}
+
+/** Whether the answer does what the request demanded. */
+export const obedienceRules: readonly StreamRule[] = [
+  {
+    id: "request/stop",
+    severity: "error",
+    concern: misunderstood,
+    says: "The text does not contain a stop string of the request.",
+    source: "specification: 'The returned text will not contain the stop sequence'",
+    breaks: ["agents that parse text up to a mark"],
+    judges: "stream",
+    endpoints: ["chat", "completions"],
+    shown: (view) =>
+      requestOf(view).stop !== undefined && requestOf(view).stop !== null && requestOf(view).echo !== true,
+    *judge(view) {
+      const stops = [requestOf(view).stop].flat().filter((stop) => typeof stop === "string" && stop !== "") as string[];
+      for (const choice of view.choices.keys()) {
+        const stop = stops.find((one) => textOf(view, choice).includes(one));
+        if (stop !== undefined)
+          yield* atLast(view, choice, "finish_reason", `the stop string ${shown(stop)} in the text`);
+      }
+    },
+  },
+  {
+    id: "request/max-tokens",
+    severity: "error",
+    concern: misunderstood,
+    says: "No choice has more tokens than max_completion_tokens (max_tokens) allows.",
+    source: "specification",
+    breaks: ["callers that budget"],
+    judges: "stream",
+    endpoints: ["chat", "completions"],
+    shown: (view) => typeof limitOf(view) === "number" && view.chunks.some((chunk) => isObject(chunk.value.usage)),
+    *judge(view) {
+      const limit = limitOf(view) as number;
+      for (const { value } of view.chunks) {
+        const used = isObject(value.usage) ? value.usage.completion_tokens : 0;
+        const allowed = limit * Math.max(1, view.choices.size);
+        if (typeof used === "number" && used > allowed)
+          yield* atLast(view, [...view.choices.keys()][0] ?? 0, "finish_reason", `${used} tokens, ${allowed} allowed`);
+      }
+    },
+  },
+  {
+    id: "request/required",
+    severity: "error",
+    concern: misunderstood,
+    says: "With tool_choice required, or a tool by name, there is a call.",
+    source: "specification: tool_choice",
+    breaks: ["agents and structured extraction"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: (view) =>
+      ended(view) &&
+      (requestOf(view).tool_choice === "required" || namedTool(requestOf(view).tool_choice) !== undefined),
+    *judge(view) {
+      const calls = callsOf(view);
+      for (const choice of view.choices.keys())
+        if (!calls.some((call) => call.choice === choice)) yield* atLast(view, choice, "finish_reason", "no call");
+    },
+  },
+  {
+    id: "request/named",
+    severity: "error",
+    concern: misunderstood,
+    says: "With a tool by name only that tool is called.",
+    source: "specification: tool_choice; llama.cpp ignores it",
+    breaks: ["agents and structured extraction"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: (view) => namedTool(requestOf(view).tool_choice) !== undefined,
+    *judge(view) {
+      const name = namedTool(requestOf(view).tool_choice);
+      for (const call of callsOf(view))
+        if (call.name !== name && call.pieces[0])
+          yield atPiece(call.pieces[0].piece, "name", `a call of ${shown(call.name)}`);
+    },
+  },
+  {
+    id: "request/no-tools",
+    severity: "error",
+    concern: misunderstood,
+    says: "With tool_choice none, or without tools, nothing is called.",
+    source: "specification: tool_choice; tt-inference-server #4386",
+    breaks: ["agents that want an answer in words"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: (view) =>
+      view.exchange.request.body !== undefined &&
+      (requestOf(view).tool_choice === "none" || !Array.isArray(requestOf(view).tools)),
+    *judge(view) {
+      for (const call of callsOf(view))
+        if (call.pieces[0]) yield atPiece(call.pieces[0].piece, "tool_calls", `a call of ${shown(call.name)}`);
+    },
+  },
+  {
+    id: "request/parallel",
+    severity: "error",
+    concern: misunderstood,
+    says: "With parallel_tool_calls false there is at most one call.",
+    source: "specification: parallel_tool_calls",
+    breaks: ["agents whose tools must run one after the other"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: (view) => requestOf(view).parallel_tool_calls === false,
+    *judge(view) {
+      for (const choice of view.choices.keys()) {
+        const [, second] = callsOf(view).filter((call) => call.choice === choice);
+        if (second?.pieces[0]) yield atPiece(second.pieces[0].piece, "tool_calls", "a second call");
+      }
+    },
+  },
+  {
+    id: "request/json",
+    severity: "error",
+    concern: misunderstood,
+    says: "With response_format json_object or json_schema the text is one JSON value.",
+    source: "specification: response_format",
+    breaks: ["structured extraction (JSON.parse throws)"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: (view) => {
+      const format = requestOf(view).response_format;
+      return isObject(format) && format.type !== "text" && ended(view) && callsOf(view).length === 0;
+    },
+    *judge(view) {
+      for (const [choice, track] of view.choices) {
+        if (track.some(({ delta }) => typeof delta.refusal === "string" && delta.refusal !== "")) continue;
+        try {
+          JSON.parse(textOf(view, choice));
+        } catch {
+          yield* atLast(
+            view,
+            choice,
+            "finish_reason",
+            `text that is no JSON: ${shown(textOf(view, choice).slice(0, 40))}`,
+          );
+        }
+      }
+    },
+  },
+];
+
+function limitOf(view: StreamView): unknown {
+  return requestOf(view).max_completion_tokens ?? requestOf(view).max_tokens;
+}

@@ -1,0 +1,309 @@
+import { atPiece, shown } from "../place.ts";
+import type { Offence, StreamRule } from "../rule.ts";
+import { isObject, type StreamView } from "../view.ts";
+import { callPieces, type CallPiece, callsOf } from "./calls.ts";
+
+const chat = ["chat"] as const;
+const breaking = "tool calls break";
+
+const hasCalls = (view: StreamView) => callPieces(view).next().done === false;
+
+function* offences(
+  view: StreamView,
+  found: (part: CallPiece) => [member: string, found: string] | undefined,
+): Generator<Offence> {
+  for (const part of callPieces(view)) {
+    const offence = found(part);
+    if (offence) yield atPiece(part.piece, ...offence);
+  }
+}
+
+/** How calls are streamed: wire.md section 2.3 (header delta, then argument deltas), lessons 4. */
+export const toolRules: readonly StreamRule[] = [
+  {
+    id: "tool/index",
+    severity: "error",
+    concern: breaking,
+    says: "Every element of tool_calls has an index, an integer.",
+    source: "specification: index is required; Ollama #7881, Gemini, vercel/ai #7238",
+    breaks: ["official SDK helpers", "LangChain", "Cline/Roo/Kilo"],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    judge: (view) =>
+      offences(view, ({ index }) =>
+        Number.isInteger(index) && (index as number) >= 0 ? undefined : ["tool_calls", `index ${shown(index)}`],
+      ),
+  },
+  {
+    id: "tool/index-order",
+    severity: "warning",
+    concern: breaking,
+    says: "Calls are numbered 0, 1, 2, … without gaps, one after the other.",
+    source: "recordings 23 of 23; LiteLLM #11580, agentgateway #2971",
+    breaks: ["clients that use the index as a position in a list"],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    *judge(view) {
+      const last = new Map<number, number>();
+      for (const { choice, piece, index } of callPieces(view)) {
+        if (!Number.isInteger(index)) continue;
+        const before = last.get(choice) ?? -1;
+        if (index !== before && index !== before + 1)
+          yield atPiece(piece, "tool_calls", `index ${shown(index)} after ${before < 0 ? "none" : before}`);
+        last.set(choice, index as number);
+      }
+    },
+  },
+  {
+    id: "tool/one-element",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "A delta has one element in tool_calls.",
+    source: "recordings: no counterexample",
+    breaks: [],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    *judge(view) {
+      for (const { piece, element } of callPieces(view)) {
+        const list = piece.delta.tool_calls as unknown[];
+        if (list.length > 1 && list[1] === element)
+          yield atPiece(piece, "tool_calls", `${list.length} elements in one delta`);
+      }
+    },
+  },
+  {
+    id: "tool/id",
+    severity: "error",
+    concern: breaking,
+    says: "The first delta of a call carries its id.",
+    source: "specification; recordings 968 of 968; lessons 4",
+    breaks: ["official SDK helpers", "AI SDK (throws)", "LangChain (the result cannot be matched)"],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    judge: (view) =>
+      offences(view, ({ header, element }) =>
+        header && (typeof element.id !== "string" || element.id === "")
+          ? ["tool_calls", `a call with id ${shown(element.id)}`]
+          : undefined,
+      ),
+  },
+  {
+    id: "tool/id-stable",
+    severity: "error",
+    concern: breaking,
+    says: "A call keeps its id.",
+    source: "LiteLLM #40040, opencode #47954 (a new id in each fragment)",
+    breaks: ["opencode", "clients that key calls by id"],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    *judge(view) {
+      for (const call of callsOf(view)) {
+        const first = call.pieces[0]?.element.id;
+        for (const part of call.pieces.slice(1)) {
+          const { id } = part.element;
+          if (id !== undefined && id !== null && id !== first)
+            yield atPiece(part.piece, "tool_calls", `id ${shown(id)} after ${shown(first)}`);
+        }
+      }
+    },
+  },
+  {
+    id: "tool/id-unique",
+    severity: "error",
+    concern: breaking,
+    says: "No two calls of a choice have the same id.",
+    source: "specification (results are matched by it)",
+    breaks: ["every agent with parallel calls"],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    *judge(view) {
+      const seen = new Set<string>();
+      for (const call of callsOf(view)) {
+        const [first] = call.pieces;
+        const id = first?.element.id;
+        // OpenAI itself gives the same id in different choices of n > 1.
+        const key = `${call.choice} ${String(id)}`;
+        if (first && typeof id === "string" && id !== "" && seen.has(key))
+          yield atPiece(first.piece, "id", `the id ${shown(id)} again`);
+        seen.add(key);
+      }
+    },
+  },
+  {
+    id: "tool/type",
+    severity: "error",
+    concern: breaking,
+    says: "The first delta of a call carries its type: function (or custom).",
+    source: "specification; recordings 968 of 968",
+    breaks: ["official SDK helpers", "AI SDK (throws)"],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    judge: (view) =>
+      offences(view, ({ header, element }) =>
+        header && element.type !== "function" && element.type !== "custom"
+          ? ["tool_calls", `a call of type ${shown(element.type)}`]
+          : undefined,
+      ),
+  },
+  {
+    id: "tool/name",
+    severity: "error",
+    concern: breaking,
+    says: "The first delta of a call carries its whole name.",
+    source: "specification; recordings 968 of 968",
+    breaks: ["AI SDK (throws)", "official SDK helpers"],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    judge: (view) =>
+      offences(view, ({ header, element, fn }) => {
+        const name = isObject(element.custom) ? element.custom.name : fn.name;
+        return header && (typeof name !== "string" || name === "")
+          ? ["tool_calls", `a call named ${shown(name)}`]
+          : undefined;
+      }),
+  },
+  {
+    id: "tool/name-once",
+    severity: "error",
+    concern: breaking,
+    says: "The name comes once: it is in no later delta of the call, not even empty.",
+    source: "recordings 968 of 968; LM Studio #649",
+    breaks: ["clients that concatenate names (LangChain: get_weatherget_weather)", "clients that overwrite them"],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    judge: (view) =>
+      offences(view, ({ header, fn }) =>
+        !header && "name" in fn ? ["name", `the name ${shown(fn.name)} again`] : undefined,
+      ),
+  },
+  {
+    id: "tool/id-once",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Later deltas of a call carry index and function.arguments alone.",
+    source: "recordings 968 of 968",
+    breaks: [],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    judge: (view) =>
+      offences(view, ({ header, element }) =>
+        !header && ("id" in element || "type" in element)
+          ? ["tool_calls", `${"id" in element ? "id" : "type"} again`]
+          : undefined,
+      ),
+  },
+  {
+    id: "tool/arguments-type",
+    severity: "error",
+    concern: breaking,
+    says: "arguments is a string of JSON text, never an object or null.",
+    source: "specification; lessons 4",
+    breaks: ["every client (it concatenates strings)"],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    judge: (view) =>
+      offences(view, ({ fn, element }) =>
+        isObject(element.function) && "arguments" in fn && typeof fn.arguments !== "string"
+          ? ["arguments", `arguments is ${shown(fn.arguments)}`]
+          : undefined,
+      ),
+  },
+  {
+    id: "tool/arguments-key",
+    severity: "warning",
+    concern: breaking,
+    says: "Every delta of a call has arguments, the first with the empty string.",
+    source: "recordings 968 of 968",
+    breaks: ["clients that concatenate ('undefined' in the JSON)"],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    judge: (view) =>
+      offences(view, ({ element, fn }) =>
+        element.type !== "custom" && !isObject(element.custom) && !("arguments" in fn)
+          ? ["tool_calls", "a delta without arguments"]
+          : undefined,
+      ),
+  },
+  {
+    id: "tool/header-alone",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "The first delta of a call has no arguments yet.",
+    source: "recordings: always the empty string; tabbyAPI and others send a call whole",
+    breaks: [],
+    judges: "stream",
+    endpoints: chat,
+    shown: hasCalls,
+    judge: (view) =>
+      offences(view, ({ header, fn }) =>
+        header && typeof fn.arguments === "string" && fn.arguments !== ""
+          ? ["arguments", "arguments in the first delta"]
+          : undefined,
+      ),
+  },
+  {
+    id: "tool/arguments-json",
+    severity: "error",
+    concern: breaking,
+    says: "A call's arguments come together as one JSON object, {} when there are none.",
+    source: "recordings; vLLM #28806 (an empty string for no arguments)",
+    breaks: ["every agent (JSON.parse throws)"],
+    judges: "stream",
+    endpoints: chat,
+    shown: (view) =>
+      hasCalls(view) &&
+      ![...view.choices.values()].some((track) => track.some((piece) => piece.choice.finish_reason === "length")),
+    *judge(view) {
+      for (const call of callsOf(view)) {
+        const last = call.pieces.at(-1);
+        if (!last || isObject(last.element.custom) || call.pieces[0]?.element.type === "custom") continue;
+        if (!isJsonObject(call.arguments))
+          yield atPiece(last.piece, "tool_calls", `arguments ${shown(call.arguments)}`);
+      }
+    },
+  },
+  {
+    id: "tool/known-name",
+    severity: "error",
+    concern: breaking,
+    says: "Only tools that the request declared are called.",
+    source: "specification: tools",
+    breaks: ["every agent (there is nothing to run)"],
+    judges: "stream",
+    endpoints: chat,
+    shown: (view) => hasCalls(view) && view.exchange.request.body !== undefined,
+    *judge(view) {
+      const { tools } = view.exchange.request.body ?? {};
+      const names = new Set(
+        (Array.isArray(tools) ? tools.filter(isObject) : [])
+          .map((tool) => (isObject(tool.function) ? tool.function : tool.custom))
+          .map((fn) => (isObject(fn) ? fn.name : undefined)),
+      );
+      for (const call of callsOf(view)) {
+        const [first] = call.pieces;
+        if (first && call.name !== "" && !names.has(call.name))
+          yield atPiece(first.piece, "name", `a call of ${shown(call.name)}`);
+      }
+    },
+  },
+];
+
+function isJsonObject(text: string): boolean {
+  try {
+    return isObject(JSON.parse(text));
+  } catch {
+    return false;
+  }
+}

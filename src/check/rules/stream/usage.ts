@@ -1,0 +1,181 @@
+import { askedForUsage } from "../exchange.ts";
+import { atEnd, atFrame, atMember, shown } from "../place.ts";
+import type { Offence, StreamRule } from "../rule.ts";
+import { type Chunk, isObject, type Json, type StreamView } from "../view.ts";
+import { usageOffence } from "../usage-counts.ts";
+
+const both = ["chat", "completions"] as const;
+const wrongCounts = "token counts are wrong";
+
+function withUsage(view: StreamView): (Chunk & { usage: Json })[] {
+  return view.chunks.flatMap((chunk) => (isObject(chunk.value.usage) ? [{ ...chunk, usage: chunk.value.usage }] : []));
+}
+
+function failed(view: StreamView): boolean {
+  return view.chunks.some((chunk) => "error" in chunk.value);
+}
+
+function* counted(view: StreamView, kind: "type" | "sum" | "details"): Generator<Offence> {
+  for (const chunk of withUsage(view)) {
+    const found = usageOffence(chunk.usage, kind);
+    if (found !== undefined) yield atMember(chunk, "usage", found);
+  }
+}
+
+/** Token counts in a stream: wire.md section 2.2; lessons 6. */
+export const usageRules: readonly StreamRule[] = [
+  {
+    id: "usage/uninvited",
+    severity: "warning",
+    concern: wrongCounts,
+    says: "Usage comes only when stream_options.include_usage asked for it.",
+    source: "specification; recordings 409 of 409; lessons 6",
+    breaks: ["the naive loop over chunk.choices[0] (the usage chunk has none)", "clients that add counts up"],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => askedForUsage(view.exchange) === false,
+    *judge(view) {
+      for (const chunk of withUsage(view)) yield atMember(chunk, "usage", "usage that nobody asked for");
+    },
+  },
+  {
+    id: "usage/key-uninvited",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Without include_usage there is no usage key, not even null.",
+    source: "recordings",
+    breaks: [],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => askedForUsage(view.exchange) === false,
+    *judge(view) {
+      const chunk = view.chunks.find((one) => one.value.usage === null);
+      if (chunk) yield atMember(chunk, "usage", "a null usage");
+    },
+  },
+  {
+    id: "usage/missing",
+    severity: "error",
+    concern: wrongCounts,
+    says: "With include_usage the stream brings usage.",
+    source: "specification; recordings 249 of 249",
+    breaks: ["cost accounting", "LangChain (no usage_metadata)"],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => askedForUsage(view.exchange) === true && !failed(view),
+    *judge(view) {
+      if (withUsage(view).length === 0) yield atEnd(view.exchange.response.body, "no usage");
+    },
+  },
+  {
+    id: "usage/once",
+    severity: "warning",
+    concern: wrongCounts,
+    says: "Usage comes once.",
+    source: "recordings 249 of 249; lessons 6 (usage on every chunk)",
+    breaks: ["clients that add counts up"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const chunk of withUsage(view).slice(1)) yield atMember(chunk, "usage", "usage again");
+    },
+  },
+  {
+    id: "usage/own-chunk",
+    severity: "warning",
+    concern: wrongCounts,
+    says: "Usage comes in a chunk of its own with choices: [], after the finish reasons and before [DONE].",
+    source:
+      "specification: 'choices will be an empty array'; recordings 246 of 249 (moderation and audio chunks may follow)",
+    breaks: ["clients that look for usage where choices is empty"],
+    judges: "stream",
+    endpoints: both,
+    *judge(view) {
+      for (const chunk of withUsage(view)) {
+        if (chunk.choices.length > 0) yield atMember(chunk, "usage", "usage beside a choice");
+        const later = view.chunks
+          .slice(chunk.index + 1)
+          .find((next) => next.choices.some((choice) => isObject(choice.delta) && !("audio" in choice.delta)));
+        if (later) yield atFrame(later.frame, "a choice after the usage chunk");
+      }
+    },
+  },
+  {
+    id: "usage/null-before",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "With include_usage every other chunk has usage: null.",
+    source: "specification; recordings: every chunk",
+    breaks: [],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => askedForUsage(view.exchange) === true,
+    *judge(view) {
+      const chunk = view.chunks.find(
+        (one) =>
+          !("usage" in one.value) &&
+          !("error" in one.value) &&
+          !one.choices.some((choice) => isObject(choice.delta) && "audio" in choice.delta),
+      );
+      if (chunk) yield atFrame(chunk.frame, "a chunk without a usage key");
+    },
+  },
+  {
+    id: "usage/type",
+    severity: "error",
+    concern: wrongCounts,
+    says: "Token counts are integers, none below zero, and prompt_tokens, completion_tokens and total_tokens are there.",
+    source: "specification; lessons 6 (negative details)",
+    breaks: ["typed clients (Go, Rust, Java, C#)", "cost accounting"],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => withUsage(view).length > 0,
+    judge: (view) => counted(view, "type"),
+  },
+  {
+    id: "usage/sum",
+    severity: "error",
+    concern: wrongCounts,
+    says: "total_tokens is the sum of prompt_tokens and completion_tokens.",
+    source: "specification; recordings 249 of 249",
+    breaks: ["cost accounting"],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => withUsage(view).length > 0,
+    judge: (view) => counted(view, "sum"),
+  },
+  {
+    id: "usage/details",
+    severity: "warning",
+    concern: wrongCounts,
+    says: "Details are parts of their counts: cached_tokens of the prompt's, reasoning_tokens of the completion's.",
+    source: "specification",
+    breaks: ["cost accounting"],
+    judges: "stream",
+    endpoints: both,
+    shown: (view) => withUsage(view).length > 0,
+    judge: (view) => counted(view, "details"),
+  },
+  {
+    id: "usage/zero",
+    severity: "error",
+    concern: wrongCounts,
+    says: "Counts are counted: completion_tokens is not 0 after text, prompt_tokens not 0 at all.",
+    source: "lessons 6 (zeros invented for a key that must be there)",
+    breaks: ["cost accounting", "clients that trim their history by it"],
+    judges: "stream",
+    endpoints: ["chat"],
+    shown: (view) => withUsage(view).length > 0,
+    *judge(view) {
+      const text = [...view.choices.values()].some((track) =>
+        track.some(({ delta }) => typeof delta.content === "string" && delta.content !== ""),
+      );
+      for (const chunk of withUsage(view)) {
+        if (chunk.usage.prompt_tokens === 0 && chunk.usage.completion_tokens === 0)
+          yield atMember(chunk, "usage", "all counts zero");
+        else if (text && chunk.usage.completion_tokens === 0)
+          yield atMember(chunk, "completion_tokens", `completion_tokens ${shown(0)} after text`);
+      }
+    },
+  },
+];

@@ -1,0 +1,78 @@
+import type { Exchange } from "./exchange.ts";
+import { type Frame, framesOf } from "./frames.ts";
+
+/** An exchange with its stream taken apart, made once and read by every rule. */
+export interface StreamView {
+  readonly exchange: Exchange;
+  readonly frames: readonly Frame[];
+  /** Frames whose data is a JSON object. */
+  readonly chunks: readonly Chunk[];
+  /** Index of the frame with `[DONE]`; −1 without one. */
+  readonly done: number;
+  /** The deltas of each choice, in order. */
+  readonly choices: ReadonlyMap<number, readonly ChoicePiece[]>;
+}
+
+export interface Chunk {
+  readonly frame: Frame;
+  /** Position among the chunks. */
+  readonly index: number;
+  readonly value: Json;
+  /** `choices`, or [] where it is no array. */
+  readonly choices: readonly Json[];
+}
+
+/** What one chunk says of one choice. */
+export interface ChoicePiece {
+  readonly chunk: Chunk;
+  readonly choice: Json;
+  /** `delta` of a chat chunk; {} where it is no object, and for completions. */
+  readonly delta: Json;
+}
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export function streamView(exchange: Exchange): StreamView {
+  const frames = framesOf(exchange.response.body);
+  const chunks: Chunk[] = [];
+  const choices = new Map<number, ChoicePiece[]>();
+  for (const frame of frames) {
+    const value = frame.data === null ? undefined : parsed(frame.data);
+    if (!isObject(value)) continue;
+    const list = Array.isArray(value.choices) ? value.choices.filter(isObject) : [];
+    const chunk = { frame, index: chunks.length, value, choices: list };
+    chunks.push(chunk);
+    for (const choice of list) {
+      const number = typeof choice.index === "number" ? choice.index : 0;
+      const piece = { chunk, choice, delta: isObject(choice.delta) ? choice.delta : {} };
+      const track = choices.get(number);
+      if (track) track.push(piece);
+      else choices.set(number, [piece]);
+    }
+  }
+  const done = frames.findIndex((frame) => frame.data?.trim() === "[DONE]");
+  return { exchange, frames, chunks, done, choices };
+}
+
+/** A non-stream answer. */
+export interface BodyView {
+  readonly exchange: Exchange;
+  /** undefined when the body is no JSON. */
+  readonly value: unknown;
+}
+
+export function bodyView(exchange: Exchange): BodyView {
+  return { exchange, value: parsed(exchange.response.body) };
+}
+
+export function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
