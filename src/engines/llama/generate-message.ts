@@ -1,0 +1,151 @@
+import { plainText } from "../../formats/plain-text.ts";
+import type { Format } from "../../formats/format.ts";
+import { FailureError, invalidRequest } from "../../generation/failure.ts";
+import type { ChatPrompt, GenerationRequest, TextPrompt } from "../../generation/request.ts";
+import type { ChatTemplate } from "../../templates/chat-template.ts";
+import { constraintOf } from "./constraint-request.ts";
+import type { LlamaEngineOptions } from "./options.ts";
+import type { GenerateMessage, ModelFacts } from "./protocol.ts";
+
+/** What a request is turned into a message with. */
+export interface MessageSurroundings {
+  readonly facts: ModelFacts;
+  /** null: the model has none. */
+  readonly template: ChatTemplate | null;
+  readonly format: Format;
+  readonly defaults: LlamaEngineOptions["defaults"];
+  readonly now: Date;
+}
+
+/** The request as the model's process takes it, with its prompt rendered. Throws FailureError for what cannot be served. */
+export function generateMessage(
+  id: number,
+  request: GenerationRequest,
+  around: MessageSurroundings,
+): { message: GenerateMessage; warnings: readonly string[] } {
+  const { facts, defaults } = around;
+  checkTokenIds(request, facts);
+  const { prompt } = request;
+  const { prompts, reading, warnings } =
+    prompt.kind === "chat" ? chatParts(request, prompt, around) : textParts(prompt, facts);
+  const n = request.n ?? 1;
+  const bestOf = prompt.kind === "text" ? (prompt.bestOf ?? n) : n;
+  const maxTokens = request.limits.maxTokens ?? defaults?.maxTokens;
+  const constraint = constraintOf(request, reading.format);
+  return {
+    message: {
+      type: "generate",
+      id,
+      prompts,
+      n,
+      bestOf,
+      reading,
+      sampling: { ...defaults?.sampling, ...request.sampling },
+      limits: { ...request.limits, ...(maxTokens !== undefined && { maxTokens }) },
+      ...(request.logprobs && { logprobs: request.logprobs }),
+      echo: prompt.kind === "text" && prompt.echo === true,
+      ...(constraint && { constraint }),
+      promptParam: prompt.kind === "chat" ? "messages" : "prompt",
+    },
+    warnings,
+  };
+}
+
+type PromptParts = Pick<GenerateMessage, "prompts" | "reading"> & { readonly warnings: readonly string[] };
+
+function chatParts(request: GenerationRequest, prompt: ChatPrompt, around: MessageSurroundings): PromptParts {
+  const { template, format, now } = around;
+  if (!template) {
+    throw new FailureError({
+      message:
+        "This model has no chat template, so it cannot answer a conversation. Set one for the model (--chat-template FILE, or chatTemplate in the configuration), or use /v1/completions.",
+      status: 422,
+      type: "invalid_request_error",
+      param: "messages",
+      code: "no_chat_template",
+    });
+  }
+  refuseMedia(prompt);
+  const { tools = [], toolChoice } = request;
+  const effort = request.reasoning?.effort;
+  const variables: Readonly<Record<string, unknown>> = {
+    ...(effort !== undefined && { reasoning_effort: effort }),
+    ...prompt.template.variables,
+  };
+  const callsAllowed = tools.length > 0 && toolChoice?.type !== "none";
+  const allowed = toolChoice?.type === "allowed" ? tools.filter((tool) => toolChoice.names.includes(tool.name)) : tools;
+  const rendered = template.render({
+    messages: prompt.messages,
+    ...(callsAllowed && { tools: allowed }),
+    ...(toolChoice && { toolChoice }),
+    options: { ...prompt.template, variables },
+    now,
+  });
+  const thinking = variables.enable_thinking ?? variables.thinking;
+  return {
+    prompts: [{ type: "spans", spans: rendered.spans, bos: rendered.startsWithBos }],
+    reading: {
+      format,
+      prefix: rendered.generationPrefix,
+      callsAllowed,
+      ...(callsAllowed && { tools: allowed }),
+      ...(typeof thinking === "boolean" && { thinking }),
+    },
+    warnings: rendered.warnings,
+  };
+}
+
+function textParts(prompt: TextPrompt, facts: ModelFacts): PromptParts {
+  const { suffix } = prompt;
+  if (suffix !== undefined && (!facts.fillsInMiddle || prompt.prompts.some((entry) => typeof entry !== "string")))
+    throw invalidRequest(
+      facts.fillsInMiddle
+        ? "Unsupported parameter: 'suffix' is not supported with a prompt of token ids."
+        : "Unsupported parameter: 'suffix' is not supported with this model, which has no tokens to fill in the middle.",
+      "suffix",
+      "unsupported_parameter",
+    );
+  return {
+    prompts: prompt.prompts.map((entry) =>
+      typeof entry === "string"
+        ? {
+            type: "spans",
+            spans: [{ text: entry, special: true }],
+            bos: false,
+            ...(suffix !== undefined && { suffix }),
+          }
+        : { type: "tokens", tokens: entry },
+    ),
+    reading: { format: plainText, prefix: "", callsAllowed: false },
+    warnings: [],
+  };
+}
+
+function refuseMedia(prompt: ChatPrompt): void {
+  prompt.messages.forEach((message, m) => {
+    if (typeof message.content === "string" || message.content === null) return;
+    message.content.forEach((part, p) => {
+      if (part.type === "text" || part.type === "refusal") return;
+      const type = part.type === "image" ? "image_url" : part.type === "audio" ? "input_audio" : "file";
+      throw invalidRequest(
+        `Invalid content type: this model reads text only, and cannot take a part of type '${type}'.`,
+        `messages[${m}].content[${p}].type`,
+        "unsupported_value",
+      );
+    });
+  });
+}
+
+function checkTokenIds(request: GenerationRequest, facts: ModelFacts): void {
+  const most = facts.vocabularySize - 1;
+  for (const key of Object.keys(request.sampling.logitBias ?? {}))
+    if (Number(key) > most)
+      throw invalidRequest(
+        `Invalid key in 'logit_bias': ${key}. Maximum value is ${most}.`,
+        "logit_bias",
+        "invalid_value",
+      );
+  for (const token of request.limits.stopTokenIds ?? [])
+    if (token > most)
+      throw invalidRequest(`Invalid token id: ${token}. Maximum value is ${most}.`, "stop_token_ids", "invalid_value");
+}

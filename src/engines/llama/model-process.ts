@@ -1,0 +1,80 @@
+import { fork, type ChildProcess } from "node:child_process";
+import { ModelOpenError } from "./model-open-error.ts";
+import type { OpenProgress } from "./options.ts";
+import type { FromModel, ModelFacts, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
+
+export interface ModelProcessListeners {
+  readonly onStep: (message: StepMessage) => void;
+  readonly onProgress: (progress: OpenProgress) => void;
+  readonly log: (line: string) => void;
+  /** The process is gone, though it was not stopped; once, and only after `opened` was fulfilled. */
+  readonly onGone: (how: string) => void;
+}
+
+/** One life of the process that holds a model: it protects the server from native crashes and from running out of memory. */
+export class ModelProcess {
+  /** Fulfilled when the model is loaded; rejected with ModelOpenError. */
+  readonly opened: Promise<ModelFacts>;
+  readonly #child: ChildProcess;
+  #stopped = false;
+
+  constructor(open: OpenMessage, listeners: ModelProcessListeners) {
+    // The compiled module, next to this one. No flags are handed down: a debugger's or a test runner's are not for it.
+    this.#child = fork(new URL("./process/main.js", import.meta.url), {
+      execArgv: [],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
+    });
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      for (const line of text.split("\n")) if (line.trim() !== "") listeners.log(line);
+    });
+    this.opened = new Promise((resolve, reject) => {
+      let isOpen = false;
+      this.#child.on("message", (message: FromModel) => {
+        switch (message.type) {
+          case "step":
+            listeners.onStep(message);
+            break;
+          case "progress":
+            listeners.onProgress(message.progress);
+            break;
+          case "log":
+            listeners.log(message.line);
+            break;
+          case "ready":
+            isOpen = true;
+            resolve(message.facts);
+            break;
+          case "failed":
+            reject(new ModelOpenError(message.reason, message.message));
+            this.stop();
+        }
+      });
+      const gone = (how: string, cause?: unknown): void => {
+        const expected = this.#stopped;
+        this.#stopped = true;
+        if (!isOpen) reject(new ModelOpenError("load-failed", `The model's process ${how} while loading.`, cause));
+        else if (!expected) listeners.onGone(how);
+      };
+      this.#child.once("exit", (code, signal) => gone(signal ? `was ended by ${signal}` : `exited with code ${code}`));
+      this.#child.once("error", (error) => gone("could not be started", error));
+    });
+    // Whoever made this awaits `opened`; a rejection before that must not end the server.
+    this.opened.catch(() => {});
+    this.send(open);
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  send(message: ToModel): void {
+    // A message to a process that has just died is lost with it: `onGone` tells.
+    if (this.#child.connected) this.#child.send(message, () => {});
+  }
+
+  /** Ends the process now; it holds nothing that would have to be saved. */
+  stop(): void {
+    this.#stopped = true;
+    this.#child.kill("SIGKILL");
+  }
+}

@@ -1,0 +1,34 @@
+import { availableParallelism } from "node:os";
+import type { Engine } from "../../generation/engine.ts";
+import { LlamaEngine } from "./llama-engine.ts";
+import { ModelProcess } from "./model-process.ts";
+import type { LlamaEngineOptions } from "./options.ts";
+import type { OpenMessage } from "./protocol.ts";
+
+/**
+ * Opens a local model with llama.cpp, in a process of its own. Resolves when the model is loaded; rejects with `ModelOpenError`, whose
+ * message is one sentence for the user, when it cannot be.
+ */
+export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engine> {
+  const open: OpenMessage = {
+    type: "open",
+    model: options.model,
+    contextSize: options.contextSize ?? null,
+    slots: options.slots ?? 4,
+    threads: options.threads ?? availableParallelism(),
+    batchSize: options.batchSize ?? 512,
+    gpu: options.gpu ?? "auto",
+    queueLimit: options.queueLimit ?? 64,
+    ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),
+    ...(options.hub !== undefined && { hub: options.hub }),
+  };
+  let engine: LlamaEngine | undefined;
+  const process = new ModelProcess(open, {
+    onStep: (message) => engine?.onStep(message),
+    onGone: (how) => engine?.onGone(how),
+    onProgress: (progress) => options.onProgress?.(progress),
+    log: (line) => options.log?.(line),
+  });
+  engine = new LlamaEngine(options, open, process, await process.opened, Math.floor(Date.now() / 1000));
+  return engine;
+}

@@ -1,0 +1,45 @@
+import type { Format } from "../../formats/format.ts";
+import type { Sampling } from "../../generation/request.ts";
+
+/** How a local model is opened and run. */
+export interface LlamaEngineOptions {
+  /** Path of a GGUF file (the first part of a split one), or `hf:owner/repo[:quant]`, which is downloaded. */
+  readonly model: string;
+  /** The name that clients use; default: the file's name without `.gguf`. */
+  readonly name?: string;
+  /**
+   * Tokens of prompt and answer together, for each slot. Default: what the model was trained on, at most 8192, less where memory is
+   * short.
+   */
+  readonly contextSize?: number;
+  /** Sequences that are generated at the same time; each has its own KV cache of `contextSize` tokens. Default 4. */
+  readonly slots?: number;
+  /** CPU threads. Default: the number of processor cores. */
+  readonly threads?: number;
+  /** Tokens that are evaluated in one pass at most; default 512. */
+  readonly batchSize?: number;
+  /** Put layers on a GPU where there is one: "auto" (default), false, or the number of layers. */
+  readonly gpu?: "auto" | false | number;
+  /** Jinja source to use in place of the model's own chat template. */
+  readonly chatTemplate?: string;
+  /** How the model writes calls and reasoning; default: found from the chat template. */
+  readonly toolFormat?: Format;
+  /** How many choices may wait for a slot before requests are refused with 429. Default 64. */
+  readonly queueLimit?: number;
+  /** Used where a request does not say. */
+  readonly defaults?: { readonly sampling?: Sampling; readonly maxTokens?: number };
+  /** Where `hf:` models are kept; default: node-llama-cpp's folder in the home directory. */
+  readonly modelsFolder?: string;
+  /** Base URL of the hub that `hf:` names are resolved on; default: node-llama-cpp's. */
+  readonly hub?: string;
+  /** Called with 0…1 while the model is downloaded, then again from 0 while it is loaded. */
+  readonly onProgress?: (progress: OpenProgress) => void;
+  /** Called with one line for the log: what the library warns of, restarts. */
+  readonly log?: (line: string) => void;
+}
+
+export interface OpenProgress {
+  readonly phase: "download" | "load";
+  /** 0…1 */
+  readonly fraction: number;
+}

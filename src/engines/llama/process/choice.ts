@@ -1,0 +1,253 @@
+import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
+import type { GenerationEvent, TokenLogprob } from "../../../generation/event.ts";
+import { TextReader } from "../../../formats/text-reader.ts";
+import type { GenerateMessage } from "../protocol.ts";
+import { tokenLogprob } from "./logprobs.ts";
+import { readPromptLogits } from "./raw-logits.ts";
+import { SourcePicker } from "./source-picker.ts";
+import { TokenText } from "./token-text.ts";
+import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
+import type { SampledToken, TokenSource } from "./token-source.ts";
+import type { Vocabulary } from "./vocabulary.ts";
+
+/** What all choices of a process share. */
+export interface ChoiceSurroundings {
+  readonly model: LlamaModel;
+  readonly vocabulary: Vocabulary;
+  readonly contextSize: number;
+  readonly newCallId: () => string;
+  readonly openConstraint?: OpenConstraint;
+}
+
+export interface ChoiceOptions {
+  readonly message: GenerateMessage;
+  /** The number that its events carry. */
+  readonly number: number;
+  readonly prompt: readonly Token[];
+  readonly seed: number;
+}
+
+/** What a choice's next step would do: how much of its prompt is left, and which kind of work it is. */
+export interface NextWork {
+  readonly promptLeft: number;
+  readonly kind: "begin" | "native" | "raw";
+}
+
+/**
+ * One choice: from its prompt to its finish event. The scheduler gives it a sequence and calls `step`; each step evaluates a piece of
+ * the prompt or samples one token, reads what the token says, and leaves events in `takeEvents`.
+ */
+export class Choice {
+  readonly number: number;
+  readonly prompt: readonly Token[];
+  /** Prompt tokens that the sequence already held. */
+  cachedTokens = 0;
+  generatedTokens = 0;
+  reasoningTokens = 0;
+  /** Sum of the raw logprobs of the generated tokens; for best_of. */
+  logprobSum = 0;
+  finished = false;
+
+  readonly #around: ChoiceSurroundings;
+  readonly #message: GenerateMessage;
+  readonly #reader: TextReader;
+  readonly #text = new TokenText();
+  readonly #picker: SourcePicker;
+  readonly #maxTokens: number;
+  readonly #constraint: TokenConstraint | undefined;
+  readonly #shown: (token: Token) => Uint8Array;
+  #sequence: LlamaContextSequence | undefined;
+  #source: TokenSource | undefined;
+  /** What is to be evaluated next: the rest of the prompt, then each sampled token. */
+  #input: Token[];
+  /** Logprobs of the prompt's tokens, while they are gathered for `echo`. */
+  #promptLogprobs: (TokenLogprob | undefined)[] | undefined;
+  #events: GenerationEvent[] = [];
+  #opened = false;
+
+  constructor(around: ChoiceSurroundings, options: ChoiceOptions) {
+    const { message } = options;
+    this.#around = around;
+    this.#message = message;
+    this.number = options.number;
+    this.prompt = options.prompt;
+    this.#input = options.prompt.slice();
+    this.#maxTokens = Math.min(
+      message.limits.maxTokens ?? Number.POSITIVE_INFINITY,
+      around.contextSize - options.prompt.length,
+    );
+    const { format, prefix, tools, callsAllowed, thinking } = message.reading;
+    this.#reader = new TextReader({
+      format,
+      prefix,
+      choice: options.number,
+      newCallId: around.newCallId,
+      callsAllowed,
+      ...(tools && { tools }),
+      ...(thinking !== undefined && { thinking }),
+      ...(message.limits.stop && { stop: message.limits.stop }),
+    });
+    this.#shown = shownBytes(around.vocabulary, JSON.stringify(format));
+    this.#constraint = message.constraint && around.openConstraint?.(message.constraint);
+    this.#picker = new SourcePicker({
+      model: around.model,
+      vocabulary: around.vocabulary,
+      message,
+      seed: options.seed,
+      prompt: options.prompt,
+      maxTokens: this.#maxTokens,
+      ...(this.#constraint && { constraint: this.#constraint }),
+    });
+  }
+
+  get nextWork(): NextWork {
+    const promptLeft = this.generatedTokens > 0 ? 0 : this.#input.length;
+    return { promptLeft, kind: this.#source && promptLeft === 0 ? this.#source.kind : "begin" };
+  }
+
+  /** Takes a sequence and keeps what it already knows of the prompt. */
+  async begin(sequence: LlamaContextSequence): Promise<void> {
+    this.#sequence = sequence;
+    const { limits, logprobs, echo } = this.#message;
+    const wantsPromptLogprobs = echo && logprobs !== undefined;
+    const keep = wantsPromptLogprobs || limits.cachePrompt === false ? [] : this.prompt.slice(0, -1);
+    await sequence.adaptStateToTokens(keep, false);
+    this.cachedTokens = sequence.nextTokenIndex;
+    this.#input = this.prompt.slice(this.cachedTokens);
+    if (wantsPromptLogprobs) {
+      this.#promptLogprobs = [undefined];
+      if (this.prompt.length === 1) this.#tellPrompt();
+    } else if (echo) this.#tell([{ type: "text-delta", choice: this.number, text: this.#promptText() }]);
+    if (this.#maxTokens <= 0 && !this.#promptLogprobs && !this.finished) this.#finish("length");
+  }
+
+  /** One step: at most `allowance` tokens of the prompt, or one token of the answer. */
+  async step(allowance: number): Promise<void> {
+    const sequence = this.#sequence;
+    if (!sequence || this.finished) return;
+    const piece = this.#promptPiece(allowance);
+    if (piece) return this.#evaluatePiece(sequence, piece);
+    const source = this.#picker.source(sequence, this.generatedTokens);
+    if (this.#source !== source) await this.#source?.release();
+    this.#source = source;
+    const input = this.#input;
+    this.#input = [];
+    this.#accept(await source.next(input));
+  }
+
+  /** What of the prompt is to be evaluated without sampling; null: the next evaluation samples. */
+  #promptPiece(allowance: number): Token[] | null {
+    const { promptLeft } = this.nextWork;
+    if (this.#promptLogprobs) return promptLeft > 1 ? this.#input.splice(0, Math.min(allowance, promptLeft - 1)) : null;
+    return promptLeft > allowance ? this.#input.splice(0, allowance) : null;
+  }
+
+  async #evaluatePiece(sequence: LlamaContextSequence, piece: readonly Token[]): Promise<void> {
+    if (!this.#promptLogprobs) {
+      await sequence.evaluateWithoutGeneratingNewTokens(piece.slice());
+      return;
+    }
+    const start = this.#promptLogprobs.length - 1;
+    const following = piece.map((_, i) => this.prompt[start + i + 1]);
+    const { vocabulary } = this.#around;
+    const top = this.#message.logprobs?.top ?? 0;
+    const windows = await readPromptLogits(sequence, piece, following, top, vocabulary.size);
+    windows.forEach((window, i) => {
+      const token = following[i];
+      if (window && token !== undefined) this.#promptLogprobs?.push(tokenLogprob(vocabulary, token, window, top));
+    });
+    if (this.#promptLogprobs.length === this.prompt.length) this.#tellPrompt();
+  }
+
+  /** The prompt, given back with the logprobs of its tokens. The first token has none: nothing stood before it. */
+  #tellPrompt(): void {
+    const logprobs = (this.#promptLogprobs ?? []).filter((logprob) => logprob !== undefined);
+    const [first] = this.prompt;
+    const { vocabulary } = this.#around;
+    const unknown = first === undefined ? [] : [{ ...tokenLogprob(vocabulary, first, null, 0), logprob: Number.NaN }];
+    this.#tell([
+      { type: "text-delta", choice: this.number, text: this.#promptText(), logprobs: [...unknown, ...logprobs] },
+    ]);
+    this.#promptLogprobs = undefined;
+    if (this.#maxTokens <= 0) this.#finish("length");
+  }
+
+  #promptText(): string {
+    const text = new TokenText();
+    return this.prompt.map((token) => text.push(this.#around.vocabulary.bytes(token))).join("") + text.end();
+  }
+
+  #accept({ token, window }: SampledToken): void {
+    const { vocabulary } = this.#around;
+    const { limits, logprobs } = this.#message;
+    this.#input = [token];
+    this.generatedTokens++;
+    this.#picker.sampled(token);
+    const logprob = window && tokenLogprob(vocabulary, token, window, logprobs?.top ?? 0);
+    this.logprobSum += logprob?.logprob ?? 0;
+    const ends = vocabulary.endsGeneration(token) && !limits.ignoreEos;
+    if (ends) return this.#finish("stop");
+    if (limits.stopTokenIds?.includes(token) && this.generatedTokens > (limits.minTokens ?? 0))
+      return this.#finish("stop", vocabulary.entry(token));
+    const before = this.#phase;
+    const text = this.#text.push(this.#shown(token));
+    this.#tell(this.#reader.push(text, logprobs ? logprob : undefined));
+    if (before === "reasoning" || this.#phase === "reasoning") this.reasoningTokens++;
+    this.#constraint?.read(text, this.#reader);
+    if (this.#reader.stopped !== null) return this.#finish("stop", this.#reader.stopped);
+    if (this.generatedTokens >= this.#maxTokens) this.#finish("length");
+  }
+
+  get #phase(): TextReader["phase"] {
+    return this.#reader.phase;
+  }
+
+  /** Events go out with a `start` in front of the first. */
+  #tell(events: readonly GenerationEvent[]): void {
+    if (events.length === 0) return;
+    if (!this.#opened) this.#events.push({ type: "start", choice: this.number });
+    this.#opened = true;
+    this.#events.push(...events);
+  }
+
+  #finish(reason: "stop" | "length", stop?: string): void {
+    if (this.#reader.stopped === null) {
+      const rest = this.#text.end();
+      this.#tell([...(rest === "" ? [] : this.#reader.push(rest)), ...this.#reader.end()]);
+    }
+    this.finished = true;
+    // A stop string may stand in what was held back to the end.
+    const stopped = stop ?? this.#reader.stopped ?? undefined;
+    this.#tell([
+      {
+        type: "finish",
+        choice: this.number,
+        reason: reason === "stop" && this.#reader.sawCalls ? "tool-calls" : reason,
+        ...(stopped !== undefined && { stop: stopped }),
+      },
+    ]);
+  }
+
+  takeEvents(): GenerationEvent[] {
+    const events = this.#events;
+    if (events.length > 0) this.#events = [];
+    return events;
+  }
+
+  /** Lets go of the sequence, whatever state the choice is in. */
+  async release(): Promise<void> {
+    await this.#source?.release();
+    if (this.#message.limits.cachePrompt === false) await this.#sequence?.clearHistory();
+    this.#sequence = undefined;
+  }
+}
+
+/** The bytes that a token shows: none for a control token, unless the format has it in one of its markers. */
+function shownBytes(vocabulary: Vocabulary, format: string): (token: Token) => Uint8Array {
+  const nothing = new Uint8Array();
+  return (token) => {
+    if (!vocabulary.isControl(token)) return vocabulary.bytes(token);
+    const inMarker = format.includes(JSON.stringify(vocabulary.entry(token)).slice(1, -1));
+    return inMarker ? vocabulary.bytes(token) : nothing;
+  };
+}

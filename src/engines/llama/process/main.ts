@@ -1,0 +1,57 @@
+import { randomBytes } from "node:crypto";
+import { ModelOpenError } from "../model-open-error.ts";
+import type { OpenProgress } from "../options.ts";
+import type { FromModel, OpenMessage, ToModel } from "../protocol.ts";
+import { newCallId } from "./call-id.ts";
+import { openModel } from "./open-model.ts";
+import { Scheduler } from "./scheduler.ts";
+
+/**
+ * The model's process: started by `ModelProcess` with a channel to its parent. The first message says which model to open. It lives as
+ * long as the channel: when its parent is gone, so is it.
+ */
+if (process.send === undefined) throw new Error("This module is started by Truewire itself, as a process of its own.");
+
+// The terminal sends its signals to all; when to stop is for the parent to say.
+process.on("SIGINT", () => {});
+process.on("SIGTERM", () => {});
+process.on("disconnect", () => process.exit(0));
+
+let scheduler: Scheduler | undefined;
+
+process.on("message", (message: ToModel) => {
+  if (message.type === "open") void open(message);
+  else if (message.type === "generate") scheduler?.add(message);
+  else if (message.type === "cancel") scheduler?.cancel(message.id);
+  else scheduler?.taken(message.id, message.tokens);
+});
+
+function tell(message: FromModel): void {
+  process.send?.(message);
+}
+
+async function open(message: OpenMessage): Promise<void> {
+  let told = { phase: "", fraction: 0 };
+  const onProgress = (progress: OpenProgress): void => {
+    if (progress.phase === told.phase && progress.fraction - told.fraction < 0.01 && progress.fraction < 1) return;
+    told = progress;
+    tell({ type: "progress", progress });
+  };
+  try {
+    const { facts, ...opened } = await openModel(message, { onProgress, log: (line) => tell({ type: "log", line }) });
+    scheduler = new Scheduler({
+      around: { model: opened.model, vocabulary: opened.vocabulary, contextSize: facts.contextSize, newCallId },
+      sequences: opened.sequences,
+      gate: opened.gate,
+      queueLimit: message.queueLimit,
+      batchSize: message.batchSize,
+      report: tell,
+      chance: () => randomBytes(4).readUInt32LE() / 2 ** 32,
+    });
+    tell({ type: "ready", facts });
+    await scheduler.run();
+  } catch (error) {
+    const failed = error instanceof ModelOpenError ? error : new ModelOpenError("load-failed", String(error), error);
+    tell({ type: "failed", reason: failed.reason, message: failed.message });
+  }
+}

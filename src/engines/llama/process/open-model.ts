@@ -1,0 +1,113 @@
+import type * as LlamaLibrary from "node-llama-cpp";
+import type { LlamaContextSequence, LlamaModel } from "node-llama-cpp";
+import { ModelOpenError } from "../model-open-error.ts";
+import type { OpenProgress } from "../options.ts";
+import type { ModelFacts, OpenMessage } from "../protocol.ts";
+import { BatchGate } from "./batch-gate.ts";
+import { fittingContextSize } from "./memory.ts";
+import { modelFile } from "./model-file.ts";
+import { Vocabulary } from "./vocabulary.ts";
+
+type Library = typeof LlamaLibrary;
+
+export interface OpenModel {
+  readonly model: LlamaModel;
+  readonly sequences: readonly LlamaContextSequence[];
+  readonly vocabulary: Vocabulary;
+  readonly gate: BatchGate;
+  readonly facts: ModelFacts;
+}
+
+export interface OpenListeners {
+  readonly onProgress: (progress: OpenProgress) => void;
+  readonly log: (line: string) => void;
+}
+
+/** Finds, checks and loads the model, and makes its context. Throws ModelOpenError with one sentence for whatever goes wrong. */
+export async function openModel(options: OpenMessage, { onProgress, log }: OpenListeners): Promise<OpenModel> {
+  const library = await importLibrary();
+  const path = await modelFile(library, options, (fraction) => onProgress({ phase: "download", fraction }));
+  try {
+    return await load(library, path, options, { onProgress, log });
+  } catch (error) {
+    if (error instanceof ModelOpenError) throw error;
+    const message = error instanceof Error ? error.message : String(error);
+    if (error instanceof library.InsufficientMemoryError)
+      throw new ModelOpenError("not-enough-memory", `${path} does not fit into memory: ${message}`, error);
+    throw new ModelOpenError("load-failed", `${path} cannot be loaded: ${message}`, error);
+  }
+}
+
+async function load(
+  library: Library,
+  path: string,
+  options: OpenMessage,
+  { onProgress, log }: OpenListeners,
+): Promise<OpenModel> {
+  const llama = await library.getLlama({
+    gpu: options.gpu === false ? false : "auto",
+    build: "never",
+    progressLogs: false,
+    maxThreads: options.threads,
+    logLevel: library.LlamaLogLevel.warn,
+    logger: (level, message) => log(`llama.cpp ${level}: ${message.trimEnd()}`),
+  });
+  const insights = await library.GgufInsights.from(
+    await library.readGgufFileInfo(path, { sourceType: "filesystem", logWarnings: false }),
+    llama,
+  );
+  if (!insights.isSupportedByLlamaCpp) {
+    const architecture = insights.ggufFileInfo.metadata.general.architecture;
+    throw new ModelOpenError(
+      "unknown-architecture",
+      `${path} is of the architecture "${architecture}", which this llama.cpp (${llama.llamaCppRelease.release}) does not know.`,
+    );
+  }
+  const contextSize = await fittingContextSize(insights, options, llama.gpu !== false);
+  const model = await llama.loadModel({
+    modelPath: path,
+    gpuLayers: typeof options.gpu === "number" ? options.gpu : "auto",
+    onLoadProgress: (fraction) => onProgress({ phase: "load", fraction }),
+  });
+  const gate = new BatchGate();
+  const context = await model.createContext({
+    sequences: options.slots,
+    contextSize,
+    batchSize: options.batchSize,
+    threads: options.threads,
+    failedCreationRemedy: false,
+    batching: { dispatchSchedule: gate.schedule },
+  });
+  const vocabulary = new Vocabulary(model);
+  const { prefix, suffix, middle } = model.tokens.infill;
+  return {
+    model,
+    sequences: Array.from({ length: options.slots }, () => context.getSequence()),
+    vocabulary,
+    gate,
+    facts: {
+      path,
+      architecture: model.architecture,
+      // The library pads a context's size; what was asked for is what is promised.
+      contextSize: Math.min(contextSize, context.contextSize),
+      chatTemplate: model.fileInfo.metadata.tokenizer.chat_template ?? null,
+      bosToken: model.tokens.bosString,
+      eosToken: model.tokens.eosString,
+      specialTokens: vocabulary.controlTexts(),
+      vocabularySize: vocabulary.size,
+      fillsInMiddle: prefix !== null && suffix !== null && middle !== null,
+    },
+  };
+}
+
+async function importLibrary(): Promise<Library> {
+  try {
+    return await import("node-llama-cpp");
+  } catch (cause) {
+    throw new ModelOpenError(
+      "library-missing",
+      "Local models need the package node-llama-cpp, which is not installed here: npm install node-llama-cpp@3.22.1",
+      cause,
+    );
+  }
+}

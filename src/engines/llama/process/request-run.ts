@@ -1,0 +1,150 @@
+import type { Token } from "node-llama-cpp";
+import type { GenerationEvent, GenerationFailure, Usage } from "../../../generation/event.ts";
+import { FailureError } from "../../../generation/failure.ts";
+import type { GenerateMessage } from "../protocol.ts";
+import { Choice, type ChoiceSurroundings } from "./choice.ts";
+import { contextLengthExceeded } from "./context-length.ts";
+import { choiceSeed } from "./seed.ts";
+import { tokenizePrompt } from "./tokenize-prompt.ts";
+
+/** How many tokens a request's sequences may be ahead of its reader, for each of its choices. */
+const tokensAhead = 64;
+
+/** One request: its choices, its usage, its end. Made from a message; throws FailureError for what cannot be served. */
+export class RequestRun {
+  readonly id: number;
+  readonly choices: readonly Choice[];
+  cancelled = false;
+
+  readonly #message: GenerateMessage;
+  readonly #promptTokens: number;
+  readonly #arrived = performance.now();
+  readonly #choicesPerPrompt: number;
+  #begun: number | undefined;
+  #firstToken: number | undefined;
+  /** Tokens that the reader has not taken yet. */
+  #ahead = 0;
+  #toldTokens = 0;
+  #ended = false;
+  /** Events are kept until all is known where the best of several choices are asked for. */
+  #kept: GenerationEvent[] | undefined;
+
+  constructor(around: ChoiceSurroundings, message: GenerateMessage, chance: () => number) {
+    this.id = message.id;
+    this.#message = message;
+    this.#choicesPerPrompt = Math.max(message.n, message.bestOf);
+    if (this.#choicesPerPrompt > message.n) this.#kept = [];
+    const prompts = message.prompts.map((prompt) => tokenizePrompt(around.model, around.vocabulary, prompt));
+    for (const prompt of prompts) checkLength(prompt, around.contextSize, message);
+    this.#promptTokens = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
+    const seed = message.sampling.seed ?? Math.floor(chance() * 2 ** 32);
+    this.choices = prompts.flatMap((prompt, p) =>
+      Array.from({ length: this.#choicesPerPrompt }, (_, i) => {
+        const number = p * this.#choicesPerPrompt + i;
+        return new Choice(around, { message, number, prompt, seed: choiceSeed(seed, number) });
+      }),
+    );
+  }
+
+  /** The reader is close enough behind for another step. */
+  get mayRunOn(): boolean {
+    return this.#ahead < tokensAhead * this.choices.length;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  taken(tokens: number): void {
+    this.#ahead -= tokens;
+  }
+
+  /** A choice got its sequence. */
+  begins(): void {
+    this.#begun ??= performance.now();
+  }
+
+  /** What became known since the last call: how many tokens, and their events, up to the request's end. */
+  takeNews(): { tokens: number; events: GenerationEvent[] } {
+    const generated = this.choices.reduce((sum, choice) => sum + choice.generatedTokens, 0);
+    const tokens = generated - this.#toldTokens;
+    this.#toldTokens = generated;
+    this.#ahead += tokens;
+    if (generated > 0) this.#firstToken ??= performance.now();
+    let events = this.choices.flatMap((choice) => choice.takeEvents());
+    if (this.#kept) {
+      this.#kept.push(...events);
+      events = [];
+    }
+    if (!this.#ended && this.choices.every((choice) => choice.finished)) {
+      this.#ended = true;
+      if (this.#kept) events = this.#best(this.#kept);
+      events.push(this.#usageEvent(), { type: "end", end: { kind: "done" } });
+    }
+    return { tokens, events };
+  }
+
+  /** The request ends here, for this reason. */
+  fail(failure: GenerationFailure): GenerationEvent[] {
+    this.#ended = true;
+    return [{ type: "end", end: { kind: "engine-error", failure } }];
+  }
+
+  /** The n choices of each prompt with the highest mean logprob, numbered anew. */
+  #best(events: readonly GenerationEvent[]): GenerationEvent[] {
+    const mean = (choice: Choice): number => choice.logprobSum / Math.max(1, choice.generatedTokens);
+    const renumbered = new Map<number, number>();
+    this.#message.prompts.forEach((_, p) => {
+      const own = this.choices.slice(p * this.#choicesPerPrompt, (p + 1) * this.#choicesPerPrompt);
+      own
+        .sort((a, b) => mean(b) - mean(a))
+        .slice(0, this.#message.n)
+        .forEach((choice, i) => renumbered.set(choice.number, p * this.#message.n + i));
+    });
+    return events.flatMap((event) => {
+      if (!("choice" in event) || event.choice === undefined) return [event];
+      const choice = renumbered.get(event.choice);
+      return choice === undefined ? [] : [{ ...event, choice }];
+    });
+  }
+
+  #usageEvent(): GenerationEvent {
+    const now = performance.now();
+    const begun = this.#begun ?? now;
+    const firstToken = this.#firstToken ?? now;
+    const sum = (of: (choice: Choice) => number): number =>
+      this.choices.reduce((total, choice) => total + of(choice), 0);
+    const completionTokens = sum((choice) => choice.generatedTokens);
+    // The prompt counts once, so its cached part does, too: as its first choice found it.
+    const cached = sum((choice) => (choice.number % this.#choicesPerPrompt === 0 ? choice.cachedTokens : 0));
+    const usage: Usage = {
+      promptTokens: this.#promptTokens,
+      completionTokens,
+      promptDetails: { cached_tokens: cached },
+      completionDetails: { reasoning_tokens: sum((choice) => choice.reasoningTokens) },
+    };
+    const promptMs = firstToken - begun;
+    const generationMs = now - firstToken;
+    return {
+      type: "usage",
+      usage,
+      timings: {
+        queuedMs: begun - this.#arrived,
+        promptMs,
+        generationMs,
+        promptTokensPerSecond: rate(this.#promptTokens - cached, promptMs),
+        tokensPerSecond: rate(completionTokens, generationMs),
+      },
+    };
+  }
+}
+
+function rate(tokens: number, ms: number): number {
+  return ms > 0 ? (tokens * 1000) / ms : 0;
+}
+
+function checkLength(prompt: readonly Token[], contextSize: number, message: GenerateMessage): void {
+  // The cache holds one token less than the context: the last sampled token is never evaluated.
+  if (prompt.length > contextSize - 1)
+    throw new FailureError(contextLengthExceeded(contextSize, prompt.length, message.promptParam));
+}
