@@ -1,6 +1,7 @@
 import type { Generation } from "../generation/accumulate.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import type { GenerationRequest } from "../generation/request.ts";
+import type { CaptureForm } from "./capture-form.ts";
 import type { Profile } from "./profile.ts";
 
 /**
@@ -14,13 +15,26 @@ export interface Endpoint {
    * Reads and validates a request body (parsed JSON of any shape). Throws `FailureError`, in OpenAI's words and with the full path
    * as `param`, for everything that OpenAI refuses or that cannot be honoured.
    */
-  readRequest(body: unknown, requestId: string): ReadRequest;
+  readRequest(body: unknown, requestId: string, options?: ReadOptions): ReadRequest;
 
   /** A writer for one streamed answer. */
   streamWriter(context: AnswerContext): StreamWriter;
 
   /** The body of a non-stream answer; `generation.end` is "done". */
   writeResponse(generation: Generation, context: AnswerContext): string;
+}
+
+export interface ReadOptions {
+  /**
+   * Default `lean`. Profile `openai` also refuses what OpenAI does but no other server: more than four stop strings, a strict schema
+   * that allows additional properties, an empty list of tools (docs/parameters.md tells all).
+   */
+  readonly profile?: Profile;
+  /**
+   * The engine sends the request on to another server as it came, so parameters that are refused here go along in `extra`, for that
+   * server to judge. Default false.
+   */
+  readonly forwards?: boolean;
 }
 
 export interface ReadRequest {
@@ -45,22 +59,31 @@ export interface AskedAnswer {
   /** The client asked for reasoning fields in the answer; undefined: the profile's default. */
   readonly includeReasoning?: boolean;
   readonly includeTimings: boolean;
+  /** Show which stop string was hit, as `stop_str` beside the finish reason. */
+  readonly includeStopString?: boolean;
+  /** Legacy completions: where each prompt's answers begin, in characters, for `text_offset`; default 0. */
+  readonly textOffsets?: { readonly byPrompt: readonly number[]; readonly choicesPerPrompt: number };
 }
 
 /** What the server adds: identity, time, chance. Writers are otherwise pure. */
 export interface AnswerContext {
   readonly profile: Profile;
   readonly asked: AskedAnswer;
-  /** The answer's id (`chatcmpl-…`, `cmpl-…`); a source's own id wins where it is in OpenAI's form. */
+  /** The answer's id (`chatcmpl-…`, `cmpl-…`); a source's own id wins where it is in OpenAI's form, and its `created` with it. */
   readonly id: string;
   /** Unix time in seconds. */
   readonly created: number;
-  /** The model id to show. */
+  /**
+   * The model id to show. Profile `openai` shows the source's instead where that is a dated form of it (`gpt-4o-mini` →
+   * `gpt-4o-mini-2024-07-18`).
+   */
   readonly model: string;
   /** Model settings that change the form of an answer. */
   readonly settings: AnswerSettings;
   /** Uniform in [0, 1); for obfuscation. */
   readonly random: () => number;
+  /** The answer was read from a capture: what of its form to keep. Absent for live answers. */
+  readonly capture?: CaptureForm;
 }
 
 export interface AnswerSettings {

@@ -1,0 +1,107 @@
+import { z } from "zod";
+import { commonParameters } from "../request/common-parameters.ts";
+import { extensionParameters } from "../request/extension-parameters.ts";
+import { outputParameters } from "../request/output-parameters.ts";
+import { accepted, honoured } from "../request/parameter.ts";
+import type { Parameter } from "../request/parameter.ts";
+import { refusedParameters, refusedSamplers } from "../request/refused-parameters.ts";
+import { stringTooLong, tooManyProperties } from "../request/refusals.ts";
+import { expecting, integer, anyObject } from "../request/shapes.ts";
+import { toolParameters } from "../request/tool-parameters.ts";
+import { messagesShape } from "./message-shape.ts";
+import { readMessages } from "./read-messages.ts";
+
+const chat = ["chat"] as const;
+
+/** Every parameter of `POST /v1/chat/completions`. */
+export const chatParameters: readonly Parameter[] = [
+  honoured("messages", { endpoints: chat, shape: messagesShape, required: true }, (value, draft) => {
+    draft.messages = readMessages(value, draft);
+  }),
+  ...commonParameters,
+  honoured(
+    "max_tokens",
+    { endpoints: chat, note: "At least 1. Where both are given, the smaller counts.", shape: integer(1) },
+    (value, draft) => {
+      draft.maxTokens = value;
+    },
+  ),
+  honoured("max_completion_tokens", { endpoints: chat, note: "At least 1.", shape: integer(1) }, (value, draft) => {
+    draft.maxCompletionTokens = value;
+  }),
+  honoured("logprobs", { endpoints: chat, shape: z.boolean() }, (value, draft) => {
+    draft.logprobs = value;
+  }),
+  honoured(
+    "top_logprobs",
+    { endpoints: chat, note: "0 to 20. Needs `logprobs: true`.", shape: integer(0, 20) },
+    (value, draft) => {
+      draft.topLogprobs = value;
+    },
+  ),
+  ...toolParameters,
+  honoured(
+    "reasoning_effort",
+    {
+      endpoints: chat,
+      note: "Given to the chat template; what it does is the model's.",
+      shape: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+    },
+    (value, draft) => {
+      draft.reasoningEffort = value;
+    },
+  ),
+  ...outputParameters,
+  ...extensionParameters,
+  ...acceptedParameters(),
+  ...refusedParameters,
+  ...refusedSamplers,
+];
+
+function acceptedParameters(): readonly Parameter[] {
+  return [
+    accepted("service_tier", {
+      endpoints: chat,
+      note: "There is one tier.",
+      shape: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]),
+    }),
+    accepted("verbosity", {
+      endpoints: chat,
+      note: "Models are not trained to it.",
+      shape: z.enum(["low", "medium", "high"]),
+    }),
+    accepted("store", { endpoints: chat, note: "Nothing is stored.", shape: z.boolean() }),
+    {
+      ...accepted("metadata", {
+        endpoints: chat,
+        note: "OpenAI keeps it with stored answers. At most 16 strings.",
+        shape: z.record(z.string(), z.string(), expecting("an object")),
+      }),
+      read: (value) => checkMetadata(value as Record<string, string>),
+    },
+    accepted("prediction", {
+      endpoints: chat,
+      note: "It makes OpenAI's answers faster, not different.",
+      shape: z.object({ type: z.literal("content"), content: z.unknown() }, expecting("an object")),
+    }),
+    accepted("safety_identifier", { endpoints: chat, shape: z.string().max(64) }),
+    accepted("prompt_cache_key", {
+      endpoints: chat,
+      note: "The cache finds the longest common beginning by itself.",
+      shape: z.string(),
+    }),
+    accepted("prompt_cache_retention", {
+      endpoints: chat,
+      shape: z.enum(["in_memory", "in-memory", "24h"]),
+    }),
+    accepted("prompt_cache_options", { endpoints: chat, shape: anyObject() }),
+  ];
+}
+
+function checkMetadata(value: Readonly<Record<string, string>>): void {
+  const entries = Object.entries(value);
+  if (entries.length > 16) throw tooManyProperties("metadata", 16, entries.length);
+  for (const [key, text] of entries) {
+    if (text.length > 512) throw stringTooLong(`metadata.${key}`, 512, text.length);
+  }
+}

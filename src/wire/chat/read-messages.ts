@@ -1,0 +1,144 @@
+import { invalidRequest } from "../../generation/failure.ts";
+import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../../generation/message.ts";
+import type { RequestDraft } from "../request/draft.ts";
+import type { RawAssistantMessage, RawContent, RawMessage } from "./message-shape.ts";
+
+/**
+ * A conversation as the client sent it, in the neutral form. Results find their call by its id, and so the name of what was called;
+ * legacy `function` messages and `function_call`s become tool messages and calls with ids made up for them.
+ */
+export function readMessages(raw: readonly RawMessage[], draft: RequestDraft): Message[] {
+  const history = new CallHistory(draft);
+  return raw.map((message, index) => neutralMessage(message, index, history));
+}
+
+function neutralMessage(message: RawMessage, index: number, history: CallHistory): Message {
+  switch (message.role) {
+    case "system":
+    case "developer":
+      return { role: message.role, content: neutralContent(message.content), ...named(message.name) };
+    case "user":
+      return { role: "user", content: neutralContent(message.content), ...named(message.name) };
+    case "assistant":
+      return history.asked(assistantMessage(message, index, history), index);
+    case "tool": {
+      const name = history.answered(message.tool_call_id, index) ?? message.name;
+      return {
+        role: "tool",
+        content: neutralContent(message.content),
+        toolCallId: message.tool_call_id,
+        ...named(name),
+      };
+    }
+    case "function":
+      return {
+        role: "tool",
+        content: message.content ?? "",
+        toolCallId: history.functionAnswered(message.name, index),
+        name: message.name,
+      };
+  }
+}
+
+function assistantMessage(message: RawAssistantMessage, index: number, history: CallHistory): AssistantMessage {
+  const { content = null, name, refusal, tool_calls: calls, function_call: functionCall } = message;
+  const toolCalls: ToolCall[] = (calls ?? []).map((call) =>
+    call.type === "custom"
+      ? { id: call.id, name: call.custom.name, arguments: call.custom.input, kind: "custom" }
+      : { id: call.id, name: call.function.name, arguments: call.function.arguments },
+  );
+  if (functionCall) toolCalls.push({ id: madeUpId(index), ...functionCall });
+  if (content === null && toolCalls.length === 0) history.complainOfSilence(index, refusal);
+  const reasoning = message.reasoning_content ?? message.reasoning;
+  return {
+    role: "assistant",
+    content: content === null ? null : neutralContent(content),
+    ...named(name),
+    ...(typeof reasoning === "string" && { reasoning }),
+    ...(typeof refusal === "string" && { refusal }),
+    ...(toolCalls.length > 0 && { toolCalls }),
+  };
+}
+
+function neutralContent(content: RawContent): Content {
+  return typeof content === "string" ? content : content.map((part) => neutralPart(part));
+}
+
+function neutralPart(part: Exclude<RawContent, string>[number]): ContentPart {
+  switch (part.type) {
+    case "text":
+      return { type: "text", text: part.text };
+    case "refusal":
+      return { type: "refusal", refusal: part.refusal };
+    case "image_url": {
+      const { url, detail = null } = typeof part.image_url === "string" ? { url: part.image_url } : part.image_url;
+      return { type: "image", url, ...(detail !== null && { detail }) };
+    }
+    case "input_audio":
+      return { type: "audio", ...part.input_audio };
+    case "file":
+      return { type: "file", file: part.file };
+  }
+}
+
+function named(name: string | null | undefined): { readonly name?: string } {
+  return typeof name === "string" ? { name } : {};
+}
+
+/** The id of a call that has none: legacy functions. The message's index makes it the same on every turn. */
+function madeUpId(index: number): string {
+  return `call_${String(index).padStart(24, "0")}`;
+}
+
+/**
+ * Which calls were made and which were answered. OpenAI refuses a history where the two do not match, and so does profile `openai`;
+ * `lean` warns, because programs cut histories anywhere and a template copes.
+ */
+class CallHistory {
+  readonly #draft: RequestDraft;
+  readonly #names = new Map<string, string>();
+  #lastFunctionCall: string | undefined;
+
+  constructor(draft: RequestDraft) {
+    this.#draft = draft;
+  }
+
+  asked(message: AssistantMessage, index: number): AssistantMessage {
+    for (const { id, name } of message.toolCalls ?? []) {
+      this.#names.set(id, name);
+      if (id === madeUpId(index)) this.#lastFunctionCall = id;
+    }
+    return message;
+  }
+
+  /** The name of the function that a result is of. */
+  answered(id: string, index: number): string | undefined {
+    const name = this.#names.get(id);
+    if (name === undefined) {
+      this.#complain(
+        `messages.[${index}].role`,
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+      );
+    }
+    return name;
+  }
+
+  /** The id of the call that a legacy result is of. */
+  functionAnswered(name: string, index: number): string {
+    const id = this.#lastFunctionCall ?? madeUpId(index);
+    this.#lastFunctionCall = undefined;
+    this.#names.set(id, name);
+    return id;
+  }
+
+  complainOfSilence(index: number, refusal: string | null | undefined): void {
+    if (typeof refusal === "string") return;
+    this.#complain(`messages.[${index}].content`, "Invalid value for 'content': expected a string, got null.");
+  }
+
+  /** OpenAI's own `param` has a dot before the bracket in these. */
+  #complain(param: string, message: string): void {
+    if (this.#draft.profile.name === "openai") throw invalidRequest(message, param);
+    this.#draft.warnings.push(`${param}: ${message}`);
+  }
+}

@@ -1,0 +1,74 @@
+import { invalidRequest } from "../../generation/failure.ts";
+import type { ReadOptions, ReadRequest } from "../endpoint.ts";
+import { lean } from "../profile.ts";
+import { askedAnswer, sharedMembers } from "../request/build-request.ts";
+import type { RequestDraft } from "../request/draft.ts";
+import { emptyDraft } from "../request/draft.ts";
+import { readParameters } from "../request/read-parameters.ts";
+import { invalidValue } from "../request/refusals.ts";
+import { resolveTools } from "../request/resolve-tools.ts";
+import { chatParameters } from "./chat-parameters.ts";
+
+/** Reads the body of `POST /v1/chat/completions`. Throws `FailureError` in OpenAI's words. */
+export function readChatRequest(
+  body: unknown,
+  requestId: string,
+  { profile = lean, forwards = false }: ReadOptions = {},
+): ReadRequest {
+  const draft = emptyDraft("chat", profile, forwards);
+  const members = readParameters(body, chatParameters, draft);
+  const { legacy, named, ...tools } = resolveTools(draft);
+  checkTemplate(draft);
+  checkLogprobs(draft);
+  return {
+    request: {
+      ...sharedMembers(draft, requestId, members),
+      prompt: {
+        kind: "chat",
+        messages: draft.messages,
+        ...(legacy && { legacyFunctions: true }),
+        template: draft.template,
+      },
+      ...tools,
+      ...(draft.logprobs && { logprobs: { top: draft.topLogprobs ?? 0 } }),
+    },
+    asked: {
+      ...askedAnswer(draft),
+      logprobs: draft.logprobs ?? false,
+      namedToolChoice: named,
+      legacyFunctions: legacy,
+    },
+    warnings: draft.warnings,
+  };
+}
+
+function checkLogprobs({ logprobs, topLogprobs, profile, warnings }: RequestDraft): void {
+  if (topLogprobs === undefined || logprobs) return;
+  if (topLogprobs > 0 || profile.name === "openai") {
+    throw invalidValue("top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true.");
+  }
+  warnings.push("top_logprobs: 0 has no effect without logprobs");
+}
+
+/** Requirement P2. */
+function checkTemplate({ template, messages, warnings }: RequestDraft): void {
+  const { continueFinalMessage, addGenerationPrompt, responsePrefix } = template;
+  if (continueFinalMessage) {
+    if (addGenerationPrompt !== false) {
+      throw invalidRequest(
+        "'continue_final_message' needs 'add_generation_prompt' to be false.",
+        "continue_final_message",
+      );
+    }
+    if (responsePrefix !== undefined) {
+      throw invalidRequest("'continue_final_message' and 'response_prefix' exclude each other.", "response_prefix");
+    }
+    const last = messages.at(-1);
+    if (last?.role !== "assistant") {
+      const path = `messages[${messages.length - 1}].role`;
+      throw invalidRequest("'continue_final_message' needs a last message from the assistant.", path);
+    }
+  } else if (responsePrefix !== undefined && addGenerationPrompt === false) {
+    warnings.push("response_prefix is ignored, because add_generation_prompt is false");
+  }
+}

@@ -1,0 +1,325 @@
+import type {
+  ChoiceEvent,
+  ExtraEvent,
+  FinishEvent,
+  GenerationEnd,
+  GenerationEvent,
+  RefusalDeltaEvent,
+  SourceIdentity,
+  StartEvent,
+  TextDeltaEvent,
+  TokenLogprob,
+  ToolCallDeltaEvent,
+  ToolCallStartEvent,
+  UsageEvent,
+} from "../../generation/event.ts";
+import type { ChoiceForm } from "../capture-form.ts";
+import type { AnswerContext, StreamWriter } from "../endpoint.ts";
+import { memberText, passedMembers } from "../extras.ts";
+import { chatLogprobsText } from "../logprobs.ts";
+import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
+import { chatUsage, timingsObject } from "../usage.ts";
+import { ChatEnvelope } from "./envelope.ts";
+import { finishReason } from "./finish-reason.ts";
+import type { Opening } from "./first-delta.ts";
+import { firstDelta } from "./first-delta.ts";
+import { reasoningFields } from "./reasoning-fields.ts";
+
+/** What the stream remembers of a choice. */
+interface ChoiceState {
+  readonly index: number;
+  readonly form: ChoiceForm | undefined;
+  announced: StartEvent["announced"];
+  /** The first delta is still to come. In profile `openai` it waits for what the choice begins with, which it shows. */
+  roleOwed: boolean;
+  finished: boolean;
+  /** Of the last call that began; undefined before the first. */
+  callKind: "function" | "custom" | undefined;
+  /** Tokens whose text is not decided yet; they go out with the next text. */
+  heldLogprobs: readonly TokenLogprob[];
+  /** Members for the next chunk, as `memberText`. */
+  extras: string;
+  /** A text chunk is this, the text's JSON and `textTail`; "" while a chunk needs more than that. */
+  textHead: string;
+  textTail: string;
+}
+
+/**
+ * Writes a chat answer as SSE chunks: a small state machine per choice over prepared text. Requirements W1 to W15 and E1;
+ * wire.md sections 1 and 2. Deltas after a choice's finish, and events after the end, write nothing.
+ */
+export class ChatStreamWriter implements StreamWriter {
+  readonly #context: AnswerContext;
+  readonly #isLean: boolean;
+  readonly #reasoningFields: readonly string[];
+  readonly #choices = new Map<number, ChoiceState>();
+  #envelope: ChatEnvelope | undefined;
+  #usage: UsageEvent | undefined;
+  /** Members for the next chunk, as `memberText`. */
+  #extras = "";
+  /** What came after the usage and stands behind it. */
+  readonly #afterUsage: ExtraEvent[] = [];
+  #ended = false;
+
+  constructor(context: AnswerContext) {
+    this.#context = context;
+    this.#isLean = context.profile.name === "lean";
+    this.#reasoningFields = reasoningFields(context);
+  }
+
+  write(events: readonly GenerationEvent[]): string {
+    let text = "";
+    for (const event of events) text += this.#event(event);
+    return text;
+  }
+
+  open(): string {
+    return this.#choices.size > 0 || this.#ended ? "" : this.#role(this.#opened(0, undefined), "text");
+  }
+
+  keepAlive(): string {
+    return keepAliveText;
+  }
+
+  #event(event: GenerationEvent): string {
+    if (this.#ended) return "";
+    switch (event.type) {
+      case "start":
+        return this.#start(event);
+      case "usage":
+        this.#usage = { ...this.#usage, ...event };
+        return "";
+      case "extra":
+        return this.#extra(event);
+      case "end":
+        return this.#end(event.end);
+    }
+    const state = this.#choices.get(event.choice) ?? this.#opened(event.choice, undefined);
+    return state.finished ? "" : this.#choiceEvent(state, event);
+  }
+
+  #choiceEvent(state: ChoiceState, event: Exclude<ChoiceEvent, { type: "start" }>): string {
+    switch (event.type) {
+      case "text-delta":
+        return this.#text(state, event);
+      case "reasoning-delta":
+        return this.#reasoning(state, event.text);
+      case "refusal-delta":
+        return this.#refusal(state, event);
+      case "tool-call-start":
+        return this.#callStart(state, event);
+      case "tool-call-delta":
+        return this.#callDelta(state, event);
+      case "tool-call-end":
+      case "markup":
+        return "";
+      case "finish":
+        return this.#finish(state, event);
+    }
+  }
+
+  #start(event: StartEvent): string {
+    if (this.#choices.has(event.choice)) return "";
+    const state = this.#opened(event.choice, event.source);
+    state.announced = event.announced;
+    const { announced } = event;
+    const waits = state.form
+      ? state.form.callInFirstDelta === true
+      : announced === undefined || announced === "tool-call";
+    if (waits && !this.#isLean) return "";
+    return this.#role(state, announced === "tool-calls" ? "calls" : announced === "refusal" ? "refusal" : "text");
+  }
+
+  #opened(choice: number, source: SourceIdentity | undefined): ChoiceState {
+    this.#envelope ??= new ChatEnvelope(this.#context, source);
+    const state: ChoiceState = {
+      index: choice,
+      form: this.#context.capture?.choices.get(choice),
+      announced: undefined,
+      roleOwed: true,
+      finished: false,
+      callKind: undefined,
+      heldLogprobs: [],
+      extras: "",
+      textHead: "",
+      textTail: "",
+    };
+    this.#choices.set(choice, state);
+    return state;
+  }
+
+  /** The choice's first chunk, if it is still owed. `header`: a call's header that goes into it. */
+  #role(state: ChoiceState, opening: Opening, header: string | null = null): string {
+    if (!state.roleOwed) return "";
+    state.roleOwed = false;
+    const { profile, asked } = this.#context;
+    const delta = firstDelta(opening, header, profile, state.form);
+    const showsEmpty = state.form ? state.form.emptyLogprobs : asked.logprobs;
+    const empty = opening === "refusal" ? '{"content":null,"refusal":[]}' : '{"content":[],"refusal":null}';
+    const hasLogprobs = !this.#isLean && showsEmpty && (opening === "text" || opening === "refusal");
+    return this.#chunk(state, delta, hasLogprobs ? empty : "null", "null", state.announced === "tool-calls");
+  }
+
+  #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
+    if (logprobs !== undefined || state.heldLogprobs.length > 0) return this.#textAndLogprobs(state, text, logprobs);
+    if (text === "") return "";
+    if (state.textHead !== "" && this.#extras === "") return state.textHead + JSON.stringify(text) + state.textTail;
+    const chunks = this.#role(state, "text") + this.#chunk(state, `{"content":${JSON.stringify(text)}}`);
+    this.#prepareText(state);
+    return chunks;
+  }
+
+  /** From now on this choice's text chunks differ in their text alone, unless each has to be measured for its obfuscation. */
+  #prepareText(state: ChoiceState): void {
+    if (this.#envelope?.obfuscated !== false) return;
+    // A line feed is in no chunk's JSON, so it marks the place.
+    const sample = this.#chunk(state, '{"content":\n}');
+    const place = sample.indexOf("\n");
+    state.textHead = sample.slice(0, place);
+    state.textTail = sample.slice(place + 1);
+  }
+
+  #textAndLogprobs(state: ChoiceState, text: string, logprobs: readonly TokenLogprob[] = []): string {
+    const tokens = state.heldLogprobs.length > 0 ? [...state.heldLogprobs, ...logprobs] : logprobs;
+    state.heldLogprobs = text === "" ? tokens : [];
+    if (text === "") return "";
+    const shown = this.#logprobs(tokens, undefined);
+    return this.#role(state, "text") + this.#chunk(state, `{"content":${JSON.stringify(text)}}`, shown);
+  }
+
+  #refusal(state: ChoiceState, { text, logprobs }: RefusalDeltaEvent): string {
+    if (text === "") return "";
+    const shown = this.#logprobs(undefined, logprobs);
+    return this.#role(state, "refusal") + this.#chunk(state, `{"refusal":${JSON.stringify(text)}}`, shown);
+  }
+
+  #logprobs(text: readonly TokenLogprob[] | undefined, refusal: readonly TokenLogprob[] | undefined): string {
+    const { asked, capture, profile } = this.#context;
+    return asked.logprobs || capture ? chatLogprobsText(text, refusal, profile) : "null";
+  }
+
+  /** Reasoning has no logprobs in OpenAI's form, streamed or not. */
+  #reasoning(state: ChoiceState, text: string): string {
+    if (text === "" || this.#reasoningFields.length === 0) return "";
+    let chunks = this.#role(state, "text");
+    for (const field of this.#reasoningFields) chunks += this.#chunk(state, `{"${field}":${JSON.stringify(text)}}`);
+    return chunks;
+  }
+
+  #callStart(state: ChoiceState, { index, id, name, kind = "function" }: ToolCallStartEvent): string {
+    const isFirst = state.callKind === undefined;
+    state.callKind = kind;
+    const nameText = JSON.stringify(name);
+    if (this.#writesFunctionCall(state)) {
+      return isFirst ? this.#callHeader(state, `"function_call":{"name":${nameText},"arguments":""}`) : "";
+    }
+    const begun = kind === "custom" ? `{"name":${nameText},"input":""}` : `{"name":${nameText},"arguments":""}`;
+    const head = `"index":${index},"id":${JSON.stringify(id)},"type":"${kind}","${kind}":${begun}`;
+    return this.#callHeader(state, `"tool_calls":[{${head}}]`);
+  }
+
+  /** In the first delta where that is still owed (path A), else in a delta of its own. */
+  #callHeader(state: ChoiceState, header: string): string {
+    if (state.roleOwed && !this.#isLean && state.announced !== "tool-calls") return this.#role(state, "call", header);
+    const role = this.#role(state, state.announced === "tool-calls" ? "calls" : "call");
+    return role + this.#callChunk(state, `{${header}}`);
+  }
+
+  #callDelta(state: ChoiceState, { index, arguments: text }: ToolCallDeltaEvent): string {
+    if (text === "") return "";
+    const piece = JSON.stringify(text);
+    if (this.#writesFunctionCall(state)) {
+      // The legacy form has room for one call; the request was read so that there is no second.
+      return index === 0 ? this.#callChunk(state, `{"function_call":{"arguments":${piece}}}`) : "";
+    }
+    const member = state.callKind === "custom" ? `"custom":{"input":${piece}}` : `"function":{"arguments":${piece}}`;
+    return this.#callChunk(state, `{"tool_calls":[{"index":${index},${member}}]}`);
+  }
+
+  #callChunk(state: ChoiceState, delta: string): string {
+    return this.#chunk(state, delta, "null", "null", state.announced === "tool-calls");
+  }
+
+  #writesFunctionCall(state: ChoiceState): boolean {
+    return this.#context.asked.legacyFunctions || state.form?.functionCall === true;
+  }
+
+  #finish(state: ChoiceState, { reason, stop }: FinishEvent): string {
+    let chunks = this.#role(state, "text");
+    if (state.heldLogprobs.length > 0) {
+      // Tokens that never became text are not lost: the one case of an empty content delta.
+      chunks += this.#chunk(state, '{"content":""}', this.#logprobs(state.heldLogprobs, undefined));
+    }
+    state.finished = true;
+    if (stop !== undefined && this.#context.asked.includeStopString) state.extras += memberText([["stop_str", stop]]);
+    const shown = finishReason(reason, this.#context, state.form);
+    return chunks + this.#chunk(state, "{}", "null", `"${shown}"`);
+  }
+
+  #extra(event: ExtraEvent): string {
+    if (!this.#isLean && this.#usage && this.#allFinished()) {
+      this.#afterUsage.push(event);
+      return "";
+    }
+    const members = memberText(passedMembers(event, this.#context));
+    if (members === "") return "";
+    if (event.place === "chunk" || event.choice === undefined) {
+      this.#extras += members;
+      return "";
+    }
+    const state = this.#choices.get(event.choice) ?? this.#opened(event.choice, undefined);
+    if (state.finished) return "";
+    if (event.place === "delta") return this.#role(state, "text") + this.#chunk(state, `{${members.slice(1)}}`);
+    state.extras += members;
+    state.textHead = "";
+    return "";
+  }
+
+  #allFinished(): boolean {
+    for (const state of this.#choices.values()) if (!state.finished) return false;
+    return true;
+  }
+
+  #end(end: GenerationEnd): string {
+    this.#ended = true;
+    if (end.kind === "client-gone") return "";
+    if (end.kind === "done") return this.#closing() + doneText;
+    let roles = this.#choices.size === 0 ? this.#role(this.#opened(0, undefined), "text") : "";
+    for (const state of this.#choices.values()) roles += this.#role(state, "text");
+    return roles + errorEnd(end.failure);
+  }
+
+  /** What follows the finish chunks: usage and timings where asked for, and extras that found no chunk to stand in. */
+  #closing(): string {
+    const envelope = (this.#envelope ??= new ChatEnvelope(this.#context, undefined));
+    const { asked, capture } = this.#context;
+    let members = this.#extras;
+    if (this.#usage) {
+      const { usage, timings } = this.#usage;
+      if (capture?.usage ?? asked.includeUsage)
+        members += `,"usage":${JSON.stringify(chatUsage(usage, this.#context))}`;
+      if (asked.includeTimings && timings) members += `,"timings":${JSON.stringify(timingsObject(timings, usage))}`;
+    }
+    let chunks = members === "" ? "" : envelope.closingChunk(members);
+    for (const event of this.#afterUsage) {
+      const late = memberText(passedMembers(event, this.#context));
+      if (late === "") continue;
+      chunks +=
+        event.place === "delta" && event.choice !== undefined
+          ? envelope.chunk(`{"index":${event.choice},"delta":{${late.slice(1)}}}`, "")
+          : envelope.chunk("", late);
+    }
+    return chunks;
+  }
+
+  #chunk(state: ChoiceState, delta: string, logprobs = "null", finish = "null", usageFirst = false): string {
+    const envelope = (this.#envelope ??= new ChatEnvelope(this.#context, undefined));
+    const choice = envelope.choice(state.index, delta, logprobs, finish, state.extras);
+    const extras = this.#extras;
+    state.extras = "";
+    this.#extras = "";
+    return usageFirst && !this.#isLean && extras === ""
+      ? envelope.usageFirstChunk(choice)
+      : envelope.chunk(choice, extras);
+  }
+}

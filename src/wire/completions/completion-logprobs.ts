@@ -1,0 +1,52 @@
+import type { TokenAlternative, TokenLogprob } from "../../generation/event.ts";
+import type { JsonValue } from "../json-text.ts";
+import { logprobNumber } from "../logprobs.ts";
+import type { Profile } from "../profile.ts";
+
+/**
+ * Logprobs in the legacy form: four lists of the same length. `top_logprobs` always has the chosen token, too. `textOffset` is where
+ * the first token's text begins, in characters.
+ */
+export function completionLogprobs(
+  tokens: readonly TokenLogprob[],
+  textOffset: number,
+  profile: Profile,
+): { readonly value: JsonValue; readonly nextOffset: number } {
+  const offsets: number[] = [];
+  let offset = textOffset;
+  for (const { token } of tokens) {
+    offsets.push(offset);
+    offset += characterCount(token);
+  }
+  const value = {
+    tokens: tokens.map((token) => tokenText(token)),
+    token_logprobs: tokens.map(({ logprob }) => logprobNumber(logprob, profile)),
+    top_logprobs: tokens.map((token) => topLogprobs(token, profile)),
+    text_offset: offsets,
+  };
+  return { value, nextOffset: offset };
+}
+
+function topLogprobs(token: TokenLogprob, profile: Profile): JsonValue {
+  const top: { [token: string]: JsonValue } = {};
+  // Different tokens may have the same text: the likelier one, which comes first, keeps the place.
+  for (const other of token.top) top[tokenText(other)] ??= logprobNumber(other.logprob, profile);
+  top[tokenText(token)] ??= logprobNumber(token.logprob, profile);
+  return top;
+}
+
+/** A token's text; one that is a part of a character is written `bytes:\xe2\x80`, as OpenAI's legacy endpoint does. */
+function tokenText({ token, bytes }: TokenAlternative): string {
+  if (bytes === null || !token.includes("\uFFFD")) return token;
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(new Uint8Array(bytes));
+  } catch {
+    return `bytes:${bytes.map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("")}`;
+  }
+}
+
+function characterCount(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}

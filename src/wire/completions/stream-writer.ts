@@ -1,0 +1,220 @@
+import type {
+  ExtraEvent,
+  FinishEvent,
+  GenerationEnd,
+  GenerationEvent,
+  SourceIdentity,
+  TextDeltaEvent,
+  TokenLogprob,
+  UsageEvent,
+} from "../../generation/event.ts";
+import type { AnswerContext, StreamWriter } from "../endpoint.ts";
+import { memberText, passedMembers } from "../extras.ts";
+import { jsonText } from "../json-text.ts";
+import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
+import { completionUsage, timingsObject } from "../usage.ts";
+import { completionLogprobs } from "./completion-logprobs.ts";
+import { CompletionEnvelope } from "./envelope.ts";
+import { completionFinishReason } from "./finish-reason.ts";
+import { textOffset } from "./text-offset.ts";
+
+interface ChoiceState {
+  readonly index: number;
+  /** Where the next token's text begins, in characters. */
+  offset: number;
+  /** Tokens whose text is not decided yet; they go out with the next text. */
+  heldLogprobs: readonly TokenLogprob[];
+  /** Text that waits for whether its choice ends with it: only OpenAI's form shows that. */
+  heldText: { readonly text: string; readonly logprobs: string } | null;
+  finish: string | null;
+  /** Members to stand beside the finish reason, as `memberText`. */
+  extras: string;
+  /** A text chunk is this, the text's JSON and `textTail`; "" while a chunk needs more than that. */
+  textHead: string;
+  textTail: string;
+}
+
+/**
+ * Writes a legacy completion as SSE chunks (wire.md section 4, requirement W15). In profile `openai` a `length` that is known
+ * together with the last text stands in that text's chunk; it never waits for it.
+ */
+export class CompletionStreamWriter implements StreamWriter {
+  readonly #context: AnswerContext;
+  readonly #isLean: boolean;
+  readonly #choices = new Map<number, ChoiceState>();
+  #envelope: CompletionEnvelope | undefined;
+  #usage: UsageEvent | undefined;
+  /** Members for the next chunk, as `memberText`. */
+  #extras = "";
+  #ended = false;
+
+  constructor(context: AnswerContext) {
+    this.#context = context;
+    this.#isLean = context.profile.name === "lean";
+  }
+
+  write(events: readonly GenerationEvent[]): string {
+    let text = "";
+    for (const event of events) text += this.#event(event);
+    // A capture is not live: its last text may wait for the next batch. A client may not.
+    if (!this.#isLean && !this.#context.capture) {
+      for (const state of this.#choices.values()) text += this.#heldText(state, null);
+    }
+    return text;
+  }
+
+  /** There is no role to begin with. */
+  open(): string {
+    return "";
+  }
+
+  keepAlive(): string {
+    return keepAliveText;
+  }
+
+  #event(event: GenerationEvent): string {
+    if (this.#ended) return "";
+    switch (event.type) {
+      case "start":
+        this.#state(event.choice, event.source);
+        return "";
+      case "text-delta":
+        return this.#text(this.#state(event.choice), event);
+      case "finish":
+        return this.#finish(this.#state(event.choice), event);
+      case "usage":
+        this.#usage = { ...this.#usage, ...event };
+        return "";
+      case "extra":
+        return this.#extra(event);
+      case "end":
+        return this.#end(event.end);
+      default:
+        // Reasoning, refusals and calls have no place in a completion.
+        return "";
+    }
+  }
+
+  #state(choice: number, source?: SourceIdentity): ChoiceState {
+    const known = this.#choices.get(choice);
+    if (known) return known;
+    this.#envelope ??= new CompletionEnvelope(this.#context, source);
+    const state: ChoiceState = {
+      index: choice,
+      offset: textOffset(choice, this.#context.asked),
+      heldLogprobs: [],
+      heldText: null,
+      finish: null,
+      extras: "",
+      textHead: "",
+      textTail: "",
+    };
+    this.#choices.set(choice, state);
+    return state;
+  }
+
+  #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
+    if (state.finish !== null) return "";
+    if (logprobs === undefined && state.heldLogprobs.length === 0) {
+      if (text === "") return "";
+      if (state.textHead !== "" && this.#extras === "") return state.textHead + JSON.stringify(text) + state.textTail;
+      return this.#textChunk(state, text, "null");
+    }
+    const tokens = [...state.heldLogprobs, ...(logprobs ?? [])];
+    state.heldLogprobs = text === "" ? tokens : [];
+    return text === "" ? "" : this.#textChunk(state, text, this.#logprobs(state, tokens));
+  }
+
+  #textChunk(state: ChoiceState, text: string, logprobs: string): string {
+    if (!this.#isLean) {
+      const before = this.#heldText(state, null);
+      state.heldText = { text, logprobs };
+      return before;
+    }
+    const chunk = this.#chunk(state, JSON.stringify(text), logprobs, null);
+    // From now on text chunks differ in their text alone. A line feed is in no chunk's JSON, so it marks the place.
+    const sample = this.#chunk(state, "\n", "null", null);
+    const place = sample.indexOf("\n");
+    state.textHead = sample.slice(0, place);
+    state.textTail = sample.slice(place + 1);
+    return chunk;
+  }
+
+  #heldText(state: ChoiceState, finish: string | null): string {
+    if (state.heldText === null) return "";
+    const { text, logprobs } = state.heldText;
+    state.heldText = null;
+    return this.#chunk(state, JSON.stringify(text), logprobs, finish);
+  }
+
+  #logprobs(state: ChoiceState, tokens: readonly TokenLogprob[]): string {
+    const { asked, capture, profile } = this.#context;
+    if (!asked.logprobs && !capture) return "null";
+    const { value, nextOffset } = completionLogprobs(tokens, state.offset, profile);
+    state.offset = nextOffset;
+    return jsonText(value);
+  }
+
+  #finish(state: ChoiceState, { reason, stop }: FinishEvent): string {
+    if (state.finish !== null) return "";
+    const finish = completionFinishReason(reason);
+    const { capture, asked } = this.#context;
+    const form = capture?.choices.get(state.index);
+    const isOnText = capture ? form?.finishOnText === true || form?.finishTwice === true : finish === "length";
+    if (stop !== undefined && asked.includeStopString) state.extras += memberText([["stop_str", stop]]);
+    // Tokens that never became text are not lost.
+    const rest = state.heldLogprobs.length > 0 ? this.#logprobs(state, state.heldLogprobs) : "null";
+    const ridesOnText = isOnText && state.heldText !== null && rest === "null";
+    const text = this.#heldText(state, ridesOnText ? finish : null);
+    state.finish = finish;
+    return ridesOnText ? text : text + this.#chunk(state, '""', rest, finish);
+  }
+
+  #extra(event: ExtraEvent): string {
+    const members = memberText(passedMembers(event, this.#context));
+    if (members === "" || event.place === "delta") return "";
+    if (event.place === "chunk" || event.choice === undefined) this.#extras += members;
+    else {
+      const state = this.#state(event.choice);
+      state.extras += members;
+      state.textHead = "";
+    }
+    return "";
+  }
+
+  #end(end: GenerationEnd): string {
+    this.#ended = true;
+    if (end.kind === "client-gone") return "";
+    let chunks = "";
+    for (const state of this.#choices.values()) chunks += this.#heldText(state, null);
+    return end.kind === "done" ? chunks + this.#closing() + doneText : chunks + errorEnd(end.failure);
+  }
+
+  #closing(): string {
+    const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, undefined));
+    const { asked, capture } = this.#context;
+    let chunks = "";
+    for (const state of this.#choices.values()) {
+      const isTwice = capture?.choices.get(state.index)?.finishTwice === true;
+      if (isTwice && !this.#isLean) chunks += this.#chunk(state, '""', "null", state.finish);
+    }
+    let usage = "";
+    let members = this.#extras;
+    if (this.#usage) {
+      const { usage: counts, timings } = this.#usage;
+      if (capture?.usage ?? asked.includeUsage) usage = JSON.stringify(completionUsage(counts, this.#context));
+      if (asked.includeTimings && timings) members += `,"timings":${JSON.stringify(timingsObject(timings, counts))}`;
+    }
+    return usage === "" && members === "" ? chunks : chunks + envelope.closingChunk(usage, members);
+  }
+
+  #chunk(state: ChoiceState, text: string, logprobs: string, finish: string | null): string {
+    const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, undefined));
+    const reason = finish === null ? "null" : `"${finish}"`;
+    const choice = `{"text":${text},"index":${state.index},"logprobs":${logprobs},"finish_reason":${reason}${state.extras}}`;
+    const extras = this.#extras;
+    state.extras = "";
+    this.#extras = "";
+    return envelope.chunk(choice, extras);
+  }
+}

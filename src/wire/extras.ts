@@ -1,0 +1,20 @@
+import type { ExtraEvent } from "../generation/event.ts";
+import type { AnswerContext } from "./endpoint.ts";
+import type { JsonValue } from "./json-text.ts";
+import { jsonText } from "./json-text.ts";
+
+/** The members of an extra event that may be passed on: all of a capture's, else those that the settings name. */
+export function passedMembers(event: ExtraEvent, context: AnswerContext): [name: string, value: JsonValue][] {
+  const pass = context.capture ? true : (context.settings.passExtra ?? false);
+  if (pass === false) return [];
+  // What a source added was read from JSON.
+  const members = Object.entries(event.value as Record<string, JsonValue>);
+  return pass === true ? members : members.filter(([name]) => pass.includes(name));
+}
+
+/** Members as they stand in JSON after others: `,"name":value` each. */
+export function memberText(members: readonly [name: string, value: JsonValue][]): string {
+  let text = "";
+  for (const [name, value] of members) text += `,${JSON.stringify(name)}:${jsonText(value)}`;
+  return text;
+}

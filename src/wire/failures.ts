@@ -1,0 +1,146 @@
+import { FailureError, invalidRequest } from "../generation/failure.ts";
+
+/**
+ * The failures that OpenAI has words for, in its words (wire.md section 9). Those of reading a request's parameters stand in
+ * request/refusals.ts.
+ */
+
+/** 401; the key is shown masked. `key`: what the client sent as Bearer token. */
+export function incorrectApiKey(key: string): FailureError {
+  return unauthorized(
+    `Incorrect API key provided: ${maskKey(key)}. You can find your API key at https://platform.openai.com/account/api-keys.`,
+    "invalid_api_key",
+  );
+}
+
+/** 401 for a request without any key. */
+export function missingApiKey(): FailureError {
+  return unauthorized(
+    "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY), or as the password field (with blank username) if you're accessing the API from your browser and are prompted for a username and password. You can obtain an API key from https://platform.openai.com/account/api-keys.",
+    null,
+  );
+}
+
+/** 404 of an endpoint that generates. `known`: the models that there are, named so that a typo is quickly found. */
+export function modelNotFound(model: string, known: readonly string[]): FailureError {
+  const hint = known.length === 0 ? "" : ` Available models: ${known.map((id) => `\`${id}\``).join(", ")}.`;
+  return notFound(
+    `The model \`${model}\` does not exist or you do not have access to it.${hint}`,
+    null,
+    "model_not_found",
+  );
+}
+
+/** 404 of `GET /v1/models/{id}`. */
+export function modelDoesNotExist(model: string): FailureError {
+  return notFound(`The model '${model}' does not exist`, "model", "model_not_found");
+}
+
+/** 404: a model without a chat template was asked to chat. Engines that can say what to set answer 422 themselves. */
+export function notAChatModel(): FailureError {
+  return notFound(
+    "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?",
+    "model",
+    null,
+  );
+}
+
+/** 404: a model that only chats was asked to complete. */
+export function notACompletionModel(): FailureError {
+  return notFound(
+    "This is a chat model and not supported in the v1/completions endpoint. Did you mean to use v1/chat/completions?",
+    "model",
+    null,
+  );
+}
+
+/** 404 for a path that the API does not have. */
+export function unknownUrl(method: string, path: string): FailureError {
+  return notFound(`Invalid URL (${method} ${path})`, null, null);
+}
+
+/** 405 for a path that exists, with another method. `allowed`: the methods for the `allow` header. */
+export function methodNotAllowed(method: string, path: string, allowed: readonly string[]): FailureError {
+  return new FailureError({
+    message: `Not allowed to ${method} on ${path}. (HINT: Perhaps you meant to use a different HTTP method?)`,
+    status: 405,
+    type: "invalid_request_error",
+    code: "method_not_supported",
+    headers: { allow: allowed.join(", ") },
+  });
+}
+
+/** 413. `limit` in bytes. */
+export function bodyTooLarge(limit: number): FailureError {
+  return new FailureError({
+    message: `The request body is too large. The limit is ${limit} bytes.`,
+    status: 413,
+    type: "invalid_request_error",
+    code: "request_too_large",
+  });
+}
+
+/** 400 for a body that is not JSON, or not UTF-8. */
+export function malformedJson(): FailureError {
+  return invalidRequest(
+    "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble figuring out how to fix this, please contact us through our help center at help.openai.com.)",
+  );
+}
+
+/** 400 for a request without `model`; OpenAI's words differ from those for any other missing parameter. */
+export function missingModel(): FailureError {
+  return invalidRequest("you must provide a model parameter");
+}
+
+/**
+ * 429. `kind`: what is limited, which is the error's `type`, too; `limit`, `used`, `requested` in that unit per minute.
+ * `retryAfterSeconds` also makes the `retry-after` header.
+ */
+export function rateLimited(limits: {
+  readonly model: string;
+  readonly kind: "requests" | "tokens";
+  readonly limit: number;
+  readonly used: number;
+  readonly requested: number;
+  readonly retryAfterSeconds: number;
+}): FailureError {
+  const { model, kind, limit, used, requested, retryAfterSeconds } = limits;
+  const short = kind === "requests" ? "RPM" : "TPM";
+  return new FailureError({
+    message: `Rate limit reached for ${model} on ${kind} per min (${short}): Limit ${limit}, Used ${used}, Requested ${requested}. Please try again in ${wait(retryAfterSeconds)}.`,
+    status: 429,
+    type: kind,
+    code: "rate_limit_exceeded",
+    retryAfterSeconds,
+  });
+}
+
+/** 500 for a defect: what happened is in the log (`cause`), not in the answer. */
+export function internalError(cause: unknown): FailureError {
+  return new FailureError({
+    message: "The server had an error while processing your request. Sorry about that!",
+    status: 500,
+    type: "server_error",
+    cause,
+  });
+}
+
+/** Keys of 13 characters and more show their first 8 and last 4; shorter ones are repeated whole, as OpenAI does. */
+export function maskKey(key: string): string {
+  return key.length > 12 ? key.slice(0, 8) + "*".repeat(key.length - 12) + key.slice(-4) : key;
+}
+
+function unauthorized(message: string, code: string | null): FailureError {
+  return new FailureError({ message, status: 401, type: "invalid_request_error", code });
+}
+
+function notFound(message: string, param: string | null, code: string | null): FailureError {
+  return new FailureError({ message, status: 404, type: "invalid_request_error", param, code });
+}
+
+/** A time as OpenAI's limits tell it: `174ms`, `6.5s`, `2m3s`. */
+function wait(seconds: number): string {
+  if (seconds < 1) return `${Math.ceil(seconds * 1000)}ms`;
+  if (seconds < 60) return `${Number(seconds.toFixed(3))}s`;
+  return `${Math.floor(seconds / 60)}m${Number((seconds % 60).toFixed(3))}s`;
+}

@@ -1,0 +1,42 @@
+/**
+ * The ids that OpenAI gives to answers, calls and requests. Source: wire.md section 7, from 19,600 recorded answers.
+ * `random` is uniform in [0, 1).
+ */
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** 2019-12-20T00:00:00Z, from which the time in an answer's id counts. */
+const idEpoch = 1_576_800_000;
+
+/**
+ * An answer's id: the prefix and 29 characters, of which the first five are `created` (Unix seconds) in base 62, so that ids sort
+ * by time.
+ */
+export function answerId(prefix: "chatcmpl-" | "cmpl-", created: number, random: () => number): string {
+  let rest = Math.max(0, Math.floor(created) - idEpoch) % 62 ** 5;
+  let time = "";
+  for (let i = 0; i < 5; i++) {
+    time = base62.charAt(rest % 62) + time;
+    rest = Math.floor(rest / 62);
+  }
+  return prefix + time + randomBase62(24, random);
+}
+
+/** `call_` and 24 characters. */
+export function toolCallId(random: () => number): string {
+  return `call_${randomBase62(24, random)}`;
+}
+
+/** `req_` and 32 hexadecimal digits, as in the `x-request-id` header. */
+export function requestId(random: () => number): string {
+  let id = "req_";
+  for (let i = 0; i < 32; i++) id += base62.charAt(Math.floor(random() * 16)).toLowerCase();
+  return id;
+}
+
+/** Characters of `[0-9A-Za-z]`, each equally likely. */
+export function randomBase62(length: number, random: () => number): string {
+  let text = "";
+  for (let i = 0; i < length; i++) text += base62.charAt(Math.floor(random() * 62));
+  return text;
+}

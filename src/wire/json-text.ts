@@ -1,0 +1,58 @@
+/**
+ * JSON text where `JSON.stringify` does not write what OpenAI writes: logprobs, whose floats come from Rust's serializer.
+ */
+export type JsonValue =
+  | string
+  | number
+  | boolean
+  | null
+  | JsonText
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue | undefined };
+
+/** JSON that is written already, and goes into a larger value as it is. */
+export class JsonText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/**
+ * A value's JSON: compact, or with `indent` spaces a level in the form of `JSON.stringify(value, null, indent)`. Members that are
+ * undefined are left out.
+ */
+export function jsonText(value: JsonValue, indent = 0): string {
+  return write(value, indent, "\n");
+}
+
+function write(value: JsonValue, indent: number, newLine: string): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (value instanceof JsonText) return value.text;
+  const inner = newLine + " ".repeat(indent);
+  const parts: string[] = [];
+  const isArray = Array.isArray(value);
+  if (isArray) {
+    for (const item of value) parts.push(write(item, indent, inner));
+  } else {
+    const separator = indent > 0 ? ": " : ":";
+    for (const [key, member] of Object.entries(value)) {
+      if (member !== undefined) parts.push(JSON.stringify(key) + separator + write(member, indent, inner));
+    }
+  }
+  const [open, close] = isArray ? "[]" : "{}";
+  if (parts.length === 0 || indent === 0) return `${open}${parts.join(",")}${close}`;
+  return `${open}${inner}${parts.join(`,${inner}`)}${newLine}${close}`;
+}
+
+/**
+ * A float as Rust's serde_json (ryu) prints it, which differs from `JSON.stringify` below 1e-5, from 1e16 on, and for whole
+ * numbers: `-1.147242e-6`, `0.0`. Source: wire.md section 2.3. `value` must be finite.
+ */
+export function floatText(value: number): string {
+  if (Number.isInteger(value) && Math.abs(value) < 1e16) return `${Object.is(value, -0) ? "-0" : value}.0`;
+  const size = Math.abs(value);
+  if (size >= 1e-5 && size < 1e16) return String(value);
+  return value.toExponential().replace("e+", "e");
+}

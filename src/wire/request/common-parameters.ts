@@ -1,0 +1,91 @@
+import { z } from "zod";
+import type { RequestDraft } from "./draft.ts";
+import { accepted, honoured } from "./parameter.ts";
+import type { Parameter } from "./parameter.ts";
+import { arrayTooLong, emptyArray, invalidType, invalidValue, numberAbove, numberBelow } from "./refusals.ts";
+import { valuePhrase } from "./issue-failure.ts";
+import { anyObject, decimal, expecting, integer, stringOrStrings, wideInteger } from "./shapes.ts";
+
+/** OpenAI's parameters that both endpoints have. */
+export const commonParameters: readonly Parameter[] = [
+  honoured("model", { shape: z.string(), required: true }, (value, draft) => {
+    draft.model = value;
+  }),
+  honoured("stream", { shape: z.boolean() }, (value, draft) => {
+    draft.stream = value;
+  }),
+  honoured(
+    "stream_options",
+    {
+      note: "`include_usage`, `include_obfuscation`. Only allowed with `stream: true`.",
+      shape: z.object(
+        { include_usage: z.boolean().nullish(), include_obfuscation: z.boolean().nullish() },
+        expecting("an object"),
+      ),
+    },
+    (value, draft) => {
+      draft.streamOptions = value;
+    },
+  ),
+  honoured("n", { note: "1 to 128.", shape: integer(1, 128) }, (value, draft) => {
+    draft.n = value;
+  }),
+  honoured(
+    "stop",
+    {
+      note: "A string or a list. OpenAI takes up to 4 strings; profile `lean` takes any number. Empty strings are passed over.",
+      shape: stringOrStrings(),
+    },
+    readStop,
+  ),
+  honoured("temperature", { note: "0 to 2.", shape: decimal(0, 2) }, (value, { sampling }) => {
+    sampling.temperature = value;
+  }),
+  honoured("top_p", { note: "0 to 1.", shape: decimal(0, 1) }, (value, { sampling }) => {
+    sampling.topP = value;
+  }),
+  honoured("frequency_penalty", { note: "-2 to 2.", shape: decimal(-2, 2) }, (value, { sampling }) => {
+    sampling.frequencyPenalty = value;
+  }),
+  honoured("presence_penalty", { note: "-2 to 2.", shape: decimal(-2, 2) }, (value, { sampling }) => {
+    sampling.presencePenalty = value;
+  }),
+  honoured(
+    "logit_bias",
+    { note: "Token ids of the model that answers, -100 to 100; fractions are allowed.", shape: anyObject() },
+    readLogitBias,
+  ),
+  honoured(
+    "seed",
+    {
+      note: "The same request gives the same answer on the same build of a local model, running alone.",
+      shape: wideInteger(),
+    },
+    (value, { sampling }) => {
+      sampling.seed = value;
+    },
+  ),
+  accepted("user", { note: "Nothing here depends on who asks.", shape: z.string() }),
+];
+
+function readStop(value: string | string[], draft: RequestDraft): void {
+  if (draft.profile.name === "openai" && Array.isArray(value)) {
+    if (value.length === 0) throw emptyArray("stop");
+    if (value.length > 4) throw arrayTooLong("stop", 4, value.length);
+  }
+  const strings = (Array.isArray(value) ? value : [value]).filter((text) => text !== "");
+  if (strings.length > 0) draft.limits.stop = strings;
+}
+
+function readLogitBias(value: Record<string, unknown>, draft: RequestDraft): void {
+  const bias: Record<string, number> = {};
+  for (const [token, amount] of Object.entries(value)) {
+    const path = `logit_bias.${token}`;
+    if (!/^\d+$/.test(token)) throw invalidValue("logit_bias", `'${token}' is not a token id.`, "invalid_value");
+    if (typeof amount !== "number") throw invalidType(path, "a decimal", valuePhrase(amount));
+    if (amount < -100) throw numberBelow(path, "decimal", -100, amount);
+    if (amount > 100) throw numberAbove(path, "decimal", 100, amount);
+    bias[token] = amount;
+  }
+  if (Object.keys(bias).length > 0) draft.sampling.logitBias = bias;
+}

@@ -1,0 +1,159 @@
+import { z } from "zod";
+import type { RequestDraft } from "./draft.ts";
+import { extension } from "./parameter.ts";
+import type { Parameter } from "./parameter.ts";
+import { invalidType } from "./refusals.ts";
+import { anyObject, decimal, integer, stringOrStrings, strings } from "./shapes.ts";
+
+/** Parameters that llama.cpp, vLLM, tabbyAPI and others have made usual, under their names there. */
+export const extensionParameters: readonly Parameter[] = [
+  extension("top_k", { note: "0 and -1 turn it off.", shape: integer(-1) }, (value, { sampling }) => {
+    sampling.topK = Math.max(value, 0);
+  }),
+  extension("min_p", { note: "0 to 1.", shape: decimal(0, 1) }, (value, { sampling }) => {
+    sampling.minP = value;
+  }),
+  extension("repetition_penalty", { note: "The same as `repeat_penalty`.", shape: decimal(0) }, setRepeatPenalty),
+  extension("repeat_penalty", { note: "llama.cpp's; 1 turns it off.", shape: decimal(0) }, setRepeatPenalty),
+  extension(
+    "repeat_last_n",
+    { note: "How many last tokens the penalties look at; -1: all of the context.", shape: integer(-1) },
+    (value, { sampling }) => {
+      sampling.repeatLastN = value;
+    },
+  ),
+  extension("xtc_probability", { note: "0 to 1; 0 turns XTC off.", shape: decimal(0, 1) }, (value, { xtc }) => {
+    xtc.probability = value;
+  }),
+  extension("xtc_threshold", { note: "0 to 1; default 0.1.", shape: decimal(0, 1) }, (value, { xtc }) => {
+    xtc.threshold = value;
+  }),
+  extension("dry_multiplier", { note: "0 turns DRY off.", shape: decimal(0) }, (value, { dry }) => {
+    dry.multiplier = value;
+  }),
+  extension("dry_base", { shape: decimal(0) }, (value, { dry }) => {
+    dry.base = value;
+  }),
+  extension("dry_allowed_length", { shape: integer(0) }, (value, { dry }) => {
+    dry.allowedLength = value;
+  }),
+  extension("dry_penalty_last_n", { shape: integer(-1) }, (value, { dry }) => {
+    dry.lastN = value;
+  }),
+  extension(
+    "dry_sequence_breakers",
+    { note: "A list, or a string that is a JSON list.", shape: stringOrStrings() },
+    readSequenceBreakers,
+  ),
+  extension("min_tokens", { shape: integer(0) }, (value, { limits }) => {
+    limits.minTokens = value;
+  }),
+  extension("ignore_eos", { shape: z.boolean() }, (value, { limits }) => {
+    limits.ignoreEos = value;
+  }),
+  extension("stop_token_ids", { shape: z.array(integer(0)) }, (value, { limits }) => {
+    limits.stopTokenIds = value;
+  }),
+  extension(
+    "cache_prompt",
+    { note: "Keep the prompt in the model's cache for later requests; default true.", shape: z.boolean() },
+    (value, { limits }) => {
+      limits.cachePrompt = value;
+    },
+  ),
+  extension(
+    "chat_template_kwargs",
+    { endpoints: ["chat"], note: "Variables for the chat template.", shape: anyObject() },
+    addVariables,
+  ),
+  extension(
+    "template_vars",
+    { endpoints: ["chat"], note: "The same as `chat_template_kwargs`.", shape: anyObject() },
+    addVariables,
+  ),
+  extension("add_generation_prompt", { endpoints: ["chat"], shape: z.boolean() }, (value, { template }) => {
+    template.addGenerationPrompt = value;
+  }),
+  extension(
+    "continue_final_message",
+    {
+      endpoints: ["chat"],
+      note: "Continue the last message, which must be the assistant's. Needs `add_generation_prompt: false`, excludes `response_prefix`.",
+      shape: z.boolean(),
+    },
+    (value, { template }) => {
+      template.continueFinalMessage = value;
+    },
+  ),
+  extension(
+    "response_prefix",
+    { endpoints: ["chat"], note: "Appended to the prompt; the answer goes on from there.", shape: z.string() },
+    (value, { template }) => {
+      template.responsePrefix = value;
+    },
+  ),
+  extension(
+    "include_reasoning",
+    {
+      endpoints: ["chat"],
+      note: "Whether the answer shows reasoning; default: yes in profile `lean`, no in `openai`.",
+      shape: z.boolean(),
+    },
+    (value, draft) => {
+      draft.includeReasoning = value;
+    },
+  ),
+  extension(
+    "include_stop_str",
+    {
+      note: "Show the stop string that ended a choice as `stop_str`, beside its `finish_reason`. The string itself is never part of the text.",
+      shape: z.boolean(),
+    },
+    (value, draft) => {
+      draft.includeStopString = value;
+    },
+  ),
+  extension(
+    "include_timings",
+    {
+      note: "Add `timings` (milliseconds, tokens a second) beside `usage`; in a stream, to the last chunk, whose `choices` is empty.",
+      shape: z.boolean(),
+    },
+    setTimings,
+  ),
+  extension(
+    "timings_per_token",
+    { note: "llama.cpp's name for `include_timings`; they are sent once, at the end.", shape: z.boolean() },
+    setTimings,
+  ),
+];
+
+function setRepeatPenalty(value: number, { sampling }: RequestDraft): void {
+  sampling.repeatPenalty = value;
+}
+
+function setTimings(value: boolean, draft: RequestDraft): void {
+  draft.includeTimings ||= value;
+}
+
+function addVariables(value: Record<string, unknown>, { template }: RequestDraft): void {
+  template.variables = { ...template.variables, ...value };
+}
+
+function readSequenceBreakers(value: string | string[], { dry }: RequestDraft): void {
+  if (Array.isArray(value)) {
+    dry.sequenceBreakers = value;
+    return;
+  }
+  const parsed = strings().safeParse(parsedJson(value));
+  if (!parsed.success) throw invalidType("dry_sequence_breakers", "an array of strings", "a string");
+  dry.sequenceBreakers = parsed.data;
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

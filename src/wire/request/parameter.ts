@@ -1,0 +1,80 @@
+import type { z } from "zod";
+import type { RequestDraft } from "./draft.ts";
+
+export type EndpointName = "chat" | "completions";
+
+/**
+ * One parameter of a request: how it is validated, what it does, and what the documentation says of it. docs/parameters.md is
+ * written from these, so that it cannot say anything else.
+ */
+export interface Parameter {
+  readonly name: string;
+  readonly endpoints: readonly EndpointName[];
+  /**
+   * - honoured: it does what its documentation says
+   * - accepted: it is validated and has no effect, which does no harm
+   * - refused: it cannot be honoured, and an answer without it would not be what was asked
+   */
+  readonly treatment: "honoured" | "accepted" | "refused";
+  /** Whose parameter it is: OpenAI's, or an extension that other servers have made usual. */
+  readonly origin: "openai" | "extension";
+  /** For the documentation: what it does here, beyond OpenAI's. */
+  readonly note: string;
+  readonly required: boolean;
+  /** Checks a value, which is never null; a failure is told by `issueFailure`. */
+  readonly shape: z.ZodType;
+  /** Takes a value that has passed `shape`. Throws `FailureError` for what a shape cannot say. */
+  readonly read: (value: unknown, draft: RequestDraft) => void;
+}
+
+interface ParameterOptions<T> {
+  readonly endpoints?: readonly EndpointName[];
+  readonly note?: string;
+  readonly shape: z.ZodType<T>;
+}
+
+const both: readonly EndpointName[] = ["chat", "completions"];
+
+/** A parameter of OpenAI's that does what it says. */
+export function honoured<T>(
+  name: string,
+  options: ParameterOptions<T> & { readonly required?: boolean },
+  read: (value: T, draft: RequestDraft) => void,
+): Parameter {
+  return parameter(name, "honoured", "openai", options, read);
+}
+
+/** A parameter that other servers have made usual and that works here. */
+export function extension<T>(
+  name: string,
+  options: ParameterOptions<T>,
+  read: (value: T, draft: RequestDraft) => void,
+): Parameter {
+  return parameter(name, "honoured", "extension", options, read);
+}
+
+/** A parameter without effect, and without harm. */
+export function accepted<T>(name: string, options: ParameterOptions<T>): Parameter {
+  return parameter(name, "accepted", "openai", options, () => {});
+}
+
+/** A parameter that is refused, unless `read` finds its value to ask for nothing. */
+export function refused<T>(
+  name: string,
+  origin: "openai" | "extension",
+  options: ParameterOptions<T>,
+  read: (value: T, draft: RequestDraft) => void,
+): Parameter {
+  return parameter(name, "refused", origin, options, read);
+}
+
+function parameter<T>(
+  name: string,
+  treatment: Parameter["treatment"],
+  origin: Parameter["origin"],
+  { endpoints = both, note = "", shape, required = false }: ParameterOptions<T> & { readonly required?: boolean },
+  read: (value: T, draft: RequestDraft) => void,
+): Parameter {
+  // `shape` has checked the value: this is the one place where that is taken on trust.
+  return { name, endpoints, treatment, origin, note, required, shape, read: (value, draft) => read(value as T, draft) };
+}

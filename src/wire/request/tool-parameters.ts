@@ -1,0 +1,127 @@
+import { z } from "zod";
+import { invalidRequest } from "../../generation/failure.ts";
+import type { Tool } from "../../generation/message.ts";
+import type { NamedChoice, RequestDraft } from "./draft.ts";
+import { checkName } from "./output-parameters.ts";
+import { honoured } from "./parameter.ts";
+import type { Parameter } from "./parameter.ts";
+import { arrayTooLong, emptyArray, unsupportedValue } from "./refusals.ts";
+import { checkStrictSchema } from "./strict-schema.ts";
+import { functionCallShape, functionsShape, toolChoiceShape, toolsShape } from "./tool-shapes.ts";
+import type { RawFunction, RawFunctionCall, RawNamedTool, RawTool, RawToolChoice } from "./tool-shapes.ts";
+
+/** Tools, and the choice between them. How the two fit is checked when all is read: `resolveTools`. */
+export const toolParameters: readonly Parameter[] = [
+  honoured(
+    "tools",
+    {
+      endpoints: ["chat"],
+      note: "Functions, and custom tools with text input. A custom tool's grammar is refused.",
+      shape: toolsShape,
+    },
+    (value, draft) => {
+      checkCount("tools", value.length, draft);
+      draft.tools = value.map((tool, index) => neutralTool(tool, `tools[${index}]`, draft));
+    },
+  ),
+  honoured(
+    "tool_choice",
+    {
+      endpoints: ["chat"],
+      note: "`none`, `auto`, `required`, a tool by name, `allowed_tools`. Only allowed with `tools`.",
+      shape: toolChoiceShape,
+    },
+    (value, draft) => {
+      draft.toolChoice = neutralChoice(value);
+    },
+  ),
+  honoured("parallel_tool_calls", { endpoints: ["chat"], shape: z.boolean() }, (value, draft) => {
+    draft.parallelToolCalls = value;
+  }),
+  honoured(
+    "functions",
+    {
+      endpoints: ["chat"],
+      note: "The legacy form of `tools`; the answer is in that form, too.",
+      shape: functionsShape,
+    },
+    (value, draft) => {
+      checkCount("functions", value.length, draft);
+      draft.functions = value.map((raw, index) => neutralFunction(raw, `functions[${index}]`, draft));
+    },
+  ),
+  honoured(
+    "function_call",
+    { endpoints: ["chat"], note: "The legacy form of `tool_choice`.", shape: functionCallShape },
+    (value, draft) => {
+      draft.functionCall = neutralFunctionCall(value);
+    },
+  ),
+];
+
+/** An empty list is an error at OpenAI; to profile `lean` it is no tools. */
+function checkCount(path: string, count: number, draft: RequestDraft): void {
+  if (draft.profile.name !== "openai") return;
+  if (count === 0) throw emptyArray(path);
+  if (count > 128) throw arrayTooLong(path, 128, count);
+}
+
+function neutralTool(raw: RawTool, path: string, draft: RequestDraft): Tool {
+  if (raw.type === "function") return neutralFunction(raw.function, `${path}.function`, draft);
+  const { name, description, format } = raw.custom;
+  if (format?.type === "grammar") throw unsupportedValue(`${path}.custom.format.type`, "grammar");
+  return { name, ...(typeof description === "string" && { description }), kind: "custom" };
+}
+
+function neutralFunction(
+  { name, description, parameters, strict }: RawFunction,
+  path: string,
+  draft: RequestDraft,
+): Tool {
+  if (draft.profile.name === "openai") checkName(`${path}.name`, name);
+  if (parameters) checkParameters(name, parameters, strict ?? false, `${path}.parameters`, draft);
+  return {
+    name,
+    ...(typeof description === "string" && { description }),
+    ...(parameters && { parameters }),
+    ...(typeof strict === "boolean" && { strict }),
+  };
+}
+
+function checkParameters(
+  name: string,
+  parameters: Readonly<Record<string, unknown>>,
+  strict: boolean,
+  path: string,
+  draft: RequestDraft,
+): void {
+  const { type } = parameters;
+  if (type !== undefined && type !== "object") {
+    const message = `Invalid schema for function '${name}': schema must be a JSON Schema of 'type: "object"', got 'type: ${JSON.stringify(type)}'.`;
+    throw invalidRequest(message, path, "invalid_function_parameters");
+  }
+  if (strict && draft.profile.name === "openai") {
+    checkStrictSchema(parameters, `function '${name}'`, path, "invalid_function_parameters");
+  }
+}
+
+function neutralChoice(raw: RawToolChoice): NamedChoice {
+  if (typeof raw === "string") return { type: raw };
+  if (raw.type === "allowed_tools") {
+    const { mode, tools } = raw.allowed_tools;
+    const names = tools.map((tool, index) => ({
+      name: nameOf(tool),
+      path: `tool_choice.allowed_tools.tools[${index}].${tool.type}.name`,
+    }));
+    return { type: "allowed", mode, names };
+  }
+  return { type: "named", name: nameOf(raw), path: `tool_choice.${raw.type}.name` };
+}
+
+function nameOf(tool: RawNamedTool): string {
+  return tool.type === "function" ? tool.function.name : tool.custom.name;
+}
+
+function neutralFunctionCall(raw: RawFunctionCall): NamedChoice {
+  return typeof raw === "string" ? { type: raw } : { type: "named", name: raw.name, path: "function_call.name" };
+}
