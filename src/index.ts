@@ -17,3 +17,14 @@ export type {
   WireName,
 } from "./config/config.ts";
 export type { Log } from "./server/log.ts";
+export { defineProgram, RequestError } from "./engines/program/program.ts";
+export type {
+  Program,
+  ProgramEvent,
+  ProgramInput,
+  ProgramItem,
+  ProgramMessage,
+  ProgramResult,
+  ProgramReturn,
+  ProgramTool,
+} from "./engines/program/program.ts";
