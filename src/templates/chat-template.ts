@@ -1,9 +1,14 @@
-import { Environment, Interpreter, parse, tokenize } from "@huggingface/jinja";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import type { Message, Tool, ToolChoice } from "../generation/message.ts";
 import type { TemplateOptions } from "../generation/request.ts";
-import { templateMessages, templateTools } from "./conversation.ts";
+import { added, probeCapabilities, type TemplateCapabilities } from "./capabilities.ts";
+import { continuedPrompt } from "./continued-prompt.ts";
+import { templateMessages, type TemplateMessage } from "./conversation.ts";
+import { PythonTemplate, TemplateRefusal } from "./jinja/python-template.ts";
+import { strftime } from "./jinja/strftime.ts";
 import type { RenderedPrompt } from "./rendered-prompt.ts";
+import { SpecialTokens } from "./special-tokens.ts";
+import { templateTools } from "./template-tools.ts";
 import { UserText } from "./user-text.ts";
 
 export interface ChatTemplateOptions {
@@ -18,101 +23,186 @@ export interface ChatTemplateOptions {
 export interface RenderInput {
   readonly messages: readonly Message[];
   readonly tools?: readonly Tool[];
+  /** With `none` the template does not see the tools (T1). */
   readonly toolChoice?: ToolChoice;
   readonly options: TemplateOptions;
-  /** The date that the template may print. */
+  /** What templates that print a date print; in the local time zone. */
   readonly now: Date;
+  /** For templates that ground answers in documents (Command R, Granite). */
   readonly documents?: readonly unknown[];
 }
 
 /**
- * A model's chat template: messages in, prompt out. Parsed once; `render` may be called any number of times. A template that cannot
- * be parsed fails in `render` (400 with the parser's message), so that a model with a broken one still serves completions.
+ * A model's chat template: messages in, prompt out. Parsed and tried out once; `render` may be called any number of times. A
+ * template that cannot be parsed fails in `render` (400 with the parser's message), so that its model still serves completions.
  */
 export class ChatTemplate {
-  readonly #options: ChatTemplateOptions;
-  readonly #program: ReturnType<typeof parse> | FailureError;
+  readonly source: string;
+  readonly #bos: string;
+  readonly #eos: string;
+  readonly #template: PythonTemplate | FailureError;
+  readonly #tokens: SpecialTokens;
+  #capabilities: TemplateCapabilities | undefined;
 
-  constructor(options: ChatTemplateOptions) {
-    this.#options = options;
-    this.#program = parsed(options.source);
+  constructor({ source, bosToken = "", eosToken = "", specialTokens }: ChatTemplateOptions) {
+    this.source = source;
+    this.#bos = bosToken;
+    this.#eos = eosToken;
+    this.#template = parsed(source);
+    this.#tokens = new SpecialTokens(
+      specialTokens,
+      this.#template instanceof PythonTemplate ? this.#template.literals : [],
+    );
   }
 
-  /** Throws `FailureError`: 400 for what the template refuses or cannot render, with the template's own message. */
+  get capabilities(): TemplateCapabilities {
+    return (this.#capabilities ??= probeCapabilities((messages, variables) => {
+      return this.#run({ ...variables, messages }, new Date(0), new UserText(this.#tokens, this.source, []));
+    }, this.source));
+  }
+
+  /**
+   * The prompt for a conversation. Throws `FailureError`, always 400: what the template refuses (with its own message) or cannot
+   * render, options that exclude each other, content that is no text, results without a call.
+   */
   render(input: RenderInput): RenderedPrompt {
-    const { options } = input;
+    checkOptions(input);
+    try {
+      return this.#render(input);
+    } catch (cause) {
+      throw cause instanceof FailureError ? cause : templateFailure(cause);
+    }
+  }
+
+  #render({ messages, tools = [], toolChoice, options, now, documents }: RenderInput): RenderedPrompt {
     const warnings: string[] = [];
-    const adds = options.addGenerationPrompt ?? true;
-    if (options.continueFinalMessage && adds) {
-      throw invalidRequest("continue_final_message needs add_generation_prompt: false.", "continue_final_message");
+    const wants = this.capabilities;
+    const { variables = {}, addGenerationPrompt = true, continueFinalMessage = false, responsePrefix = "" } = options;
+    const user = new UserText(this.#tokens, this.source, [messages, tools, documents, variables, responsePrefix]);
+    const shownTools = toolChoice?.type === "none" ? [] : templateTools(tools, wants, user);
+    const conversation = templateMessages(messages, wants, user, warnings);
+    const run = (shown: readonly TemplateMessage[], add: boolean): string =>
+      this.#run(
+        {
+          ...thinkingAliases(variables),
+          ...user.mark(variables),
+          ...(shownTools.length > 0 && { tools: shownTools }),
+          ...(documents !== undefined && { documents: user.mark(documents) }),
+          messages: shown,
+          add_generation_prompt: add,
+        },
+        now,
+        user,
+      );
+
+    if (continueFinalMessage) {
+      const last = messages.at(-1);
+      const thinks = last?.role === "assistant" && last.content === null && last.reasoning !== undefined;
+      const text = continuedPrompt({
+        conversation,
+        thinks,
+        wants,
+        user,
+        warnings,
+        render: (shown) => run(shown, false),
+      });
+      const open = withoutFailing(() => run(conversation.slice(0, -1), false)) ?? "";
+      return this.#prompt(text, added(open, text), user, warnings);
     }
-    const userText = new UserText(this.#options.specialTokens);
-    const messages = userText.mark(templateMessages(input.messages, { arguments: "object" }, warnings));
-    const tools = input.toolChoice?.type === "none" ? [] : userText.mark(templateTools(input.tools ?? []));
-    const variables = {
-      ...options.variables,
-      messages,
-      ...(tools.length > 0 && { tools }),
-      ...(input.documents && { documents: input.documents }),
-      bos_token: this.#options.bosToken ?? "",
-      eos_token: this.#options.eosToken ?? "",
-    };
-    const open = this.#run({ ...variables, add_generation_prompt: false });
-    let text = open;
-    let generationPrefix = "";
-    if (adds) {
-      text = this.#run({ ...variables, add_generation_prompt: true }) + userText.markText(options.responsePrefix ?? "");
-      generationPrefix = text.slice(commonLength(open, text));
+    const open = run(conversation, false);
+    if (!addGenerationPrompt) {
+      if (responsePrefix !== "") warnings.push("response_prefix was ignored: add_generation_prompt is false.");
+      return this.#prompt(open, "", user, warnings);
     }
-    const bos = this.#options.bosToken ?? "";
-    const startsWithBos = bos !== "" && text.startsWith(bos);
-    if (startsWithBos) {
-      let start = bos.length;
-      while (text.startsWith(bos, start)) start += bos.length;
-      text = text.slice(start);
-    }
-    const spans = userText.split(text);
+    const text = run(conversation, true) + user.markText(responsePrefix);
+    return this.#prompt(text, added(open, text), user, warnings);
+  }
+
+  #prompt(rendered: string, prefix: string, user: UserText, warnings: readonly string[]): RenderedPrompt {
+    const bos = this.#bos;
+    let start = 0;
+    while (bos !== "" && rendered.startsWith(bos, start)) start += bos.length; // oxlint-disable-line no-unmodified-loop-condition
+    const marked = rendered.slice(start);
     return {
-      text: spans.map((span) => span.text).join(""),
-      spans,
-      generationPrefix: userText
-        .split(generationPrefix)
-        .map((span) => span.text)
-        .join(""),
-      startsWithBos,
+      text: user.plain(marked),
+      spans: user.split(marked),
+      generationPrefix: user.plain(prefix),
+      startsWithBos: start > 0,
       warnings,
     };
   }
 
-  #run(variables: Readonly<Record<string, unknown>>): string {
-    if (this.#program instanceof FailureError) throw this.#program;
-    const environment = new Environment();
-    for (const [name, value] of Object.entries({ true: true, false: false, none: null, True: true, False: false })) {
-      environment.set(name, value);
-    }
-    environment.set("None", null);
-    environment.set("raise_exception", (message: string) => {
-      throw new Error(message);
-    });
-    for (const [name, value] of Object.entries(variables)) environment.set(name, value);
-    try {
-      return String(new Interpreter(environment).run(this.#program).value);
-    } catch (cause) {
-      throw templateFailure(cause);
-    }
+  #run(variables: Readonly<Record<string, unknown>>, now: Date, user: UserText): string {
+    if (this.#template instanceof FailureError) throw this.#template;
+    return this.#template.render(
+      {
+        bos_token: this.#bos,
+        eos_token: this.#eos,
+        // Firefunction asks for these two.
+        functions: functionsJson(variables["tools"]),
+        datetime: strftime(now, "%b %d %Y %H:%M:%S"),
+        // Llama 3 asks for this one, else it believes in a day of 2024.
+        date_string: strftime(now, "%d %b %Y"),
+        ...variables,
+      },
+      now,
+      user,
+    );
   }
 }
 
-function parsed(source: string): ReturnType<typeof parse> | FailureError {
+function parsed(source: string): PythonTemplate | FailureError {
   try {
-    return parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
+    return new PythonTemplate(source);
   } catch (cause) {
     return templateFailure(cause);
   }
 }
 
+function checkOptions({ messages, options }: RenderInput): void {
+  if (options.continueFinalMessage !== true) return;
+  if (options.addGenerationPrompt !== false) {
+    throw invalidRequest(
+      "'continue_final_message' needs 'add_generation_prompt' to be false.",
+      "continue_final_message",
+    );
+  }
+  if (options.responsePrefix !== undefined && options.responsePrefix !== "") {
+    throw invalidRequest("'response_prefix' and 'continue_final_message' exclude each other.", "response_prefix");
+  }
+  const last = messages.at(-1);
+  if (last?.role !== "assistant" || (last.toolCalls?.length ?? 0) > 0) {
+    throw invalidRequest(
+      "'continue_final_message' needs a last message from the assistant, without tool calls.",
+      `messages[${Math.max(0, messages.length - 1)}].role`,
+    );
+  }
+}
+
+/** A request says `enable_thinking` or `thinking`; templates know the one or the other. */
+function thinkingAliases(variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const wanted = variables["enable_thinking"] ?? variables["thinking"];
+  return typeof wanted === "boolean" ? { enable_thinking: wanted, thinking: wanted } : {};
+}
+
+function functionsJson(tools: unknown): string {
+  const functions = Array.isArray(tools) ? tools.map((tool: { readonly function: unknown }) => tool.function) : [];
+  return JSON.stringify(functions, null, 4);
+}
+
+function withoutFailing<T>(attempt: () => T): T | null {
+  try {
+    return attempt();
+  } catch {
+    return null;
+  }
+}
+
+/** E4: 400 with the template's own message, or what went wrong in it. */
 function templateFailure(cause: unknown): FailureError {
-  const message = cause instanceof Error ? cause.message : String(cause);
+  const detail = cause instanceof Error ? cause.message : String(cause);
+  const message =
+    cause instanceof TemplateRefusal ? detail : `The chat template cannot render this conversation: ${detail}`;
   return new FailureError({
     message,
     status: 400,
@@ -121,10 +211,4 @@ function templateFailure(cause: unknown): FailureError {
     code: null,
     cause,
   });
-}
-
-function commonLength(a: string, b: string): number {
-  let length = 0;
-  while (length < a.length && a[length] === b[length]) length++;
-  return length;
 }

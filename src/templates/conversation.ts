@@ -1,5 +1,9 @@
 import { invalidRequest } from "../generation/failure.ts";
-import type { Content, Message, Tool, ToolCall } from "../generation/message.ts";
+import type { AssistantMessage, Content, Message, ToolCall } from "../generation/message.ts";
+import { matchCalls } from "./call-ids.ts";
+import type { TemplateCapabilities } from "./capabilities.ts";
+import { parseExactJson } from "./exact-json.ts";
+import type { UserText } from "./user-text.ts";
 
 /** A message in the shape that chat templates read: OpenAI's, without null members. */
 export interface TemplateMessage {
@@ -7,59 +11,132 @@ export interface TemplateMessage {
   readonly [member: string]: unknown;
 }
 
-/** Which shapes a template wants. */
-export interface Shapes {
-  readonly arguments: "object" | "string";
+interface Shaping {
+  readonly wants: TemplateCapabilities;
+  readonly user: UserText;
+  readonly warnings: string[];
 }
 
-/** The conversation as templates read it. Throws `FailureError` for what a text template cannot hold (images, P4). */
-export function templateMessages(messages: readonly Message[], shapes: Shapes, warnings: string[]): TemplateMessage[] {
-  const names = new Map<string, string>();
-  return messages.map((message, index) => {
+/**
+ * The conversation as this template reads it, the client's text marked. Throws `FailureError` for what a text model cannot read
+ * (P4) and for results without a call (T14).
+ */
+export function templateMessages(
+  messages: readonly Message[],
+  wants: TemplateCapabilities,
+  user: UserText,
+  warnings: string[],
+): TemplateMessage[] {
+  const shaping: Shaping = { wants, user, warnings };
+  const calls = matchCalls(messages, wants.callIds, warnings);
+  const shaped = messages.map((message, index): TemplateMessage => {
     const path = `messages[${index}]`;
-    switch (message.role) {
-      case "assistant": {
-        for (const call of message.toolCalls ?? []) names.set(call.id, call.name);
-        const content = message.content === null ? (message.refusal ?? null) : textOf(message.content, path);
-        return defined({
-          role: message.role,
-          content,
-          name: message.name,
-          reasoning_content: message.reasoning,
-          tool_calls: message.toolCalls?.map((call) => templateCall(call, shapes, `${path}.tool_calls`, warnings)),
-        });
-      }
-      case "tool":
-        return defined({
-          role: message.role,
-          content: textOf(message.content, path),
-          tool_call_id: message.toolCallId,
-          name: message.name ?? names.get(message.toolCallId),
-        });
-      default:
-        return defined({ role: message.role, content: textOf(message.content, path), name: message.name });
+    if (message.role === "assistant") return assistantMessage(message, path, calls.ofCalls(index), shaping);
+    const content = user.markText(textOf(message.content, path));
+    if (message.role === "tool") {
+      if (!wants.toolResults) return { role: "user", content };
+      const { id, name } = calls.answered(index);
+      return {
+        role: "tool",
+        content,
+        tool_call_id: user.markText(id),
+        ...(name !== undefined && { name: user.markText(name) }),
+      };
     }
+    return {
+      role: message.role === "developer" && !wants.developerRole ? "system" : message.role,
+      content,
+      ...(message.name !== undefined && { name: user.markText(message.name) }),
+    };
   });
+  return inParts(systemInPlace(shaped, wants), wants);
 }
 
-/** Tools in OpenAI's shape. */
-export function templateTools(tools: readonly Tool[]): unknown[] {
-  return tools.map((tool) => ({
-    type: "function",
-    function: defined({ name: tool.name, description: tool.description, parameters: tool.parameters }),
-  }));
+function assistantMessage(
+  message: AssistantMessage,
+  path: string,
+  ids: readonly string[],
+  shaping: Shaping,
+): TemplateMessage {
+  const { wants, user } = shaping;
+  const calls = message.toolCalls ?? [];
+  const spoken = message.content === null ? message.refusal : textOf(message.content, path);
+  const name = message.name === undefined ? {} : { name: user.markText(message.name) };
+  if (calls.length > 0 && !wants.toolCalls) {
+    const written = calls.map(
+      (call) => `{"name": ${JSON.stringify(call.name)}, "arguments": ${call.arguments || "{}"}}`,
+    );
+    const content = [spoken ?? "", ...written].filter((part) => part !== "").join("\n");
+    return { role: "assistant", content: user.markText(content), ...name };
+  }
+  return {
+    role: "assistant",
+    ...content(spoken === undefined ? undefined : user.markText(spoken), calls.length > 0, wants),
+    ...name,
+    ...(message.reasoning !== undefined && {
+      [wants.reasoning === "part" ? reasoningPart : (wants.reasoning ?? "reasoning_content")]: user.markText(
+        message.reasoning,
+      ),
+    }),
+    ...(calls.length > 0 && {
+      tool_calls: calls.map((call, index) => templateCall(call, ids[index] ?? call.id, path, shaping)),
+    }),
+  };
 }
 
-function templateCall(call: ToolCall, shapes: Shapes, path: string, warnings: string[]): unknown {
-  let args: unknown = call.arguments;
-  if (shapes.arguments === "object") {
+/** Where reasoning waits until the content becomes a list of parts. */
+const reasoningPart = "reasoning part";
+
+function content(
+  text: string | undefined,
+  besideCalls: boolean,
+  wants: TemplateCapabilities,
+): { content?: string | null } {
+  if (text !== undefined) return { content: text };
+  if (!besideCalls || wants.contentBesideCalls === "empty") return { content: "" };
+  return wants.contentBesideCalls === "null" ? { content: null } : {};
+}
+
+/** T7: arguments as an object for templates that want one; what is not JSON stays text. */
+function templateCall(call: ToolCall, id: string, path: string, { wants, user, warnings }: Shaping): unknown {
+  let args: unknown = user.markText(call.arguments);
+  if (wants.arguments === "object") {
     try {
-      args = JSON.parse(call.arguments === "" ? "{}" : call.arguments);
+      args = user.mark(parseExactJson(call.arguments.trim() === "" ? "{}" : call.arguments));
     } catch {
-      warnings.push(`The arguments of the call ${call.id} in ${path} are not JSON; the template gets them as text.`);
+      warnings.push(`${path}: the arguments of the call ${call.id} are not JSON; the template gets them as text.`);
     }
   }
-  return { id: call.id, type: "function", function: { name: call.name, arguments: args } };
+  return { id: user.markText(id), type: "function", function: { name: user.markText(call.name), arguments: args } };
+}
+
+/** Puts the system's words where this template takes them: one message at most, or before the first user's words. */
+function systemInPlace(messages: readonly TemplateMessage[], wants: TemplateCapabilities): TemplateMessage[] {
+  const isSystem = ({ role }: TemplateMessage): boolean => role === "system" || role === "developer";
+  if (wants.systemRole === "any") return [...messages];
+  const end = messages.findIndex((message) => !isSystem(message));
+  const leading = messages.slice(0, end === -1 ? messages.length : end);
+  const rest = messages.slice(leading.length);
+  const [first] = leading;
+  if (first === undefined) return rest;
+  const text = leading.map((message) => String(message["content"])).join("\n\n");
+  if (wants.systemRole === "first") return [{ ...first, content: text }, ...rest];
+  const [next, ...others] = rest;
+  if (next?.role !== "user") return [{ role: "user", content: text }, ...rest];
+  return [{ ...next, content: `${text}\n\n${String(next["content"])}` }, ...others];
+}
+
+/** Content as lists of parts, for templates that read nothing else, and for reasoning that is a part. */
+function inParts(messages: readonly TemplateMessage[], wants: TemplateCapabilities): TemplateMessage[] {
+  if (wants.content === "text" && wants.reasoning !== "part") return [...messages];
+  return messages.map((message) => {
+    const { [reasoningPart]: reasoning, content, ...others } = message;
+    if (reasoning === undefined && wants.content === "text") return message;
+    const parts: unknown[] = reasoning === undefined ? [] : [{ type: "thinking", thinking: reasoning }];
+    if (typeof content === "string" && (content !== "" || parts.length === 0))
+      parts.push({ type: "text", text: content });
+    return { ...others, content: parts };
+  });
 }
 
 /** Text parts are joined with newlines, as the servers around llama.cpp and vLLM do. */
@@ -69,15 +146,12 @@ function textOf(content: Content, path: string): string {
     .map((part, index) => {
       if (part.type === "text") return part.text;
       if (part.type === "refusal") return part.refusal;
+      const at = `${path}.content[${index}]`;
       throw invalidRequest(
-        `Invalid content type at ${path}.content[${index}]: this model reads text only, it cannot take a part of type '${part.type}'.`,
-        `${path}.content[${index}]`,
-        "unsupported_value",
+        `Invalid content at '${at}': this model reads text only and cannot take a part of type '${part.type}'.`,
+        at,
+        "unsupported_content_type",
       );
     })
     .join("\n");
-}
-
-function defined<T extends object>(members: T): T {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined && value !== null)) as T;
 }

@@ -1,68 +1,141 @@
+import { invalidRequest } from "../generation/failure.ts";
+import { ExactNumber } from "./exact-json.ts";
 import type { PromptSpan } from "./rendered-prompt.ts";
+import type { SpecialTokens } from "./special-tokens.ts";
 
 /**
- * Keeps a client's text from becoming special tokens (requirements T12). Before rendering, each special token that is spelled in a
- * string of the client is replaced by one private-use character; the template moves that character like any other, through
- * trimming, conditions and JSON; after rendering the prompt is split there, and what the character stood for is plain text.
+ * Keeps a client's text from becoming special tokens (requirements T12, lessons 29). Before rendering, each special token that is
+ * spelled in a string of the client is replaced by a mark, one private-use character; the template moves it like any other
+ * character, through trimming, conditions and JSON; after rendering the prompt is split at the marks, and what a mark stood for is
+ * plain text. One object serves one rendering.
  *
- * A character is only used as a mark when neither the template nor any string of the client contains it, so nothing can be mistaken
- * for a mark.
+ * A character becomes a mark only when neither the template nor any string of the client contains it, so nothing can be mistaken for
+ * a mark. What looks at characters rather than moving them (comparing, measuring, cutting, escaping) must ask this class, so that
+ * the prompt reads as if nothing had been marked; `jinja/` does.
  */
 export class UserText {
+  readonly #tokens: SpecialTokens;
+  readonly #taken = new Set<string>();
   readonly #markOf = new Map<string, string>();
   readonly #textOf = new Map<string, string>();
-  readonly #special: RegExp | null;
-  #marks: RegExp | null = null;
+  #next = 0xe000;
 
-  constructor(specialTokens: readonly string[]) {
-    this.#special = alternatives(specialTokens);
+  /** `values`: everything of the client that the template will see, JSON values of any depth. */
+  constructor(tokens: SpecialTokens, templateSource: string, values: readonly unknown[]) {
+    this.#tokens = tokens;
+    const note = (text: string): string => {
+      for (const [character] of text.matchAll(privateUse)) this.#taken.add(character);
+      return text;
+    };
+    note(templateSource);
+    for (const value of values) mapStrings(value, note);
   }
 
-  /** A copy of a JSON value with every special token in its strings and keys marked. */
+  /** A copy of a JSON value in which what could become a special token is marked, in strings and keys. */
   mark<T>(value: T): T {
     return mapStrings(value, (text) => this.markText(text)) as T;
   }
 
+  /** Marks what could become a special token in a string of the client: whole tokens, and a part of one at either end. */
   markText(text: string): string {
-    if (this.#special === null) return text;
-    return text.replace(this.#special, (token) => this.#mark(token));
+    const found = this.#tokens.findIn(text);
+    if (found.length === 0) return text;
+    let marked = "";
+    let from = 0;
+    for (const { start, end } of found) {
+      marked += text.slice(from, start) + this.markWhole(text.slice(start, end));
+      from = end;
+    }
+    return marked + text.slice(from);
   }
 
-  #mark(token: string): string {
-    let mark = this.#markOf.get(token);
+  /** One mark for this text, whatever it is. */
+  markWhole(text: string): string {
+    if (text === "") return "";
+    let mark = this.#markOf.get(text);
     if (mark === undefined) {
-      mark = String.fromCodePoint(0xe000 + this.#markOf.size);
-      this.#markOf.set(token, mark);
-      this.#textOf.set(mark, token);
-      this.#marks = alternatives([...this.#textOf.keys()]);
+      mark = this.#freeCharacter();
+      this.#markOf.set(text, mark);
+      this.#textOf.set(mark, text);
     }
     return mark;
   }
 
-  /** The rendered text in pieces, marks turned back. */
-  split(rendered: string): PromptSpan[] {
-    if (this.#marks === null) return rendered === "" ? [] : [{ text: rendered, special: true }];
-    const spans: PromptSpan[] = [];
-    let from = 0;
-    for (const match of rendered.matchAll(this.#marks)) {
-      if (match.index > from) spans.push({ text: rendered.slice(from, match.index), special: true });
-      spans.push({ text: this.#textOf.get(match[0]) ?? "", special: false });
-      from = match.index + match[0].length;
+  /** A character that stands for nothing and occurs nowhere else, to find a place again. */
+  placeMark(): string {
+    return this.#freeCharacter();
+  }
+
+  #freeCharacter(): string {
+    for (;;) {
+      if (this.#next === 0xf900) this.#next = 0xf0000;
+      if (this.#next > 0x10fffd) {
+        throw invalidRequest("The messages contain every private-use character of Unicode; none is left to work with.");
+      }
+      const character = String.fromCodePoint(this.#next++);
+      if (!this.#taken.has(character)) return character;
     }
-    if (from < rendered.length) spans.push({ text: rendered.slice(from), special: true });
+  }
+
+  /** Whether anything is marked at all; if not, text is what it looks like. */
+  get marked(): boolean {
+    return this.#textOf.size > 0;
+  }
+
+  /** The text without marks, as the client wrote it. */
+  plain(text: string): string {
+    return this.marked ? text.replace(privateUse, (character) => this.#textOf.get(character) ?? character) : text;
+  }
+
+  /** Changes a text in which marks stay whole: `change` sees what lies between them, and what each stands for, on its own. */
+  change(text: string, change: (piece: string) => string): string {
+    if (!this.marked) return change(text);
+    return this.split(text)
+      .map((span) => (span.special ? change(span.text) : this.markWhole(change(span.text))))
+      .join("");
+  }
+
+  /** The characters (code points) of the text as the client wrote it, those under a mark each under one of their own. */
+  characters(text: string): string[] {
+    if (!this.marked) return Array.from(text);
+    return Array.from(text).flatMap((character) => {
+      const whole = this.#textOf.get(character);
+      return whole === undefined ? character : Array.from(whole, (part) => this.markWhole(part));
+    });
+  }
+
+  /** How a text that the template looks for may stand in a text of the client: as it is, or marked. */
+  spellings(text: string): readonly string[] {
+    if (!this.marked) return [text];
+    const marked = this.markText(text);
+    return marked === text ? [text] : [text, marked];
+  }
+
+  /** A rendered text in pieces, with the marks turned back. */
+  split(rendered: string): PromptSpan[] {
+    const spans: PromptSpan[] = [];
+    const add = (text: string, special: boolean): void => {
+      if (text !== "") spans.push({ text, special });
+    };
+    let from = 0;
+    if (this.marked) {
+      for (const match of rendered.matchAll(privateUse)) {
+        const text = this.#textOf.get(match[0]);
+        if (text === undefined) continue;
+        add(rendered.slice(from, match.index), true);
+        add(text, false);
+        from = match.index + match[0].length;
+      }
+    }
+    add(rendered.slice(from), true);
     return spans;
   }
 }
 
-function alternatives(texts: readonly string[]): RegExp | null {
-  const escaped = texts
-    .filter((text) => text.trim() !== "")
-    .sort((a, b) => b.length - a.length)
-    .map((text) => text.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&"));
-  return escaped.length === 0 ? null : new RegExp(escaped.join("|"), "g");
-}
+const privateUse = /[\u{e000}-\u{f8ff}\u{f0000}-\u{ffffd}\u{100000}-\u{10fffd}]/gu;
 
 function mapStrings(value: unknown, change: (text: string) => string): unknown {
+  if (value instanceof ExactNumber) return value;
   if (typeof value === "string") return change(value);
   if (Array.isArray(value)) return value.map((item) => mapStrings(item, change));
   if (value !== null && typeof value === "object") {

@@ -1,0 +1,69 @@
+import { invalidRequest } from "../generation/failure.ts";
+import type { Message, ToolCall } from "../generation/message.ts";
+
+/** A conversation's calls with their results (requirements T14). */
+export interface MatchedCalls {
+  /** The ids that the template gets for the calls of the assistant's message at this index. */
+  ofCalls(index: number): readonly string[];
+  /** The call that the tool message at this index answers, by the id that the template gets. */
+  answered(index: number): { readonly id: string; readonly name: string | undefined };
+}
+
+/**
+ * Matches each result with its call, by id; a result with a strange id answers the first call that is still open. A result that
+ * follows no call is refused in OpenAI's words.
+ *
+ * `form` "nine": Mistral's templates take ids of exactly nine letters or digits, so each id is given such a one in its place.
+ */
+export function matchCalls(messages: readonly Message[], form: "any" | "nine", warnings: string[]): MatchedCalls {
+  const short = new ShortIds();
+  const shown = (id: string): string => (form === "nine" ? short.of(id) : id);
+  const callIds = new Map<number, readonly string[]>();
+  const answers = new Map<number, { id: string; name: string | undefined }>();
+  let open: ToolCall[] | null = null;
+  for (const [index, message] of messages.entries()) {
+    if (message.role !== "tool") {
+      open = message.role === "assistant" && message.toolCalls?.length ? [...message.toolCalls] : null;
+      callIds.set(index, open?.map((call) => shown(call.id)) ?? []);
+      continue;
+    }
+    if (open === null) {
+      throw invalidRequest(
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        `messages.[${index}].role`,
+      );
+    }
+    const named = open.findIndex((call) => call.id === message.toolCallId);
+    const call = open.splice(Math.max(named, 0), 1)[0];
+    if (named === -1) {
+      warnings.push(
+        `messages[${index}]: no open call has the id ${message.toolCallId}; taken as the next call's result.`,
+      );
+    }
+    answers.set(index, { id: shown(call?.id ?? message.toolCallId), name: message.name ?? call?.name });
+  }
+  return {
+    ofCalls: (index) => callIds.get(index) ?? [],
+    answered: (index) => answers.get(index) ?? { id: "", name: undefined },
+  };
+}
+
+/** Ids of nine letters or digits: the end of the id itself, as far as that is free. */
+class ShortIds {
+  readonly #shortOf = new Map<string, string>();
+  readonly #taken = new Set<string>();
+
+  of(id: string): string {
+    let short = this.#shortOf.get(id);
+    if (short === undefined) {
+      short = id
+        .replace(/[^a-zA-Z0-9]/g, "")
+        .slice(-9)
+        .padStart(9, "0");
+      for (let number = 0; this.#taken.has(short); number++) short = String(number).padStart(9, "0");
+      this.#taken.add(short);
+      this.#shortOf.set(id, short);
+    }
+    return short;
+  }
+}

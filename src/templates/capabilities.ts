@@ -1,0 +1,221 @@
+import type { TemplateMessage } from "./conversation.ts";
+
+/** What a chat template can do, and in which shapes it wants things; found once per template by rendering small conversations. */
+export interface TemplateCapabilities {
+  /** It tells the model which tools there are. */
+  readonly tools: boolean;
+  /** It writes the calls of earlier turns. */
+  readonly toolCalls: boolean;
+  /** It writes messages with role `tool`. */
+  readonly toolResults: boolean;
+  /** Arguments of earlier calls: JSON text, or the object itself. */
+  readonly arguments: "object" | "string";
+  /** `nine`: ids of calls must be nine letters or digits (Mistral). */
+  readonly callIds: "any" | "nine";
+  /** What stands for the content of a message that has calls alone. */
+  readonly contentBesideCalls: "absent" | "null" | "empty";
+  /** "required": a tool or parameter without description makes it fail. */
+  readonly descriptions: "optional" | "required";
+  /** Where it takes system messages: anywhere, one at the start, or not at all. */
+  readonly systemRole: "any" | "first" | "none";
+  readonly developerRole: boolean;
+  /** "parts": content must be a list of parts. */
+  readonly content: "text" | "parts";
+  /** The member of an assistant's message that it reads reasoning from; "part": a part of type `thinking`; null: from none. */
+  readonly reasoning: string | null;
+  /** What it writes around a thought; null where it knows none. */
+  readonly thought: { readonly open: string; readonly close: string } | null;
+  /** What it adds for the assistant's turn with thinking switched on and off; the same where it has no such switch. */
+  readonly generationPrompt: { readonly thinking: string; readonly direct: string };
+}
+
+/** Renders template messages with further variables. Throws what the template throws. */
+export type Probe = (messages: readonly TemplateMessage[], variables?: Readonly<Record<string, unknown>>) => string;
+
+/** Tries the template out. `source` tells whether it knows of developers. */
+export function probeCapabilities(render: Probe, source: string): TemplateCapabilities {
+  const attempt = (
+    messages: readonly TemplateMessage[],
+    variables?: Readonly<Record<string, unknown>>,
+  ): string | null => {
+    try {
+      return render(messages, variables);
+    } catch {
+      return null;
+    }
+  };
+  const shows = (rendered: string | null, ...needles: string[]): boolean =>
+    rendered !== null && needles.every((needle) => rendered.includes(needle));
+
+  const content = !shows(attempt([user]), userNeedle) && shows(attempt([inParts(user)]), userNeedle) ? "parts" : "text";
+  const shape = (messages: readonly TemplateMessage[]): readonly TemplateMessage[] =>
+    content === "parts" ? messages.map(inParts) : messages;
+
+  const oneSystem = shows(attempt(shape([system("SYSTEMNEEDLE"), user])), "SYSTEMNEEDLE", userNeedle);
+  const twoSystems = shows(
+    attempt(shape([system("SYSTEMNEEDLE"), system("SECONDNEEDLE"), user])),
+    "SYSTEMNEEDLE",
+    "SECONDNEEDLE",
+    userNeedle,
+  );
+
+  const toolsWith = (described: boolean): boolean =>
+    shows(attempt(shape([user]), { tools: [tool(described)] }), "needle_tool", "needle_parameter");
+  const bare = toolsWith(false);
+
+  const calls = probeCalls((messages) => attempt(shape(messages), { tools: [tool(true)] }));
+  const thinking = attempt(shape([user]), { add_generation_prompt: true, ...thinkingSwitch(true) }) ?? "";
+  const direct = attempt(shape([user]), { add_generation_prompt: true, ...thinkingSwitch(false) }) ?? "";
+  const open = attempt(shape([user]), { add_generation_prompt: false }) ?? "";
+  return {
+    tools: bare || toolsWith(true),
+    ...calls,
+    descriptions: bare || !toolsWith(true) ? "optional" : "required",
+    systemRole: twoSystems ? "any" : oneSystem ? "first" : "none",
+    developerRole: /["']developer["']/.test(source),
+    content,
+    ...probeReasoning((messages) => attempt(shape(messages)), calls, source),
+    generationPrompt: { thinking: added(open, thinking), direct: added(open, direct) },
+  };
+}
+
+/** The usual names of the switch; each template looks at its own. */
+export function thinkingSwitch(on: boolean): Readonly<Record<string, boolean>> {
+  return { enable_thinking: on, thinking: on };
+}
+
+/** What the second text has beyond the beginning that both share. */
+export function added(open: string, whole: string): string {
+  let length = 0;
+  while (length < open.length && open[length] === whole[length]) length++;
+  return whole.slice(length);
+}
+
+type CallCapabilities = Pick<
+  TemplateCapabilities,
+  "toolCalls" | "toolResults" | "arguments" | "callIds" | "contentBesideCalls"
+>;
+
+/** Renders one call with its result in each shape there is, the likeliest first, and keeps the first that works best. */
+function probeCalls(attempt: (messages: readonly TemplateMessage[]) => string | null): CallCapabilities {
+  let best: { score: number; found: CallCapabilities } = {
+    score: 0,
+    found: { toolCalls: false, toolResults: false, arguments: "object", callIds: "any", contentBesideCalls: "absent" },
+  };
+  for (const callIds of ["any", "nine"] as const) {
+    for (const args of ["object", "string"] as const) {
+      for (const contentBesideCalls of ["absent", "null", "empty"] as const) {
+        const id = callIds === "any" ? "call_abcdefghijklmnopqrstuvwx" : "abcdefghi";
+        const rendered = attempt([
+          user,
+          {
+            role: "assistant",
+            ...(contentBesideCalls === "null" && { content: null }),
+            ...(contentBesideCalls === "empty" && { content: "" }),
+            tool_calls: [{ id, type: "function", function: { name: "needle_tool", arguments: probeArguments[args] } }],
+          },
+          { role: "tool", content: "RESULTNEEDLE", tool_call_id: id, name: "needle_tool" },
+        ]);
+        if (rendered === null) continue;
+        const score = callScore(rendered);
+        if (score <= best.score) continue;
+        const found = {
+          toolCalls: score > 1,
+          toolResults: rendered.includes("RESULTNEEDLE"),
+          arguments: args,
+          callIds,
+          contentBesideCalls,
+        };
+        best = { score, found };
+      }
+    }
+  }
+  return best.found;
+}
+
+/** 0: neither call nor result is told; 1: the result alone; up to 4 with the call as a model would write it. */
+function callScore(rendered: string): number {
+  const result = rendered.includes("RESULTNEEDLE") ? 1 : 0;
+  if (!rendered.includes("needle_key") || !rendered.includes("needle_value")) return result;
+  const mangled = rendered.includes("'needle_key'") || rendered.includes('\\"needle_key') || rendered.includes("None");
+  return 2 + result + (mangled ? 0 : 1);
+}
+
+type Attempt = (messages: readonly TemplateMessage[]) => string | null;
+
+function probeReasoning(
+  attempt: Attempt,
+  calls: CallCapabilities,
+  source: string,
+): Pick<TemplateCapabilities, "reasoning" | "thought"> {
+  const answer = { role: "assistant", content: "ANSWERNEEDLE" };
+  const call = {
+    id: "abcdefghi",
+    type: "function",
+    function: { name: "needle_tool", arguments: probeArguments[calls.arguments] },
+  };
+  for (const name of ["reasoning_content", "reasoning", "thinking", "thought"]) {
+    const reasoning = { [name]: "THOUGHTNEEDLE" };
+    if (attempt([user, { ...answer, ...reasoning }])?.includes("THOUGHTNEEDLE")) {
+      return { reasoning: name, thought: tagsIn(source) };
+    }
+    // Some show what was thought before a call, and nothing else.
+    const calling = { ...answer, tool_calls: [call] };
+    const rendered = attempt([user, { ...calling, ...reasoning }]);
+    if (rendered?.includes("THOUGHTNEEDLE")) {
+      const bare = [attempt([user, answer]) ?? "", attempt([user, calling]) ?? ""] as const;
+      return { reasoning: name, thought: around(rendered, ...bare) ?? tagsIn(source) };
+    }
+  }
+  const parts = [
+    { type: "thinking", thinking: "THOUGHTNEEDLE" },
+    { type: "text", text: "ANSWERNEEDLE" },
+  ];
+  const rendered = attempt([user, { role: "assistant", content: parts }]) ?? "";
+  const isPart = rendered.includes("THOUGHTNEEDLE") && !/["']type["']/.test(rendered);
+  return { reasoning: isPart ? "part" : null, thought: tagsIn(source) };
+}
+
+/** What stands around the thought, from the same turn without it and the plain turn before which the thought would stand. */
+function around(rendered: string, plain: string, without: string): TemplateCapabilities["thought"] {
+  const header = plain.slice(0, plain.indexOf("ANSWERNEEDLE"));
+  const start = rendered.indexOf("THOUGHTNEEDLE");
+  const rest = rendered.slice(start + "THOUGHTNEEDLE".length);
+  const next = without.slice(header.length);
+  if (!rendered.startsWith(header) || !without.startsWith(header) || !rest.endsWith(next)) return null;
+  return { open: rendered.slice(header.length, start), close: rest.slice(0, rest.length - next.length) };
+}
+
+/** A pair of tags in the source whose name speaks of thinking: `<think>`, `<seed:think>`, `[THINK]`. */
+function tagsIn(source: string): TemplateCapabilities["thought"] {
+  for (const [close, open, name, end] of source.matchAll(/([<[])\/([\w:]*think[\w:]*)([>\]])/gi)) {
+    if (source.includes(`${open}${name}${end}`)) return { open: `${open}${name}${end}`, close };
+  }
+  return null;
+}
+
+const userNeedle = "USERNEEDLE";
+const user: TemplateMessage = { role: "user", content: userNeedle };
+const system = (content: string): TemplateMessage => ({ role: "system", content });
+const probeArguments = { object: { needle_key: "needle_value" }, string: '{"needle_key": "needle_value"}' };
+
+function inParts(message: TemplateMessage): TemplateMessage {
+  const { content } = message;
+  return typeof content === "string" ? { ...message, content: [{ type: "text", text: content }] } : message;
+}
+
+function tool(described: boolean): unknown {
+  const description = described ? { description: "What it is for." } : {};
+  return {
+    type: "function",
+    function: {
+      name: "needle_tool",
+      ...description,
+      parameters: {
+        type: "object",
+        properties: { needle_parameter: { type: "string", ...description } },
+        required: ["needle_parameter"],
+      },
+    },
+  };
+}

@@ -1,0 +1,252 @@
+import type { Value } from "./library.ts";
+import type { UserText } from "../user-text.ts";
+import { callMethod, integerOf, textOf } from "./methods.ts";
+import { compare, equal, item, iterated, lengthOf } from "./operators.ts";
+import { toJson } from "./python-json.ts";
+import { strip } from "./python-strings.ts";
+import { pythonText } from "./python-text.ts";
+import { test } from "./tests.ts";
+import {
+  booleanValue,
+  floatValue,
+  integerValue,
+  isBoolean,
+  isInteger,
+  isList,
+  isMapping,
+  isNone,
+  isNumber,
+  isText,
+  isTrue,
+  isUndefined,
+  keyValue,
+  listValue,
+  parameters,
+  textValue,
+  tupleValue,
+  undefinedValue,
+} from "./values.ts";
+
+type Filter = (value: Value, args: readonly Value[], user: UserText) => Value;
+
+/** Jinja's filters, as far as chat templates use them, on Python's terms: undefined is empty text and an empty list. */
+export function filter(name: string, value: Value, args: readonly Value[], user: UserText): Value {
+  const known = filters.get(name);
+  if (known === undefined) throw new ReferenceError(`No filter named '${name}'.`);
+  return known(value, args, user);
+}
+
+const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
+  Object.entries({
+    // Any value
+    default: orDefault,
+    d: orDefault,
+    safe: (value: Value) => value,
+    string: (value, _args, user) => textValue(pythonText(value, user)),
+    tojson: (value, args, user) => textValue(toJson(value, args, user)),
+    length: (value, _args, user) => integerValue(lengthOf(value, user)),
+    count: (value, _args, user) => integerValue(lengthOf(value, user)),
+    list: (value, _args, user) => listValue([...iterated(value, user)]),
+    attr: (value, [name], user) => (name === undefined ? undefinedValue : item(value, name, user)),
+    bool: (value: Value) => booleanValue(isTrue(value)),
+
+    // Numbers
+    abs: (value: Value) => {
+      if (!isNumber(value)) throw new TypeError("abs needs a number");
+      return (isInteger(value) ? integerValue : floatValue)(Math.abs(value.value));
+    },
+    int: (value, args) => {
+      const number = Math.trunc(numberIn(value));
+      return Number.isNaN(number) ? (parameters(args, "default")[0] ?? integerValue(0)) : integerValue(number);
+    },
+    float: (value, args) => {
+      const number = numberIn(value);
+      return Number.isNaN(number) ? (parameters(args, "default")[0] ?? floatValue(0)) : floatValue(number);
+    },
+    round: (value, args) => {
+      const [precision, method] = parameters(args, "precision", "method");
+      const scale = 10 ** integerOf(precision, 0);
+      const way = method === undefined ? "common" : textOf(method, "method");
+      const round = way === "floor" ? Math.floor : way === "ceil" ? Math.ceil : Math.round;
+      return floatValue(round(numberIn(value) * scale) / scale);
+    },
+
+    // Texts
+    upper: method("upper"),
+    lower: method("lower"),
+    title: method("title"),
+    capitalize: method("capitalize"),
+    replace: method("replace"),
+    trim: (value, args, user) => {
+      const [chars] = parameters(args, "chars");
+      return textValue(
+        strip(pythonText(value, user), chars === undefined || isNone(chars) ? undefined : textOf(chars, "chars")),
+      );
+    },
+    indent: (value, args, user) => {
+      const [width, first, blank] = parameters(args, "width", "first", "blank");
+      const by = width !== undefined && isText(width) ? width.value : " ".repeat(integerOf(width, 4));
+      const lines = pythonText(value, user)
+        .split("\n")
+        .map((line, index) => {
+          if (index === 0) return first !== undefined && isTrue(first) ? by + line : line;
+          return line === "" && !(blank !== undefined && isTrue(blank)) ? line : by + line;
+        });
+      return textValue(lines.join("\n"));
+    },
+    join: (value, args, user) => {
+      const [separator, attribute] = parameters(args, "d", "attribute");
+      const parts = iterated(value, user).map((each) => pythonText(attributeOf(each, attribute, user), user));
+      return textValue(parts.join(separator === undefined ? "" : pythonText(separator, user)));
+    },
+    wordcount: (value, _args, user) =>
+      integerValue(user.plain(pythonText(value, user)).match(/[\p{L}\p{N}_]+/gu)?.length ?? 0),
+    escape: escaped,
+    e: escaped,
+
+    // Lists
+    first: (value, _args, user) => iterated(value, user)[0] ?? undefinedValue,
+    last: (value, _args, user) => iterated(value, user).at(-1) ?? undefinedValue,
+    reverse: (value, _args, user) => {
+      const reversed = [...iterated(value, user)].reverse();
+      return isText(value) ? textValue(reversed.map((each) => pythonText(each, user)).join("")) : listValue(reversed);
+    },
+    sum: (value, args, user) => {
+      const [attribute, start] = parameters(args, "attribute", "start");
+      let sum = start === undefined ? 0 : numberIn(start);
+      for (const each of iterated(value, user)) sum += numberIn(attributeOf(each, attribute, user));
+      return Number.isInteger(sum) ? integerValue(sum) : floatValue(sum);
+    },
+    min: (value, _args, user) => sorted(iterated(value, user), undefined, false, user)[0] ?? undefinedValue,
+    max: (value, _args, user) => sorted(iterated(value, user), undefined, false, user).at(-1) ?? undefinedValue,
+    sort: (value, args, user) => {
+      const [reverse, caseSensitive, attribute] = parameters(args, "reverse", "case_sensitive", "attribute");
+      const items = sorted(
+        iterated(value, user),
+        attribute,
+        caseSensitive !== undefined && isTrue(caseSensitive),
+        user,
+      );
+      return listValue(reverse !== undefined && isTrue(reverse) ? items.reverse() : items);
+    },
+    unique: (value, args, user) => {
+      const [caseSensitive, attribute] = parameters(args, "case_sensitive", "attribute");
+      const key = (each: Value): Value =>
+        sortKey(attributeOf(each, attribute, user), caseSensitive !== undefined && isTrue(caseSensitive), user);
+      const kept: Value[] = [];
+      for (const each of iterated(value, user)) {
+        if (!kept.some((other) => equal(key(other), key(each), user))) kept.push(each);
+      }
+      return listValue(kept);
+    },
+    map: (value, args, user) => {
+      const [attribute, otherwise] = parameters(args.slice(-1), "", "attribute", "default").slice(1);
+      const [name, ...rest] = args;
+      return listValue(
+        iterated(value, user).map((each) => {
+          if (attribute === undefined) return filter(textOf(name, "filter"), each, rest, user);
+          const found = attributeOf(each, attribute, user);
+          return isUndefined(found) ? (otherwise ?? found) : found;
+        }),
+      );
+    },
+    select: (value, args, user) => chosen(value, args, false, true, user),
+    reject: (value, args, user) => chosen(value, args, false, false, user),
+    selectattr: (value, args, user) => chosen(value, args, true, true, user),
+    rejectattr: (value, args, user) => chosen(value, args, true, false, user),
+    groupby: (value, args, user) => {
+      const [attribute] = parameters(args, "attribute");
+      const groups: { key: Value; members: Value[] }[] = [];
+      for (const each of sorted(iterated(value, user), attribute, false, user)) {
+        const key = attributeOf(each, attribute, user);
+        const last = groups.at(-1);
+        if (last !== undefined && equal(last.key, key, user)) last.members.push(each);
+        else groups.push({ key, members: [each] });
+      }
+      return listValue(groups.map(({ key, members }) => tupleValue([key, listValue(members)])));
+    },
+
+    // Mappings
+    items: (value, _args, user) => callMethod(value, "items", [], user) ?? listValue([]),
+    dictsort: (value, args, user) => {
+      const [caseSensitive, by, reverse] = parameters(args, "case_sensitive", "by", "reverse");
+      const at = integerValue(by !== undefined && isText(by) && by.value === "value" ? 1 : 0);
+      const pairs = isMapping(value) ? [...value.value].map(([key, each]) => tupleValue([keyValue(key), each])) : [];
+      const items = sorted(pairs, at, caseSensitive !== undefined && isTrue(caseSensitive), user);
+      return listValue(reverse !== undefined && isTrue(reverse) ? items.reverse() : items);
+    },
+  } satisfies Record<string, Filter>),
+);
+
+function orDefault(value: Value, args: readonly Value[]): Value {
+  const [otherwise, falsyToo] = parameters(args, "default_value", "boolean");
+  const missing = isUndefined(value) || (falsyToo !== undefined && isTrue(falsyToo) && !isTrue(value));
+  return missing ? (otherwise ?? textValue("")) : value;
+}
+
+/** A filter that is a method of Python's str. */
+function method(name: string): Filter {
+  return (value, args, user) => callMethod(textValue(pythonText(value, user)), name, args, user) ?? undefinedValue;
+}
+
+function escaped(value: Value, _args: readonly Value[], user: UserText): Value {
+  const entities: Readonly<Record<string, string>> = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&#34;",
+    "'": "&#39;",
+  };
+  return textValue(
+    user.change(pythonText(value, user), (piece) =>
+      piece.replace(/[&<>"']/g, (character) => entities[character] ?? ""),
+    ),
+  );
+}
+
+/** `select`, `reject` and, by an attribute of each item, `selectattr` and `rejectattr`. */
+function chosen(value: Value, args: readonly Value[], byAttribute: boolean, keep: boolean, user: UserText): Value {
+  const attribute = byAttribute ? args[0] : undefined;
+  const [name, ...against] = byAttribute ? args.slice(1) : args;
+  return listValue(
+    iterated(value, user).filter((each) => {
+      const looked = attributeOf(each, attribute, user);
+      const holds = name === undefined ? isTrue(looked) : test(textOf(name, "test"), looked, against, user);
+      return holds === keep;
+    }),
+  );
+}
+
+/** The value at a dotted path; without a path the value itself. */
+function attributeOf(value: Value, path: Value | undefined, user: UserText): Value {
+  if (path === undefined || isNone(path)) return value;
+  if (isInteger(path)) return item(value, path, user);
+  return textOf(path, "attribute")
+    .split(".")
+    .reduce(
+      (at, part) => item(at, /^\d+$/.test(part) && isList(at) ? integerValue(Number(part)) : textValue(part), user),
+      value,
+    );
+}
+
+function sorted(values: readonly Value[], path: Value | undefined, caseSensitive: boolean, user: UserText): Value[] {
+  return values
+    .map((value) => ({ value, key: sortKey(attributeOf(value, path, user), caseSensitive, user) }))
+    .sort((a, b) => compare(a.key, b.key, user))
+    .map(({ value }) => value);
+}
+
+function sortKey(value: Value, caseSensitive: boolean, user: UserText): Value {
+  if (!isText(value)) return value;
+  const plain = user.plain(value.value);
+  return textValue(caseSensitive ? plain : plain.toLowerCase());
+}
+
+/** What `int` and `float` read; NaN: no number. */
+function numberIn(value: Value): number {
+  if (isNumber(value)) return value.value;
+  if (isBoolean(value)) return Number(value.value);
+  if (!isText(value)) return Number.NaN;
+  const text = strip(value.value).replaceAll("_", "");
+  return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
+}
