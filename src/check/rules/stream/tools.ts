@@ -262,9 +262,8 @@ export const toolRules: readonly StreamRule[] = [
     breaks: ["every agent (JSON.parse throws)"],
     judges: "stream",
     endpoints: chat,
-    shown: (view) =>
-      hasCalls(view) &&
-      ![...view.choices.values()].some((track) => track.some((piece) => piece.choice.finish_reason === "length")),
+    // A call that was cut, by the limit or by an error, is what had come of it.
+    shown: (view) => hasCalls(view) && !wasCut(view),
     *judge(view) {
       for (const call of callsOf(view)) {
         const last = call.pieces.at(-1);
@@ -299,6 +298,13 @@ export const toolRules: readonly StreamRule[] = [
     },
   },
 ];
+
+function wasCut(view: StreamView): boolean {
+  return (
+    view.chunks.some((chunk) => "error" in chunk.value) ||
+    [...view.choices.values()].some((track) => track.some((piece) => piece.choice.finish_reason === "length"))
+  );
+}
 
 function isJsonObject(text: string): boolean {
   try {
