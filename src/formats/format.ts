@@ -84,6 +84,8 @@ export interface NamedCall extends Delimited {
   /** `{name}`, with literal text around it and perhaps `{id}` and `{index}`: `functions.{name}:{index}`. Only the name must be there. */
   readonly head: string;
   readonly headEnd: Markers;
+  /** The whole head is the call's id (kimi-k2). */
+  readonly headIsId?: boolean;
   /** Those of `headEnd` that already belong to what follows: `{`, `<arg_key>`, the close. */
   readonly headEndKept?: readonly string[];
   /** Attributes may follow the name up to here; with `/` before it the call has no body. */

@@ -1,11 +1,29 @@
 import type { Format } from "./format.ts";
-import { hermes } from "./known/hermes.ts";
+import { namedFormats } from "./known/named-formats.ts";
+import { objectFormats } from "./known/object-formats.ts";
+import { reasoningFormats } from "./known/reasoning-formats.ts";
+import { routedFormats } from "./known/routed-formats.ts";
+import { taggedFormats } from "./known/tagged-formats.ts";
 import { plainText } from "./plain-text.ts";
 
-/** All formats that are known, by their id. */
-export const knownFormats: readonly Format[] = [plainText, hermes];
+/** All formats that are known. */
+export const knownFormats: readonly Format[] = [
+  ...routedFormats,
+  ...taggedFormats,
+  ...namedFormats,
+  ...objectFormats,
+  ...reasoningFormats,
+  plainText,
+];
+
+const byName = new Map(knownFormats.map((format) => [format.id, format]));
+/** Further names of the same formats. */
+const aliases: Readonly<Record<string, string>> = {
+  "reasoning-gpt-oss": "gpt-oss",
+  "reasoning-think": "reasoning-think-tags",
+};
 
 /** The format of this name; undefined: unknown. */
 export function formatNamed(name: string): Format | undefined {
-  return knownFormats.find((format) => format.id === name);
+  return byName.get(Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name);
 }

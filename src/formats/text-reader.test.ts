@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { accumulate } from "../generation/accumulate.ts";
-import { hermes } from "./known/hermes.ts";
+import { knownFormats } from "./known.ts";
 import { plainText } from "./plain-text.ts";
 import { TextReader } from "./text-reader.ts";
 import type { TextReaderOptions } from "./text-reader.ts";

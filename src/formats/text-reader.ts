@@ -1,11 +1,12 @@
 import type { GenerationEvent, TokenLogprob } from "../generation/event.ts";
 import type { Tool } from "../generation/message.ts";
-import type { Format, PlainFormat } from "./format.ts";
+import type { Format } from "./format.ts";
 import { Cursor } from "./reading/cursor.ts";
 import type { Reading } from "./reading/cursor.ts";
 import { Output } from "./reading/output.ts";
 import { planOf } from "./reading/plan.ts";
 import { readPlain } from "./reading/read-content.ts";
+import { readRouted } from "./reading/read-routed.ts";
 import { startOf } from "./reading/start.ts";
 import { StopFilter } from "./reading/stop-filter.ts";
 import { ToolTypes } from "./reading/tool-types.ts";
@@ -41,7 +42,7 @@ export interface TextReaderOptions {
 export class TextReader {
   readonly #cursor = new Cursor();
   readonly #output: Output;
-  readonly #reading: Reading<void>;
+  readonly #reading: Reading<unknown>;
 
   constructor(options: TextReaderOptions) {
     const { format } = options;
@@ -55,16 +56,16 @@ export class TextReader {
       ...(options.stop && options.stop.length > 0 && { stop: new StopFilter(options.stop) }),
       trace: options.trace === true,
     });
-    this.#reading = readPlain(
-      {
-        cursor: this.#cursor,
-        output: this.#output,
-        plan: planOf(format as PlainFormat),
-        types: new ToolTypes(options.tools ?? []),
-        callsAllowed: options.callsAllowed !== false,
-      },
-      ...startOf(format.reasoning, options),
-    );
+    const desk = {
+      cursor: this.#cursor,
+      output: this.#output,
+      types: new ToolTypes(options.tools ?? []),
+      callsAllowed: options.callsAllowed !== false,
+    };
+    this.#reading =
+      format.kind === "routed"
+        ? readRouted(desk, format, options.prefix)
+        : readPlain({ ...desk, plan: planOf(format) }, startOf(format.reasoning, options));
   }
 
   /**
@@ -81,10 +82,14 @@ export class TextReader {
     return this.#output.flush();
   }
 
-  /** The text is complete. A call that is still open has been cut; it gets no `tool-call-end`. */
-  end(): GenerationEvent[] {
+  /**
+   * No more text will come. `cut`: the model did not end it (finish reason "length"); then what is still open stays incomplete. Else the
+   * end closes what is open. A call whose arguments are incomplete has failed.
+   */
+  end(cut = false): GenerationEvent[] {
     if (this.stopped !== null) return [];
-    this.#cursor.end();
+    this.#cursor.ended = true;
+    this.#cursor.cut = cut;
     this.#reading.next();
     this.#output.end();
     return this.#output.flush();

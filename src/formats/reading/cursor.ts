@@ -16,6 +16,8 @@ export class Cursor {
   pos = 0;
   /** No more will come. */
   ended = false;
+  /** It has ended before its time: what is open stays incomplete. */
+  cut = false;
   /** Where a look-ahead began, −1: none. It is kept when the next chunk comes; it must be bounded. */
   keep = -1;
   /** Where what is not accounted for begins; before it, the pile. */
@@ -32,10 +34,6 @@ export class Cursor {
     this.#from -= keep;
     this.pos -= keep;
     if (this.keep >= 0) this.keep = 0;
-  }
-
-  end(): void {
-    this.ended = true;
   }
 
   /** Waits for a character; its code, or −1 at the end of the text. The cursor stays before it. */
@@ -79,6 +77,13 @@ export class Cursor {
     const pile = this.#pile.take();
     this.#pile.add(pile.slice(pile.length - kept));
     return pile.slice(0, pile.length - kept);
+  }
+
+  /** Undoes `take`: this text, which was taken last, is not accounted for after all. */
+  giveBack(raw: string): void {
+    const later = this.#pile.take();
+    this.#pile.add(raw);
+    this.#pile.add(later);
   }
 
   /** What `take` would give, left in place. */

@@ -4,37 +4,68 @@ import type { Plan } from "./plan.ts";
 import type { ToolTypes } from "./tool-types.ts";
 
 /** What every part of the reading works with. */
-export interface Desk {
-  readonly cursor: Cursor;
+export interface Desk extends CallDesk {
   readonly output: Output;
-  readonly plan: Plan;
-  readonly types: ToolTypes;
   readonly callsAllowed: boolean;
 }
 
-/** A call whose head was read. It is announced when its arguments look like arguments. */
-export class CallAtHand {
-  readonly name: string;
-  readonly id: string | undefined;
-  announced = false;
-  readonly #desk: Desk;
+/** What the reading of one call works with. */
+export interface CallDesk {
+  readonly cursor: Cursor;
+  readonly output: CallOutput;
+  readonly plan: Plan;
+  readonly types: ToolTypes;
+}
 
-  constructor(desk: Desk, name: string, id?: string) {
+/** Where a call goes: to the events, or into a record while it is not certain to be one. */
+export interface CallOutput {
+  startCall(name: string, raw: string, id?: string): void;
+  callArguments(json: string, raw: string): void;
+  endCall(status: "succeeded" | "failed", raw: string): void;
+  markup(raw: string): void;
+}
+
+/** Where the JSON of arguments goes, in pieces. */
+export interface ArgumentSink {
+  /** JSON that stands for this raw text, which was taken from the cursor. */
+  write(json: string, raw: string): void;
+  /** JSON that stands for all that was passed and not accounted for. */
+  json(text: string): void;
+  /** Of that, all but the last `kept` characters, as content of a JSON string. */
+  characters(kept: number): void;
+}
+
+/** A call whose head was read. It is announced when its arguments look like arguments. */
+export class CallAtHand implements ArgumentSink {
+  readonly name: string;
+  announced = false;
+  readonly #desk: Pick<CallDesk, "cursor" | "output">;
+  readonly #id: string | undefined;
+
+  constructor(desk: Pick<CallDesk, "cursor" | "output">, name: string, id?: string) {
     this.#desk = desk;
     this.name = name;
-    this.id = id;
+    this.#id = id;
   }
 
   announce(): void {
     if (this.announced) return;
     this.announced = true;
-    this.#desk.output.startCall(this.name, this.#desk.cursor.take(), this.id);
+    this.#desk.output.startCall(this.name, this.#desk.cursor.take(), this.#id);
   }
 
-  /** A piece of the arguments' JSON: it stands for all that was passed and not accounted for. */
-  arguments(json: string): void {
+  write(json: string, raw: string): void {
+    if (json !== "" || raw !== "") this.#desk.output.callArguments(json, raw);
+  }
+
+  json(text: string): void {
     this.announce();
-    this.#desk.output.callArguments(json, this.#desk.cursor.take());
+    this.write(text, this.#desk.cursor.take());
+  }
+
+  characters(kept: number): void {
+    const raw = this.#desk.cursor.take(kept);
+    this.write(escapeCharacters(raw), raw);
   }
 
   end(status: "succeeded" | "failed"): void {
@@ -45,3 +76,13 @@ export class CallAtHand {
 
 /** How a part of the reading that tried to read a call came out. "none": nothing went out, all that was passed is pending. */
 export type CallOutcome = "read" | "failed" | "none";
+
+/** Text as it stands inside a JSON string. Surrogates stay as they are: a pair may be split over two pieces. */
+export function escapeCharacters(text: string): string {
+  return mustEscape.test(text) ? text.replace(everyMustEscape, (found) => JSON.stringify(found).slice(1, -1)) : text;
+}
+
+// oxlint-disable-next-line no-control-regex -- JSON forbids exactly these
+const mustEscape = /["\\\u0000-\u001f]/;
+// oxlint-disable-next-line no-control-regex
+const everyMustEscape = /["\\\u0000-\u001f]/g;

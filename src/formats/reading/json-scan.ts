@@ -10,6 +10,7 @@ export class JsonScan {
   /** Closing brackets that are due, outermost first. */
   #open: number[] = [];
   #isKey = false;
+  #startsString = false;
   /** Hexadecimal digits that a \u escape still needs. */
   #hex = 0;
   #scalar = "";
@@ -86,6 +87,19 @@ export class JsonScan {
     return text.length;
   }
 
+  /** Whether the value begins as a string. */
+  get isString(): boolean {
+    return this.#startsString;
+  }
+
+  /** Whether more than the first bracket of the value is right. */
+  get certain(): boolean {
+    if (this.state === "done") return true;
+    return (
+      this.#expect !== value && (this.#open.length !== 1 || (this.#expect !== keyOrEnd && this.#expect !== valueOrEnd))
+    );
+  }
+
   /** Whether the value is complete if the text ends here: a number or a word has no end of its own. */
   get complete(): boolean {
     if (this.state === "done") return true;
@@ -100,6 +114,7 @@ export class JsonScan {
       this.#open.push(93);
       this.#expect = valueOrEnd;
     } else if (code === 34) {
+      if (this.#open.length === 0) this.#startsString = true;
       this.#expect = string;
       this.#isKey = false;
     } else if (isScalar(code)) {

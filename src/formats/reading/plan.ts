@@ -10,6 +10,8 @@ export interface Role {
   calls: Call[];
   closesCall: boolean;
   strips: boolean;
+  /** Nothing behind it belongs to this text. */
+  ends: boolean;
   /** Where the block that it opens, and that vanishes, ends. */
   dropTo: string | null;
 }
@@ -23,8 +25,8 @@ export interface Markup {
 export interface MarkupOptions {
   /** Calls are read. */
   readonly calls: boolean;
-  /** A section is open: calls that need one are read. */
-  readonly inSection: boolean;
+  /** Markers that end the text. */
+  readonly ends: readonly string[];
 }
 
 /** What the reading needs of a format, compiled once. */
@@ -39,13 +41,13 @@ export class Plan {
 
   /** All markers of the visible text. */
   markup(options: MarkupOptions): Markup {
-    const key = `${options.calls} ${options.inSection}`;
+    const key = `${options.calls} ${options.ends.join(" ")}`;
     let markup = this.#markups.get(key);
     if (!markup) this.#markups.set(key, (markup = this.#compileMarkup(options)));
     return markup;
   }
 
-  #compileMarkup({ calls, inSection }: MarkupOptions): Markup {
+  #compileMarkup({ calls, ends }: MarkupOptions): Markup {
     const { reasoning, section, strip = [], drop = [] } = this.format;
     const roles = new Map<string, Role>();
     const role = (marker: string): Role => {
@@ -59,11 +61,12 @@ export class Plan {
       for (const open of section?.open ?? []) role(open).opensSection = true;
       for (const close of section?.close ?? []) role(close).closesCall = true;
       for (const call of this.format.calls) {
-        if (section?.required !== true || inSection) for (const open of call.open ?? []) role(open).calls.push(call);
+        if (section?.required !== true) for (const open of call.open ?? []) role(open).calls.push(call);
         for (const close of call.close ?? []) role(close).closesCall = true;
         if (call.bare === "anywhere") role(call.list === "array" ? "[" : "{").calls.push(call);
       }
     }
+    for (const end of ends) role(end).ends = true;
     for (const token of strip) role(token).strips = true;
     for (const [open, close] of drop) role(open).dropTo = close;
     return { set: new MarkerSet([...roles.keys()]), roles: [...roles.values()] };
@@ -93,6 +96,7 @@ function noRole(): Role {
     calls: [],
     closesCall: false,
     strips: false,
+    ends: false,
     dropTo: null,
   };
 }

@@ -1,10 +1,12 @@
 import type { Call, NamedCall, ObjectCall } from "../format.ts";
 import type { Reading } from "./cursor.ts";
-import type { CallOutcome, Desk } from "./desk.ts";
+import type { CallDesk, CallOutcome, Desk } from "./desk.ts";
 import { matchMarker } from "./marker-set.ts";
 import type { Role } from "./plan.ts";
+import { passFence } from "./pass-fence.ts";
 import { readNamedCall } from "./read-named-call.ts";
 import { readObjectCalls } from "./read-object-call.ts";
+import { recordCall } from "./recorder.ts";
 
 /** Reads what stands behind an opener of a section or of a call. Gives false, with all of it pending, if that is no call. */
 export function* readCallBehind(desk: Desk, role: Role): Reading<boolean> {
@@ -40,38 +42,46 @@ export function* readCallBehind(desk: Desk, role: Role): Reading<boolean> {
   return any;
 }
 
-/** Reads a call that has no marker, where the visible text begins. */
+/** Reads calls that have no marker, where the visible text begins. */
 export function* readBareCall(desk: Desk): Reading<void> {
   const { cursor, output, plan } = desk;
-  const bare = plan.format.calls.filter((call) => call.bare === "start");
+  const bare = plan.format.calls.filter((call) => call.bare === "start" || call.bare === "whole");
   if (bare.length === 0) return;
   yield* cursor.skipSpace();
   output.phase = "call";
-  const outcome = yield* readOneOf(desk, bare);
+  const whole = bare.some((call) => call.bare === "whole");
+  const outcome = whole
+    ? yield* recordCall(
+        desk,
+        (recording) => readOneOf(recording, bare),
+        function* isAll() {
+          return (yield* cursor.skipSpace()) < 0;
+        },
+      )
+    : yield* readOneOf(desk, bare);
   if (outcome !== "none") return;
   output.phase = "content";
   output.text(cursor.take());
 }
 
 /** What follows the opener decides which of the calls it is. */
-function* readOneOf(desk: Desk, calls: readonly Call[]): Reading<CallOutcome> {
+function* readOneOf(desk: CallDesk, calls: readonly Call[]): Reading<CallOutcome> {
   const { cursor } = desk;
   let code = yield* cursor.skipSpace();
   const objects = calls.filter((call): call is ObjectCall => call.form === "object");
-  const named = calls.filter((call): call is NamedCall => call.form === "named");
+  const named = calls.find((call): call is NamedCall => call.form === "named");
+  if (code === 96 && objects.some((call) => call.fence)) {
+    if (!(yield* passFence(desk))) return "none";
+    code = yield* cursor.skipSpace();
+  }
   const bracket = code === 91;
   if (bracket) {
     cursor.pos++;
     code = yield* cursor.skipSpace();
   }
-  if (code === 123 || code === 96) {
+  if (code === 123) {
     const object = objects.find((call) => (call.list === "array") === bracket);
     if (object) return yield* readObjectCalls(desk, object, bracket);
   }
-  for (const call of named) {
-    const outcome = yield* readNamedCall(desk, call, bracket);
-    if (outcome !== "none") return outcome;
-    break;
-  }
-  return "none";
+  return named ? yield* readNamedCall(desk, named, bracket) : "none";
 }

@@ -2,51 +2,51 @@ import type { Reading } from "./cursor.ts";
 import type { Desk } from "./desk.ts";
 import { readToMarker } from "./marker-set.ts";
 import type { Role } from "./plan.ts";
-import { readCallBehind, readBareCall } from "./read-call.ts";
+import { readBareCall, readCallBehind } from "./read-call.ts";
 import { readThought } from "./read-thought.ts";
+import type { Start } from "./start.ts";
 
-/** Reads a plain text to its end: visible text, thoughts and calls. */
-export function* readPlain(desk: Desk, startsInside: boolean, assumed: boolean): Reading<void> {
+/**
+ * Reads a plain text: visible text, thoughts and calls, up to one of `ends` or the end. Gives whether an end was found; it is passed
+ * and pending.
+ */
+export function* readPlain(desk: Desk, start: Start, ends: readonly string[] = []): Reading<boolean> {
   const { cursor, output, plan } = desk;
   const { reasoning } = plan.format;
+  const markup = plan.markup({ calls: desk.callsAllowed, ends });
   let mayThink = reasoning !== undefined;
-  if (startsInside) {
-    output.openThought("");
-    mayThink = (yield* readThought(desk, assumed)) && reasoning?.anywhere === true;
-  }
-  if (desk.callsAllowed) yield* readBareCall(desk);
+  /** Something visible came. */
   let seen = false;
   let afterCall = false;
-  for (;;) {
-    const markup = plan.markup({ calls: desk.callsAllowed, inSection: false });
-    const found = yield* readToMarker(cursor, markup.set, (kept) => {
-      const text = cursor.take(kept);
-      if (text.trim() !== "") {
-        seen = true;
-        afterCall = false;
-      }
-      output.text(text);
-    });
-    const role = markup.roles[found];
-    if (role === undefined) return;
-    if (role.opensThought && mayThink && (!seen || reasoning?.anywhere === true)) {
-      output.openThought(cursor.take());
-      mayThink = (yield* readThought(desk, false)) && reasoning?.anywhere === true;
-      if (desk.callsAllowed && !seen) yield* readBareCall(desk);
-    } else if (role.opensSection || role.calls.length > 0) {
-      output.phase = "call";
-      const read = yield* readCallBehind(desk, role);
-      if (!read) {
-        output.text(cursor.take());
-        output.phase = "content";
-        seen = true;
-      }
-      afterCall = read;
-    } else if (!(yield* passMarker(desk, role, afterCall, seen))) {
-      output.text(cursor.take());
+  const think = function* think(raw: string, assumed: boolean): Reading<void> {
+    output.openThought(raw);
+    yield* readThought(desk, assumed);
+    mayThink = reasoning?.anywhere === true;
+  };
+  const visible = (text: string): void => {
+    if (text.trim() !== "") {
       seen = true;
       afterCall = false;
     }
+    output.text(text);
+  };
+  if (start.place === "inside") yield* think("", start.assumed);
+  if (start.place === "unknown") mayThink = !(yield* readUnknown(desk, markup.set.markers)) && mayThink;
+  if (desk.callsAllowed) yield* readBareCall(desk);
+  for (;;) {
+    const found = yield* readToMarker(cursor, markup.set, (kept) => visible(cursor.take(kept)));
+    const role = markup.roles[found];
+    if (role === undefined) return false;
+    if (role.ends) return true;
+    if (role.opensThought && mayThink && (!seen || reasoning?.anywhere === true)) {
+      yield* think(cursor.take(), false);
+      if (desk.callsAllowed && !seen) yield* readBareCall(desk);
+    } else if (role.opensSection || role.calls.length > 0) {
+      output.phase = "call";
+      afterCall = yield* readCallBehind(desk, role);
+      output.phase = "content";
+      if (!afterCall) visible(cursor.take());
+    } else if (!(yield* passMarker(desk, role, afterCall, seen))) visible(cursor.take());
   }
 }
 
@@ -54,8 +54,9 @@ export function* readPlain(desk: Desk, startsInside: boolean, assumed: boolean):
 function* passMarker(desk: Desk, role: Role, afterCall: boolean, seen: boolean): Reading<boolean> {
   const { cursor, output, plan } = desk;
   if (role.dropTo !== null) {
-    const to = plan.set(`drop ${role.dropTo}`, () => [role.dropTo ?? ""]);
-    yield* readToMarker(cursor, to, (kept) => output.markup(cursor.take(kept)));
+    const close = role.dropTo;
+    const set = plan.set(`drop ${close}`, () => [close]);
+    yield* readToMarker(cursor, set, (kept) => output.markup(cursor.take(kept)));
     output.markup(cursor.take());
     return true;
   }
@@ -66,4 +67,32 @@ function* passMarker(desk: Desk, role: Role, afterCall: boolean, seen: boolean):
     (role.closesThought && (stray === "strip" || (stray === "strip-at-start" && !seen)));
   if (vanishes) output.markup(cursor.take());
   return vanishes;
+}
+
+/**
+ * The beginning of a text of which nobody knows whether it is a thought: nothing is let out until its close shows that it was, or
+ * another marker, or the end of the text, that it was not. Gives whether it was a thought.
+ */
+function* readUnknown(desk: Desk, markers: readonly string[]): Reading<boolean> {
+  const { cursor, output, plan } = desk;
+  const { reasoning } = plan.format;
+  if (!reasoning) return false;
+  const set = plan.set(`unknown ${markers.join(" ")}`, () => markers);
+  const isOpen = new Set<string>(reasoning.open);
+  const isClose = new Set<string>(reasoning.close);
+  for (let first = true; ; first = false) {
+    const found = yield* readToMarker(cursor, set, () => {});
+    const marker = set.markers[found] ?? "";
+    const thought = cursor.pending - marker.length;
+    if (isOpen.has(marker) && (!first || thought > 0)) continue;
+    if (isClose.has(marker) && thought > 0) {
+      const raw = cursor.take();
+      output.openThought("");
+      output.thought(raw.slice(0, -marker.length));
+      output.closeThought(marker);
+      return true;
+    }
+    cursor.pos -= marker.length;
+    return false;
+  }
 }

@@ -1,5 +1,5 @@
 import type { Cursor, Reading } from "./cursor.ts";
-import type { CallAtHand, Desk } from "./desk.ts";
+import type { CallAtHand } from "./desk.ts";
 import { JsonScan } from "./json-scan.ts";
 import { Pile } from "./pile.ts";
 
@@ -19,24 +19,31 @@ export function* readJsonString(cursor: Cursor): Reading<string | null> {
   return typeof value === "string" ? value : null;
 }
 
-/** Streams one JSON value as arguments of a call. Gives whether it was complete and right. */
-export function* streamJson(desk: Desk, call: CallAtHand): Reading<boolean> {
-  const { cursor } = desk;
-  return yield* scanJson(cursor, (piece) => call.arguments(piece));
+/**
+ * Streams one JSON value as arguments of a call, which is announced when a second character of it is right. Gives whether the value was
+ * complete and right.
+ */
+export function* streamJson(cursor: Cursor, call: CallAtHand): Reading<boolean> {
+  const lead = new Pile();
+  return yield* scanJson(cursor, (piece, certain) => {
+    if (call.announced) return call.json(piece);
+    lead.add(piece);
+    if (certain) call.json(lead.take());
+  });
 }
 
-/** Follows one JSON value; its text goes to `piece` as it comes, with the cursor behind it. */
-export function* scanJson(cursor: Cursor, piece: (json: string) => void): Reading<boolean> {
+/** Follows one JSON value; its text goes to `piece` as it comes, with the cursor behind it. `certain`: more than its first bracket. */
+function* scanJson(cursor: Cursor, piece: (json: string, certain: boolean) => void): Reading<boolean> {
   const scan = new JsonScan();
   yield* cursor.skipSpace();
   for (;;) {
     const { text, pos } = cursor;
     cursor.pos = scan.scan(text, pos);
-    if (cursor.pos > pos) piece(text.slice(pos, cursor.pos));
+    if (cursor.pos > pos) piece(text.slice(pos, cursor.pos), scan.certain);
     if (scan.state === "control") {
       const escaped = JSON.stringify(text[cursor.pos]).slice(1, -1);
       cursor.pos++;
-      piece(escaped);
+      piece(escaped, true);
       continue;
     }
     if (scan.state !== "more") return scan.state === "done";

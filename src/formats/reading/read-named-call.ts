@@ -1,7 +1,76 @@
 import type { NamedCall } from "../format.ts";
 import type { Reading } from "./cursor.ts";
-import type { CallOutcome, Desk } from "./desk.ts";
+import { CallAtHand } from "./desk.ts";
+import type { CallDesk, CallOutcome } from "./desk.ts";
+import { matchMarker, readToMarker } from "./marker-set.ts";
+import { passFence } from "./pass-fence.ts";
+import { readHead } from "./read-head.ts";
+import type { Head } from "./read-head.ts";
+import { streamJson } from "./read-json.ts";
+import { readLoose } from "./read-loose.ts";
+import { readPythonCalls } from "./read-python-calls.ts";
+import { readTagged } from "./read-tagged.ts";
+import { recordCall } from "./recorder.ts";
 
-export function* readNamedCall(_desk: Desk, _call: NamedCall, _bracket: boolean): Reading<CallOutcome> {
-  return "none";
+/** Reads a call, or several, behind its opener; `bracket`: behind a `[` as well. */
+export function* readNamedCall(desk: CallDesk, call: NamedCall, bracket: boolean): Reading<CallOutcome> {
+  const { args } = call;
+  if (args.kind === "kwargs") return yield* readPythonCalls(desk, call, bracket);
+  if (bracket) return "none";
+  const head = yield* readHead(desk, call);
+  if (head === null) return "none";
+  switch (args.kind) {
+    case "json":
+      return yield* readJsonArguments(desk, call, head);
+    case "loose":
+      return yield* readLoose(desk, call, args.quotes, head);
+    case "tagged":
+      if (args.strict !== true) return yield* readTagged(desk, call, args, head);
+      return yield* recordCall(desk, (recording) => readTagged(recording, call, args, head));
+  }
+}
+
+/** Arguments that are JSON, perhaps in a code fence; none at all is an empty object. */
+function* readJsonArguments(desk: CallDesk, call: NamedCall, head: Head): Reading<CallOutcome> {
+  const { cursor, plan } = desk;
+  const atHand = new CallAtHand(desk, head.name, head.id);
+  if (plan.format.invalid === "raw") return yield* readRawArguments(desk, call, atHand);
+  let code = yield* cursor.skipSpace();
+  if (call.fence === true && code === 96) {
+    yield* passFence(desk);
+    code = yield* cursor.skipSpace();
+  }
+  if (code === 123) {
+    const good = yield* streamJson(cursor, atHand);
+    if (!good && !atHand.announced) return "none";
+    if (good && call.fence === true && (yield* cursor.skipSpace()) === 96) yield* passFence(desk);
+    atHand.end(good ? "succeeded" : "failed");
+    return good ? "read" : "failed";
+  }
+  const closes = plan.set("closes", () => [...(call.close ?? []), ...(plan.format.section?.close ?? [])]);
+  const found = yield* matchMarker(cursor, closes);
+  if (found < 0) return "none";
+  cursor.pos -= closes.markers[found]?.length ?? 0;
+  atHand.json("{}");
+  atHand.end("succeeded");
+  return "read";
+}
+
+/** Everything up to the close is the arguments, whether it is JSON or not. */
+function* readRawArguments(desk: CallDesk, call: NamedCall, atHand: CallAtHand): Reading<CallOutcome> {
+  const { cursor, plan } = desk;
+  const closes = plan.set("closes", () => [...(call.close ?? []), ...(plan.format.section?.close ?? [])]);
+  yield* cursor.skipSpace();
+  atHand.announce();
+  let space = "";
+  const found = yield* readToMarker(cursor, closes, (kept) => {
+    const raw = cursor.take(kept);
+    const text = space + raw;
+    const end = text.trimEnd();
+    space = text.slice(end.length);
+    atHand.write(end, raw);
+  });
+  if (found >= 0) cursor.pos -= closes.markers[found]?.length ?? 0;
+  atHand.end("succeeded");
+  return "read";
 }

@@ -1,14 +1,15 @@
 import type { ObjectCall } from "../format.ts";
 import type { Reading } from "./cursor.ts";
 import { CallAtHand } from "./desk.ts";
-import type { CallOutcome, Desk } from "./desk.ts";
+import type { CallDesk, CallOutcome } from "./desk.ts";
+import { passFence } from "./pass-fence.ts";
 import { readJson, readJsonString, streamJson } from "./read-json.ts";
 
 /**
  * Reads calls that are JSON objects. The cursor stands at the first `{`; `bracket`: behind the `[` of an array. "none": the first
  * object is no call.
  */
-export function* readObjectCalls(desk: Desk, call: ObjectCall, bracket: boolean): Reading<CallOutcome> {
+export function* readObjectCalls(desk: CallDesk, call: ObjectCall, bracket: boolean): Reading<CallOutcome> {
   const { cursor, output } = desk;
   for (let first = true; ; first = false) {
     const outcome = yield* readObject(desk, call);
@@ -20,16 +21,18 @@ export function* readObjectCalls(desk: Desk, call: ObjectCall, bracket: boolean)
       code = yield* cursor.skipSpace();
     }
     if (code === 123) continue;
-    while (bracket && code === 93) {
+    if (!bracket) return "read";
+    while (code === 93) {
       cursor.pos++;
       code = yield* cursor.peek();
     }
-    if (bracket) output.markup(cursor.take());
+    if (call.fence === true && (yield* cursor.skipSpace()) === 96) yield* passFence(desk);
+    output.markup(cursor.take());
     return "read";
   }
 }
 
-function* readObject(desk: Desk, call: ObjectCall): Reading<CallOutcome> {
+function* readObject(desk: CallDesk, call: ObjectCall): Reading<CallOutcome> {
   const { cursor } = desk;
   let name: string | null = null;
   let id: string | undefined;
@@ -66,7 +69,7 @@ function* readObject(desk: Desk, call: ObjectCall): Reading<CallOutcome> {
         continue;
       }
       atHand = new CallAtHand(desk, name, id);
-      if (!(yield* streamJson(desk, atHand))) return failed();
+      if (!(yield* streamJson(cursor, atHand))) return failed();
       continue;
     }
     const other = yield* readJson(cursor);
@@ -77,7 +80,7 @@ function* readObject(desk: Desk, call: ObjectCall): Reading<CallOutcome> {
   if (name === null || (call.argumentsRequired === true && atHand === null && held === null)) return "none";
   if (atHand === null) {
     atHand = new CallAtHand(desk, name, id);
-    atHand.arguments(held === null || held === "null" ? "{}" : held);
+    atHand.json(held === null || held === "null" ? "{}" : held);
   }
   atHand.end("succeeded");
   return "read";

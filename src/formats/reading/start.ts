@@ -5,17 +5,25 @@ export interface StartOptions {
   readonly thinking?: boolean;
 }
 
+export interface Start {
+  /** "unknown": a close before any opener makes all before it a thought. */
+  readonly place: "inside" | "outside" | "unknown";
+  /** Not told by the prompt's end: the model may write the opener itself. */
+  readonly assumed: boolean;
+}
+
 /**
- * Where a text starts: inside a thought or not, and whether that is certain. The prompt's end decides where it is known; else whether
- * the model was asked to think, if its template then opens the thought; else the format's custom.
+ * Where a text starts. The prompt's end decides where it is known; else whether the model was asked to think, if its template then opens
+ * the thought; else the format's custom.
  */
-export function startOf(reasoning: Reasoning | undefined, options: StartOptions): [inside: boolean, assumed: boolean] {
-  if (!reasoning) return [false, false];
-  const { prefix, thinking } = options;
-  if (prefix !== undefined) return [openThought(reasoning, prefix) !== null, false];
-  if (thinking === false) return [false, true];
-  if (thinking === true && reasoning.askedMeansInside === true) return [true, true];
-  return [reasoning.assume === "inside", true];
+export function startOf(reasoning: Reasoning | undefined, { prefix, thinking }: StartOptions): Start {
+  if (!reasoning) return { place: "outside", assumed: false };
+  if (prefix !== undefined) {
+    return { place: openThought(reasoning, prefix) === null ? "outside" : "inside", assumed: false };
+  }
+  if (thinking === false) return { place: "outside", assumed: true };
+  if (thinking === true && reasoning.askedMeansInside === true) return { place: "inside", assumed: true };
+  return { place: reasoning.assume, assumed: true };
 }
 
 /** What the prompt's end has of a thought that it opened and did not close; null: it opened none. */

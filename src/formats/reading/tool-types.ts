@@ -1,6 +1,14 @@
 import type { JsonSchema, Tool } from "../../generation/message.ts";
+import { literalToJson } from "./read-literal.ts";
 
-/** The declared parameters of the tools of a request, for values that are written without types. */
+/** The JSON types that a parameter may have, as far as its schema tells. */
+export interface DeclaredTypes {
+  /** Of "string", "integer", "number", "boolean", "null", "array", "object"; empty: declared, but nothing is known. */
+  readonly types: ReadonlySet<string>;
+  readonly schema: JsonSchema;
+}
+
+/** The declared parameters of a request's tools: what types a value that is written as plain text. */
 export class ToolTypes {
   readonly #tools: ReadonlyMap<string, JsonSchema | undefined>;
 
@@ -8,7 +16,152 @@ export class ToolTypes {
     this.#tools = new Map(tools.map((tool) => [tool.name, tool.parameters]));
   }
 
-  schemaOf(name: string): JsonSchema | undefined {
-    return this.#tools.get(name);
+  /** What is declared of a parameter; undefined: nothing. */
+  parameter(tool: string, name: string): DeclaredTypes | undefined {
+    const root = this.#tools.get(tool);
+    const schema = propertyOf(root, name, root);
+    if (schema === undefined) return undefined;
+    const types = new Set<string>();
+    gatherTypes(schema, root, types, 0);
+    return { types, schema };
   }
+
+  /** The whole schema of a tool's parameters. */
+  root(tool: string): JsonSchema | undefined {
+    return this.#tools.get(tool);
+  }
+
+  /** Whether a tool of this name is declared with parameters. */
+  declares(tool: string): boolean {
+    return this.#tools.get(tool) !== undefined;
+  }
+}
+
+/** The schema of a member of an object's schema. */
+export function propertyOf(schema: unknown, name: string, root: unknown): JsonSchema | undefined {
+  const at = resolve(schema, root);
+  const properties = isRecord(at) ? at["properties"] : undefined;
+  const found = isRecord(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
+  if (isSchema(found)) return found;
+  for (const part of isRecord(at) ? alternatives(at) : []) {
+    const inner = propertyOf(part, name, root);
+    if (inner !== undefined) return inner;
+  }
+  return undefined;
+}
+
+/** The schema of an array's items. */
+export function itemsOf(schema: unknown, root: unknown): JsonSchema | undefined {
+  const at = resolve(schema, root);
+  if (!isRecord(at)) return undefined;
+  if (isSchema(at["items"])) return at["items"];
+  for (const part of alternatives(at)) {
+    const inner = itemsOf(part, root);
+    if (inner !== undefined) return inner;
+  }
+  return undefined;
+}
+
+/** The types that a schema allows, as far as it tells. */
+export function typesOf(schema: unknown, root: unknown): ReadonlySet<string> {
+  const types = new Set<string>();
+  gatherTypes(schema, root, types, 0);
+  return types;
+}
+
+const typeNames = new Set(["string", "integer", "number", "boolean", "null", "array", "object"]);
+
+function gatherTypes(schema: unknown, root: unknown, types: Set<string>, depth: number): void {
+  const at = resolve(schema, root);
+  if (!isRecord(at) || depth > 20) return;
+  const { type } = at;
+  const names: readonly unknown[] = Array.isArray(type) ? type : [type];
+  for (const name of names) if (typeof name === "string" && typeNames.has(name)) types.add(name);
+  if (at["nullable"] === true) types.add("null");
+  for (const part of alternatives(at)) gatherTypes(part, root, types, depth + 1);
+  if (types.size > 0 || type !== undefined) return;
+  const members = Array.isArray(at["enum"]) ? at["enum"] : "const" in at ? [at["const"]] : [];
+  for (const member of members) types.add(typeName(member));
+}
+
+function alternatives(schema: Readonly<Record<string, unknown>>): unknown[] {
+  return ["anyOf", "oneOf", "allOf"].flatMap((key) => {
+    const parts: unknown = schema[key];
+    return Array.isArray(parts) ? (parts as unknown[]) : [];
+  });
+}
+
+function resolve(schema: unknown, root: unknown): unknown {
+  let at = schema;
+  for (let steps = 0; steps < 20 && isRecord(at) && typeof at["$ref"] === "string"; steps++) {
+    const path = at["$ref"];
+    if (!path.startsWith("#")) return undefined;
+    at = root;
+    for (const key of path.slice(1).split("/").slice(1)) {
+      at = isRecord(at) ? at[key.replaceAll("~1", "/").replaceAll("~0", "~")] : undefined;
+    }
+  }
+  return at;
+}
+
+function typeName(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
+  return typeof value;
+}
+
+function fits(value: unknown, types: ReadonlySet<string>): boolean {
+  const name = typeName(value);
+  return types.has(name) || (name === "integer" && types.has("number"));
+}
+
+/**
+ * The JSON of a value that is written as plain text, by the types that are declared for it. Not a string for certain: JSON, else (if
+ * anything is declared) Python's literals, else JSON with one level of escaping too many; what fits none is the text itself. Where a
+ * string is allowed, too, another value must fit a type that is declared.
+ */
+export function typedValue(text: string, declared: DeclaredTypes | undefined): string {
+  const asText = JSON.stringify(text);
+  const types = declared?.types ?? new Set<string>();
+  if (types.size === 1 && types.has("string")) return asText;
+  const trimmed = text.trim();
+  const found = parsed(trimmed) ?? (declared ? (literal(trimmed) ?? parsed(unescaped(trimmed))) : undefined);
+  if (found === undefined) return asText;
+  const isText = typeof found.value === "string";
+  if (declared === undefined || types.size === 0) return isText ? asText : found.json;
+  if (types.has("string") && (isText || !fits(found.value, types))) return asText;
+  return found.json;
+}
+
+interface Parsed {
+  readonly json: string;
+  readonly value: unknown;
+}
+
+function parsed(json: string | null): Parsed | undefined {
+  if (json === null) return undefined;
+  try {
+    return { json, value: JSON.parse(json) as unknown };
+  } catch {
+    return undefined;
+  }
+}
+
+function literal(text: string): Parsed | undefined {
+  return parsed(literalToJson(text));
+}
+
+function unescaped(text: string): string | null {
+  if (!text.includes("\\")) return null;
+  const value = parsed(`"${text}"`)?.value;
+  return typeof value === "string" ? value : null;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isSchema(value: unknown): value is JsonSchema {
+  return typeof value === "boolean" || isRecord(value);
 }

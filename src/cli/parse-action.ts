@@ -1,0 +1,54 @@
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { detectFormat } from "../formats/detect.ts";
+import type { Format } from "../formats/format.ts";
+import { formatNamed } from "../formats/known.ts";
+import { readJob, readTools, writeResult } from "../formats/parse-line.ts";
+import { parseEvents, parseMessage } from "../formats/parse-job.ts";
+import type { ParseOptions } from "./parse.ts";
+
+/** Runs `truewire parse`. */
+export async function parse(options: ParseOptions): Promise<void> {
+  if (options.jsonl) return await parseLines();
+  const chunks: string[] = [];
+  process.stdin.setEncoding("utf8");
+  for await (const chunk of process.stdin) chunks.push(String(chunk));
+  const job = {
+    format: chooseFormat(options),
+    text: chunks.join(""),
+    ...(options.prefix !== undefined && { prefix: options.prefix.replaceAll("\\n", "\n") }),
+    ...(options.tools !== undefined && { tools: readTools(JSON.parse(readFileSync(options.tools, "utf8"))) }),
+  };
+  if (options.events) for (const event of parseEvents({ ...job, trace: true })) print(event);
+  else process.stdout.write(`${JSON.stringify(writeResult(parseMessage(job)), null, 2)}\n`);
+}
+
+/** One job a line, one result a line, in order. A line that cannot be read has a result that says so. */
+async function parseLines(): Promise<void> {
+  for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+    if (line.trim() === "") continue;
+    let id: unknown = null;
+    try {
+      const value: unknown = JSON.parse(line);
+      if (typeof value === "object" && value !== null && "id" in value) ({ id } = value);
+      print({ id, ...writeResult(parseMessage(readJob(value))) });
+    } catch (error) {
+      print({ id, error: error instanceof Error ? error.message : String(error) });
+      process.exitCode = 1;
+    }
+  }
+}
+
+function chooseFormat({ format, template }: ParseOptions): Format {
+  if (format !== undefined) {
+    const found = formatNamed(format);
+    if (!found) throw new Error(`unknown format '${format}' (truewire formats lists what is known)`);
+    return found;
+  }
+  if (template === undefined) throw new Error("say --format NAME or --template FILE");
+  return detectFormat(readFileSync(template, "utf8"));
+}
+
+function print(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value)}\n`);
+}

@@ -1,0 +1,110 @@
+import { accumulate } from "../generation/accumulate.ts";
+import type { GenerationEvent } from "../generation/event.ts";
+import type { Tool } from "../generation/message.ts";
+import type { Format, Reasoning } from "./format.ts";
+import { openThought } from "./reading/start.ts";
+import { TextReader } from "./text-reader.ts";
+
+/** A raw text of a model and what is known of how it came about. */
+export interface ParseJob {
+  readonly format: Format;
+  readonly text: string;
+  /** The end of the prompt, from where the assistant's turn begins. */
+  readonly prefix?: string;
+  readonly tools?: readonly Tool[];
+  /** The text in the pieces in which it is to be read; default: whole. */
+  readonly chunks?: readonly string[];
+  /** Whether the model was asked to think. */
+  readonly thinking?: boolean;
+  /** false: reasoning and its markers are content. */
+  readonly separateReasoning?: boolean;
+  /** The prefix ends with the beginning of the message, which belongs to the result. */
+  readonly continues?: boolean;
+  /** The answer was to be JSON: a code fence around it is taken off. */
+  readonly json?: boolean;
+  /** Make markup events. */
+  readonly trace?: boolean;
+}
+
+export interface ParsedMessage {
+  readonly content: string;
+  readonly reasoning: string;
+  readonly calls: readonly { readonly name: string; readonly arguments: string }[];
+}
+
+/** Reads a text to its end: the events, `start` and `finish` included. */
+export function parseEvents(job: ParseJob): GenerationEvent[] {
+  const { begun, prefix } = begin(job);
+  let calls = 0;
+  const reader = new TextReader({
+    format: job.format,
+    choice: 0,
+    newCallId: () => `call_${calls++}`,
+    ...(prefix !== undefined && { prefix }),
+    ...(job.tools && { tools: job.tools }),
+    ...(job.thinking !== undefined && { thinking: job.thinking }),
+    ...(job.separateReasoning !== undefined && { separateReasoning: job.separateReasoning }),
+    ...(job.trace !== undefined && { trace: job.trace }),
+  });
+  const events: GenerationEvent[] = [{ type: "start", choice: 0 }];
+  for (const chunk of [begun, ...(job.chunks ?? [job.text])])
+    for (const event of reader.push(chunk)) events.push(event);
+  for (const event of reader.end()) events.push(event);
+  events.push({ type: "finish", choice: 0, reason: reader.sawCalls ? "tool-calls" : "stop" });
+  return events;
+}
+
+/** Reads a text to its end: the message that it is. */
+export function parseMessage(job: ParseJob): ParsedMessage {
+  const choice = accumulate(parseEvents(job)).choices[0];
+  const content = (job.separateReasoning === false ? promptOpener(job) : "") + (choice?.text ?? "");
+  return {
+    content: job.json === true ? withoutFence(content) : content,
+    reasoning: choice?.reasoning ?? "",
+    calls: (choice?.toolCalls ?? []).map((call) => ({ name: call.name, arguments: call.arguments })),
+  };
+}
+
+/** What of the prompt's end belongs to the message, and the prompt's end before that. */
+function begin({ format, prefix, continues }: ParseJob): { begun: string; prefix?: string } {
+  if (prefix === undefined) return { begun: "" };
+  if (format.kind === "routed") {
+    const at = prefix.indexOf(format.start);
+    return at < 0 ? { begun: "" } : { begun: prefix.slice(at) };
+  }
+  if (continues === true) {
+    const at = turnStart(prefix, format.reasoning);
+    return { begun: prefix.slice(at), prefix: prefix.slice(0, at) };
+  }
+  const thought = format.reasoning ? openThought(format.reasoning, prefix) : null;
+  if (thought === null) return { begun: "", prefix };
+  return { begun: thought, prefix: prefix.slice(0, prefix.length - thought.length) };
+}
+
+/** Where the assistant's own text begins: behind the last role marker. */
+function turnStart(prefix: string, reasoning: Reasoning | undefined): number {
+  const own = new Set<string>([...(reasoning?.open ?? []), ...(reasoning?.close ?? [])]);
+  let at = 0;
+  for (const found of prefix.matchAll(/(?:<[^<>\s]*>|\[\/?INST\]|\]~b\]ai|\b(?:assistant|model)\n)\n*/g)) {
+    if (!own.has(found[0].trim())) at = found.index + found[0].length;
+  }
+  return at;
+}
+
+/** With reasoning left in the content, the opener that stands in the prompt belongs to it, if the text has its close. */
+function promptOpener({ format, prefix, text }: ParseJob): string {
+  const { reasoning } = format;
+  if (!reasoning || prefix === undefined || format.kind === "routed") return "";
+  const thought = openThought(reasoning, prefix);
+  if (thought === null) return "";
+  const first = (markers: readonly string[]): number =>
+    Math.min(...markers.map((marker) => text.indexOf(marker)).map((at) => (at < 0 ? Infinity : at)));
+  const close = first(reasoning.close);
+  if (close === Infinity || first(reasoning.endedBy ?? []) < close) return "";
+  const before = prefix.slice(0, prefix.length - thought.length);
+  return reasoning.open.find((open) => before.endsWith(open)) ?? "";
+}
+
+function withoutFence(text: string): string {
+  return /^\s*```(?:json)?\s*\n([^]*?)\n?```\s*$/.exec(text)?.[1] ?? text;
+}

@@ -1,0 +1,61 @@
+import type { Tool } from "../generation/message.ts";
+import { formatNamed } from "./known.ts";
+import type { ParseJob, ParsedMessage } from "./parse-job.ts";
+
+/**
+ * Reads a job of `truewire parse --jsonl`: `{format, text, prefix?, tools?, params?, chunks?}`. Throws an Error that says what is wrong.
+ * Of `params`: `reasoning_format` ("none": no separation), `enable_thinking` / `thinking`, `force_reasoning` (the text starts inside a
+ * thought), `continue_final_message`, `json_schema`. A format name that ends with `-append` puts the thought's opener in front and
+ * leaves all in the content.
+ */
+export function readJob(value: unknown): ParseJob {
+  if (!isRecord(value)) throw new Error("a job must be an object");
+  const { format: name, text, prefix, tools, chunks } = value;
+  if (typeof name !== "string") throw new Error("format: must be a string");
+  if (typeof text !== "string") throw new Error("text: must be a string");
+  if (prefix !== undefined && prefix !== null && typeof prefix !== "string")
+    throw new Error("prefix: must be a string");
+  const append = name.endsWith("-append");
+  const format = formatNamed(append ? name.slice(0, -"-append".length) : name);
+  if (!format) throw new Error(`format: '${name}' is unknown (truewire formats lists what is known)`);
+  const params = isRecord(value["params"]) ? value["params"] : {};
+  const thinking = params["enable_thinking"] ?? params["thinking"];
+  const opener = format.reasoning?.open[0] ?? "";
+  const known = typeof prefix === "string" ? prefix : params["force_reasoning"] === true ? opener : undefined;
+  if (append) return { format, text: opener + text, separateReasoning: false };
+  return {
+    format,
+    text,
+    ...(known !== undefined && { prefix: known }),
+    ...(tools !== undefined && tools !== null && { tools: readTools(tools) }),
+    ...(Array.isArray(chunks) && { chunks: chunks.map(String) }),
+    ...(typeof thinking === "boolean" && { thinking }),
+    ...(params["reasoning_format"] === "none" && { separateReasoning: false }),
+    continues: params["continue_final_message"] !== undefined && params["continue_final_message"] !== false,
+    json: typeof params["json_schema"] === "string" && params["json_schema"] !== "",
+  };
+}
+
+/** Reads tools as they stand in a request, `{type, function: {name, …}}` or the functions alone. */
+export function readTools(value: unknown): Tool[] {
+  if (!Array.isArray(value)) throw new Error("tools: must be an array");
+  return value.map((entry: unknown, index) => {
+    const tool = isRecord(entry) && isRecord(entry["function"]) ? entry["function"] : entry;
+    if (!isRecord(tool) || typeof tool["name"] !== "string") throw new Error(`tools[${index}]: has no name`);
+    const { name, description, parameters } = tool;
+    return {
+      name,
+      ...(typeof description === "string" && { description }),
+      ...((isRecord(parameters) || typeof parameters === "boolean") && { parameters }),
+    };
+  });
+}
+
+/** A message as `truewire parse` prints it. */
+export function writeResult({ content, reasoning, calls }: ParsedMessage): Record<string, unknown> {
+  return { content, reasoning, tool_calls: calls };
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,289 @@
+import { Cursor, isSpace } from "./cursor.ts";
+import type { Reading } from "./cursor.ts";
+import type { ArgumentSink } from "./desk.ts";
+import { escapeCharacters } from "./desk.ts";
+import { MarkerSet, matchMarker, readToMarker } from "./marker-set.ts";
+
+/** How values are written that are not quite JSON. */
+export interface LiteralStyle {
+  /** Tokens that quote a string in which nothing is escaped. */
+  readonly quotes: MarkerSet | null;
+  /** Keys of objects have no quotes. */
+  readonly bareKeys: boolean;
+  /** What ends the call: it ends a string as well that nobody closed. */
+  readonly ends: MarkerSet | null;
+}
+
+/** Python's and JSON's literals. */
+export const python: LiteralStyle = { quotes: null, bareKeys: false, ends: null };
+
+/** Deeper is no value: it bounds the work that a chunk may cost. */
+const deepest = 100;
+
+/**
+ * Reads one value and writes it as JSON, as it comes. Gives false, with the cursor at the fault, if there is none; what went out by then
+ * is a beginning of JSON.
+ */
+export function* readLiteral(cursor: Cursor, style: LiteralStyle, sink: ArgumentSink, depth = 0): Reading<boolean> {
+  const code = yield* cursor.skipSpace();
+  if (style.quotes && code >= 0 && style.quotes.child(0, code) >= 0) {
+    const quote = yield* matchMarker(cursor, style.quotes);
+    if (quote >= 0) return yield* readRawString(cursor, style, style.quotes.markers[quote] ?? "", sink);
+  }
+  if (code === 34 || code === 39) return yield* readQuoted(cursor, code, sink);
+  if (code === 123 || code === 91 || code === 40) {
+    if (depth === deepest) return false;
+    cursor.pos++;
+    return code === 123
+      ? yield* readMembers(cursor, style, sink, depth)
+      : yield* readItems(cursor, style, sink, depth, code);
+  }
+  return yield* readWord(cursor, sink);
+}
+
+/** Reads the members of an object behind its `{`, and the `}`. */
+export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: ArgumentSink, depth: number): Reading<boolean> {
+  for (let first = true; ; first = false) {
+    let code = yield* cursor.skipSpace();
+    if (!first && code === 44) {
+      cursor.pos++;
+      code = yield* cursor.skipSpace();
+    } else if (!first && code !== 125) {
+      if (!style.bareKeys || code >= 0) return false;
+      sink.json("}");
+      return true;
+    }
+    if (code === 125) {
+      cursor.pos++;
+      sink.json(`${first ? "{" : ""}}`);
+      return true;
+    }
+    const key = yield* readKey(cursor, style);
+    if (key === null || (yield* cursor.skipSpace()) !== 58) return false;
+    cursor.pos++;
+    if ((yield* cursor.skipSpace()) < 0) return false;
+    sink.json(`${first ? "{" : ","}${JSON.stringify(key)}:`);
+    if (!(yield* readLiteral(cursor, style, sink, depth + 1))) return false;
+  }
+}
+
+function* readKey(cursor: Cursor, style: LiteralStyle): Reading<string | null> {
+  const code = yield* cursor.skipSpace();
+  if (style.quotes && code >= 0 && style.quotes.child(0, code) >= 0) {
+    const quote = yield* matchMarker(cursor, style.quotes);
+    if (quote >= 0) return yield* collectTo(cursor, style.quotes.markers[quote] ?? "");
+  }
+  if (code === 34 || code === 39) return yield* readQuotedKey(cursor, code);
+  let key = "";
+  for (;;) {
+    const next = yield* cursor.peek();
+    if (next < 0 || isSpace(next) || next === 58 || next === 44 || next === 123 || next === 125) break;
+    if (key.length > longestWord) return null;
+    key += cursor.text[cursor.pos];
+    cursor.pos++;
+  }
+  return key === "" || !style.bareKeys ? null : key;
+}
+
+/** A key in quotes. It is wanted as a whole, so it is gathered first. */
+function* readQuotedKey(cursor: Cursor, quote: number): Reading<string | null> {
+  let text = "";
+  let escaped = false;
+  for (;;) {
+    const code = yield* cursor.peek();
+    if (code < 0 || text.length > longestWord) return null;
+    text += cursor.text[cursor.pos];
+    cursor.pos++;
+    if (code === quote && !escaped && text.length > 1) break;
+    escaped = code === 92 && !escaped;
+  }
+  const json = literalToJson(text);
+  if (json === null) return null;
+  const value: unknown = JSON.parse(json);
+  return String(value);
+}
+
+/** A whole literal as JSON; null: it is none. */
+export function literalToJson(text: string): string | null {
+  const cursor = new Cursor();
+  cursor.feed(text);
+  cursor.ended = true;
+  const words = new Words(cursor);
+  const good = readLiteral(cursor, python, words).next();
+  return good.done === true && good.value && cursor.pos === cursor.text.length ? words.text : null;
+}
+
+/** Text up to a quote, which is passed. */
+function* collectTo(cursor: Cursor, quote: string): Reading<string | null> {
+  let text = "";
+  const set = new MarkerSet([quote]);
+  for (;;) {
+    const code = yield* cursor.peek();
+    if (code < 0 || text.length > longestWord) return null;
+    if (set.child(0, code) >= 0 && (yield* matchMarker(cursor, set)) >= 0) return text;
+    text += cursor.text[cursor.pos];
+    cursor.pos++;
+  }
+}
+
+function* readItems(
+  cursor: Cursor,
+  style: LiteralStyle,
+  sink: ArgumentSink,
+  depth: number,
+  open: number,
+): Reading<boolean> {
+  const end = open === 91 ? 93 : 41;
+  for (let first = true; ; first = false) {
+    let code = yield* cursor.skipSpace();
+    if (!first && code === 44) {
+      cursor.pos++;
+      code = yield* cursor.skipSpace();
+      if (code !== end) sink.json(",");
+    } else if (!first && code !== end) return false;
+    if (code === end) {
+      cursor.pos++;
+      sink.json(first ? "[]" : "]");
+      return true;
+    }
+    if (first) sink.json("[");
+    if (!(yield* readLiteral(cursor, style, sink, depth + 1))) return false;
+  }
+}
+
+/** A string behind an own quote token: up to the same token, or to the end of the call. */
+function* readRawString(cursor: Cursor, style: LiteralStyle, quote: string, sink: ArgumentSink): Reading<boolean> {
+  sink.json('"');
+  const ends = [quote, ...(style.ends?.markers ?? [])];
+  const found = yield* readToMarker(cursor, new MarkerSet(ends), (kept) => sink.characters(kept));
+  if (found > 0) cursor.pos -= ends[found]?.length ?? 0;
+  sink.json('"');
+  return true;
+}
+
+/** A string in `"` or `'`, Python's or JSON's; three of them quote as well. */
+function* readQuoted(cursor: Cursor, quote: number, sink: ArgumentSink): Reading<boolean> {
+  cursor.pos++;
+  let triple = false;
+  if ((yield* cursor.peek()) === quote) {
+    cursor.pos++;
+    if ((yield* cursor.peek()) !== quote) {
+      sink.json('""');
+      return true;
+    }
+    cursor.pos++;
+    triple = true;
+  }
+  sink.json('"');
+  for (;;) {
+    const { text } = cursor;
+    let i = cursor.pos;
+    while (i < text.length && text.charCodeAt(i) !== quote && text.charCodeAt(i) !== 92) i++;
+    cursor.pos = i;
+    sink.characters(0);
+    if (i === text.length) {
+      if (cursor.ended) return false;
+      yield;
+      continue;
+    }
+    if (text.charCodeAt(i) === 92) {
+      cursor.pos++;
+      const escaped = yield* readEscape(cursor);
+      if (escaped === null) return false;
+      sink.json(escaped);
+      continue;
+    }
+    cursor.pos++;
+    if (triple) {
+      let quotes = 1;
+      while (quotes < 3 && (yield* cursor.peek()) === quote) {
+        cursor.pos++;
+        quotes++;
+      }
+      if (quotes < 3) {
+        sink.json(escapeCharacters(String.fromCharCode(quote).repeat(quotes)));
+        continue;
+      }
+    }
+    sink.json('"');
+    return true;
+  }
+}
+
+/** What stands behind a backslash, as the inside of a JSON string. Python keeps the backslash of an escape that it does not know. */
+function* readEscape(cursor: Cursor): Reading<string | null> {
+  const code = yield* cursor.peek();
+  if (code < 0) return null;
+  const character = String.fromCharCode(code);
+  cursor.pos++;
+  if (character === "u" || character === "x") {
+    const wanted = character === "u" ? 4 : 2;
+    let digits = "";
+    while (digits.length < wanted) {
+      const next = yield* cursor.peek();
+      if (next < 0 || !/[0-9a-fA-F]/.test(String.fromCharCode(next))) return `\\\\${character}${digits}`;
+      digits += cursor.text[cursor.pos];
+      cursor.pos++;
+    }
+    return `\\u${digits.padStart(4, "0")}`;
+  }
+  if ('"\\/bfnrt'.includes(character)) return `\\${character}`;
+  if (character === "'") return "'";
+  if (character === "\n") return "";
+  return `\\\\${escapeCharacters(character)}`;
+}
+
+const words: Readonly<Record<string, string>> = {
+  True: "true",
+  False: "false",
+  None: "null",
+  true: "true",
+  false: "false",
+  null: "null",
+};
+const number = /^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
+const longestWord = 1000;
+
+/** A number or a word that stands for a value. It goes out whole: it may not be one. */
+function* readWord(cursor: Cursor, sink: ArgumentSink): Reading<boolean> {
+  let word = "";
+  for (;;) {
+    const code = yield* cursor.peek();
+    if (code < 0 || !/[\w.+-]/.test(String.fromCharCode(code)) || word.length > longestWord) break;
+    word += cursor.text[cursor.pos];
+    cursor.pos++;
+  }
+  const json = Object.hasOwn(words, word) ? words[word] : number.test(word) ? jsonNumber(word) : undefined;
+  if (json === undefined) return false;
+  sink.json(json);
+  return true;
+}
+
+/** Python's spelling of a number as JSON's. */
+function jsonNumber(word: string): string {
+  const plain = word.replaceAll("_", "");
+  return /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/.test(plain) ? plain : JSON.stringify(Number(plain));
+}
+
+/** Gathers JSON instead of sending it. */
+export class Words implements ArgumentSink {
+  text = "";
+  readonly #cursor: Cursor;
+
+  constructor(cursor: Cursor) {
+    this.#cursor = cursor;
+  }
+
+  write(json: string): void {
+    this.text += json;
+  }
+
+  json(text: string): void {
+    this.text += text;
+    this.#cursor.take();
+  }
+
+  characters(kept: number): void {
+    this.text += escapeCharacters(this.#cursor.take(kept));
+  }
+}

@@ -1,0 +1,153 @@
+import type { Route, RoutedFormat } from "../format.ts";
+import type { Reading } from "./cursor.ts";
+import { CallAtHand } from "./desk.ts";
+import type { Desk } from "./desk.ts";
+import { MarkerSet, matchMarker, readToMarker } from "./marker-set.ts";
+import { planOf } from "./plan.ts";
+import { readPlain } from "./read-content.ts";
+import { streamJson } from "./read-json.ts";
+
+/** What of a routed format is compiled once. */
+interface Routing {
+  readonly format: RoutedFormat;
+  readonly start: MarkerSet;
+  /** What ends a header: its end, or another start. */
+  readonly header: MarkerSet;
+  /** What ends a body: its ends, then another start. */
+  readonly body: MarkerSet;
+  readonly routes: readonly { readonly header: RegExp; readonly to: Route["to"] }[];
+}
+
+const routings = new WeakMap<RoutedFormat, Routing>();
+
+function routingOf(format: RoutedFormat): Routing {
+  let routing = routings.get(format);
+  if (!routing) {
+    routing = {
+      format,
+      start: new MarkerSet([format.start]),
+      header: new MarkerSet([format.headerEnd, format.start, ...format.ends]),
+      body: new MarkerSet([...format.ends, format.start, ...(format.strip ?? [])]),
+      routes: format.routes.map(({ header, to }) => ({ header: new RegExp(header), to })),
+    };
+    routings.set(format, routing);
+  }
+  return routing;
+}
+
+type RoutedDesk = Omit<Desk, "plan">;
+
+/** Longer is no header. Bounds what is held back for one. */
+const longestHeader = 600;
+
+/** Reads messages with headers to the end of the text. */
+export function* readRouted(desk: RoutedDesk, format: RoutedFormat, prefix?: string): Reading<void> {
+  const routing = routingOf(format);
+  const { cursor, output } = desk;
+  let begun = prefix === undefined ? "" : prefix.slice(prefix.lastIndexOf(format.start) + format.start.length);
+  if (prefix !== undefined && !prefix.includes(format.start)) begun = "";
+  const headerEnd = begun.indexOf(format.headerEnd);
+  if (headerEnd >= 0) yield* readBody(desk, routing, begun.slice(0, headerEnd));
+  begun = headerEnd >= 0 ? "" : begun;
+  for (;;) {
+    const header = yield* readHeader(desk, routing, begun);
+    begun = "";
+    if (header === null) {
+      // No header: what stands here is visible text.
+      output.text(cursor.take());
+      if ((yield* cursor.peek()) < 0) return;
+      yield* readText(desk, routing, (raw) => output.text(raw));
+    } else yield* readBody(desk, routing, header);
+    if ((yield* cursor.peek()) < 0) return;
+  }
+}
+
+/** Reads up to the header's end. Gives the header, whose raw text is pending; null: it is none. */
+function* readHeader(desk: RoutedDesk, { format, start, header }: Routing, begun: string): Reading<string | null> {
+  const { cursor, output } = desk;
+  yield* cursor.skipSpace();
+  if ((yield* matchMarker(cursor, start)) >= 0) output.markup(cursor.take());
+  let text = begun;
+  for (;;) {
+    const code = yield* cursor.peek();
+    if (code < 0 || text.length > longestHeader) return null;
+    if (header.child(0, code) >= 0) {
+      const found = yield* matchMarker(cursor, header);
+      if (found === 0) return text;
+      if (found >= 1) {
+        cursor.pos -= header.markers[found]?.length ?? 0;
+        return null;
+      }
+    }
+    if (code === 10 && format.headerEnd !== "\n") return null;
+    text += cursor.text[cursor.pos];
+    cursor.pos++;
+  }
+}
+
+/** Reads a body, with its header pending, to where its route says. */
+function* readBody(desk: RoutedDesk, routing: Routing, header: string): Reading<void> {
+  const { cursor, output, callsAllowed } = desk;
+  const { to, name } = routeOf(routing, header);
+  if (typeof to !== "string") {
+    if (callsAllowed && "id" in to) {
+      output.markup(cursor.take());
+      const plain = { ...desk, plan: planOf(to) };
+      yield* readPlain(plain, { place: "outside", assumed: false }, [...routing.format.ends, routing.format.start]);
+      output.markup(cursor.take());
+      return;
+    }
+    if (callsAllowed && (yield* readCallBody(desk, routing, name))) return;
+    if (!callsAllowed) output.markup(cursor.take());
+    return yield* readText(desk, routing, (raw) => output.text(raw));
+  }
+  output.markup(cursor.take());
+  if (to === "drop") return yield* readText(desk, routing, (raw) => output.markup(raw));
+  if (to === "content") return yield* readText(desk, routing, (raw) => output.text(raw));
+  output.openThought("");
+  yield* readText(desk, routing, (raw) => output.thought(raw));
+  if (output.phase === "reasoning" && !cursor.ended) output.closeThought("");
+}
+
+function routeOf(routing: Routing, header: string): { to: Route["to"]; name: string } {
+  for (const { header: pattern, to } of routing.routes) {
+    const found = pattern.exec(header);
+    if (found) return { to, name: found.groups?.["name"]?.trim() ?? "" };
+  }
+  return { to: "content", name: "" };
+}
+
+/** Reads a call's JSON. Gives false, with its text pending and its header accounted for, if it is none. */
+function* readCallBody(desk: RoutedDesk, routing: Routing, name: string): Reading<boolean> {
+  const { cursor, output } = desk;
+  const header = cursor.pending;
+  output.phase = "call";
+  const atHand = new CallAtHand(desk, name);
+  const code = yield* cursor.skipSpace();
+  const good = code === 123 && name !== "" && (yield* streamJson(cursor, atHand));
+  if (!atHand.announced) {
+    const raw = cursor.take();
+    output.phase = "content";
+    output.markup(raw.slice(0, header));
+    output.text(raw.slice(header));
+    return false;
+  }
+  atHand.end(good ? "succeeded" : "failed");
+  yield* readText(desk, routing, (raw) => output.markup(raw));
+  return true;
+}
+
+/** Reads a body up to its end. The end is accounted for, a start of the next message is not passed. */
+function* readText(desk: RoutedDesk, { format, body }: Routing, text: (raw: string) => void): Reading<void> {
+  const { cursor, output } = desk;
+  for (;;) {
+    const found = yield* readToMarker(cursor, body, (kept) => text(cursor.take(kept)));
+    if (found < 0) return;
+    if (found === format.ends.length) {
+      cursor.pos -= format.start.length;
+      return;
+    }
+    output.markup(cursor.take());
+    if (found < format.ends.length) return;
+  }
+}
