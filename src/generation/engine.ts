@@ -15,10 +15,34 @@ export interface Engine {
    */
   generate(request: GenerationRequest, signal: AbortSignal): AsyncIterable<readonly GenerationEvent[]>;
 
+  /** Embeds texts; absent where the engine cannot. Rejects with `FailureError`. */
+  embed?(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer>;
+
   health(): EngineHealth;
 
   /** Stops: what runs may finish within `graceMs`, then ends with `shutdown`. Resolves when everything is released. */
   close(graceMs: number): Promise<void>;
+}
+
+export interface EmbeddingRequest {
+  /** The server's id for this request. */
+  readonly id: string;
+  readonly model: string;
+  /** Each a text or token ids. */
+  readonly inputs: readonly (string | readonly number[])[];
+  /** How long the vectors shall be; absent: as long as the model makes them. */
+  readonly dimensions?: number;
+  /** The client's JSON as it came, for engines that forward it. */
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export interface EmbeddingAnswer {
+  /** One vector an input, in their order. */
+  readonly vectors: readonly (readonly number[])[];
+  /** null: not known. */
+  readonly promptTokens: number | null;
+  /** What the source calls the model. */
+  readonly model?: string;
 }
 
 export interface ModelInfo {

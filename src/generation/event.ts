@@ -42,6 +42,8 @@ export interface SourceIdentity {
   readonly model?: string;
   readonly systemFingerprint?: string | null;
   readonly serviceTier?: string | null;
+  /** Response headers of the source that the client should see (`x-ratelimit-…`), lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface TextDeltaEvent {
