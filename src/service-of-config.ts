@@ -10,7 +10,7 @@ import { lean, openai } from "./wire/profile.ts";
 
 /** `embedded`: inside somebody else's server, which decides about pages itself unless origins are configured. */
 export function settingsOf(config: Config, embedded: boolean): Settings {
-  const { apiKey, corsOrigin, bodyLimit, hold } = config;
+  const { apiKey, corsOrigin, bodyLimit, hold, keepAlive } = config;
   return {
     profile: config.wire === "openai" ? openai : lean,
     keys: new ApiKeys(apiKey),
@@ -20,7 +20,7 @@ export function settingsOf(config: Config, embedded: boolean): Settings {
         : restrictedOrigins({ allowed: corsOrigin, keysRequired: apiKey.length > 0 }),
     bodyLimit,
     holdMs: hold,
-    keepAliveMs: 15_000,
+    keepAliveMs: keepAlive,
   };
 }
 

@@ -21,6 +21,7 @@ export function register(program: Command): void {
     )
     .option("--wire <form>", "lean or openai (default: lean)")
     .option("--hold <time>", "how long a stream's status waits for its first event (default: 10s)")
+    .option("--keep-alive <time>", "a stream gets a comment after so long without an event (default: 15s)")
     .option("--grace <time>", "how long running answers may take to finish on SIGTERM (default: 10s)")
     .option("--body-limit <size>", "of a request's body (default: 32MiB)")
     .option("--header-timeout <time>", "for a request's headers (default: 20s)")

@@ -17,6 +17,8 @@ export interface TruewireConfig {
   readonly wire?: WireName;
   /** How long a stream's status is held back for its first event; default 10s. */
   readonly hold?: Duration;
+  /** After so long without an event, a stream gets a comment that keeps proxies from cutting it; default 15s. */
+  readonly keepAlive?: Duration;
   /** How long running answers may take to finish when the server stops; default 10s. */
   readonly grace?: Duration;
   /** Of a request's body; default 32MiB. */

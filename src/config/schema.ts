@@ -21,6 +21,7 @@ export interface Config {
   readonly corsOrigin: readonly string[];
   readonly wire: WireName;
   readonly hold: number;
+  readonly keepAlive: number;
   readonly grace: number;
   readonly bodyLimit: number;
   readonly headerTimeout: number;
@@ -226,6 +227,10 @@ const server = z.strictObject({
   corsOrigin: list("Origins of the web pages that may call, or * (default: pages from this machine)"),
   wire: wire.default("lean"),
   hold: duration("10s", "How long a stream's status is held back for its first event"),
+  keepAlive: duration(
+    "15s",
+    "After so long without an event, a stream gets a comment that keeps proxies from cutting it",
+  ),
   grace: duration("10s", "How long running answers may take to finish when the server stops"),
   bodyLimit: size("32MiB", "Of a request's body"),
   headerTimeout: duration("20s", "A request's headers must be complete within this time"),

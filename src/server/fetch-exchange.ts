@@ -7,12 +7,13 @@ import type { Exchange, HeaderFields } from "./exchange.ts";
 export class FetchExchange implements Exchange {
   readonly method: string;
   readonly path: string;
-  /** Resolves when the answer's head is known. */
+  /** Resolves when the answer's head is known; rejects when the request was aborted before. */
   readonly response: Promise<Response>;
   readonly #request: Request;
   readonly #gone = new AbortController();
   readonly #encoder = new TextEncoder();
   #respond: (response: Response) => void = () => {};
+  #refuse: (reason: unknown) => void = () => {};
   #body: ReadableStreamDefaultController<Uint8Array> | undefined;
   #wake: (() => void) | undefined;
 
@@ -21,8 +22,9 @@ export class FetchExchange implements Exchange {
     this.#request = request;
     this.method = request.method;
     this.path = withoutBase(new URL(request.url).pathname, basePath);
-    this.response = new Promise((resolve) => {
+    this.response = new Promise((resolve, reject) => {
       this.#respond = resolve;
+      this.#refuse = reject;
     });
     if (request.signal.aborted) this.#left();
     else request.signal.addEventListener("abort", () => this.#left(), { once: true });
@@ -80,6 +82,11 @@ export class FetchExchange implements Exchange {
 
   #left(): void {
     this.#gone.abort();
+    const { reason } = this.#request.signal as { reason: unknown };
+    this.#refuse(reason);
+    // Of a body that its reader cancelled, nothing is left to break.
+    if (this.#request.signal.aborted) this.#body?.error(reason);
+    this.#body = undefined;
     this.#wakeUp();
   }
 

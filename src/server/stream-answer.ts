@@ -30,7 +30,11 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
 
   /** Sends one piece; a promise when the reader, or the log's disk, must be waited for. */
   const send = (text: string): Promise<void> | undefined => {
-    if (!reply.sent) reply.open(headers);
+    if (!reply.sent) {
+      reply.open(headers);
+      clearTimeout(timer);
+      timer = setTimeout(beat, answer.keepAliveMs);
+    }
     lastWrite = performance.now();
     const logged = streamLog?.write(reply.requestId, text);
     const sent = exchange.write(text);
@@ -41,14 +45,13 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
     });
   };
 
-  // One timer for both: first it ends the hold, then it looks for silence.
+  // One timer for both: it ends the hold; once the answer is open, it looks for silence.
   const beat = (): void => {
     const silence = performance.now() - lastWrite;
-    let next = answer.keepAliveMs;
-    if (!reply.sent) void send(writer.open());
-    else if (silence < answer.keepAliveMs) next = answer.keepAliveMs - silence;
-    else if (!slow) void send(writer.keepAlive());
-    timer = setTimeout(beat, next);
+    if (!reply.sent) return void send(writer.open());
+    const silent = silence >= answer.keepAliveMs;
+    if (silent && !slow) void send(writer.keepAlive());
+    timer = setTimeout(beat, silent ? answer.keepAliveMs : answer.keepAliveMs - silence);
   };
   let timer = setTimeout(beat, answer.holdMs);
 

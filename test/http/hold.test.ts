@@ -1,0 +1,97 @@
+import { describe, expect, test } from "vitest";
+import { answer, failed, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
+import { chat, events, serving, transports } from "../support/transports.ts";
+
+describe.each(transports)("the hold through $name (E2)", ({ open }) => {
+  test("the status waits for the first event, and a failure after a wait still has its own", async () => {
+    const engine = new ScriptedEngine(async function* () {
+      await sleep(300);
+      yield [failed("rejected", { status: 429 })];
+    });
+    const api = await open(serving(engine, { hold: "30s" }));
+    expect((await api.fetch("/v1/chat/completions", chat("x", { stream: true }))).status).toBe(429);
+    await api.close();
+  });
+
+  test("after the hold it is sent with the role chunk, then comments, then the answer without a second role", async () => {
+    let go: () => void = () => {};
+    const waiting = new Promise<void>((resolve) => (go = resolve));
+    const engine = new ScriptedEngine(async function* () {
+      await waiting;
+      yield* answer(["Hello"]);
+    });
+    const api = await open(serving(engine, { hold: "50ms", keepAlive: "50ms" }));
+    const response = await api.fetch("/v1/chat/completions", chat("x", { stream: true }));
+    expect(response.status).toBe(200);
+    const reader = (response.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    const read = async (): Promise<boolean> => {
+      const { value, done } = await reader.read();
+      text += value ?? "";
+      return done;
+    };
+    while (text.split("\n\n").filter((event) => event.startsWith(":")).length < 2) await read();
+    expect(events(text)[0]).toMatchObject({ choices: [{ delta: { role: "assistant" } }] });
+    go();
+    while (!(await read()));
+    const data = events(text).filter((event) => typeof event === "object");
+    expect(data.map((chunk) => (chunk as { choices: { delta: unknown }[] }).choices[0]?.delta)).toEqual([
+      { role: "assistant" },
+      { content: "Hello" },
+      {},
+    ]);
+    expect(text).toMatch(/data: \[DONE\]\n\n$/);
+    await api.close();
+  });
+
+  test("a failure after the hold is told inside the stream: role chunk, error, [DONE] (E1)", async () => {
+    const engine = new ScriptedEngine(async function* () {
+      await sleep(200);
+      yield [failed("engine-error", { status: 503 })];
+    });
+    const api = await open(serving(engine, { hold: "20ms" }));
+    const response = await api.fetch("/v1/chat/completions", chat("x", { stream: true }));
+    expect(response.status).toBe(200);
+    const all = events(await response.text()).filter((event) => typeof event !== "string" || !event.startsWith(":"));
+    expect(all).toMatchObject([
+      { choices: [{ delta: { role: "assistant" } }] },
+      { error: { message: "It broke.", type: "server_error" } },
+      "data: [DONE]",
+    ]);
+    await api.close();
+  });
+
+  test("a running stream that falls silent gets comments, and none while it speaks", async () => {
+    const engine = new ScriptedEngine(async function* () {
+      const [first, ...rest] = answer(["Hello", " world"]);
+      if (first) yield first;
+      await sleep(250);
+      yield* rest;
+    });
+    const api = await open(serving(engine, { keepAlive: "60ms" }));
+    const text = await (await api.fetch("/v1/chat/completions", chat("x", { stream: true }))).text();
+    const comments = text.split("\n\n").filter((event) => event.startsWith(":"));
+    expect(comments.length).toBeGreaterThanOrEqual(2);
+    expect(text.indexOf(":")).toBeGreaterThanOrEqual(text.indexOf("data"));
+    const quick = new ScriptedEngine(() => answer(["Hello", " world"]));
+    const other = await open(serving(quick, { keepAlive: "60ms" }));
+    const without = await (await other.fetch("/v1/chat/completions", chat("x", { stream: true }))).text();
+    expect(without.split("\n\n").filter((event) => event.startsWith(":"))).toEqual([]);
+    await Promise.all([api.close(), other.close()]);
+  });
+
+  test("a client that leaves while the status is held cancels", async () => {
+    const engine = new ScriptedEngine(async function* (_, signal) {
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      yield* answer(["nobody hears"]);
+    });
+    const api = await open(serving(engine, { hold: "30s" }));
+    const leaving = new AbortController();
+    const response = api.fetch("/v1/chat/completions", { ...chat("x", { stream: true }), signal: leaving.signal });
+    response.catch(() => {});
+    await until(() => engine.running === 1, "the engine works");
+    leaving.abort();
+    await until(() => engine.running === 0 && engine.aborted === 1, "the engine is told");
+    await api.close();
+  });
+});

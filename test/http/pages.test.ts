@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createServer } from "../../src/create-server.ts";
+import type { TruewireServer } from "../../src/create-server.ts";
+import { createHandler } from "../../src/create-handler.ts";
+import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
+import { chat, serving } from "../support/transports.ts";
+
+/** A page's request: fetch itself would not let a test set `Origin` and `Host`, so its parts are put on the wire by node:http. */
+async function fromPage(url: string, origin: string, init: RequestInit = {}, host?: string): Promise<Response> {
+  const { request } = await import("node:http");
+  return new Promise((resolve, reject) => {
+    const headers = { ...(init.headers as Record<string, string>), origin, ...(host !== undefined && { host }) };
+    const outgoing = request(url, { method: init.method ?? "GET", headers }, (incoming) => {
+      let text = "";
+      incoming.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+      incoming.on("end", () => {
+        const { statusCode: status = 0 } = incoming;
+        resolve(
+          new Response(status === 204 ? null : text, { status, headers: incoming.headers as Record<string, string> }),
+        );
+      });
+    });
+    outgoing.on("error", reject).end(init.body);
+  });
+}
+
+describe("pages, by default", () => {
+  let server: TruewireServer;
+  const engine = new ScriptedEngine(() => answer(["Hi"]));
+  beforeAll(async () => {
+    server = await createServer({ ...serving(engine), port: 0, logLevel: "silent" });
+  });
+  afterAll(() => server.close(0));
+
+  test.each([
+    "http://localhost:5173",
+    "https://localhost",
+    "http://127.0.0.1:3000",
+    "http://[::1]:8080",
+    "http://app.localhost",
+  ])("%s, a page of this machine, may call and read", async (origin) => {
+    const preflight = await fromPage(`${server.url}/v1/chat/completions`, origin, {
+      method: "OPTIONS",
+      headers: {
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,x-stainless-os",
+      },
+    });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get("access-control-allow-origin")).toBe(origin);
+    expect(preflight.headers.get("access-control-allow-methods")).toBe("POST, OPTIONS");
+    expect(preflight.headers.get("access-control-allow-headers")).toBe("authorization,x-stainless-os");
+    const response = await fromPage(`${server.url}/v1/chat/completions`, origin, chat("Hello"));
+    expect(response.status).toBe(200);
+    expect(response.headers.get("access-control-allow-origin")).toBe(origin);
+    expect(response.headers.get("access-control-expose-headers")).toBe("X-Request-ID");
+    expect(response.headers.get("vary")).toBe("Origin");
+  });
+
+  test.each(["https://evil.example", "http://localhost.evil.example", "http://127.0.0.1.evil.example", "null"])(
+    "%s may not even ask: the engine is not reached",
+    async (origin) => {
+      const before = engine.requests.length;
+      for (const init of [chat("Hello"), { method: "OPTIONS" }]) {
+        const response = await fromPage(`${server.url}/v1/chat/completions`, origin, init);
+        expect(response.status).toBe(403);
+        expect(response.headers.get("access-control-allow-origin")).toBeNull();
+        expect(await response.json()).toMatchObject({ error: { code: "origin_not_allowed" } });
+      }
+      expect(engine.requests.length).toBe(before);
+    },
+  );
+
+  test("a name that was made to point here (DNS rebinding) is no page of ours; an address is", async () => {
+    const { port } = new URL(server.url);
+    const rebound = await fromPage(
+      `${server.url}/v1/models`,
+      `http://evil.example:${port}`,
+      {},
+      `evil.example:${port}`,
+    );
+    expect(rebound.status).toBe(403);
+    const own = await fromPage(`${server.url}/v1/models`, `http://192.168.7.7:${port}`, {}, `192.168.7.7:${port}`);
+    expect(own.status).toBe(200);
+  });
+
+  test("an error that a page may see carries the header that lets it", async () => {
+    const response = await fromPage(`${server.url}/v1/nope`, "http://localhost:5173");
+    expect(response.status).toBe(404);
+    expect(response.headers.get("access-control-allow-origin")).toBe("http://localhost:5173");
+  });
+});
+
+describe("pages, by --cors-origin", () => {
+  test("a list lets those that are listed in, and no others", async () => {
+    const engine = new ScriptedEngine(() => answer(["Hi"]));
+    const server = await createServer({
+      ...serving(engine),
+      port: 0,
+      logLevel: "silent",
+      corsOrigin: "https://app.example/",
+    });
+    expect((await fromPage(`${server.url}/v1/models`, "https://app.example")).status).toBe(200);
+    expect((await fromPage(`${server.url}/v1/models`, "http://localhost:3000")).status).toBe(403);
+    await server.close(0);
+  });
+
+  test("* lets every page in", async () => {
+    const engine = new ScriptedEngine(() => answer(["Hi"]));
+    const server = await createServer({ ...serving(engine), port: 0, logLevel: "silent", corsOrigin: "*" });
+    const response = await fromPage(`${server.url}/v1/models`, "https://anybody.example");
+    expect(response.headers.get("access-control-allow-origin")).toBe("*");
+    await server.close(0);
+  });
+
+  test("inside somebody else's server, pages are that server's business until origins are set", async () => {
+    const models = [{ kind: "engine", engine: new ScriptedEngine(() => answer(["Hi"])) }] as const;
+    const request = (): Request =>
+      new Request("http://app.example/v1/models", { headers: { origin: "https://x.example" } });
+    const open = await createHandler({ models }).fetch(request());
+    expect(open.status).toBe(200);
+    expect(open.headers.get("access-control-allow-origin")).toBeNull();
+    const listed = await createHandler({ models, corsOrigin: "https://y.example" }).fetch(request());
+    expect(listed.status).toBe(403);
+  });
+});

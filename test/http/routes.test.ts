@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
+import { chat, json, serving, transports } from "../support/transports.ts";
+import type { Api } from "../support/transports.ts";
+
+describe.each(transports)("paths through $name", ({ open }) => {
+  let api: Api;
+  beforeAll(async () => {
+    api = await open(serving(new ScriptedEngine(() => answer(["Hi"]), "scripted", "org/second:7b")));
+  });
+  afterAll(() => api.close());
+
+  test.each([
+    "/v1/chat/completions",
+    "/chat/completions",
+    "//v1//chat/completions",
+    "/v1/chat/completions/",
+    "/v1/chat/completions?x=1",
+  ])("POST %s answers a chat", async (path) => {
+    const response = await api.fetch(path, chat("Hello"));
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({
+      object: "chat.completion",
+      model: "scripted",
+      choices: [{ message: { role: "assistant", content: "Hi" }, finish_reason: "stop" }],
+      usage: { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 },
+    });
+  });
+
+  test.each(["/v1/completions", "/completions"])("POST %s answers a completion", async (path) => {
+    const response = await api.fetch(path, json({ model: "scripted", prompt: "Hello" }));
+    expect(await response.json()).toMatchObject({ object: "text_completion", choices: [{ text: "Hi" }] });
+  });
+
+  test("GET /v1/models lists what there is, and each model is found by its id, encoded or not", async () => {
+    const list = (await (await api.fetch("/v1/models")).json()) as { data: { id: string }[] };
+    expect(list).toMatchObject({ object: "list" });
+    expect(list.data.map(({ id }) => id)).toEqual(["scripted", "org/second:7b"]);
+    for (const name of ["org/second:7b", encodeURIComponent("org/second:7b")]) {
+      const model = await api.fetch(`/models/${name}`);
+      expect(await model.json()).toMatchObject({ id: "org/second:7b", object: "model", owned_by: "test" });
+    }
+  });
+
+  test("an unknown model is a 404; one that a request names lists what there is", async () => {
+    const listed = await api.fetch("/v1/models/nope");
+    expect(listed.status).toBe(404);
+    expect(await listed.json()).toMatchObject({ error: { code: "model_not_found", param: "model" } });
+    const response = await api.fetch("/v1/chat/completions", chat("Hello", { model: "nope" }));
+    expect(response.status).toBe(404);
+    const { error } = (await response.json()) as { error: { message: string; code: string } };
+    expect(error.code).toBe("model_not_found");
+    expect(error.message).toContain("`nope`");
+    expect(error.message).toContain("`scripted`");
+    expect(error.message).toContain("`org/second:7b`");
+  });
+
+  test("a request without a model is told that it must give one", async () => {
+    const response = await api.fetch("/v1/chat/completions", json({ messages: [{ role: "user", content: "x" }] }));
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { message: "you must provide a model parameter" } });
+  });
+
+  test("an unknown path is a 404 that names method and path, whatever its method", async () => {
+    for (const method of ["GET", "POST", "DELETE", "OPTIONS"]) {
+      const response = await api.fetch("/v1/engines", { method });
+      expect(response.status).toBe(404);
+      expect(await response.json()).toEqual({
+        error: {
+          message: `Invalid URL (${method} /v1/engines)`,
+          type: "invalid_request_error",
+          param: null,
+          code: null,
+        },
+      });
+    }
+  });
+
+  test("names that every object has are no paths", async () => {
+    for (const path of ["/v1/constructor", "/constructor/x", "/v1/__proto__", "/toString"]) {
+      expect((await api.fetch(path)).status).toBe(404);
+    }
+  });
+
+  test("a wrong method is a 405 that says which are right", async () => {
+    const response = await api.fetch("/v1/chat/completions");
+    expect(response.status).toBe(405);
+    expect(response.headers.get("allow")).toBe("POST, OPTIONS");
+    expect(await response.json()).toMatchObject({ error: { type: "invalid_request_error" } });
+    expect((await api.fetch("/v1/models", { method: "DELETE" })).headers.get("allow")).toBe("GET, HEAD, OPTIONS");
+  });
+
+  test("HEAD is answered as GET, without a body", async () => {
+    const response = await api.fetch("/v1/models", { method: "HEAD" });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("application/json");
+    expect(await response.text()).toBe("");
+  });
+
+  test("GET /health tells the engines' states, slots and queues", async () => {
+    const response = await api.fetch("/health");
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({
+      status: "ok",
+      slots: { busy: 0, total: 8 },
+      queued: 0,
+      engines: [{ name: "scripted", models: ["scripted", "org/second:7b"], state: "ready" }],
+    });
+  });
+
+  test("GET / tells a person where the API is", async () => {
+    const text = await (await api.fetch("/")).text();
+    expect(text).toContain("/v1");
+    expect(text).toContain("scripted");
+  });
+});
+
+describe.each(transports)("states through $name", ({ open }) => {
+  test("/health is 503 when no engine is ready", async () => {
+    const engine = new ScriptedEngine(() => answer(["Hi"]));
+    const api = await open(serving(engine));
+    await api.fetch("/v1/models");
+    engine.state = "restarting";
+    const response = await api.fetch("/health");
+    expect(response.status).toBe(503);
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect(await response.json()).toMatchObject({ status: "loading", engines: [{ state: "restarting" }] });
+    engine.state = "failed";
+    expect(await (await api.fetch("/health")).json()).toMatchObject({ status: "unavailable" });
+    await api.close();
+  });
+});

@@ -1,0 +1,90 @@
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+/** The built command line; `TRUEWIRE_DIST` names another build than `npm run build`'s. */
+export const builtMain: string = resolve(join(process.env.TRUEWIRE_DIST ?? "dist", "cli/main.js"));
+
+export interface RunningTruewire {
+  /** `http://127.0.0.1:…` */
+  readonly url: string;
+  readonly process: ChildProcess;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
+  /** Sends the signal (default SIGTERM) and resolves with the exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+export interface StartOptions {
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** In place of this repository's build. */
+  readonly main?: string;
+}
+
+/**
+ * Runs `truewire serve` with the arguments, on a free port unless they name one, and resolves when it says where it listens. Rejects
+ * with what it said when it exits before, or says nothing for a minute.
+ */
+export async function startTruewire(args: readonly string[], options: StartOptions = {}): Promise<RunningTruewire> {
+  const { main = builtMain } = options;
+  if (!existsSync(main)) throw new Error(`${main} is not there: npm run build`);
+  const port = args.includes("--port") || args.includes("--config") ? [] : ["--port", "0"];
+  const child = spawn(process.execPath, [main, "serve", ...port, ...args], {
+    cwd: options.cwd,
+    env: { ...process.env, ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const exited = new Promise<number | null>((settle) => child.on("exit", settle));
+  const url = await new Promise<string>((settle, reject) => {
+    const fail = (what: string): void => reject(new Error(`truewire ${what}\n${stdout}${stderr}`));
+    const timer = setTimeout(() => {
+      child.kill("SIGKILL");
+      fail("did not say where it listens");
+    }, 60_000);
+    child.on("exit", (code) => {
+      clearTimeout(timer);
+      fail(`exited with ${code}`);
+    });
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text;
+      const found = /(http:\/\/\S+)\/v1\b[^\n]*\n/.exec(stdout);
+      if (!found) return;
+      clearTimeout(timer);
+      settle(found[1] ?? "");
+    });
+  });
+  return {
+    url,
+    process: child,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    stop(signal = "SIGTERM") {
+      child.kill(signal);
+      return exited;
+    },
+  };
+}
+
+/** Runs the command line to its end. */
+export function runTruewire(
+  args: readonly string[],
+  options: StartOptions = {},
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const { main = builtMain } = options;
+  const child = spawn(process.execPath, [main, ...args], {
+    cwd: options.cwd,
+    env: { ...process.env, ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: 60_000,
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  return new Promise((settle) => child.on("close", (code) => settle({ code, stdout, stderr })));
+}

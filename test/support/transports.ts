@@ -1,0 +1,71 @@
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { TruewireConfig } from "../../src/config/config.ts";
+import { createHandler } from "../../src/create-handler.ts";
+import { createServer } from "../../src/create-server.ts";
+import type { Engine } from "../../src/generation/engine.ts";
+
+/** The API as a test reaches it, whatever carries it. */
+export interface Api {
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  close(): Promise<void>;
+}
+
+/** The three ways into the server: each case that is the same in all of them runs in all of them. */
+export const transports: readonly { readonly name: string; open(config: TruewireConfig): Promise<Api> }[] = [
+  {
+    name: "createServer",
+    async open(config) {
+      const server = await createServer({ port: 0, logLevel: "silent", ...config });
+      return { fetch: (path, init) => fetch(server.url + path, init), close: () => server.close(0) };
+    },
+  },
+  {
+    name: "createHandler over node:http",
+    async open(config) {
+      const handler = createHandler(config);
+      const http = createHttpServer(handler);
+      await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+      const { port } = http.address() as AddressInfo;
+      return {
+        fetch: (path, init) => fetch(`http://127.0.0.1:${port}${path}`, init),
+        async close() {
+          await handler.close(0);
+          http.closeAllConnections();
+          await new Promise((resolve) => http.close(resolve));
+        },
+      };
+    },
+  },
+  {
+    name: "createHandler().fetch",
+    async open(config) {
+      const handler = createHandler(config);
+      return {
+        fetch: (path, init) => handler.fetch(new Request(`http://api.test${path}`, init)),
+        close: () => handler.close(0),
+      };
+    },
+  },
+];
+
+export function serving(engine: Engine, config: TruewireConfig = {}): TruewireConfig {
+  return { ...config, models: [{ kind: "engine", engine }] };
+}
+
+/** A chat request with one message. */
+export function chat(content: string, more: Readonly<Record<string, unknown>> = {}): RequestInit {
+  return json({ model: "scripted", messages: [{ role: "user", content }], ...more });
+}
+
+export function json(body: unknown): RequestInit {
+  return { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+}
+
+/** The data of each event of a stream, parsed; `[DONE]` and comments as texts. */
+export function events(sse: string): unknown[] {
+  return sse
+    .split("\n\n")
+    .filter((event) => event !== "")
+    .map((event) => (event.startsWith("data: {") ? (JSON.parse(event.slice("data: ".length)) as unknown) : event));
+}
