@@ -1,0 +1,23 @@
+/** Headers as undici tells them: lower-case names. */
+export type ReceivedHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** What a client should see of an upstream's headers: how much it may still ask. */
+export function passedHeaders(headers: ReceivedHeaders): Record<string, string> {
+  const passed: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (typeof value === "string" && /^(x-)?ratelimit-/.test(name)) passed[name] = value;
+  }
+  return passed;
+}
+
+/** Seconds until a retry makes sense, from `retry-after-ms`, or `retry-after` as seconds or as a date; undefined: not told. */
+export function retryAfterSeconds(headers: ReceivedHeaders, now: number): number | undefined {
+  const ms = Number(headers["retry-after-ms"]);
+  if (headers["retry-after-ms"] !== undefined && ms >= 0) return ms / 1000;
+  const value = headers["retry-after"];
+  if (typeof value !== "string") return undefined;
+  const seconds = Number(value);
+  if (Number.isFinite(seconds)) return Math.max(0, seconds);
+  const date = Date.parse(value);
+  return Number.isNaN(date) ? undefined : Math.max(0, (date - now) / 1000);
+}

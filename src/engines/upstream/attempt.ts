@@ -1,0 +1,228 @@
+import { StringDecoder } from "node:string_decoder";
+import type { Dispatcher } from "undici";
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
+import type { AnswerReader, ChoiceState } from "../../wire/tolerant/answer-reader.ts";
+import { failureOfText, readFailure } from "../../wire/tolerant/read-failure.ts";
+import { readResponseBody } from "../../wire/tolerant/read-response.ts";
+import { parseTolerantly } from "../../wire/tolerant/tolerant-json.ts";
+import { passedHeaders, retryAfterSeconds } from "./answer-headers.ts";
+import type { ReceivedHeaders } from "./answer-headers.ts";
+import type { Target } from "./target.ts";
+import { answerTooLong, silence, transportFailure } from "./transport-failure.ts";
+import type { Watch, Watched } from "./watch.ts";
+
+/** So much may wait here for a slow reader before the upstream is held back. In bytes. */
+const highWater = 64 * 1024;
+/** An error's body is read so far. In bytes. */
+const failureBodyLimit = 256 * 1024;
+/** After the finish reason: how long [DONE], usage or the end of the answer may still take. */
+const farewellMs = 2000;
+
+export interface AttemptOptions {
+  readonly target: Target;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly stream: boolean;
+  readonly reader: AnswerReader<ChoiceState>;
+  /** Changes what the reader tells before it goes on; sees `end` as the last event. */
+  readonly transform?: (events: GenerationEvent[]) => GenerationEvent[];
+  readonly upstream: string;
+  readonly firstEventMs: number;
+  readonly idleMs: number;
+  readonly answerLimit: number;
+  readonly watch: Watch;
+}
+
+/**
+ * One request to one target and its answer, as batches of events: all that arrived since the last batch was taken. While nobody takes
+ * them, the upstream is held back; nothing is ever buffered beyond `highWater` and what one read brings.
+ */
+export class Attempt implements Dispatcher.DispatchHandler, Watched {
+  readonly #options: AttemptOptions;
+  #controller: Dispatcher.DispatchController | undefined;
+  #decoder = new StringDecoder("utf8");
+  #status = 0;
+  #headers: ReceivedHeaders = {};
+  /** The pieces of a body that is read whole: an answer without a stream, or an error. */
+  #body: string[] = [];
+  #bodySize = 0;
+  #pending: GenerationEvent[] = [];
+  #unreadBytes = 0;
+  #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
+  #flushing = false;
+  /** `end` was told. */
+  #ended = false;
+  /** The connection is done with this request. */
+  #released = false;
+  #abortReason: Error | undefined;
+  #heard = false;
+  #sawEvent = false;
+  /** For how long nothing arrived, no first event came, nothing but noise came after the finish. */
+  #silentMs = 0;
+  #waitedMs = 0;
+  #farewellMs = 0;
+  #bytesReceived = 0;
+
+  constructor(options: AttemptOptions) {
+    this.#options = options;
+    const { target, path, headers, body, watch } = options;
+    target.outstanding++;
+    watch.add(this);
+    target.pool.dispatch({ method: "POST", path, headers, body }, this);
+  }
+
+  /** What arrived since the last call; waits for something. null: `end` was told before. */
+  next(): Promise<GenerationEvent[] | null> {
+    if (this.#pending.length > 0) return Promise.resolve(this.#take());
+    if (this.#ended) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      this.#waiting = resolve;
+    });
+  }
+
+  /** Stops the request, wherever it is. `end`: what a waiting reader is told. */
+  abort(end: GenerationEnd): void {
+    if (!this.#ended) this.#add(this.#options.reader.abandon(end));
+    this.#stop();
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#abortReason) controller.abort(this.#abortReason);
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: ReceivedHeaders): void {
+    if (status < 200) return;
+    this.#status = status;
+    this.#headers = headers;
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#heard = true;
+    if (this.#ended) return;
+    this.#bytesReceived += chunk.length;
+    if (!this.#options.stream || this.#status !== 200) {
+      this.#keep(chunk);
+      return;
+    }
+    const text = this.#decoder.write(chunk);
+    if (text !== "") this.#add(this.#options.reader.push(text));
+    this.#unreadBytes += chunk.length;
+    if (this.#unreadBytes >= highWater && this.#pending.length > 0) controller.pause();
+  }
+
+  onResponseEnd(): void {
+    this.#release();
+    if (this.#ended) return;
+    const { reader, stream } = this.#options;
+    if (this.#status !== 200) this.#add(reader.abandon(this.#refused()));
+    else if (stream) {
+      const rest = this.#decoder.end();
+      this.#add(rest === "" ? [] : reader.push(rest));
+      this.#add(reader.end());
+    } else this.#add(readResponseBody(this.#body.join("") + this.#decoder.end(), reader));
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#release();
+    if (this.#ended) return;
+    const { reader, stream, upstream } = this.#options;
+    if (stream && this.#status === 200 && this.#bytesReceived > 0) this.#add(reader.end(error));
+    else this.#add(reader.abandon({ kind: "upstream-error", failure: transportFailure(error, upstream) }));
+  }
+
+  tick(tickMs: number): void {
+    const { reader, upstream, firstEventMs, idleMs } = this.#options;
+    // A source that is held back is not silent.
+    this.#silentMs = this.#heard || this.#controller?.paused === true ? 0 : this.#silentMs + tickMs;
+    this.#heard = false;
+    if (!this.#sawEvent) this.#waitedMs += tickMs;
+    // Pings are life, but not after the finish.
+    if (this.#ended || (reader.finished && this.#pending.length === 0)) this.#farewellMs += tickMs;
+    if (this.#farewellMs >= farewellMs) this.abort({ kind: "done" });
+    else if (this.#waitedMs >= firstEventMs) this.abort(silence(upstream, firstEventMs / 1000));
+    else if (this.#sawEvent && this.#silentMs >= idleMs) this.abort(silence(upstream, idleMs / 1000));
+  }
+
+  #keep(chunk: Buffer): void {
+    const isAnswer = this.#status === 200;
+    this.#bodySize += chunk.length;
+    if (isAnswer && this.#bodySize > this.#options.answerLimit) this.abort(answerTooLong(this.#options.answerLimit));
+    else if (isAnswer || this.#bodySize <= failureBodyLimit) this.#body.push(this.#decoder.write(chunk));
+    else this.abort(this.#refused());
+  }
+
+  /** The end that an answer with another status than 200 is. */
+  #refused(): GenerationEnd {
+    const { reader, upstream } = this.#options;
+    const body = this.#body.join("");
+    const status = this.#status;
+    const told = readFailure(parseTolerantly(body, reader.repairs), status) ?? failureOfText(body, status);
+    const retryAfter = retryAfterSeconds(this.#headers, Date.now());
+    const failure: GenerationFailure = {
+      ...told,
+      ...(status < 400 && { message: `The upstream ${upstream} answered with status ${status}.` }),
+      ...(retryAfter !== undefined && { retryAfterSeconds: retryAfter }),
+      headers: passedHeaders(this.#headers),
+    };
+    return { kind: "upstream-error", failure };
+  }
+
+  #add(events: GenerationEvent[]): void {
+    if (events.length === 0) return;
+    const { transform } = this.#options;
+    const told = transform ? transform(events) : events;
+    if (!this.#sawEvent) this.#addHeaders(told);
+    this.#sawEvent = true;
+    if (told.length === 0) return;
+    const last = told.at(-1);
+    if (last?.type === "end") {
+      this.#ended = true;
+      // What follows [DONE] is awaited for a moment, to keep the connection. What follows a failure is of no use.
+      if (last.end.kind !== "done") this.#stop();
+    }
+    if (this.#pending.length === 0) this.#pending = told;
+    else for (const event of told) this.#pending.push(event);
+    // One read of the socket may bring many pieces, all within this turn: they become one batch.
+    if (!this.#waiting || this.#flushing) return;
+    this.#flushing = true;
+    queueMicrotask(() => {
+      this.#flushing = false;
+      const waiting = this.#waiting;
+      this.#waiting = undefined;
+      waiting?.(this.#take());
+    });
+  }
+
+  /** The first choice's start tells the headers that clients should see. */
+  #addHeaders(events: GenerationEvent[]): void {
+    const headers = passedHeaders(this.#headers);
+    const at = events.findIndex(({ type }) => type === "start");
+    const start = events[at];
+    if (start?.type !== "start" || Object.keys(headers).length === 0) return;
+    events[at] = { ...start, source: { ...start.source, headers } };
+  }
+
+  #take(): GenerationEvent[] {
+    const batch = this.#pending;
+    this.#pending = [];
+    this.#unreadBytes = 0;
+    if (this.#controller?.paused === true) this.#controller.resume();
+    return batch;
+  }
+
+  #stop(): void {
+    if (this.#released) return;
+    this.#abortReason = new Error("The request was given up.");
+    this.#controller?.abort(this.#abortReason);
+    this.#release();
+  }
+
+  #release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.#options.target.outstanding--;
+    this.#options.watch.remove(this);
+  }
+}

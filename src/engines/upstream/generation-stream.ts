@@ -1,0 +1,143 @@
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
+import { Attempt } from "./attempt.ts";
+import type { AttemptOptions } from "./attempt.ts";
+import { isRetryable, isServersFault, waitBefore } from "./retry-policy.ts";
+import type { RetryBudget } from "./retry-policy.ts";
+import type { Target } from "./target.ts";
+import type { TargetSet } from "./target-set.ts";
+
+export interface GenerationPlan {
+  readonly targets: TargetSet;
+  readonly budget: RetryBudget;
+  readonly retries: number;
+  /** The models to try, in order, as the upstream calls them; more than one where there are fallbacks. */
+  readonly models: readonly string[];
+  /** What an attempt at a model of a target is. Every attempt has a reader of its own. */
+  prepare(model: string, target: Target): AttemptOptions;
+  /** An attempt failed and another one follows. */
+  retried(failure: GenerationFailure, model: string, target: Target): void;
+  /** The answer is over, or given up. */
+  closed(attempt: AttemptOptions | undefined): void;
+}
+
+/**
+ * One generation: attempts, until one of them tells a first event; from then on that attempt and no other, so that no text is ever
+ * told twice.
+ */
+export class GenerationStream implements AsyncIterableIterator<readonly GenerationEvent[]> {
+  readonly #plan: GenerationPlan;
+  #attempt: Attempt | undefined;
+  #options: AttemptOptions | undefined;
+  /** The first event was told. */
+  #committed = false;
+  #closed = false;
+  #abandoned: GenerationEnd | undefined;
+  #wake: (() => void) | undefined;
+  /** Called once, when the answer is over or given up. */
+  onClose: (() => void) | undefined;
+
+  constructor(plan: GenerationPlan) {
+    this.#plan = plan;
+    plan.budget.deposit();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
+    if (this.#closed) return over;
+    const batch = this.#committed && this.#attempt ? await this.#attempt.next() : await this.#first();
+    if (batch === null || batch.at(-1)?.type === "end") this.#close();
+    return batch === null ? over : { done: false, value: batch };
+  }
+
+  return(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
+    this.abandon({ kind: "client-gone" });
+    this.#close();
+    return Promise.resolve(over);
+  }
+
+  /** Stops the work; a reader that waits is told `end`. */
+  abandon(end: GenerationEnd): void {
+    if (this.#closed) return;
+    this.#abandoned = end;
+    this.#attempt?.abort(end);
+    this.#wake?.();
+  }
+
+  #close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#plan.closed(this.#options);
+    this.onClose?.();
+  }
+
+  /** The first batch that is to be told: of the first attempt that begins to answer, or of the last one that fails. */
+  async #first(): Promise<readonly GenerationEvent[] | null> {
+    const { targets, models, prepare } = this.#plan;
+    for (const [at, model] of models.entries()) {
+      const tried = new Set<Target>();
+      for (let attempt = 1; ; attempt++) {
+        if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
+        const target = targets.choose(tried);
+        tried.add(target);
+        this.#options = prepare(model, target);
+        this.#attempt = new Attempt(this.#options);
+        const batch = await this.#attempt.next();
+        const failure = batch && failureBeforeEvents(batch);
+        if (!failure || this.#abandoned) {
+          if (!this.#abandoned) target.succeeded();
+          this.#committed = true;
+          return batch;
+        }
+        if (isServersFault(failure)) targets.failed(target);
+        else target.succeeded();
+        const wait = this.#waitAfter(attempt, failure, tried);
+        const isLastModel = at === models.length - 1;
+        if (wait === null && (isLastModel || !mayFallBack(failure))) {
+          this.#committed = true;
+          return batch;
+        }
+        this.#plan.retried(failure, model, target);
+        if (wait === null) break;
+        if (wait > 0) await this.#sleep(wait);
+      }
+    }
+    return null;
+  }
+
+  /** Milliseconds until the next attempt at the same model; null: there is none. */
+  #waitAfter(attempt: number, failure: GenerationFailure, tried: ReadonlySet<Target>): number | null {
+    const { retries, budget, targets } = this.#plan;
+    if (attempt > retries || !isRetryable(failure)) return null;
+    // Another server need not be spared for the sake of the one that failed.
+    const wait = targets.hasFresh(tried) ? 0 : waitBefore(attempt, failure, Math.random);
+    return wait !== null && budget.withdraw() ? wait : null;
+  }
+
+  #sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#wake = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+const over: IteratorReturnResult<undefined> = { done: true, value: undefined };
+
+/** The failure of a batch that shows nothing else; null when there is something to tell. */
+function failureBeforeEvents(batch: readonly GenerationEvent[]): GenerationFailure | null {
+  const last = batch.at(-1);
+  if (last?.type !== "end" || !("failure" in last.end)) return null;
+  const shows = batch.some(({ type }) => type !== "start" && type !== "extra" && type !== "usage" && type !== "end");
+  return shows ? null : last.end.failure;
+}
+
+/** Another model may answer what this one could not, but not what is wrong with the request itself. */
+function mayFallBack(failure: GenerationFailure): boolean {
+  return isRetryable(failure) || failure.status === 404 || failure.code === "model_not_found";
+}

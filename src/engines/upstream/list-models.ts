@@ -1,0 +1,50 @@
+import type { ModelInfo } from "../../generation/engine.ts";
+import { readModelList } from "../../wire/models/read-models.ts";
+import type { Target } from "./target.ts";
+
+/** A list of models is answered from memory; a server that takes longer is not well. */
+const patienceMs = 10_000;
+const longestList = 16 * 1024 * 1024;
+
+/** The models that a target lists. Rejects with an Error that says why there is no list. */
+export async function listModels(target: Target, headers: Readonly<Record<string, string>>): Promise<ModelInfo[]> {
+  const { statusCode, body } = await target.pool.request({
+    method: "GET",
+    path: target.path("/models"),
+    headers,
+    signal: AbortSignal.timeout(patienceMs),
+  });
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const piece of body as AsyncIterable<Uint8Array>) {
+    text += decoder.decode(piece, { stream: true });
+    if (text.length > longestList) throw new Error(`the model list of ${target.url} has no end`);
+  }
+  if (statusCode !== 200) throw new Error(`${target.url}/models answered with status ${statusCode}`);
+  const models = readModelList(text);
+  if (!models) throw new Error(`${target.url}/models is no list of models`);
+  return models.map(({ id, created, ownedBy, contextLength }) => ({
+    id,
+    created,
+    ownedBy: ownedBy ?? "upstream",
+    endpoints: ["chat", "completions", "embeddings"],
+    ...(contextLength !== null && { contextLength }),
+  }));
+}
+
+/** Whether a target answers at all, if only with a refusal. */
+export async function answers(target: Target, headers: Readonly<Record<string, string>>): Promise<boolean> {
+  try {
+    const signal = AbortSignal.timeout(patienceMs);
+    const { statusCode, body } = await target.pool.request({
+      method: "GET",
+      path: target.path("/models"),
+      headers,
+      signal,
+    });
+    await body.dump();
+    return statusCode < 500;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,13 @@
+import type { Engine } from "../../generation/engine.ts";
+import type { UpstreamOptions } from "./options.ts";
+import { UpstreamEngine } from "./upstream-engine.ts";
+
+/**
+ * An engine that answers from servers which speak OpenAI's API, or nearly. Resolves when its models are known; rejects with an Error
+ * when they were not given and no server lists them.
+ */
+export async function openUpstreamEngine(options: UpstreamOptions): Promise<Engine> {
+  const engine = new UpstreamEngine(options);
+  await engine.open();
+  return engine;
+}

@@ -1,0 +1,53 @@
+import type { Format } from "../../formats/format.ts";
+import type { RequestDialect } from "../../wire/request-dialect.ts";
+
+/** One upstream: a server (or several alike) that speaks OpenAI's API, or nearly. Times are in milliseconds. */
+export interface UpstreamOptions {
+  /** Base URLs, such as `http://localhost:11434/v1`. Several serve the same models; a request goes to the one with the least to do. */
+  readonly urls: readonly string[];
+  /** Who it is, in logs and messages. */
+  readonly name: string;
+  /** Sent as `Authorization: Bearer …`. */
+  readonly key?: string | undefined;
+  /** Sent with every request; they win over Truewire's own. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /**
+   * The models to serve: the name that clients use → the upstream's name. Absent: those that the upstream lists, kept up to date.
+   */
+  readonly models?: Readonly<Record<string, string>> | undefined;
+  /** A model (as clients call it) → models of this upstream that stand in for it, in order, when it fails before its first event. */
+  readonly fallbacks?: Readonly<Record<string, readonly string[]>> | undefined;
+  /** How its requests look. */
+  readonly dialect?: Omit<RequestDialect, "model"> | undefined;
+  /** The upstream takes only `n: 1`: several choices are several calls. */
+  readonly singleChoice?: boolean | undefined;
+  /** How the models write calls and reasoning, where the upstream leaves them in the text; "auto": any known way. */
+  readonly format?: Format | "auto" | undefined;
+  readonly timeouts?: UpstreamTimeouts | undefined;
+  /** Further attempts before the first event; default 2. */
+  readonly retries?: number | undefined;
+  readonly tls?: UpstreamTls | undefined;
+  /** The longest event of a stream in characters, and the longest answer without a stream in bytes; default 16 Mi. */
+  readonly answerLimit?: number | undefined;
+  /** One line for the log, and what belongs to it. Never a key or a text of a conversation. */
+  readonly log?: ((line: string, fields: Readonly<Record<string, unknown>>) => void) | undefined;
+}
+
+export interface UpstreamTimeouts {
+  /** Until the connection stands; default 10 s. */
+  readonly connect?: number | undefined;
+  /** Until the first event (a long prompt takes its time); default 10 minutes. */
+  readonly firstEvent?: number | undefined;
+  /** Of silence after that; default 2 minutes. */
+  readonly idle?: number | undefined;
+}
+
+/** Certificates are PEM texts. */
+export interface UpstreamTls {
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  readonly serverName?: string | undefined;
+  /** Default true. False accepts any certificate: for tests and closed networks. */
+  readonly verify?: boolean | undefined;
+}

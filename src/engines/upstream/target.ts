@@ -1,0 +1,72 @@
+import { Pool } from "undici";
+import type { UpstreamOptions } from "./options.ts";
+
+/** After so many failures in a row a target gets no requests, if there are others. */
+const failuresUntilEjected = 3;
+const firstEjectionMs = 2000;
+const longestEjectionMs = 60_000;
+
+/** One base URL: its connections, how much it has to do, and whether it works. */
+export class Target {
+  readonly url: string;
+  readonly pool: Pool;
+  readonly #basePath: string;
+  /** Requests whose answers are not complete. */
+  outstanding = 0;
+  #failures = 0;
+  #ejections = 0;
+  /** 0: in service. Else the time (of `now`) when it is asked again. */
+  #ejectedUntil = 0;
+
+  constructor(url: string, { tls, timeouts }: UpstreamOptions) {
+    const base = new URL(url);
+    this.url = url;
+    this.#basePath = base.pathname.replace(/\/+$/, "");
+    this.pool = new Pool(base.origin, {
+      // Every stream has a connection of its own; idle ones are kept for the next, but shorter than servers keep them.
+      connections: null,
+      pipelining: 1,
+      keepAliveTimeout: 4000,
+      headersTimeout: timeouts?.firstEvent ?? 600_000,
+      bodyTimeout: timeouts?.idle ?? 120_000,
+      connect: {
+        timeout: timeouts?.connect ?? 10_000,
+        ...(tls?.ca !== undefined && { ca: tls.ca }),
+        ...(tls?.cert !== undefined && { cert: tls.cert }),
+        ...(tls?.key !== undefined && { key: tls.key }),
+        ...(tls?.serverName !== undefined && { servername: tls.serverName }),
+        ...(tls?.verify === false && { rejectUnauthorized: false }),
+      },
+    });
+  }
+
+  /** The path of an endpoint (`/chat/completions`) on this server, with the query that the base URL has. */
+  path(endpoint: string): string {
+    return this.#basePath + endpoint + new URL(this.url).search;
+  }
+
+  inService(): boolean {
+    return this.#ejectedUntil === 0;
+  }
+
+  /** Whether an ejected target should be asked again whether it works. */
+  isDue(now: number): boolean {
+    return this.#ejectedUntil !== 0 && now >= this.#ejectedUntil;
+  }
+
+  succeeded(): void {
+    this.#failures = 0;
+    this.#ejections = 0;
+    this.#ejectedUntil = 0;
+  }
+
+  /** A failure of the server, not of a request. Returns true when it put the target out of service. */
+  failed(now: number): boolean {
+    this.#failures++;
+    const wasEjected = this.#ejectedUntil !== 0;
+    if (!wasEjected && this.#failures < failuresUntilEjected) return false;
+    this.#ejectedUntil = now + Math.min(longestEjectionMs, firstEjectionMs * 2 ** this.#ejections);
+    this.#ejections++;
+    return !wasEjected;
+  }
+}

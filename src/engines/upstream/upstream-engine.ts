@@ -1,0 +1,243 @@
+import type { EmbeddingAnswer, EmbeddingRequest, Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
+import type { GenerationEnd, GenerationEvent } from "../../generation/event.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import { ChatStreamReader } from "../../wire/chat/stream-reader.ts";
+import { writeChatRequest } from "../../wire/chat/write-request.ts";
+import { CompletionsStreamReader } from "../../wire/completions/stream-reader.ts";
+import { writeCompletionsRequest } from "../../wire/completions/write-request.ts";
+import { toolCallId } from "../../wire/ids.ts";
+import type { AttemptOptions } from "./attempt.ts";
+import { embed } from "./embed.ts";
+import { GenerationStream } from "./generation-stream.ts";
+import type { GenerationPlan } from "./generation-stream.ts";
+import { answers, listModels } from "./list-models.ts";
+import type { UpstreamOptions } from "./options.ts";
+import { RetryBudget } from "./retry-policy.ts";
+import { SeveralChoices } from "./several-choices.ts";
+import { TargetSet } from "./target-set.ts";
+import type { Target } from "./target.ts";
+import { TextStage } from "./text-stage.ts";
+import { Watch } from "./watch.ts";
+
+const defaults = { firstEventMs: 600_000, idleMs: 120_000, answerLimit: 16 * 1024 * 1024, retries: 2 };
+/** How often the upstream's model list is read again. */
+const refreshMs = 60_000;
+
+const newCallId = (): string => toolCallId(Math.random);
+
+/** Generates by asking servers of OpenAI's dialect. */
+export class UpstreamEngine implements Engine {
+  readonly #options: UpstreamOptions;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #targets: TargetSet;
+  readonly #budget = new RetryBudget();
+  readonly #watch: Watch;
+  readonly #firstEventMs: number;
+  readonly #idleMs: number;
+  #models: readonly ModelInfo[] = [];
+  #refresh: NodeJS.Timeout | undefined;
+  #open = new Set<GenerationStream>();
+  #idle: (() => void) | undefined;
+  #closed = false;
+  #retries = 0;
+
+  constructor(options: UpstreamOptions) {
+    this.#options = options;
+    this.#headers = {
+      "user-agent": "truewire",
+      "accept-encoding": "identity",
+      ...(options.key !== undefined && { authorization: `Bearer ${options.key}` }),
+      ...lowerCased(options.headers),
+    };
+    this.#firstEventMs = options.timeouts?.firstEvent ?? defaults.firstEventMs;
+    this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
+    this.#watch = new Watch(Math.min(this.#firstEventMs, this.#idleMs));
+    this.#targets = new TargetSet(options, (target) => answers(target, this.#headers));
+  }
+
+  /** Learns the models: from the options, else from the first target that has a list. Rejects when there is none to be had. */
+  async open(): Promise<void> {
+    const { models } = this.#options;
+    if (models) {
+      this.#models = Object.keys(models).map((id) => ({
+        id,
+        created: 0,
+        ownedBy: this.#options.name,
+        endpoints: ["chat", "completions", "embeddings"],
+      }));
+      return;
+    }
+    try {
+      this.#models = await this.#listedModels();
+    } catch (cause) {
+      await this.#targets.close();
+      throw cause;
+    }
+    this.#refresh = setInterval(() => void this.#refreshModels(), refreshMs).unref();
+  }
+
+  models(): readonly ModelInfo[] {
+    return this.#models;
+  }
+
+  generate(request: GenerationRequest, signal: AbortSignal): AsyncIterable<readonly GenerationEvent[]> {
+    const n = request.n ?? 1;
+    if (n === 1 || this.#options.singleChoice !== true || request.prompt.kind !== "chat") {
+      return this.#tied(new GenerationStream(this.#plan(request)), signal);
+    }
+    const { n: _, ...body } = request.body;
+    const single = { ...request, n: 1, body };
+    const streams = Array.from({ length: n }, () => new GenerationStream(this.#plan(single)));
+    for (const stream of streams) this.#tied(stream, signal);
+    return new SeveralChoices(streams);
+  }
+
+  embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
+    const model = this.#options.models?.[request.model] ?? request.model;
+    const limit = this.#options.answerLimit ?? defaults.answerLimit;
+    const add = this.#options.dialect?.add ?? {};
+    return embed({ ...request, model }, { targets: this.#targets, headers: this.#headers, add, limit }, signal);
+  }
+
+  health(): EngineHealth {
+    const { targets } = this.#targets;
+    const inService = targets.filter((target) => target.inService()).length;
+    const outstanding = targets.reduce((sum, target) => sum + target.outstanding, 0);
+    const counters = { outstanding, targets: targets.length, targetsInService: inService, retries: this.#retries };
+    if (this.#closed) return { state: "closed", counters };
+    if (inService > 0) return { state: "ready", counters };
+    return { state: "failed", counters, message: `No server of ${this.#options.name} answers.` };
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#refresh);
+    if (this.#open.size > 0 && graceMs > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, graceMs);
+        this.#idle = (): void => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    for (const stream of this.#open) stream.abandon(shutdown);
+    await this.#targets.close();
+  }
+
+  /** A stream that ends when the client goes, and is waited for when the engine closes. */
+  #tied(stream: GenerationStream, signal: AbortSignal): GenerationStream {
+    this.#open.add(stream);
+    const gone = (): void => stream.abandon({ kind: "client-gone" });
+    if (this.#closed) stream.abandon(shutdown);
+    else if (signal.aborted) gone();
+    else signal.addEventListener("abort", gone, { once: true });
+    stream.onClose = (): void => {
+      signal.removeEventListener("abort", gone);
+      this.#open.delete(stream);
+      if (this.#open.size === 0) this.#idle?.();
+    };
+    return stream;
+  }
+
+  #plan(request: GenerationRequest): GenerationPlan {
+    const { models, fallbacks, retries = defaults.retries, log } = this.#options;
+    const names = [request.model, ...(fallbacks?.[request.model] ?? [])];
+    return {
+      targets: this.#targets,
+      budget: this.#budget,
+      retries,
+      models: names.map((name) => models?.[name] ?? name),
+      prepare: (model, target) => this.#prepare(request, model, target),
+      retried: (failure, model, target) => {
+        this.#retries++;
+        const { status, message } = failure;
+        log?.("tried again", { req: request.id, model, url: target.url, status, error: message });
+      },
+      closed: (attempt) => {
+        const repairs = attempt?.reader.repairs;
+        if (repairs && repairs.total > 0) {
+          const mended = Object.fromEntries(repairs.list().map(({ id, count }) => [id, count]));
+          log?.("repaired", { req: request.id, repairs: mended });
+        }
+      },
+    };
+  }
+
+  #prepare(request: GenerationRequest, model: string, target: Target): AttemptOptions {
+    const { dialect, format, name, answerLimit = defaults.answerLimit } = this.#options;
+    const { prompt, stream } = request;
+    const isChat = prompt.kind === "chat";
+    const readerOptions = {
+      newCallId,
+      legacyFunctions: isChat && prompt.legacyFunctions === true,
+      callsInText: format !== undefined,
+      frameLimit: answerLimit,
+    };
+    const withModel = { ...dialect, model };
+    const stage = format !== undefined && isChat ? new TextStage(format, request, newCallId) : undefined;
+    return {
+      target,
+      path: target.path(isChat ? "/chat/completions" : "/completions"),
+      headers: {
+        ...this.#headers,
+        "content-type": "application/json",
+        accept: stream ? "text/event-stream" : "application/json",
+        "x-request-id": request.id,
+      },
+      body: JSON.stringify(
+        isChat ? writeChatRequest(request, prompt, withModel) : writeCompletionsRequest(request, prompt, withModel),
+      ),
+      stream,
+      reader: isChat ? new ChatStreamReader(readerOptions) : new CompletionsStreamReader(readerOptions),
+      ...(stage && { transform: stage.transform }),
+      upstream: name,
+      firstEventMs: this.#firstEventMs,
+      idleMs: this.#idleMs,
+      answerLimit,
+      watch: this.#watch,
+    };
+  }
+
+  async #listedModels(): Promise<readonly ModelInfo[]> {
+    const { name, urls } = this.#options;
+    const reasons: unknown[] = [];
+    for (const target of this.#targets.targets) {
+      try {
+        const models = await listModels(target, this.#headers);
+        if (models.length > 0) return models;
+        reasons.push(new Error(`${target.url} has no models`));
+      } catch (error) {
+        reasons.push(error);
+      }
+    }
+    const [first] = reasons;
+    const why = first instanceof Error ? first.message : String(first);
+    const message = `the models of ${name} (${urls.join(", ")}) cannot be listed: ${why}; name them with "models" to do without the list`;
+    throw new AggregateError(reasons, message);
+  }
+
+  async #refreshModels(): Promise<void> {
+    try {
+      const models = await this.#listedModels();
+      if (JSON.stringify(models) !== JSON.stringify(this.#models)) this.#models = models;
+    } catch (error) {
+      this.#options.log?.("the model list could not be read again", { error: String(error) });
+    }
+  }
+}
+
+const shutdown: GenerationEnd = {
+  kind: "shutdown",
+  failure: {
+    message: "The server is stopping.",
+    status: 503,
+    type: "server_error",
+    param: null,
+    code: "shutting_down",
+  },
+};
+
+function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}

@@ -1,0 +1,49 @@
+import { isObject, parseTolerantly } from "../tolerant/tolerant-json.ts";
+import { RepairLog } from "../tolerant/repairs.ts";
+import type { JsonObject } from "../tolerant/tolerant-json.ts";
+
+/** One model as a server lists it. */
+export interface ListedModel {
+  readonly id: string;
+  /** Unix time in seconds; 0: not told. */
+  readonly created: number;
+  readonly ownedBy: string | null;
+  /** Tokens of prompt and answer together, where told. */
+  readonly contextLength: number | null;
+}
+
+/**
+ * Reads the answer of `GET /models`: OpenAI's list, a bare array (Together), or `models` by name (Ollama's own API, llama.cpp). null:
+ * it is no list of models.
+ */
+export function readModelList(body: string): readonly ListedModel[] | null {
+  const value = parseTolerantly(body, new RepairLog());
+  const list = Array.isArray(value) ? value : isObject(value) ? (value["data"] ?? value["models"]) : undefined;
+  if (!Array.isArray(list)) return null;
+  return list.filter(isObject).flatMap((entry) => {
+    const id = entry["id"] ?? entry["name"] ?? entry["model"];
+    if (typeof id !== "string" || id === "") return [];
+    const { created, owned_by: owner } = entry;
+    return [
+      {
+        id,
+        created: typeof created === "number" && created > 0 ? Math.floor(created) : 0,
+        ownedBy: typeof owner === "string" && owner !== "" ? owner : null,
+        contextLength: contextLength(entry),
+      },
+    ];
+  });
+}
+
+/** vLLM's, OpenRouter's and Together's, Groq's, Mistral's, and llama.cpp's name for it. */
+function contextLength(entry: JsonObject): number | null {
+  const meta = isObject(entry["meta"]) ? entry["meta"]["n_ctx_train"] : undefined;
+  const told = [
+    entry["max_model_len"],
+    entry["context_length"],
+    entry["context_window"],
+    entry["max_context_length"],
+    meta,
+  ];
+  return told.find((value): value is number => typeof value === "number" && value > 0) ?? null;
+}

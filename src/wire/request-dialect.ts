@@ -1,0 +1,81 @@
+import type { GenerationRequest } from "../generation/request.ts";
+
+/** How a server wants its requests, where that differs from what clients send. */
+export interface RequestDialect {
+  /** The model's name there; default: as the client named it. */
+  readonly model?: string;
+  /** Which member limits the answer's length; default: the one that the client used. */
+  readonly maxTokensMember?: "max_tokens" | "max_completion_tokens";
+  /** The role of instructions: what comes as the other one is renamed; default: as the client has it. */
+  readonly instructionRole?: "system" | "developer";
+  /** The server only knows the legacy `functions`; default: `tools`, which legacy requests are turned into. */
+  readonly legacyFunctions?: boolean;
+  /** Members that the server refuses. */
+  readonly drop?: readonly string[];
+  /** Members that the server calls otherwise: OpenAI's name → its name. */
+  readonly rename?: Readonly<Record<string, string>>;
+  /** Members that are added to every request; they win over the client's. */
+  readonly add?: Readonly<Record<string, unknown>>;
+}
+
+export type RequestBody = { [name: string]: unknown };
+
+/**
+ * Finishes the body of a request for one server: model, stream, usage, then the dialect's changes. Usage is asked for exactly when
+ * the client asked (without a stream it comes anyway).
+ */
+export function finishRequestBody(body: RequestBody, request: GenerationRequest, dialect: RequestDialect): RequestBody {
+  body["model"] = dialect.model ?? request.model;
+  if (request.stream) {
+    body["stream"] = true;
+    const options = { ...(body["stream_options"] as RequestBody | null | undefined) };
+    delete options["include_usage"];
+    if (request.wantsUsage) options["include_usage"] = true;
+    if (Object.keys(options).length > 0) body["stream_options"] = options;
+    else delete body["stream_options"];
+  } else {
+    delete body["stream"];
+    delete body["stream_options"];
+  }
+  if (dialect.maxTokensMember) {
+    const limit = body["max_completion_tokens"] ?? body["max_tokens"];
+    delete body["max_completion_tokens"];
+    delete body["max_tokens"];
+    if (limit !== undefined && limit !== null) body[dialect.maxTokensMember] = limit;
+  }
+  for (const name of dialect.drop ?? []) delete body[name];
+  for (const [name, theirs] of Object.entries(dialect.rename ?? {})) {
+    if (body[name] === undefined) continue;
+    body[theirs] = body[name];
+    delete body[name];
+  }
+  return Object.assign(body, dialect.add);
+}
+
+/** The sampling and limits of a request that did not come as JSON, under OpenAI's names and those that servers share beyond them. */
+export function writeSampling(request: GenerationRequest): RequestBody {
+  const { sampling, limits } = request;
+  return withoutUndefined({
+    n: request.n,
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK,
+    min_p: sampling.minP,
+    frequency_penalty: sampling.frequencyPenalty,
+    presence_penalty: sampling.presencePenalty,
+    repeat_penalty: sampling.repeatPenalty,
+    repeat_last_n: sampling.repeatLastN,
+    logit_bias: sampling.logitBias,
+    seed: sampling.seed,
+    max_tokens: limits.maxTokens,
+    min_tokens: limits.minTokens,
+    ignore_eos: limits.ignoreEos,
+    stop: limits.stop,
+    stop_token_ids: limits.stopTokenIds,
+    cache_prompt: limits.cachePrompt,
+  });
+}
+
+export function withoutUndefined(members: RequestBody): RequestBody {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
