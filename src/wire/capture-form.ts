@@ -18,7 +18,10 @@ export interface CaptureForm {
   systemFingerprint: boolean;
   /** The choices have a `logprobs` member (chat only; not those of reasoning models). */
   logprobs: boolean;
-  /** Chunks have `"usage":null`: the client had asked for usage. The last chunk's usage comes from the `usage` event. */
+  /**
+   * Chunks have `"usage":null`, which says that the client had asked for usage (since 2024-10). The last chunk's usage comes from the
+   * `usage` event alone: a capture that has one keeps it.
+   */
   usage: boolean;
   /**
    * Chunks get an `obfuscation` member (chat only). Where the capture may have lost it: OpenAI sends it since 2025-08-05, so

@@ -296,7 +296,7 @@ export class ChatStreamWriter implements StreamWriter {
     let members = this.#extras;
     if (this.#usage) {
       const { usage, timings } = this.#usage;
-      if (capture?.usage ?? asked.includeUsage)
+      if (capture !== undefined || asked.includeUsage)
         members += `,"usage":${JSON.stringify(chatUsage(usage, this.#context))}`;
       if (asked.includeTimings && timings) members += `,"timings":${JSON.stringify(timingsObject(timings, usage))}`;
     }

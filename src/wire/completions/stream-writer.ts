@@ -202,7 +202,7 @@ export class CompletionStreamWriter implements StreamWriter {
     let members = this.#extras;
     if (this.#usage) {
       const { usage: counts, timings } = this.#usage;
-      if (capture?.usage ?? asked.includeUsage) usage = JSON.stringify(completionUsage(counts, this.#context));
+      if (capture !== undefined || asked.includeUsage) usage = JSON.stringify(completionUsage(counts, this.#context));
       if (asked.includeTimings && timings) members += `,"timings":${JSON.stringify(timingsObject(timings, counts))}`;
     }
     return usage === "" && members === "" ? chunks : chunks + envelope.closingChunk(usage, members);
