@@ -85,7 +85,7 @@ function begin({ format, prefix, continues }: ParseJob): { begun: string; prefix
 function turnStart(prefix: string, reasoning: Reasoning | undefined): number {
   const own = new Set<string>([...(reasoning?.open ?? []), ...(reasoning?.close ?? [])]);
   let at = 0;
-  for (const found of prefix.matchAll(/(?:<[^<>\s]*>|\[\/?INST\]|\]~b\]ai|\b(?:assistant|model)\n)\n*/g)) {
+  for (const found of prefix.matchAll(/(?:<[^<>\s]*>|\[\/?INST\]|\]~b\]ai|\b(?:[Aa]ssistant|model)(?:\n|: ?))\n*/g)) {
     if (!own.has(found[0].trim())) at = found.index + found[0].length;
   }
   return at;

@@ -1,4 +1,5 @@
 import type { Tool } from "../generation/message.ts";
+import type { Format } from "./format.ts";
 import { formatNamed } from "./known.ts";
 import type { ParseJob, ParsedMessage } from "./parse-job.ts";
 
@@ -19,14 +20,12 @@ export function readJob(value: unknown): ParseJob {
   const format = formatNamed(append ? name.slice(0, -"-append".length) : name);
   if (!format) throw new Error(`format: '${name}' is unknown (truewire formats lists what is known)`);
   const params = isRecord(value["params"]) ? value["params"] : {};
-  const thinking = params["enable_thinking"] ?? params["thinking"];
-  const opener = format.reasoning?.open[0] ?? "";
-  const known = typeof prefix === "string" ? prefix : params["force_reasoning"] === true ? opener : undefined;
-  if (append) return { format, text: opener + text, separateReasoning: false };
+  const thinking = plainValue(params["enable_thinking"] ?? params["thinking"]);
+  if (append) return { format, text: (format.reasoning?.open[0] ?? "") + text, separateReasoning: false };
   return {
-    format,
+    format: adapted(format, params),
     text,
-    ...(known !== undefined && { prefix: known }),
+    ...(typeof prefix === "string" && { prefix }),
     ...(tools !== undefined && tools !== null && { tools: readTools(tools) }),
     ...(Array.isArray(chunks) && { chunks: chunks.map(String) }),
     ...(typeof thinking === "boolean" && { thinking }),
@@ -34,6 +33,26 @@ export function readJob(value: unknown): ParseJob {
     continues: params["continue_final_message"] !== undefined && params["continue_final_message"] !== false,
     json: typeof params["json_schema"] === "string" && params["json_schema"] !== "",
   };
+}
+
+/** The format as the switches of a server change it. */
+function adapted(format: Format, params: Readonly<Record<string, unknown>>): Format {
+  const { reasoning } = format;
+  if (!reasoning) return format;
+  const ending = params["tool_start_token"];
+  return {
+    ...format,
+    reasoning: {
+      ...reasoning,
+      ...(params["force_reasoning"] === true && { assume: "inside" }),
+      ...(typeof ending === "string" && { endedBy: [...(reasoning.endedBy ?? []), ending] }),
+    },
+  };
+}
+
+/** Ollama's `{"$type": …, "Value": true}` is true. */
+function plainValue(value: unknown): unknown {
+  return isRecord(value) && "Value" in value ? value["Value"] : value;
 }
 
 /** Reads tools as they stand in a request, `{type, function: {name, …}}` or the functions alone. */

@@ -171,7 +171,7 @@ export const namedFormats: readonly PlainFormat[] = [
     kind: "plain",
     id: "lfm2",
     detect: { all: ["<|tool_list_start|>"] },
-    reasoning: openedThink,
+    reasoning: think,
     calls: lfmCalls(),
   },
   {

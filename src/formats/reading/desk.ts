@@ -23,6 +23,10 @@ export interface CallOutput {
   callArguments(json: string, raw: string): void;
   endCall(status: "succeeded" | "failed", raw: string): void;
   markup(raw: string): void;
+  /** What closes calls that have ended: it shares the fate of the last of them. */
+  closer(raw: string): void;
+  /** Whether a call of this name is one. */
+  isKnown(name: string): boolean;
 }
 
 /** Where the JSON of arguments goes, in pieces. */

@@ -43,6 +43,7 @@ export class Output {
   #call = new Pile();
   /** The call at hand has an unknown name: all of it is text. */
   #demoted = false;
+  #lastDemoted = false;
   #tokens: PendingToken[] = [];
   #received = 0;
   #accounted = 0;
@@ -133,6 +134,15 @@ export class Output {
     if (raw !== "" && this.#options.trace) this.#events.push({ type: "markup", choice: this.#options.choice, raw });
   }
 
+  closer(raw: string): void {
+    if (this.#lastDemoted) this.text(raw);
+    else this.markup(raw);
+  }
+
+  isKnown(name: string): boolean {
+    return this.#options.known?.has(name) ?? true;
+  }
+
   /** White space at an edge that nothing visible followed. */
   #dropSpace(): void {
     if (this.#space.length > 0) this.#markup(this.#space.take());
@@ -145,6 +155,12 @@ export class Output {
     this.#dropSpace();
     this.#markup(raw);
     this.#edge = "trim";
+  }
+
+  /** A marker at the beginning of a thought, behind its opener. */
+  thoughtMarkup(raw: string): void {
+    if (this.#options.mergeReasoning) this.text(raw);
+    else this.#markup(raw);
   }
 
   thought(raw: string): void {
@@ -174,7 +190,8 @@ export class Output {
   /** A call begins: its name is complete; `raw` is all since its opener. */
   startCall(name: string, raw: string, id?: string): void {
     if (this.stopped !== null) return;
-    if (this.#options.known && !this.#options.known.has(name)) {
+    this.#lastDemoted = !this.isKnown(name);
+    if (this.#lastDemoted) {
       this.#demoted = true;
       return this.text(raw);
     }

@@ -9,10 +9,14 @@ import { readObjectCalls } from "./read-object-call.ts";
 import { recordCall } from "./recorder.ts";
 
 /** Reads what stands behind an opener of a section or of a call. Gives false, with all of it pending, if that is no call. */
-export function* readCallBehind(desk: Desk, role: Role): Reading<boolean> {
+export function* readCallBehind(desk: Desk, role: Role, marker: string): Reading<boolean> {
   const { cursor, output, plan } = desk;
   const { section, calls } = plan.format;
-  if (!role.opensSection) return (yield* readOneOf(desk, role.calls)) !== "none";
+  if (!role.opensSection) {
+    const bare = role.calls.every((call) => call.open?.includes(marker) !== true);
+    if (bare) cursor.pos -= marker.length;
+    return (yield* readOneOf(desk, role.calls, bare)) !== "none";
+  }
   const openers = plan.set("calls in a section", () => [
     ...(section?.close ?? []),
     ...(section?.open ?? []),
@@ -25,7 +29,7 @@ export function* readCallBehind(desk: Desk, role: Role): Reading<boolean> {
     yield* cursor.skipSpace();
     const found = yield* matchMarker(cursor, openers);
     if (found >= 0 && found < closes) {
-      if (any) output.markup(cursor.take());
+      if (any) output.closer(cursor.take());
       return any;
     }
     if (found >= 0 && found < closes + opens) continue;
@@ -33,7 +37,7 @@ export function* readCallBehind(desk: Desk, role: Role): Reading<boolean> {
     const candidates = calls.filter((call) => (opener === undefined ? !call.open : call.open?.includes(opener)));
     if (candidates.length === 0) break;
     output.phase = "call";
-    const outcome = yield* readOneOf(desk, candidates);
+    const outcome = yield* readOneOf(desk, candidates, false);
     if (outcome === "none") break;
     any = true;
   }
@@ -53,21 +57,26 @@ export function* readBareCall(desk: Desk): Reading<void> {
   const outcome = whole
     ? yield* recordCall(
         desk,
-        (recording) => readOneOf(recording, bare),
+        (recording) => readOneOf(recording, bare, true),
         function* isAll() {
           return (yield* cursor.skipSpace()) < 0;
         },
       )
-    : yield* readOneOf(desk, bare);
+    : yield* readOneOf(desk, bare, true);
   if (outcome !== "none") return;
   output.phase = "content";
   output.text(cursor.take());
 }
 
 /** What follows the opener decides which of the calls it is. */
-function* readOneOf(desk: CallDesk, calls: readonly Call[]): Reading<CallOutcome> {
-  const { cursor } = desk;
+function* readOneOf(desk: CallDesk, calls: readonly Call[], bare: boolean): Reading<CallOutcome> {
+  const { cursor, plan } = desk;
   let code = yield* cursor.skipSpace();
+  if (!bare) {
+    const openers = calls.flatMap((call) => call.open ?? []);
+    const again = plan.set(`again ${openers.join(" ")}`, () => openers);
+    while ((yield* matchMarker(cursor, again)) >= 0) code = yield* cursor.skipSpace();
+  }
   const objects = calls.filter((call): call is ObjectCall => call.form === "object");
   const named = calls.find((call): call is NamedCall => call.form === "named");
   if (code === 96 && objects.some((call) => call.fence)) {
@@ -81,7 +90,7 @@ function* readOneOf(desk: CallDesk, calls: readonly Call[]): Reading<CallOutcome
   }
   if (code === 123) {
     const object = objects.find((call) => (call.list === "array") === bracket);
-    if (object) return yield* readObjectCalls(desk, object, bracket);
+    if (object) return yield* readObjectCalls(desk, object, bracket, bare);
   }
   return named ? yield* readNamedCall(desk, named, bracket) : "none";
 }

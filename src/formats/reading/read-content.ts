@@ -43,10 +43,26 @@ export function* readPlain(desk: Desk, start: Start, ends: readonly string[] = [
       if (desk.callsAllowed && !seen) yield* readBareCall(desk);
     } else if (role.opensSection || role.calls.length > 0) {
       output.phase = "call";
-      afterCall = yield* readCallBehind(desk, role);
+      afterCall = yield* readCallBehind(desk, role, markup.set.markers[found] ?? "");
       output.phase = "content";
-      if (!afterCall) visible(cursor.take());
+      if (!afterCall && plan.format.invalid === "drop") yield* dropCall(desk);
+      else if (!afterCall) visible(cursor.take());
     } else if (!(yield* passMarker(desk, role, afterCall, seen))) visible(cursor.take());
+  }
+}
+
+/** A call that does not parse vanishes, up to its close or the end of the text. */
+function* dropCall({ cursor, output, plan }: Desk): Reading<void> {
+  const { section, calls } = plan.format;
+  const closes = plan.set("all closes", () => [
+    ...(section?.close ?? []),
+    ...calls.flatMap((call) => call.close ?? []),
+  ]);
+  const sectionCloses = section?.close.length ?? 0;
+  for (;;) {
+    const found = yield* readToMarker(cursor, closes, (kept) => output.markup(cursor.take(kept)));
+    output.markup(cursor.take());
+    if (found < 0 || found < sectionCloses || sectionCloses === 0) return;
   }
 }
 
@@ -65,7 +81,8 @@ function* passMarker(desk: Desk, role: Role, afterCall: boolean, seen: boolean):
     role.strips ||
     (role.closesCall && afterCall) ||
     (role.closesThought && (stray === "strip" || (stray === "strip-at-start" && !seen)));
-  if (vanishes) output.markup(cursor.take());
+  if (vanishes && role.closesCall && afterCall) output.closer(cursor.take());
+  else if (vanishes) output.markup(cursor.take());
   return vanishes;
 }
 

@@ -9,10 +9,15 @@ import { readJson, readJsonString, streamJson } from "./read-json.ts";
  * Reads calls that are JSON objects. The cursor stands at the first `{`; `bracket`: behind the `[` of an array. "none": the first
  * object is no call.
  */
-export function* readObjectCalls(desk: CallDesk, call: ObjectCall, bracket: boolean): Reading<CallOutcome> {
+export function* readObjectCalls(
+  desk: CallDesk,
+  call: ObjectCall,
+  bracket: boolean,
+  bare: boolean,
+): Reading<CallOutcome> {
   const { cursor, output } = desk;
   for (let first = true; ; first = false) {
-    const outcome = yield* readObject(desk, call);
+    const outcome = yield* readObject(desk, call, bare);
     if (outcome !== "read") return first ? outcome : "read";
     if (call.list === "one") return "read";
     let code = yield* cursor.skipSpace();
@@ -27,13 +32,13 @@ export function* readObjectCalls(desk: CallDesk, call: ObjectCall, bracket: bool
       code = yield* cursor.peek();
     }
     if (call.fence === true && (yield* cursor.skipSpace()) === 96) yield* passFence(desk);
-    output.markup(cursor.take());
+    output.closer(cursor.take());
     return "read";
   }
 }
 
-function* readObject(desk: CallDesk, call: ObjectCall): Reading<CallOutcome> {
-  const { cursor } = desk;
+function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean): Reading<CallOutcome> {
+  const { cursor, output } = desk;
   let name: string | null = null;
   let id: string | undefined;
   let held: string | null = null;
@@ -55,11 +60,13 @@ function* readObject(desk: CallDesk, call: ObjectCall): Reading<CallOutcome> {
     }
     const key = yield* readJsonString(cursor);
     if (key === null || (yield* cursor.skipSpace()) !== 58) return failed();
+    // Without a marker, an object that begins otherwise is an answer in JSON, which must not be held back.
+    if (bare && first && !mayBegin(call, key)) return "none";
     cursor.pos++;
     code = yield* cursor.skipSpace();
     if (call.name === "key" ? name === null : call.name.includes(key) && name === null) {
       name = call.name === "key" ? key : yield* readJsonString(cursor);
-      if (name === null || name === "") return "none";
+      if (name === null || name === "" || (bare && !output.isKnown(name))) return "none";
       if (call.name !== "key") continue;
     }
     if (atHand === null && (call.name === "key" || call.arguments.includes(key))) {
@@ -84,6 +91,12 @@ function* readObject(desk: CallDesk, call: ObjectCall): Reading<CallOutcome> {
   }
   atHand.end("succeeded");
   return "read";
+}
+
+function mayBegin(call: ObjectCall, key: string): boolean {
+  return (
+    call.name === "key" || call.name.includes(key) || call.arguments.includes(key) || key === call.id || key === "type"
+  );
 }
 
 function textOf(json: string): string {

@@ -69,9 +69,10 @@ export function* readParameter(
   declared: DeclaredTypes | undefined,
 ): Reading<boolean> {
   const { cursor, plan } = desk;
-  atHand.announce();
   let opened = true;
   if (args.valueOpen !== undefined) opened = yield* passValueOpen(desk, args.valueOpen);
+  // What stands before the value is accounted for, so that all that is taken from here on is the value.
+  atHand.json("");
   const close = args.close.replace("{key}", key.name);
   const plain = args.nestedItem === undefined ? [args.open] : [];
   const ends =
@@ -89,6 +90,7 @@ export function* readParameter(
       plan.set("cdata", () => ["<![CDATA["]),
     );
     if (found >= 0) {
+      atHand.json("");
       const writer = new ValueWriter(atHand, lead, key.kind, declared, false);
       yield* readToMarker(
         cursor,
@@ -153,7 +155,7 @@ export function* readWrapped(
   key: Key,
 ): Reading<boolean> {
   const { cursor } = desk;
-  atHand.announce();
+  atHand.json("");
   const text = yield* gather(desk, atHand, new MarkerSet([args.close, args.open, ...closes]));
   const json = key.kind === "string" ? JSON.stringify(text) : typedValue(text, undefined);
   const inner = key.kind === "string" ? typedValue(text, undefined) : json;

@@ -21,7 +21,7 @@ export function* readPythonCalls(desk: CallDesk, call: NamedCall, bracket: boole
     }
     if (bracket && code === 93) {
       cursor.pos++;
-      output.markup(cursor.take());
+      output.closer(cursor.take());
       return "read";
     }
     if (code < 0 || !nameStart.test(String.fromCharCode(code))) return "read";

@@ -10,22 +10,23 @@ export function* readThought(desk: Desk, assumed: boolean): Reading<boolean> {
   const { cursor, output, plan } = desk;
   const { reasoning } = plan.format;
   if (!reasoning) return true;
-  if (assumed) {
-    // The model writes the opener itself: it is no thought.
+  if (assumed || reasoning.anywhere === true) {
+    // The model writes the opener itself, or writes it twice: it is no thought.
     yield* cursor.skipSpace();
     const opener = yield* matchMarker(
       cursor,
       plan.set("thought opener", () => reasoning.open),
     );
-    if (opener >= 0) output.markup(cursor.take());
+    if (opener >= 0) output.thoughtMarkup(cursor.take());
   }
   if (reasoning.label !== undefined) {
     const { label } = reasoning;
-    const found = yield* matchMarker(
-      cursor,
-      plan.set("thought label", () => [label]),
-    );
-    if (found >= 0) output.markup(cursor.take());
+    // A thought that is empty may have the label without the white space behind it.
+    const word = label.trimEnd();
+    const labels = plan.set("thought label", () => [label, ...reasoning.close.map((close) => word + close)]);
+    const found = yield* matchMarker(cursor, labels);
+    if (found > 0) cursor.pos -= (labels.markers[found]?.length ?? 0) - word.length;
+    if (found >= 0) output.thoughtMarkup(cursor.take());
   }
   const ends = plan.set("thought ends", () => [...reasoning.close, ...(reasoning.endedBy ?? [])]);
   const found = yield* readToMarker(cursor, ends, (kept) => output.thought(cursor.take(kept)));

@@ -4,7 +4,12 @@ import type { CallDesk, CallOutcome, CallOutput } from "./desk.ts";
 /** Keeps what a call would have sent, until it is certain to be one. */
 class Recorder implements CallOutput {
   readonly #steps: ((output: CallOutput) => void)[] = [];
-  #raw: string[] = [];
+  readonly #raw: string[] = [];
+  readonly #output: CallOutput;
+
+  constructor(output: CallOutput) {
+    this.#output = output;
+  }
 
   startCall(name: string, raw: string, id?: string): void {
     this.#raw.push(raw);
@@ -26,8 +31,17 @@ class Recorder implements CallOutput {
     this.#steps.push((output) => output.markup(raw));
   }
 
-  replay(output: CallOutput): void {
-    for (const step of this.#steps) step(output);
+  closer(raw: string): void {
+    this.#raw.push(raw);
+    this.#steps.push((output) => output.closer(raw));
+  }
+
+  isKnown(name: string): boolean {
+    return this.#output.isKnown(name);
+  }
+
+  replay(): void {
+    for (const step of this.#steps) step(this.#output);
   }
 
   get raw(): string {
@@ -44,10 +58,10 @@ export function* recordCall(
   read: (recording: CallDesk) => Reading<CallOutcome>,
   sure?: () => Reading<boolean>,
 ): Reading<CallOutcome> {
-  const recorder = new Recorder();
+  const recorder = new Recorder(desk.output);
   const outcome = yield* read({ ...desk, output: recorder });
   if (outcome === "read" && (!sure || (yield* sure()))) {
-    recorder.replay(desk.output);
+    recorder.replay();
     return "read";
   }
   desk.cursor.giveBack(recorder.raw);
