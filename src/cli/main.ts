@@ -1,19 +1,18 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { Command } from "commander";
 import { register as config } from "./config.ts";
+import { register as repair } from "./repair.ts";
 import { register as serve } from "./serve.ts";
 
 // What a command needs is imported when it runs, so that `--help` is instant.
-const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
-  version: string;
-};
+const { version } = createRequire(import.meta.url)("truewire/package.json") as { version: string };
 
 const program = new Command("truewire")
   .description("The OpenAI API, exactly, over anything that generates text.")
   .version(version)
   .showHelpAfterError("(truewire --help shows what there is)");
-for (const register of [serve, config]) register(program);
+for (const register of [serve, repair, config]) register(program);
 
 try {
   await program.parseAsync();

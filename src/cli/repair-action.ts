@@ -1,0 +1,65 @@
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { text } from "node:stream/consumers";
+import { lean, openai } from "../wire/profile.ts";
+import { repairCapture } from "../wire/repair-capture.ts";
+import type { RepairedCapture, RepairOptions } from "../wire/repair-capture.ts";
+
+const endpoints = ["chat", "completions", "auto"] as const;
+
+/**
+ * Repairs one capture, or one a line. The exit code is 1 when the input cannot be a capture at all; an answer that was cut off or
+ * refused is written as its error, as a server would.
+ */
+export async function repair(options: { wire: string; from: string; jsonl?: boolean }): Promise<void> {
+  const from = endpoints.find((name) => name === options.from);
+  if (!from) throw new Error(`--from is one of ${endpoints.join(", ")}`);
+  if (options.wire !== "lean" && options.wire !== "openai") throw new Error("--wire is lean or openai");
+  const profile = options.wire === "openai" ? openai : lean;
+  const settings: RepairOptions = { profile, from, random: Math.random, now: Math.floor(Date.now() / 1000) };
+  if (options.jsonl === true) await repairLines(settings);
+  else {
+    const capture = await text(process.stdin);
+    if (capture.trim() === "") throw new Error("there is nothing on stdin");
+    const repaired = repairCapture(capture, settings);
+    process.stdout.write(repaired.body);
+    process.stderr.write(report(repaired));
+  }
+}
+
+async function repairLines(settings: RepairOptions): Promise<void> {
+  let number = 0;
+  for await (const line of createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY })) {
+    number++;
+    if (line.trim() === "") continue;
+    const job = readJob(line, number);
+    const { body, repairs } = repairCapture(job.body, { ...settings, from: job.from ?? settings.from });
+    if (!process.stdout.write(`${JSON.stringify({ id: job.id, body, repairs })}\n`))
+      await once(process.stdout, "drain");
+  }
+}
+
+function readJob(line: string, number: number): { id: unknown; body: string; from: RepairOptions["from"] | undefined } {
+  let job: unknown;
+  try {
+    job = JSON.parse(line);
+  } catch (cause) {
+    throw new Error(`line ${number} is not JSON`, { cause });
+  }
+  const { id, endpoint, body } = (job ?? {}) as { id?: unknown; endpoint?: unknown; body?: unknown };
+  if (typeof body !== "string") throw new Error(`line ${number} has no body`);
+  return { id, body, from: fromOf(endpoint) };
+}
+
+/** `/v1/chat/completions`, or the short name. */
+function fromOf(endpoint: unknown): RepairOptions["from"] | undefined {
+  if (typeof endpoint !== "string") return undefined;
+  return endpoint.includes("chat") ? "chat" : endpoint.includes("completions") ? "completions" : undefined;
+}
+
+function report({ repairs, end }: RepairedCapture): string {
+  const lines = repairs.map(({ id, sentence, count }) => `${count} × ${id}: ${sentence}`);
+  if ("failure" in end) lines.push(`The answer ends in an error: ${end.failure.message}`);
+  if (lines.length === 0) lines.push("Nothing had to be repaired.");
+  return lines.map((line) => `${line}\n`).join("");
+}
