@@ -39,7 +39,7 @@ export function* readPlain(desk: Desk, start: Start, ends: readonly string[] = [
     if (role === undefined) return false;
     if (role.ends) return true;
     if (role.opensThought && mayThink && (!seen || reasoning?.anywhere === true)) {
-      yield* think(cursor.take(), false);
+      yield* think(cursor.take(), start.assumed && !seen);
       if (desk.callsAllowed && !seen) yield* readBareCall(desk);
     } else if (role.opensSection || role.calls.length > 0) {
       output.phase = "call";

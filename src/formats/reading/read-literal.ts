@@ -2,20 +2,36 @@ import { Cursor, isSpace } from "./cursor.ts";
 import type { Reading } from "./cursor.ts";
 import type { ArgumentSink } from "./desk.ts";
 import { escapeCharacters } from "./desk.ts";
-import { MarkerSet, matchMarker, readToMarker } from "./marker-set.ts";
+import { MarkerSet, matchMarker } from "./marker-set.ts";
 
 /** How values are written that are not quite JSON. */
 export interface LiteralStyle {
-  /** Tokens that quote a string in which nothing is escaped. */
-  readonly quotes: MarkerSet | null;
-  /** Keys of objects have no quotes. */
+  /** Keys of objects have no quotes, and what is open at the end of the call is closed. */
   readonly bareKeys: boolean;
-  /** What ends the call: it ends a string as well that nobody closed. */
-  readonly ends: MarkerSet | null;
+  /** Passes a quote token of its own, if there is one here, and gives it. */
+  quote(cursor: Cursor): Reading<string | null>;
+  /** Reads a string behind such a token, and the token behind it. */
+  rawString(cursor: Cursor, quote: string, sink: ArgumentSink, depth: number): Reading<boolean>;
+  /** Reads a value without quotes; `space` stood before it. */
+  word(cursor: Cursor, space: string, sink: ArgumentSink): Reading<boolean>;
+  /** Whether the call ends here, brackets or not. */
+  atEnd(cursor: Cursor): Reading<boolean>;
 }
 
 /** Python's and JSON's literals. */
-export const python: LiteralStyle = { quotes: null, bareKeys: false, ends: null };
+export const python: LiteralStyle = {
+  bareKeys: false,
+  *quote() {
+    return null;
+  },
+  *rawString() {
+    return false;
+  },
+  word: (cursor, _space, sink) => readWord(cursor, sink),
+  *atEnd() {
+    return false;
+  },
+};
 
 /** Deeper is no value: it bounds the work that a chunk may cost. */
 const deepest = 100;
@@ -25,20 +41,30 @@ const deepest = 100;
  * is a beginning of JSON.
  */
 export function* readLiteral(cursor: Cursor, style: LiteralStyle, sink: ArgumentSink, depth = 0): Reading<boolean> {
-  const code = yield* cursor.skipSpace();
-  if (style.quotes && code >= 0 && style.quotes.child(0, code) >= 0) {
-    const quote = yield* matchMarker(cursor, style.quotes);
-    if (quote >= 0) return yield* readRawString(cursor, style, style.quotes.markers[quote] ?? "", sink);
-  }
+  const space = yield* passSpace(cursor);
+  const code = yield* cursor.peek();
+  const quote = yield* style.quote(cursor);
+  if (quote !== null) return yield* style.rawString(cursor, quote, sink, depth);
   if (code === 34 || code === 39) return yield* readQuoted(cursor, code, sink);
   if (code === 123 || code === 91 || code === 40) {
     if (depth === deepest) return false;
     cursor.pos++;
     return code === 123
-      ? yield* readMembers(cursor, style, sink, depth)
-      : yield* readItems(cursor, style, sink, depth, code);
+      ? yield* readMembers(cursor, style, sink, depth + 1)
+      : yield* readItems(cursor, style, sink, depth + 1, code);
   }
-  return yield* readWord(cursor, sink);
+  return yield* style.word(cursor, space, sink);
+}
+
+/** White space before a value; only a string without quotes needs it, so more than a little of it is not kept. */
+function* passSpace(cursor: Cursor): Reading<string> {
+  let space = "";
+  for (;;) {
+    const code = yield* cursor.peek();
+    if (code < 0 || !isSpace(code)) return space;
+    if (space.length < longestWord) space += String.fromCharCode(code);
+    cursor.pos++;
+  }
 }
 
 /** Reads the members of an object behind its `{`, and the `}`. */
@@ -49,7 +75,7 @@ export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: Argument
       cursor.pos++;
       code = yield* cursor.skipSpace();
     } else if (!first && code !== 125) {
-      if (!style.bareKeys || code >= 0) return false;
+      if (!(yield* style.atEnd(cursor))) return false;
       sink.json("}");
       return true;
     }
@@ -61,18 +87,15 @@ export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: Argument
     const key = yield* readKey(cursor, style);
     if (key === null || (yield* cursor.skipSpace()) !== 58) return false;
     cursor.pos++;
-    if ((yield* cursor.skipSpace()) < 0) return false;
     sink.json(`${first ? "{" : ","}${JSON.stringify(key)}:`);
-    if (!(yield* readLiteral(cursor, style, sink, depth + 1))) return false;
+    if (!(yield* readLiteral(cursor, style, sink, depth))) return false;
   }
 }
 
 function* readKey(cursor: Cursor, style: LiteralStyle): Reading<string | null> {
   const code = yield* cursor.skipSpace();
-  if (style.quotes && code >= 0 && style.quotes.child(0, code) >= 0) {
-    const quote = yield* matchMarker(cursor, style.quotes);
-    if (quote >= 0) return yield* collectTo(cursor, style.quotes.markers[quote] ?? "");
-  }
+  const quote = yield* style.quote(cursor);
+  if (quote !== null) return yield* collectTo(cursor, quote);
   if (code === 34 || code === 39) return yield* readQuotedKey(cursor, code);
   let key = "";
   for (;;) {
@@ -140,25 +163,19 @@ function* readItems(
       cursor.pos++;
       code = yield* cursor.skipSpace();
       if (code !== end) sink.json(",");
-    } else if (!first && code !== end) return false;
+    } else if (!first && code !== end) {
+      if (!(yield* style.atEnd(cursor))) return false;
+      sink.json("]");
+      return true;
+    }
     if (code === end) {
       cursor.pos++;
       sink.json(first ? "[]" : "]");
       return true;
     }
     if (first) sink.json("[");
-    if (!(yield* readLiteral(cursor, style, sink, depth + 1))) return false;
+    if (!(yield* readLiteral(cursor, style, sink, depth))) return false;
   }
-}
-
-/** A string behind an own quote token: up to the same token, or to the end of the call. */
-function* readRawString(cursor: Cursor, style: LiteralStyle, quote: string, sink: ArgumentSink): Reading<boolean> {
-  sink.json('"');
-  const ends = [quote, ...(style.ends?.markers ?? [])];
-  const found = yield* readToMarker(cursor, new MarkerSet(ends), (kept) => sink.characters(kept));
-  if (found > 0) cursor.pos -= ends[found]?.length ?? 0;
-  sink.json('"');
-  return true;
 }
 
 /** A string in `"` or `'`, Python's or JSON's; three of them quote as well. */
@@ -253,10 +270,16 @@ function* readWord(cursor: Cursor, sink: ArgumentSink): Reading<boolean> {
     word += cursor.text[cursor.pos];
     cursor.pos++;
   }
-  const json = Object.hasOwn(words, word) ? words[word] : number.test(word) ? jsonNumber(word) : undefined;
-  if (json === undefined) return false;
+  const json = literalWord(word);
+  if (json === null) return false;
   sink.json(json);
   return true;
+}
+
+/** The JSON of a number, or of a word that stands for a value; null: it is neither. */
+export function literalWord(word: string): string | null {
+  if (Object.hasOwn(words, word)) return words[word] ?? null;
+  return number.test(word) ? jsonNumber(word) : null;
 }
 
 /** Python's spelling of a number as JSON's. */

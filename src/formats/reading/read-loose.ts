@@ -1,20 +1,178 @@
 import type { Markers, NamedCall } from "../format.ts";
-import type { Reading } from "./cursor.ts";
-import { CallAtHand } from "./desk.ts";
-import type { CallDesk, CallOutcome } from "./desk.ts";
-import { MarkerSet } from "./marker-set.ts";
+import { isSpace } from "./cursor.ts";
+import type { Cursor, Reading } from "./cursor.ts";
+import { CallAtHand, escapeCharacters } from "./desk.ts";
+import type { ArgumentSink, CallDesk, CallOutcome } from "./desk.ts";
+import { MarkerSet, matchMarker, readToMarker } from "./marker-set.ts";
 import type { Head } from "./read-head.ts";
-import { readMembers } from "./read-literal.ts";
+import { literalWord, readMembers } from "./read-literal.ts";
+import type { LiteralStyle } from "./read-literal.ts";
 
 /** Arguments in loose JSON; the cursor stands at their `{`. */
 export function* readLoose(desk: CallDesk, call: NamedCall, quotes: Markers, head: Head): Reading<CallOutcome> {
-  const { cursor } = desk;
+  const { cursor, plan } = desk;
   if ((yield* cursor.skipSpace()) !== 123) return "none";
   cursor.pos++;
   const atHand = new CallAtHand(desk, head.name, head.id);
-  const style = { quotes: new MarkerSet(quotes), bareKeys: true, ends: new MarkerSet(call.close ?? []) };
+  const style = looseStyle(
+    plan.set(`quotes ${quotes.join(" ")}`, () => quotes),
+    plan.set("loose ends", () => call.close ?? []),
+  );
   const good = yield* readMembers(cursor, style, atHand, 0);
   if (!good && !atHand.announced) return "none";
-  atHand.end(good ? "succeeded" : "failed");
-  return good ? "read" : "failed";
+  const whole = good && !(cursor.cut && cursor.ended);
+  atHand.end(whole ? "succeeded" : "failed");
+  return whole ? "read" : "failed";
+}
+
+function looseStyle(quotes: MarkerSet, ends: MarkerSet): LiteralStyle {
+  return {
+    bareKeys: true,
+    *quote(cursor) {
+      const found = yield* matchMarker(cursor, quotes);
+      return found < 0 ? null : (quotes.markers[found] ?? null);
+    },
+    *rawString(cursor, quote, sink, depth) {
+      sink.json('"');
+      const set = new MarkerSet([quote, ...ends.markers]);
+      // Where nobody closes the string, the brackets before the call's end are the call's.
+      let brackets = "";
+      const found = yield* readToMarker(cursor, set, (kept) => {
+        const raw = cursor.take(kept);
+        const text = brackets + raw;
+        let end = text.length;
+        while (end > 0 && text.length - end <= depth && text[end - 1] === "}") end--;
+        brackets = text.slice(end);
+        sink.write(escapeCharacters(text.slice(0, end)), raw);
+      });
+      if (found > 0) cursor.pos -= set.markers[found]?.length ?? 0;
+      sink.json(found === 0 ? `${brackets}"` : '"');
+      return true;
+    },
+    *word(cursor, space, sink) {
+      return yield* readBareWord(cursor, ends, space, sink);
+    },
+    *atEnd(cursor) {
+      if ((yield* cursor.peek()) < 0) return true;
+      const found = yield* matchMarker(cursor, ends);
+      if (found < 0) return false;
+      cursor.pos -= ends.markers[found]?.length ?? 0;
+      return true;
+    },
+  };
+}
+
+/** Characters of a key without quotes. */
+const keyCharacter = /[\p{L}\p{N}_.-]/u;
+/** What is looked at before a decision about `,` or `}` is bounded by this. */
+const longestKey = 100;
+
+/**
+ * A value without quotes: a number or a word that stands for a value; anything else is a string that a model forgot to quote. It runs to
+ * `, key:`, to the brackets before the call's end, or to the end.
+ */
+function* readBareWord(cursor: Cursor, ends: MarkerSet, space: string, sink: ArgumentSink): Reading<boolean> {
+  let word = "";
+  let code = yield* cursor.peek();
+  while (code >= 0 && word.length < longestKey && !isSpace(code) && code !== 44 && code !== 125 && code !== 93) {
+    if (ends.child(0, code) >= 0) break;
+    word += String.fromCharCode(code);
+    cursor.pos++;
+    code = yield* cursor.peek();
+  }
+  const json = literalWord(word);
+  const spaces = yield* passSpace(cursor);
+  code = yield* cursor.peek();
+  if (json !== null && (code < 0 || code === 44 || code === 125 || code === 93 || ends.child(0, code) >= 0)) {
+    sink.json(json);
+    return true;
+  }
+  sink.json(`"${escapeCharacters(space + word + spaces)}`);
+  for (;;) {
+    let i = cursor.pos;
+    const { text } = cursor;
+    while (i < text.length && !maybeEnd(text.charCodeAt(i), ends)) i++;
+    cursor.pos = i;
+    sink.characters(0);
+    if (i === text.length) {
+      if (cursor.ended) break;
+      yield;
+      continue;
+    }
+    const ended = yield* bareStringEnds(cursor, ends, sink);
+    if (ended) break;
+  }
+  sink.json('"');
+  return true;
+}
+
+function maybeEnd(code: number, ends: MarkerSet): boolean {
+  return code === 44 || code === 125 || ends.child(0, code) >= 0;
+}
+
+/** At a character that may end a bare string. Gives whether it does, with the cursor before it; else it is passed as text. */
+function* bareStringEnds(cursor: Cursor, ends: MarkerSet, sink: ArgumentSink): Reading<boolean> {
+  const found = yield* matchMarker(cursor, ends);
+  if (found >= 0) {
+    cursor.pos -= ends.markers[found]?.length ?? 0;
+    return true;
+  }
+  // Bounded look-ahead: kept in the cursor, so that it can be stepped back over.
+  cursor.keep = cursor.pos;
+  let length = 1;
+  const isComma = cursor.text.charCodeAt(cursor.pos) === 44;
+  const isBrace = cursor.text.charCodeAt(cursor.pos) === 125;
+  let key = "";
+  let ended = false;
+  while ((isComma || isBrace) && length < longestKey) {
+    while (cursor.keep + length >= cursor.text.length && !cursor.ended) yield;
+    const character = cursor.text[cursor.keep + length];
+    if (character === undefined) {
+      ended = isBrace;
+      break;
+    }
+    if (isSpace(character.charCodeAt(0))) length++;
+    else if (isComma && keyCharacter.test(character)) {
+      key += character;
+      length++;
+    } else if (isComma) {
+      ended = character === ":" && key !== "";
+      break;
+    } else if (character === "}") length++;
+    else {
+      // The brackets end the string if the call ends behind them.
+      ended = startsAt(cursor.text, cursor.keep + length, ends) || (yield* awaitsEnd(cursor, length, ends));
+      break;
+    }
+  }
+  cursor.pos = cursor.keep;
+  cursor.keep = -1;
+  if (ended) return true;
+  cursor.pos++;
+  sink.characters(0);
+  return false;
+}
+
+function startsAt(text: string, at: number, ends: MarkerSet): boolean {
+  return ends.markers.some((marker) => text.startsWith(marker, at));
+}
+
+/** Waits until it is clear whether one of `ends` stands at this distance from what is kept. */
+function* awaitsEnd(cursor: Cursor, length: number, ends: MarkerSet): Reading<boolean> {
+  for (;;) {
+    const rest = cursor.text.slice(cursor.keep + length, cursor.keep + length + longestKey);
+    if (ends.markers.some((marker) => rest.startsWith(marker))) return true;
+    if (cursor.ended || !ends.markers.some((marker) => marker.startsWith(rest))) return false;
+    yield;
+  }
+}
+
+function* passSpace(cursor: Cursor): Reading<string> {
+  let space = "";
+  for (;;) {
+    const code = yield* cursor.peek();
+    if (code < 0 || !isSpace(code)) return space;
+    space += String.fromCharCode(code);
+    cursor.pos++;
+  }
 }

@@ -12,12 +12,10 @@ export function* readThought(desk: Desk, assumed: boolean): Reading<boolean> {
   if (!reasoning) return true;
   if (assumed || reasoning.anywhere === true) {
     // The model writes the opener itself, or writes it twice: it is no thought.
-    yield* cursor.skipSpace();
-    const opener = yield* matchMarker(
-      cursor,
-      plan.set("thought opener", () => reasoning.open),
-    );
-    if (opener >= 0) output.thoughtMarkup(cursor.take());
+    const openers = plan.set("thought opener", () => reasoning.open);
+    do yield* cursor.skipSpace();
+    while ((yield* matchMarker(cursor, openers)) >= 0);
+    output.thoughtMarkup(cursor.take());
   }
   if (reasoning.label !== undefined) {
     const { label } = reasoning;
