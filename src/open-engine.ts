@@ -1,6 +1,4 @@
-import { ConfigError } from "./config/config-error.ts";
-import type { ModelConfig } from "./config/schema.ts";
-import type { Format } from "./formats/format.ts";
+import type { ModelConfig } from "./config/model-schema.ts";
 import type { Engine } from "./generation/engine.ts";
 import type { Log } from "./server/log.ts";
 import type { ServedEngine } from "./server/model-directory.ts";
@@ -26,63 +24,29 @@ export async function openServedEngine(model: ModelConfig, options: OpenOptions)
     settings: {
       ...(systemFingerprint !== undefined && { systemFingerprint }),
       ...(reasoningFields && { reasoningFields }),
+      ...(model.kind === "upstream" && model.passExtra !== undefined && { passExtra: model.passExtra }),
     },
   };
 }
 
-async function openEngine(model: ModelConfig, { log, onProgress }: OpenOptions): Promise<Engine> {
+async function openEngine(model: ModelConfig, options: OpenOptions): Promise<Engine> {
   const name = nameOf(model);
   switch (model.kind) {
     case "engine":
       return model.engine;
     case "local": {
-      const { openLlamaEngine } = await import("./engines/llama/open-llama-engine.ts");
-      const { path, chatTemplate, toolFormat, gpu, defaults, contextSize, slots, threads } = model;
-      const { maxTokens, ...sampling } = defaults ?? {};
-      return openLlamaEngine({
-        model: path,
-        name,
-        contextSize,
-        slots,
-        threads,
-        batchSize: model.batchSize,
-        queueLimit: model.queueLimit,
-        modelsFolder: model.modelsFolder,
-        gpu: gpu === "off" ? false : gpu,
-        chatTemplate: chatTemplate === undefined ? undefined : await textOf(chatTemplate),
-        toolFormat: toolFormat === undefined ? undefined : await formatOf(toolFormat),
-        defaults: { sampling, maxTokens },
-        onProgress: (progress) => onProgress?.(name, progress),
-        log: (line) => log.info({ model: name }, line),
-      });
+      const { openLocalModel } = await import("./open-local-model.ts");
+      return openLocalModel(model, name, options);
+    }
+    case "upstream": {
+      const { openUpstreamModel } = await import("./open-upstream-model.ts");
+      return openUpstreamModel(model, name, options);
     }
     case "program": {
-      const { openProgramEngine } = await import("./engines/program/open-program-engine.ts");
-      return openProgramEngine({
-        program: model.program as string,
-        name,
-        watch: model.watch,
-        threads: model.threads,
-        format: model.toolFormat === undefined ? undefined : await formatOf(model.toolFormat),
-        log: (line) => log.info({ model: name }, line),
-      });
+      const { openProgramModel } = await import("./open-program-model.ts");
+      return openProgramModel(model, name, options);
     }
   }
-}
-
-async function textOf(file: string): Promise<string> {
-  const { readFile } = await import("node:fs/promises");
-  return readFile(file, "utf8").catch((cause: Error) => {
-    throw new ConfigError([{ path: ["chatTemplate"], message: cause.message }], undefined, { cause });
-  });
-}
-
-async function formatOf(name: string): Promise<Format> {
-  const { formatNamed, knownFormats } = await import("./formats/known.ts");
-  const format = formatNamed(name);
-  if (format) return format;
-  const known = knownFormats.map(({ id }) => id).join(", ");
-  throw new ConfigError([{ path: ["toolFormat"], message: `"${name}" is not known; known are ${known}` }]);
 }
 
 /** The model's name in logs and messages; for a local model also its id. */

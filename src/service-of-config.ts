@@ -1,4 +1,5 @@
-import type { Config, ModelConfig } from "./config/schema.ts";
+import type { ModelConfig } from "./config/model-schema.ts";
+import type { Config } from "./config/schema.ts";
 import { openServedEngine } from "./open-engine.ts";
 import type { OpenOptions } from "./open-engine.ts";
 import { ApiKeys } from "./server/api-keys.ts";

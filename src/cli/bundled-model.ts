@@ -1,11 +1,11 @@
 import { existsSync, readdirSync } from "node:fs";
-import { basename, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { createRequire } from "node:module";
+import { basename, dirname, join } from "node:path";
 import type { LocalModel } from "../config/config.ts";
 
 /** The demo model that comes with the package. Throws when this installation has none. */
 export function bundledModel(): LocalModel {
-  const folder = fileURLToPath(new URL("../../models/demo", import.meta.url));
+  const folder = join(dirname(createRequire(import.meta.url).resolve("truewire/package.json")), "models/demo");
   const file = existsSync(folder) ? readdirSync(folder).find((name) => name.endsWith(".gguf")) : undefined;
   if (file === undefined) {
     throw new Error(

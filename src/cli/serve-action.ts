@@ -20,7 +20,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   batchSize: ["local"],
   queueLimit: ["local"],
   chatTemplate: ["local"],
-  toolFormat: ["local", "program"],
+  toolFormat: ["local", "upstream", "program"],
   key: ["upstream"],
   watch: ["program"],
 };

@@ -101,10 +101,64 @@ export interface GenerationDefaults {
 /** A server that speaks OpenAI's API, or nearly. */
 export interface UpstreamModel extends AnswerOptions {
   readonly kind: "upstream";
-  /** Its base URL (`http://localhost:11434/v1`); several serve the same models. */
+  /** Its base URL (`http://localhost:11434/v1`). Several serve the same models; a request goes to the one with the least to do. */
   readonly url: string | readonly string[];
-  /** The key it wants. */
+  /** The key it wants, sent as `Authorization: Bearer …`. */
   readonly key?: string;
+  /** Sent with every request; they win over Truewire's own. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The models to serve: the name that clients use → the upstream's name. Absent: those that it lists, kept up to date. */
+  readonly models?: Readonly<Record<string, string>>;
+  /** A model (as clients call it) → models of this upstream that stand in for it, in order, when it fails before its first event. */
+  readonly fallbacks?: Readonly<Record<string, readonly string[]>>;
+  /** How its requests must look, where that differs from what clients send. */
+  readonly requests?: UpstreamRequests;
+  /** The upstream takes only `n: 1`: several choices are several calls. */
+  readonly singleChoice?: boolean;
+  /** How the models write tool calls and reasoning, where the upstream leaves them in the text; `auto`: any known way. */
+  readonly toolFormat?: string;
+  readonly timeouts?: UpstreamTimeouts;
+  /** Further attempts before the first event; default 2. */
+  readonly retries?: number | string;
+  readonly tls?: UpstreamTls;
+  /** The longest event of a stream, and the longest answer without a stream; default 16MiB. */
+  readonly answerLimit?: Size;
+  /** Pass on what it adds to OpenAI's answers (citations, annotations): all, or the members named. Default: nothing. */
+  readonly passExtra?: boolean | readonly string[];
+}
+
+export interface UpstreamRequests {
+  /** Which member limits an answer's length; default: the one that the client used. */
+  readonly maxTokensMember?: "max_tokens" | "max_completion_tokens";
+  /** The role of instructions; what comes as the other one is renamed. Default: as the client has it. */
+  readonly instructionRole?: "system" | "developer";
+  /** It only knows the legacy `functions`. */
+  readonly legacyFunctions?: boolean;
+  /** Members that it refuses. */
+  readonly drop?: readonly string[];
+  /** Members that it calls otherwise: OpenAI's name → its name. */
+  readonly rename?: Readonly<Record<string, string>>;
+  /** Members that are added to every request; they win over the client's. */
+  readonly add?: Readonly<Record<string, unknown>>;
+}
+
+export interface UpstreamTimeouts {
+  /** Until the connection stands; default 10s. */
+  readonly connect?: Duration;
+  /** Until the first event: a long prompt takes its time. Default 10m. */
+  readonly firstEvent?: Duration;
+  /** Of silence after that; default 2m. */
+  readonly idle?: Duration;
+}
+
+/** Certificates are PEM files. */
+export interface UpstreamTls {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly serverName?: string;
+  /** Default true. False accepts any certificate: for tests and closed networks. */
+  readonly verify?: boolean;
 }
 
 /** A module of the user's own, or the function itself. */
@@ -116,6 +170,7 @@ export interface ProgramModel extends AnswerOptions {
   readonly watch?: boolean;
   /** Threads for a synchronous program. */
   readonly threads?: number | string;
+  /** How it writes tool calls and reasoning, where it leaves them in its text; default: it does not. */
   readonly toolFormat?: string;
 }
 

@@ -28,10 +28,14 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
   let slow = false;
   let lastWrite = 0;
 
+  /** What the source said in its headers that the client should see; its first batch carries it. */
+  const sourceHeaders = (events: readonly GenerationEvent[]): HeaderFields | undefined =>
+    events.find((event) => event.type === "start")?.source?.headers;
+
   /** Sends one piece; a promise when the reader, or the log's disk, must be waited for. */
-  const send = (text: string): Promise<void> | undefined => {
+  const send = (text: string, more?: HeaderFields): Promise<void> | undefined => {
     if (!reply.sent) {
-      reply.open(headers);
+      reply.open({ ...headers, ...more });
       clearTimeout(timer);
       timer = setTimeout(beat, answer.keepAliveMs);
     }
@@ -60,7 +64,7 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
     const last = events.at(-1);
     if (last?.type !== "end") {
       const text = writer.write(events);
-      return text === "" ? undefined : send(text);
+      return text === "" ? undefined : send(text, reply.sent ? undefined : sourceHeaders(events));
     }
     clearTimeout(timer);
     if (!reply.sent && "failure" in last.end && !events.some(shows)) {
@@ -68,7 +72,7 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
       return undefined;
     }
     const text = writer.write(events);
-    if (!reply.sent) reply.open(headers);
+    if (!reply.sent) reply.open({ ...headers, ...sourceHeaders(events) });
     void streamLog?.write(reply.requestId, text);
     exchange.end(text);
     return undefined;

@@ -25,7 +25,9 @@ export async function wholeAnswer(
     return undefined;
   });
   if ("failure" in end) throw new FailureError(end.failure);
-  if (end.kind === "done") reply.send(200, "application/json", write(accumulator.result()));
+  if (end.kind !== "done") return;
+  const generation = accumulator.result();
+  reply.send(200, "application/json", write(generation), generation.source?.headers);
 }
 
 function tooLong(): FailureError {

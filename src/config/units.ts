@@ -1,0 +1,64 @@
+import { z } from "zod";
+
+const factors: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const units: Readonly<Record<string, number>> = {
+  "": 1,
+  kib: 1024,
+  mib: 1024 ** 2,
+  gib: 1024 ** 3,
+  kb: 1e3,
+  mb: 1e6,
+  gb: 1e9,
+};
+
+/** A time in milliseconds: of a number in seconds, or of a text such as `500ms`, `10s`, `2m`. */
+export const time: z.ZodType<number, number | string> = z
+  .union([z.number().nonnegative(), z.string().regex(/^\d+(\.\d+)?\s*(ms|s|m|h)?$/)], {
+    error: "expected a time, such as 500ms, 10s or 2m",
+  })
+  .transform(milliseconds);
+
+/** A size in bytes: of a number, or of a text such as `32MiB`. */
+export const bytes: z.ZodType<number, number | string> = z
+  .union([z.int().nonnegative(), z.string().regex(/^\d+(\.\d+)?\s*([kmg]i?b)?$/i)], {
+    error: "expected a size, such as 1048576, 512KiB or 32MiB",
+  })
+  .transform(byteCount);
+
+/** A time with a default, in milliseconds. */
+export function duration(standard: string, description: string): z.ZodType<number, number | string | undefined> {
+  return time.default(milliseconds(standard)).describe(`${description} (default ${standard})`);
+}
+
+/** A size with a default, in bytes. */
+export function size(standard: string, description: string): z.ZodType<number, number | string | undefined> {
+  return bytes.default(byteCount(standard)).describe(`${description} (default ${standard})`);
+}
+
+function milliseconds(value: number | string): number {
+  const [, number = "0", , unit = "s"] = /^(\d+(\.\d+)?)\s*(\w+)?$/.exec(String(value)) ?? [];
+  // The longest that a timer can be set to: about 24 days.
+  return Math.min(Number(number) * (factors[unit] ?? 1000), 2 ** 31 - 1);
+}
+
+function byteCount(value: number | string): number {
+  const [, number = "0", , unit = ""] = /^(\d+(\.\d+)?)\s*(\w+)?$/.exec(String(value)) ?? [];
+  return Math.floor(Number(number) * (units[unit.toLowerCase()] ?? 1));
+}
+
+/** A whole number; a text of digits counts, since options and `${VARIABLES}` are texts. */
+export function integer(
+  minimum: number,
+  maximum: number = Number.MAX_SAFE_INTEGER,
+): z.ZodType<number, number | string> {
+  const error = `expected a whole number${minimum > 0 ? ` from ${minimum} on` : ""}`;
+  return z
+    .union([z.int(), z.string().regex(/^\d+$/)], { error })
+    .transform(Number)
+    .pipe(
+      z
+        .int()
+        .min(minimum, { error })
+        .max(maximum, { error: `expected at most ${maximum}` }),
+    );
+}

@@ -1,0 +1,36 @@
+import { readFile } from "node:fs/promises";
+import { ConfigError } from "./config/config-error.ts";
+import type { LocalModelConfig } from "./config/model-schema.ts";
+import { openLlamaEngine } from "./engines/llama/open-llama-engine.ts";
+import { formatOf } from "./format-of.ts";
+import type { Engine } from "./generation/engine.ts";
+import type { OpenOptions } from "./open-engine.ts";
+
+/** Opens a configured GGUF model. Throws `ModelOpenError` or `ConfigError`, each with one clear sentence. */
+export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
+  const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder } = model;
+  const { maxTokens, ...sampling } = model.defaults ?? {};
+  const chatTemplate = model.chatTemplate === undefined ? undefined : await templateIn(model.chatTemplate);
+  return openLlamaEngine({
+    model: path,
+    name,
+    ...(contextSize !== undefined && { contextSize }),
+    ...(slots !== undefined && { slots }),
+    ...(threads !== undefined && { threads }),
+    ...(batchSize !== undefined && { batchSize }),
+    ...(gpu !== undefined && { gpu: gpu === "off" ? false : gpu }),
+    ...(queueLimit !== undefined && { queueLimit }),
+    ...(modelsFolder !== undefined && { modelsFolder }),
+    ...(chatTemplate !== undefined && { chatTemplate }),
+    ...(model.toolFormat !== undefined && { toolFormat: formatOf(model.toolFormat) }),
+    ...(model.defaults && { defaults: { sampling, ...(maxTokens !== undefined && { maxTokens }) } }),
+    onProgress: (progress) => options.onProgress?.(name, progress),
+    log: (line) => options.log.info({ model: name }, line),
+  });
+}
+
+async function templateIn(file: string): Promise<string> {
+  return readFile(file, "utf8").catch((cause: Error) => {
+    throw new ConfigError([{ path: ["chatTemplate"], message: cause.message }], undefined, { cause });
+  });
+}
