@@ -66,13 +66,15 @@ function unionFailure(
   }
   if (value === undefined) return missingParameter(param);
   // The branch whose type fits the value, if one does, knows best what is wrong inside.
-  const branch = issue.errors.find((errors) => errors[0] && !isTypeMismatch(errors[0]));
+  const branch = issue.errors.find((errors) => errors[0] && !isTypeMismatch(errors[0], value));
   if (branch?.[0]) return failureOf(branch[0], name, path, root);
   return invalidType(param, expectedPhrase(issue.message) ?? "another type", valuePhrase(value));
 }
 
-function isTypeMismatch(issue: Issue): boolean {
-  return issue.path.length === 0 && (issue.code === "invalid_type" || issue.code === "invalid_value");
+function isTypeMismatch(issue: Issue, value: unknown): boolean {
+  if (issue.path.length > 0) return false;
+  if (issue.code === "invalid_value") return typeof issue.values[0] !== typeof value;
+  return issue.code === "invalid_type";
 }
 
 function wrongValue(param: string, value: unknown, supported: readonly string[]): FailureError {

@@ -70,7 +70,7 @@ export const outputParameters: readonly Parameter[] = [
           choice: strings().nullish(),
           grammar: z.string().nullish(),
           json_object: z.boolean().nullish(),
-          structural_tag: z.unknown(),
+          structural_tag: z.unknown().optional(),
         },
         expecting("an object"),
       ),

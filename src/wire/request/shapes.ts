@@ -14,7 +14,7 @@ export function expecting(phrase: string): { error: (issue: { readonly code?: st
 export const integerMark = "integer";
 
 export function integer(minimum?: number, maximum?: number): z.ZodType<number> {
-  let shape = z.int();
+  let shape = z.int(expecting("an integer"));
   if (minimum !== undefined) shape = shape.min(minimum, integerMark);
   if (maximum !== undefined) shape = shape.max(maximum, integerMark);
   return shape;

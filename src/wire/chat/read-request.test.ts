@@ -1,0 +1,136 @@
+import { describe, expect, test } from "vitest";
+import type { ReadOptions, ReadRequest } from "../endpoint.ts";
+import { readChatRequest } from "./read-request.ts";
+
+const hello = { role: "user", content: "Hello" };
+function read(members: object, options?: ReadOptions): ReadRequest {
+  return readChatRequest({ model: "m", messages: [hello], ...members }, "req_1", options);
+}
+
+describe("what is taken", () => {
+  test("null is the same as nothing, for every parameter that may be left out", () => {
+    const names = [
+      "stop",
+      "tools",
+      "tool_choice",
+      "functions",
+      "temperature",
+      "n",
+      "stream",
+      "stream_options",
+      "audio",
+      "mirostat",
+      "response_format",
+      "logit_bias",
+      "metadata",
+      "user",
+      "grammar",
+    ];
+    const { request } = read(Object.fromEntries(names.map((name) => [name, null])));
+    expect(request).toEqual({ ...read({}).request, body: request.body });
+  });
+
+  test("members of no parameter pass into extra, in the request and beside", () => {
+    const { request } = read({ reasoning: { max_tokens: 5 }, provider: null });
+    expect(request.extra).toEqual({ reasoning: { max_tokens: 5 }, provider: null });
+  });
+
+  test("only what the client set is there", () => {
+    expect(read({}).request).toEqual({
+      id: "req_1",
+      model: "m",
+      prompt: { kind: "chat", messages: [{ role: "user", content: "Hello" }], template: {} },
+      sampling: {},
+      limits: {},
+      wantsUsage: false,
+      stream: false,
+      extra: {},
+      body: { model: "m", messages: [hello] },
+    });
+  });
+
+  test("sampling and limits, OpenAI's and the usual extensions", () => {
+    const { request } = read({
+      temperature: 0,
+      top_p: 0.5,
+      top_k: -1,
+      min_p: 0.1,
+      frequency_penalty: -2,
+      presence_penalty: 0,
+      repetition_penalty: 1.1,
+      repeat_last_n: -1,
+      logit_bias: { "7": -100 },
+      seed: 2 ** 60,
+      xtc_probability: 0.5,
+      dry_multiplier: 0.8,
+      dry_sequence_breakers: '["\\n",":"]',
+      max_tokens: 9,
+      max_completion_tokens: 5,
+      min_tokens: 2,
+      ignore_eos: true,
+      stop: ["", "END"],
+      stop_token_ids: [1],
+      cache_prompt: false,
+    });
+    expect(request.sampling).toEqual({
+      temperature: 0,
+      topP: 0.5,
+      topK: 0,
+      minP: 0.1,
+      frequencyPenalty: -2,
+      presencePenalty: 0,
+      repeatPenalty: 1.1,
+      repeatLastN: -1,
+      logitBias: { "7": -100 },
+      seed: 2 ** 60,
+      xtc: { probability: 0.5, threshold: 0.1 },
+      dry: { multiplier: 0.8, sequenceBreakers: ["\n", ":"] },
+    });
+    expect(request.limits).toEqual({
+      maxTokens: 5,
+      minTokens: 2,
+      ignoreEos: true,
+      stop: ["END"],
+      stopTokenIds: [1],
+      cachePrompt: false,
+    });
+  });
+
+  test("more than four stop strings", () => {
+    expect(read({ stop: ["1", "2", "3", "4", "5"] }).request.limits.stop).toHaveLength(5);
+  });
+
+  test("samplers that are turned off", () => {
+    expect(
+      read({ mirostat: 0, typical_p: 1, tfs_z: 1, top_a: 0, smoothing_factor: 0, dynatemp_range: 0 }).request.extra,
+    ).toEqual({});
+  });
+
+  test("what is refused here goes along to a server that may know it", () => {
+    const members = { mirostat: 2, web_search_options: {} };
+    expect(read(members, { forwards: true }).request.extra).toEqual(members);
+  });
+
+  test("the answer's form", () => {
+    const { asked, request } = read({
+      stream: true,
+      stream_options: { include_usage: true, include_obfuscation: false },
+      logprobs: true,
+      include_reasoning: false,
+      timings_per_token: true,
+      include_stop_str: true,
+    });
+    expect(asked).toEqual({
+      stream: true,
+      includeUsage: true,
+      includeObfuscation: false,
+      logprobs: true,
+      namedToolChoice: false,
+      legacyFunctions: false,
+      includeReasoning: false,
+      includeTimings: true,
+      includeStopString: true,
+    });
+    expect(request).toMatchObject({ wantsUsage: true, wantsTimings: true, stream: true, logprobs: { top: 0 } });
+  });
+});
