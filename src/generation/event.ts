@@ -206,7 +206,10 @@ export interface GenerationFailure {
 /** One token's logprob, with the most likely alternatives. */
 export interface TokenLogprob {
   readonly token: string;
-  /** Natural logarithm of the probability under the model's raw distribution, before any sampler. */
+  /**
+   * Natural logarithm of the probability under the model's raw distribution, before any sampler; NaN where there is none (the first
+   * token of a prompt that is given back).
+   */
   readonly logprob: number;
   /** The token's UTF-8 bytes; null where the source does not tell. */
   readonly bytes: readonly number[] | null;
