@@ -18,6 +18,8 @@ export class LlamaEngine implements Engine {
   readonly #surroundings: Omit<MessageSurroundings, "now">;
   readonly #model: ModelInfo;
   readonly #deliveries = new Map<number, Delivery>();
+  /** Requests whose prompts are given back, with logprobs. */
+  readonly #echoing = new Set<number>();
   /** Requests that came while the process was restarting. */
   readonly #unsent = new Map<number, GenerateMessage>();
   readonly #pause = new RestartPause();
@@ -92,6 +94,7 @@ export class LlamaEngine implements Engine {
       const { message, warnings } = generateMessage(id, request, { ...this.#surroundings, now: new Date() });
       for (const warning of warnings) this.#options.log?.(`${request.id}: ${warning}`);
       this.#deliveries.set(id, delivery);
+      if (message.echo && message.logprobs) this.#echoing.add(id);
       if (this.#state === "ready") this.#process.send(message);
       else this.#unsent.set(id, message);
     } catch (error) {
@@ -117,6 +120,7 @@ export class LlamaEngine implements Engine {
 
   #forget(id: number): void {
     this.#deliveries.delete(id);
+    this.#echoing.delete(id);
     if (this.#deliveries.size === 0) this.#onIdle?.();
   }
 
@@ -126,7 +130,7 @@ export class LlamaEngine implements Engine {
     for (const [id, tokens, events] of message.results) {
       const delivery = this.#deliveries.get(id);
       if (!delivery) continue;
-      delivery.push(events, tokens);
+      delivery.push(this.#echoing.has(id) ? withUnknownLogprobs(events) : events, tokens);
       if (delivery.ended) this.#forget(id);
     }
   }
@@ -244,6 +248,15 @@ function failureOf(error: unknown): GenerationFailure {
     code: null,
     cause: error,
   };
+}
+
+/** The first token of a prompt has no logprob: NaN, which JSON between the processes makes null. */
+function withUnknownLogprobs(events: readonly GenerationEvent[]): GenerationEvent[] {
+  return events.map((event) =>
+    event.type === "text-delta" && event.logprobs
+      ? { ...event, logprobs: event.logprobs.map((token) => ({ ...token, logprob: token.logprob ?? Number.NaN })) }
+      : event,
+  );
 }
 
 function fileStem(path: string): string {

@@ -164,7 +164,7 @@ export class Choice {
     const logprobs = (this.#promptLogprobs ?? []).filter((logprob) => logprob !== undefined);
     const [first] = this.prompt;
     const { vocabulary } = this.#around;
-    const unknown = first === undefined ? [] : [{ ...tokenLogprob(vocabulary, first, null, 0), logprob: Number.NaN }];
+    const unknown = first === undefined ? [] : [tokenLogprob(vocabulary, first, null, 0)];
     this.#tell([
       { type: "text-delta", choice: this.number, text: this.#promptText(), logprobs: [...unknown, ...logprobs] },
     ]);

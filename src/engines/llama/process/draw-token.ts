@@ -43,8 +43,9 @@ export function drawToken(
   const largestOther = window.others > 0 ? (window.logits.at(-1) ?? -Infinity) : -Infinity;
   let candidates = window.tokens
     .map((token, i) => ({ token, logit: adjusted(token, window.logits[i] ?? -Infinity, sampling, history, bias) }))
-    .filter((candidate) => candidate.logit > -Infinity)
-    .sort((a, b) => b.logit - a.logit);
+    .filter((candidate) => candidate.logit > -Infinity);
+  // Adjustments may have changed the order.
+  candidates.sort((a, b) => b.logit - a.logit);
   /** Candidates from here on may have been overtaken by tokens outside the window. */
   let certain = candidates.findIndex((candidate) => candidate.logit < largestOther);
   if (certain < 0) certain = candidates.length;

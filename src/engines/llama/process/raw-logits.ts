@@ -2,7 +2,7 @@ import type { ControlledEvaluateInputItem, LlamaContextSequence, Token } from "n
 import type { LogitWindow } from "./draw-token.ts";
 
 /** How many of the likeliest tokens are fetched first; enough to decide nearly every draw, and cheap beside sorting the vocabulary. */
-export const windowSize = 256;
+export const windowSize = 512;
 
 /** What to ask for at one position. With temperature 0 and nothing else the library's sampler chain leaves the logits as they are. */
 function asked(wanted: "window" | "whole" | { readonly top: number; readonly token: Token }): {
@@ -58,8 +58,20 @@ function toWindow(
   totalWeight: number | undefined,
   vocabularySize: number,
 ): LogitWindow {
-  const tokens = [...logits.keys()].sort((a, b) => (logits.get(b) ?? 0) - (logits.get(a) ?? 0));
-  const values = tokens.map((token) => logits.get(token) ?? -Infinity);
+  const tokens = [...logits.keys()];
+  const values = [...logits.values()];
+  // They come best first, but for single tokens that were asked for by name: those stand last.
+  let sorted = 1;
+  while (sorted < values.length && (values[sorted] ?? 0) <= (values[sorted - 1] ?? 0)) sorted++;
+  for (; sorted < values.length; sorted++) {
+    const [token, value] = [tokens[sorted], values[sorted]];
+    if (token === undefined || value === undefined) break;
+    const place = values.findIndex((other) => other < value);
+    tokens.splice(sorted, 1);
+    values.splice(sorted, 1);
+    tokens.splice(place, 0, token);
+    values.splice(place, 0, value);
+  }
   const others = Math.max(0, vocabularySize - tokens.length);
   const largest = values[0] ?? 0;
   const known = values.reduce((sum, logit) => sum + Math.exp(logit - largest), 0);

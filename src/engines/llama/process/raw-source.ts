@@ -20,6 +20,8 @@ export class RawSource implements TokenSource {
   readonly #sequence: LlamaContextSequence;
   readonly #options: RawSamplingOptions;
   readonly #random: () => number;
+  /** The last draw was from so flat a distribution that the next may well be, too. */
+  #flat = false;
 
   constructor(sequence: LlamaContextSequence, options: RawSamplingOptions) {
     this.#sequence = sequence;
@@ -31,12 +33,8 @@ export class RawSource implements TokenSource {
     const { sampling, vocabularySize, bias, history } = this.#options;
     const chances = [this.#random(), this.#random()] as const;
     // A recurrent state cannot be taken back by one token, so there the window must be whole at once.
-    let window = await readLogits(
-      this.#sequence,
-      input,
-      this.#sequence.needsCheckpoints ? "whole" : "window",
-      vocabularySize,
-    );
+    const wanted = this.#flat || this.#sequence.needsCheckpoints ? "whole" : "window";
+    let window = await readLogits(this.#sequence, input, wanted, vocabularySize);
     let token = drawToken(window, sampling, history(), bias(), chances);
     if (token === null && window.others > 0) {
       await takeBack(this.#sequence, 1);
@@ -44,6 +42,7 @@ export class RawSource implements TokenSource {
       token = drawToken(window, sampling, history(), bias(), chances);
     }
     if (token === null) throw new Error("Every token is banned.");
+    this.#flat = window.others === 0 && window.tokens.indexOf(token as Token) >= windowSize;
     return { token: token as Token, window };
   }
 
