@@ -293,8 +293,8 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
       return;
     }
     if (!finish.exact) this.repairs.note("finish-reason");
+    const form = this.form.choices.get(state.choice);
     if (state.finish !== null) {
-      const form = this.form.choices.get(state.choice);
       if (form && !hadContent && this.chunkObject === "text_completion") form.finishTwice = true;
       else this.repairs.note("repeated-finish");
       return;
@@ -304,6 +304,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
       this.repairs.note("finish-with-content");
     }
     state.finish = finish.reason;
+    if (form && hadContent) form.finishOnText = true;
     const stop = raw["stop_reason"] ?? raw["matched_stop"] ?? raw["stopping_word"];
     if (typeof stop === "string" && stop !== "") state.stop = stop;
     // What comes now has to be looked at: it may end the other choices' waiting, too.
