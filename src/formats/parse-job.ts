@@ -20,6 +20,8 @@ export interface ParseJob {
   readonly separateReasoning?: boolean;
   /** The prefix ends with the beginning of the message, which belongs to the result. */
   readonly continues?: boolean;
+  /** A thought with nothing behind it is the content. */
+  readonly nonemptyContent?: boolean;
   /** The answer was to be JSON: a code fence around it is taken off. */
   readonly json?: boolean;
   /** Make markup events. */
@@ -58,9 +60,11 @@ export function parseEvents(job: ParseJob): GenerationEvent[] {
 export function parseMessage(job: ParseJob): ParsedMessage {
   const choice = accumulate(parseEvents(job)).choices[0];
   const content = (job.separateReasoning === false ? promptOpener(job) : "") + (choice?.text ?? "");
+  const reasoning = choice?.reasoning ?? "";
+  const swapped = job.nonemptyContent === true && content.trim() === "";
   return {
-    content: job.json === true ? withoutFence(content) : content,
-    reasoning: choice?.reasoning ?? "",
+    content: swapped ? reasoning : job.json === true ? withoutFence(content) : content,
+    reasoning: swapped ? "" : reasoning,
     calls: (choice?.toolCalls ?? []).map((call) => ({ name: call.name, arguments: call.arguments })),
   };
 }

@@ -31,6 +31,7 @@ export function readJob(value: unknown): ParseJob {
     ...(typeof thinking === "boolean" && { thinking }),
     ...(params["reasoning_format"] === "none" && { separateReasoning: false }),
     continues: params["continue_final_message"] !== undefined && params["continue_final_message"] !== false,
+    nonemptyContent: params["_force_nonempty_content"] === true,
     json: typeof params["json_schema"] === "string" && params["json_schema"] !== "",
   };
 }

@@ -304,13 +304,12 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "xlam",
-    reasoning: think,
     calls: [
       {
         form: "object",
         open: ["[TOOL_CALLS]", "<tool_call>"],
         close: ["</tool_call>"],
-        bare: "start",
+        bare: "anywhere",
         fence: true,
         list: "array",
         ...usualKeys,

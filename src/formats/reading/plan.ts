@@ -63,7 +63,7 @@ export class Plan {
       for (const call of this.format.calls) {
         if (section?.required !== true) for (const open of call.open ?? []) role(open).calls.push(call);
         for (const close of call.close ?? []) role(close).closesCall = true;
-        if (call.bare === "anywhere") role(call.list === "array" ? "[" : "{").calls.push(call);
+        if (call.bare === "anywhere") for (const open of bareOpeners(call)) role(open).calls.push(call);
       }
     }
     for (const end of ends) role(end).ends = true;
@@ -86,6 +86,11 @@ export function planOf(format: PlainFormat): Plan {
   let plan = plans.get(format);
   if (!plan) plans.set(format, (plan = new Plan(format)));
   return plan;
+}
+
+/** What a call without a marker begins with. */
+function bareOpeners(call: Call): string[] {
+  return [call.list === "one" || call.list === "stream" ? "{" : "[", ...(call.fence === true ? ["```json\n"] : [])];
 }
 
 function noRole(): Role {

@@ -6,6 +6,8 @@ import { matchMarker, readToMarker } from "./marker-set.ts";
 export interface Head {
   readonly name: string;
   readonly id?: string;
+  /** The marker that ended it. */
+  readonly end: string;
   /** A tag that is closed in itself: the call has no arguments. */
   readonly empty: boolean;
 }
@@ -21,19 +23,17 @@ export function* readHead(desk: CallDesk, call: NamedCall): Reading<Head | null>
   const kept = call.headEndKept ?? [];
   const ends = plan.set(`head ${call.head} ${call.headEnd.join(" ")}`, () => call.headEnd);
   let text = "";
-  let end = -1;
-  while (end < 0) {
+  let marker = "";
+  for (;;) {
     const code = yield* cursor.peek();
     if (code < 0) return null;
     if (ends.child(0, code) >= 0) {
-      const before = cursor.pos;
-      end = yield* matchMarker(cursor, ends);
+      const end = yield* matchMarker(cursor, ends);
       if (end >= 0) {
-        const marker = ends.markers[end] ?? "";
+        marker = ends.markers[end] ?? "";
         if (kept.includes(marker)) cursor.pos -= marker.length;
         break;
       }
-      if (before > cursor.pos) continue;
     }
     if ((notInNames.has(code) && !headLiteral(call.head, code)) || text.length > longestHead) return null;
     text += cursor.text[cursor.pos];
@@ -41,7 +41,6 @@ export function* readHead(desk: CallDesk, call: NamedCall): Reading<Head | null>
   }
   const found = headPattern(call.head).exec(text.trim());
   const name = found?.groups?.["name"]?.trim() ?? "";
-  if (name === "") return null;
   const id = call.headIsId === true ? text.trim() : found?.groups?.["id"]?.trim();
   let empty = false;
   if (call.tagEnd !== undefined) {
@@ -56,7 +55,7 @@ export function* readHead(desk: CallDesk, call: NamedCall): Reading<Head | null>
     attributes = cursor.text.slice(0, cursor.pos - tagEnd.length);
     empty = attributes.endsWith("/");
   }
-  return { name, empty, ...(id !== undefined && id !== "" && { id }) };
+  return { name, empty, end: marker, ...(id !== undefined && id !== "" && { id }) };
 }
 
 const patterns = new Map<string, RegExp>();

@@ -19,6 +19,7 @@ export function* readNamedCall(desk: CallDesk, call: NamedCall, bracket: boolean
   if (bracket) return "none";
   const head = yield* readHead(desk, call);
   if (head === null) return "none";
+  if (head.name === "") return (yield* passEmptyCall(desk, call)) ? "read" : "none";
   switch (args.kind) {
     case "json":
       return yield* readJsonArguments(desk, call, head);
@@ -28,6 +29,15 @@ export function* readNamedCall(desk: CallDesk, call: NamedCall, bracket: boolean
       if (args.strict !== true) return yield* readTagged(desk, call, args, head);
       return yield* recordCall(desk, (recording) => readTagged(recording, call, args, head));
   }
+}
+
+/** A call without a name is no call. With nothing in it either, it is not even text. */
+function* passEmptyCall({ cursor, output, plan }: CallDesk, call: NamedCall): Reading<boolean> {
+  yield* cursor.skipSpace();
+  const closes = plan.set(`close ${call.head}`, () => call.close ?? []);
+  if (call.headEndKept || (yield* matchMarker(cursor, closes)) < 0) return false;
+  output.closer(cursor.take());
+  return true;
 }
 
 /** Arguments that are JSON, perhaps in a code fence; none at all is an empty object. */

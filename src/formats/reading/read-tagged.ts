@@ -29,6 +29,11 @@ export function* readTagged(desk: CallDesk, call: NamedCall, args: TaggedArgs, h
     if (first && args.jsonBody === true && code === 123) return yield* readBody(desk, atHand, call);
     const found = yield* matchMarker(cursor, items);
     if (found < 0) {
+      if (code < 0 && first && head.end.trim() !== "" && args.strict !== true) {
+        // The name is there and nothing else: a call that was cut.
+        atHand.end("failed");
+        return "failed";
+      }
       if (code < 0) return first || args.strict === true ? "none" : finish();
       if (first || args.strict === true) return "none";
       // Not a parameter: it is passed over up to what is one, or to the end of the call.
