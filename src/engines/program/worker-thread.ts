@@ -125,20 +125,25 @@ const exitEnd: GenerationEvent = {
 
 function firstMessage(worker: Worker, path: string): Promise<FromWorker & { type: "ready" }> {
   return new Promise((resolve, reject) => {
-    const fail = (message: string, cause?: unknown) => {
+    // Listeners are taken off one by one: removeAllListeners would take the worker's own, too, and no message would come any more.
+    const settle = () => {
       clearTimeout(timer);
+      worker.off("message", onMessage).off("error", onError).off("exit", onExit);
+    };
+    const fail = (message: string, cause?: unknown) => {
+      settle();
       void worker.terminate();
       reject(new ProgramLoadError(message, cause === undefined ? undefined : { cause }));
     };
+    const onMessage = (message: FromWorker) => {
+      if (message.type !== "ready")
+        return fail(message.type === "failed" ? message.message : `${path} could not be loaded.`);
+      settle();
+      resolve(message);
+    };
+    const onError = (error: Error) => fail(`${path} could not be loaded: ${error.message}`, error);
+    const onExit = (code: number) => fail(`${path} ended its process with code ${code} while it was loaded.`);
     const timer = setTimeout(() => fail(`${path} did not load within ${loadLimit / 1000} seconds.`), loadLimit);
-    worker.once("message", (message: FromWorker) => {
-      if (message.type === "ready") {
-        clearTimeout(timer);
-        worker.removeAllListeners();
-        resolve(message);
-      } else fail(message.type === "failed" ? message.message : `${path} could not be loaded.`);
-    });
-    worker.once("error", (error) => fail(`${path} could not be loaded: ${error.message}`, error));
-    worker.once("exit", (code) => fail(`${path} ended its process with code ${code} while it was loaded.`));
+    worker.on("message", onMessage).on("error", onError).on("exit", onExit);
   });
 }
