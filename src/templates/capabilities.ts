@@ -1,4 +1,5 @@
 import type { TemplateMessage } from "./conversation.ts";
+import { addedForAnswer } from "./generation-prompt.ts";
 
 /** What a chat template can do, and in which shapes it wants things; found once per template by rendering small conversations. */
 export interface TemplateCapabilities {
@@ -64,9 +65,9 @@ export function probeCapabilities(render: Probe, source: string): TemplateCapabi
   const bare = toolsWith(false);
 
   const calls = probeCalls((messages) => attempt(shape(messages), { tools: [tool(true)] }));
-  const thinking = attempt(shape([user]), { add_generation_prompt: true, ...thinkingSwitch(true) }) ?? "";
-  const direct = attempt(shape([user]), { add_generation_prompt: true, ...thinkingSwitch(false) }) ?? "";
-  const open = attempt(shape([user]), { add_generation_prompt: false }) ?? "";
+  const generationPrompt = (variables: Readonly<Record<string, boolean>>): string => {
+    return addedForAnswer((more) => attempt(shape([user]), { ...variables, ...more }) ?? "", "\uffff").added;
+  };
   return {
     tools: bare || toolsWith(true),
     ...calls,
@@ -74,21 +75,17 @@ export function probeCapabilities(render: Probe, source: string): TemplateCapabi
     systemRole: twoSystems ? "any" : oneSystem ? "first" : "none",
     developerRole: /["']developer["']/.test(source),
     content,
-    ...probeReasoning((messages) => attempt(shape(messages)), calls, source),
-    generationPrompt: { thinking: added(open, thinking), direct: added(open, direct) },
+    ...probeReasoning((messages) => attempt(shape(messages), thinkingSwitch(true)), calls, source),
+    generationPrompt: {
+      thinking: generationPrompt(thinkingSwitch(true)),
+      direct: generationPrompt(thinkingSwitch(false)),
+    },
   };
 }
 
 /** The usual names of the switch; each template looks at its own. */
 export function thinkingSwitch(on: boolean): Readonly<Record<string, boolean>> {
   return { enable_thinking: on, thinking: on };
-}
-
-/** What the second text has beyond the beginning that both share. */
-export function added(open: string, whole: string): string {
-  let length = 0;
-  while (length < open.length && open[length] === whole[length]) length++;
-  return whole.slice(length);
 }
 
 type CallCapabilities = Pick<

@@ -1,9 +1,10 @@
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import type { Message, Tool, ToolChoice } from "../generation/message.ts";
 import type { TemplateOptions } from "../generation/request.ts";
-import { added, probeCapabilities, type TemplateCapabilities } from "./capabilities.ts";
+import { probeCapabilities, type TemplateCapabilities } from "./capabilities.ts";
 import { continuedPrompt } from "./continued-prompt.ts";
 import { templateMessages, type TemplateMessage } from "./conversation.ts";
+import { added, addedForAnswer } from "./generation-prompt.ts";
 import { PythonTemplate, TemplateRefusal } from "./jinja/python-template.ts";
 import { strftime } from "./jinja/strftime.ts";
 import type { RenderedPrompt } from "./rendered-prompt.ts";
@@ -38,7 +39,7 @@ export interface RenderInput {
  */
 export class ChatTemplate {
   readonly source: string;
-  readonly #bos: string;
+  readonly bosToken: string;
   readonly #eos: string;
   readonly #template: PythonTemplate | FailureError;
   readonly #tokens: SpecialTokens;
@@ -46,7 +47,7 @@ export class ChatTemplate {
 
   constructor({ source, bosToken = "", eosToken = "", specialTokens }: ChatTemplateOptions) {
     this.source = source;
-    this.#bos = bosToken;
+    this.bosToken = bosToken;
     this.#eos = eosToken;
     this.#template = parsed(source);
     this.#tokens = new SpecialTokens(
@@ -81,45 +82,35 @@ export class ChatTemplate {
     const user = new UserText(this.#tokens, this.source, [messages, tools, documents, variables, responsePrefix]);
     const shownTools = toolChoice?.type === "none" ? [] : templateTools(tools, wants, user);
     const conversation = templateMessages(messages, wants, user, warnings);
-    const run = (shown: readonly TemplateMessage[], add: boolean): string =>
-      this.#run(
-        {
-          ...thinkingAliases(variables),
-          ...user.mark(variables),
-          ...(shownTools.length > 0 && { tools: shownTools }),
-          ...(documents !== undefined && { documents: user.mark(documents) }),
-          messages: shown,
-          add_generation_prompt: add,
-        },
-        now,
-        user,
-      );
+    const shared = {
+      ...thinkingAliases(variables),
+      ...user.mark(variables),
+      ...(shownTools.length > 0 && { tools: shownTools }),
+      ...(documents !== undefined && { documents: user.mark(documents) }),
+    };
+    const run = (shown: readonly TemplateMessage[], more: Readonly<Record<string, unknown>>): string =>
+      this.#run({ ...shared, ...more, messages: shown }, now, user);
 
     if (continueFinalMessage) {
       const last = messages.at(-1);
       const thinks = last?.role === "assistant" && last.content === null && last.reasoning !== undefined;
-      const text = continuedPrompt({
-        conversation,
-        thinks,
-        wants,
-        user,
-        warnings,
-        render: (shown) => run(shown, false),
-      });
-      const open = withoutFailing(() => run(conversation.slice(0, -1), false)) ?? "";
-      return this.#prompt(text, added(open, text), user, warnings);
+      const open = { add_generation_prompt: false };
+      const render = (shown: readonly TemplateMessage[]): string => run(shown, open);
+      const text = continuedPrompt({ conversation, thinks, wants, user, warnings, render });
+      const before = withoutFailing(() => run(conversation.slice(0, -1), open)) ?? "";
+      return this.#prompt(text, added(before, text), user, warnings);
     }
-    const open = run(conversation, false);
     if (!addGenerationPrompt) {
       if (responsePrefix !== "") warnings.push("response_prefix was ignored: add_generation_prompt is false.");
-      return this.#prompt(open, "", user, warnings);
+      return this.#prompt(run(conversation, { add_generation_prompt: false }), "", user, warnings);
     }
-    const text = run(conversation, true) + user.markText(responsePrefix);
-    return this.#prompt(text, added(open, text), user, warnings);
+    const prefix = user.markText(responsePrefix);
+    const { text, added: opening } = addedForAnswer((more) => run(conversation, more), user.placeMark());
+    return this.#prompt(text + prefix, opening + prefix, user, warnings);
   }
 
   #prompt(rendered: string, prefix: string, user: UserText, warnings: readonly string[]): RenderedPrompt {
-    const bos = this.#bos;
+    const bos = this.bosToken;
     let start = 0;
     while (bos !== "" && rendered.startsWith(bos, start)) start += bos.length; // oxlint-disable-line no-unmodified-loop-condition
     const marked = rendered.slice(start);
@@ -136,7 +127,7 @@ export class ChatTemplate {
     if (this.#template instanceof FailureError) throw this.#template;
     return this.#template.render(
       {
-        bos_token: this.#bos,
+        bos_token: this.bosToken,
         eos_token: this.#eos,
         // Firefunction asks for these two.
         functions: functionsJson(variables["tools"]),

@@ -143,7 +143,7 @@ const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
       const [attribute, otherwise] = parameters(args.slice(-1), "", "attribute", "default").slice(1);
       const [name, ...rest] = args;
       return listValue(
-        iterated(value, user).map((each) => {
+        itemsIn(value, user).map((each) => {
           if (attribute === undefined) return filter(textOf(name, "filter"), each, rest, user);
           const found = attributeOf(each, attribute, user);
           return isUndefined(found) ? (otherwise ?? found) : found;
@@ -204,12 +204,17 @@ function escaped(value: Value, _args: readonly Value[], user: UserText): Value {
   );
 }
 
+/** The filters that choose and map find None empty, too. */
+function itemsIn(value: Value, user: UserText): Value[] {
+  return isNone(value) ? [] : iterated(value, user);
+}
+
 /** `select`, `reject` and, by an attribute of each item, `selectattr` and `rejectattr`. */
 function chosen(value: Value, args: readonly Value[], byAttribute: boolean, keep: boolean, user: UserText): Value {
   const attribute = byAttribute ? args[0] : undefined;
   const [name, ...against] = byAttribute ? args.slice(1) : args;
   return listValue(
-    iterated(value, user).filter((each) => {
+    itemsIn(value, user).filter((each) => {
       const looked = attributeOf(each, attribute, user);
       const holds = name === undefined ? isTrue(looked) : test(textOf(name, "test"), looked, against, user);
       return holds === keep;

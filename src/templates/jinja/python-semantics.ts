@@ -20,6 +20,17 @@ export function pythonSemantics(program: Node): void {
   program["body"] = printed(nodesIn(program["body"]));
 }
 
+/** Every name that a program looks up somewhere. */
+export function identifiersIn(value: unknown, names: Set<string> = new Set()): Set<string> {
+  if (Array.isArray(value)) for (const item of value) identifiersIn(item, names);
+  else if (value instanceof Map) for (const entry of value) identifiersIn(entry, names);
+  else if (isNode(value)) {
+    if (value.type === "Identifier") names.add(identifierName(value));
+    for (const member of Object.values(value)) identifiersIn(member, names);
+  }
+  return names;
+}
+
 function rewrite(node: Node): Node {
   if (node.type === "Set" && isNode(node["assignee"])) {
     const { assignee } = node;

@@ -1,6 +1,6 @@
 import { newScope, parseTokens, runProgram, tokensOf, type Node, type Token, type Value } from "./library.ts";
 import type { UserText } from "../user-text.ts";
-import { pythonSemantics } from "./python-semantics.ts";
+import { identifiersIn, pythonSemantics } from "./python-semantics.ts";
 import { filter } from "./filters.ts";
 import { callMethod } from "./methods.ts";
 import { binary, item, iterated, slice } from "./operators.ts";
@@ -41,6 +41,7 @@ export class TemplateRefusal extends Error {
  */
 export class PythonTemplate {
   readonly #program: Node;
+  readonly #names: readonly string[];
   /** Every text that the template itself can write: between its tags, and quoted. */
   readonly literals: readonly string[];
 
@@ -50,6 +51,7 @@ export class PythonTemplate {
     this.literals = tokens.flatMap(({ type, value }) => (type === "Text" || type === "StringLiteral" ? value : []));
     this.#program = parseTokens(withTestArguments(tokens));
     pythonSemantics(this.#program);
+    this.#names = [...identifiersIn(this.#program)];
   }
 
   /** `variables` are JSON-like. Throws `TemplateRefusal`, or any error of evaluating. */
@@ -63,6 +65,10 @@ export class PythonTemplate {
     scope.setVariable("none", none);
     for (const [name, value] of Object.entries(variables)) {
       if (!scope.variables.has(name)) scope.setVariable(name, runtimeValue(value));
+    }
+    // The library looks an unknown name up by throwing and catching, which is slow; a name that is undefined is found at once.
+    for (const name of this.#names) {
+      if (!scope.variables.has(name)) scope.setVariable(name, undefinedValue);
     }
     return runProgram(this.#program, scope);
   }

@@ -1,0 +1,126 @@
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { chatEndpoint } from "../wire/chat/endpoint.ts";
+import { ChatTemplate } from "../templates/chat-template.ts";
+import type { PromptSpan, RenderedPrompt } from "../templates/rendered-prompt.ts";
+import { isGguf, templateInGguf } from "./gguf-template.ts";
+import type { RenderOptions } from "./render.ts";
+
+/** Runs `truewire render`. */
+export async function render(options: RenderOptions): Promise<void> {
+  if (options.jsonl) return await renderLines(options);
+  if (options.template === undefined) throw new Error("say --template FILE (a Jinja file or a GGUF)");
+  const chunks: string[] = [];
+  process.stdin.setEncoding("utf8");
+  for await (const chunk of process.stdin) chunks.push(String(chunk));
+  const prompt = rendered(openTemplate(options.template, options), JSON.parse(chunks.join("")));
+  for (const warning of prompt.warnings) console.error(`truewire: ${warning}`);
+  if (options.spans) for (const span of prompt.spans) print(span);
+  else process.stdout.write(prompt.text);
+}
+
+/** One job a line, one result a line, in order. A line that cannot be rendered has a result that says so. */
+async function renderLines(options: RenderOptions): Promise<void> {
+  const templates = new Map<string, ChatTemplate>();
+  for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
+    if (line.trim() === "") continue;
+    let id: unknown = null;
+    try {
+      const job = JSON.parse(line) as RenderJob;
+      id = job.id ?? null;
+      const file = job.template ?? options.template;
+      const key = job.template_source ?? file;
+      if (key === undefined) throw new Error("the job names no template: template or template_source");
+      let template = templates.get(key);
+      if (!template) {
+        template =
+          job.template_source === undefined
+            ? openTemplate(key, options)
+            : new ChatTemplate({ source: key, ...tokens(options) });
+        templates.set(key, template);
+      }
+      const { text, generationPrefix, spans, warnings } = rendered(template, job);
+      print({
+        id,
+        prompt: text,
+        generation_prefix: generationPrefix,
+        ...(options.spans && { spans }),
+        ...(warnings.length > 0 && { warnings }),
+      });
+    } catch (error) {
+      print({ id, error: error instanceof Error ? error.message : String(error) });
+      process.exitCode = 1;
+    }
+  }
+}
+
+/** A request's members, and beside them which template, and switches of the template under `params`. */
+interface RenderJob {
+  readonly id?: unknown;
+  readonly template?: string;
+  readonly template_source?: string;
+  readonly params?: {
+    readonly enable_thinking?: boolean;
+    readonly add_generation_prompt?: boolean;
+    readonly continue_final_message?: boolean | string;
+  };
+}
+
+/** The prompt for a request body, read as the server reads it; with the BOS that the template writes. */
+function rendered(template: ChatTemplate, body: unknown): RenderedPrompt {
+  const { request } = chatEndpoint.readRequest(requestBody(body), "req_render");
+  if (request.prompt.kind !== "chat") throw new Error("the request is no conversation");
+  const { tools, toolChoice, reasoning } = request;
+  const { messages, template: options } = request.prompt;
+  const effort = reasoning?.effort === undefined ? {} : { reasoning_effort: reasoning.effort };
+  const prompt = template.render({
+    messages,
+    ...(tools && { tools }),
+    ...(toolChoice && { toolChoice }),
+    options: { ...options, variables: { ...effort, ...options.variables } },
+    now: new Date(),
+  });
+  if (!prompt.startsWithBos) return prompt;
+  const bos: PromptSpan = { text: template.bosToken, special: true };
+  return { ...prompt, text: bos.text + prompt.text, spans: [bos, ...prompt.spans] };
+}
+
+function requestBody(body: unknown): unknown {
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return body;
+  const { params, id: _id, template: _template, template_source: _source, ...request } = body as RenderJob;
+  const { tools } = request as { readonly tools?: unknown };
+  return {
+    model: "template",
+    ...request,
+    ...(Array.isArray(tools) && tools.length === 0 && { tools: null }),
+    ...(params?.enable_thinking !== undefined && { chat_template_kwargs: { enable_thinking: params.enable_thinking } }),
+    ...(params?.add_generation_prompt !== undefined && { add_generation_prompt: params.add_generation_prompt }),
+    ...(params?.continue_final_message !== undefined && {
+      continue_final_message: Boolean(params.continue_final_message),
+    }),
+  };
+}
+
+function openTemplate(file: string, options: RenderOptions): ChatTemplate {
+  if (isGguf(file)) {
+    const found = templateInGguf(file);
+    return new ChatTemplate({ ...found, specialTokens: [...found.specialTokens, ...options.special] });
+  }
+  return new ChatTemplate({ source: readFileSync(file, "utf8"), ...tokens(options) });
+}
+
+function tokens({ special, bos, eos }: RenderOptions): {
+  specialTokens: readonly string[];
+  bosToken?: string;
+  eosToken?: string;
+} {
+  return {
+    specialTokens: special,
+    ...(bos !== undefined && { bosToken: bos }),
+    ...(eos !== undefined && { eosToken: eos }),
+  };
+}
+
+function print(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value)}\n`);
+}

@@ -1,0 +1,31 @@
+import type { Command } from "commander";
+
+/** `truewire render`: messages and a chat template → prompt. */
+export function register(program: Command): void {
+  program
+    .command("render")
+    .description("Print the prompt that a chat template makes of a request: a chat completions body from stdin → text.")
+    .option("--template <file>", "the chat template: a Jinja file, or a GGUF that holds one")
+    .option("--special <token>", "a special token's text, which no message may become; repeatable", collect, [])
+    .option("--bos <token>", "the model's beginning-of-sequence token, for templates that print it")
+    .option("--eos <token>", "the model's end-of-sequence token, for templates that print it")
+    .option("--spans", "print the prompt in pieces, one JSON a line: {text, special}")
+    .option("--jsonl", "one job a line: {id, template | template_source, …a request's members}; one result a line")
+    .action(async (options: RenderOptions) => {
+      const { render } = await import("./render-action.ts");
+      await render(options);
+    });
+}
+
+export interface RenderOptions {
+  readonly template?: string;
+  readonly special: readonly string[];
+  readonly bos?: string;
+  readonly eos?: string;
+  readonly spans?: true;
+  readonly jsonl?: true;
+}
+
+function collect(value: string, values: readonly string[]): string[] {
+  return [...values, value];
+}
