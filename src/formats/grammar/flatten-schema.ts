@@ -1,0 +1,266 @@
+import type { JsonSchema } from "../../generation/message.ts";
+import { resolveReference } from "./json-pointer.ts";
+import { SchemaError, type Gap } from "./schema-error.ts";
+import { anything, jsonTypes, meet, type JsonType, type Part, type Parts, type Shape } from "./schema-shape.ts";
+
+/** Combinations of `anyOf`s within `allOf`s are multiplied out up to here. */
+const maxShapes = 128;
+
+/** Assertions of JSON Schema (2020-12 and draft-07) that a grammar cannot hold, whatever their value. */
+const beyond = ["not", "if", "contains", "dependentSchemas", "dependencies", "$dynamicRef", "$recursiveRef"];
+
+/** Reads schemas of one document as choices of shapes: references followed, `allOf` merged, `anyOf` and `oneOf` spread out. */
+export class SchemaReader {
+  readonly #document: JsonSchema;
+  readonly #gaps = new Map<string, Gap>();
+  /** A `oneOf` was read as `anyOf`: what matches two of its branches is let through. */
+  sawOneOf = false;
+
+  constructor(document: JsonSchema) {
+    this.#document = document;
+  }
+
+  get gaps(): readonly Gap[] {
+    return [...this.#gaps.values()];
+  }
+
+  report(path: string, keyword: string): void {
+    this.#gaps.set(`${path} ${keyword}`, { path, keyword });
+  }
+
+  /** The shapes of a value that satisfies all `parts`; none if no value can. */
+  shapes(parts: Parts, following: ReadonlySet<string> = new Set()): readonly Shape[] {
+    return parts.reduce<readonly Shape[]>(
+      (shapes, part) => this.#meetAll(shapes, this.#shapesOf(part, following), part.path, "allOf"),
+      [anything],
+    );
+  }
+
+  #shapesOf({ schema, path }: Part, following: ReadonlySet<string>): readonly Shape[] {
+    if (typeof schema === "boolean") return schema ? [anything] : [];
+    let shapes: readonly Shape[] = [this.#ownShape(schema, path)];
+    if (typeof schema["$ref"] === "string") {
+      const reference = schema["$ref"];
+      // A schema that is nothing but itself allows nothing.
+      if (following.has(reference)) return [];
+      const target = { schema: resolveReference(this.#document, reference, path), path };
+      shapes = this.#meetAll(shapes, this.shapes([target], new Set([...following, reference])), path, "$ref");
+    }
+    for (const [i, part] of list(schema, "allOf", path).entries()) {
+      const at = { schema: asSchema(part, `${path}.allOf[${i}]`), path: `${path}.allOf[${i}]` };
+      shapes = this.#meetAll(shapes, this.#shapesOf(at, following), path, "allOf");
+    }
+    for (const keyword of ["anyOf", "oneOf"]) {
+      if (schema[keyword] === undefined) continue;
+      if (keyword === "oneOf") this.sawOneOf = true;
+      const options = list(schema, keyword, path).flatMap((option, i) => {
+        const at = `${path}.${keyword}[${i}]`;
+        return this.#shapesOf({ schema: asSchema(option, at), path: at }, following);
+      });
+      shapes = this.#meetAll(shapes, options, path, keyword);
+    }
+    return shapes;
+  }
+
+  #meetAll(a: readonly Shape[], b: readonly Shape[], path: string, keyword: string): readonly Shape[] {
+    if (a.length === 1 && a[0] === anything) return b;
+    if (a.length > 1 && b.length > 1 && a.length * b.length > maxShapes) {
+      this.report(path, keyword);
+      return a;
+    }
+    return a.flatMap((x) => b.map((y) => meet(x, y)));
+  }
+
+  /** What the schema itself asserts, without its references and combinators. */
+  #ownShape(schema: { readonly [keyword: string]: unknown }, path: string): Shape {
+    this.#reportBeyond(schema, path);
+    const { types, integer } = typesOf(schema, path);
+    const values = valuesOf(schema, path);
+    const format = text(schema, "format", path);
+    const rest = schema["prefixItems"] === undefined && Array.isArray(schema["items"]) ? "additionalItems" : "items";
+    const first = rest === "additionalItems" ? "items" : "prefixItems";
+    const pattern = text(schema, "pattern", path);
+    const int32 = format === "int32";
+    return {
+      types,
+      ...(values === undefined ? {} : { values }),
+      number: {
+        integer: integer || int32 || format === "int64",
+        multiples: multiplesOf(schema, path),
+        ...(int32 ? meetInt32(bounds(schema, path)) : bounds(schema, path)),
+      },
+      string: {
+        min: count(schema, "minLength", path) ?? 0,
+        max: count(schema, "maxLength", path) ?? null,
+        patterns: pattern === undefined ? [] : [{ pattern, path }],
+        formats: format === undefined || ignoredFormats.has(format) ? [] : [{ name: format, path }],
+      },
+      array: {
+        first: list(schema, first, path).map((item, i) => {
+          const at = `${path}.${first}[${i}]`;
+          return [{ schema: asSchema(item, at), path: at }];
+        }),
+        ...(schema[rest] === undefined ? {} : { rest: [child(schema, rest, path)] }),
+        closed: closes(schema["unevaluatedItems"]),
+        min: count(schema, "minItems", path) ?? 0,
+        max: count(schema, "maxItems", path) ?? null,
+      },
+      object: {
+        properties: new Map(members(schema, "properties", path).map(({ name, part }) => [name, [part]])),
+        required: new Set(strings(schema, "required", path)),
+        ...(schema["additionalProperties"] === undefined
+          ? {}
+          : { additional: [child(schema, "additionalProperties", path)] }),
+        closed: closes(schema["unevaluatedProperties"]),
+        patterns: members(schema, "patternProperties", path).map(({ name, part }) => ({
+          pattern: name,
+          parts: [part],
+          path,
+        })),
+        names: schema["propertyNames"] === undefined ? [] : [child(schema, "propertyNames", path)],
+        min: count(schema, "minProperties", path) ?? 0,
+        max: count(schema, "maxProperties", path) ?? null,
+        path,
+      },
+    };
+  }
+
+  #reportBeyond(schema: { readonly [keyword: string]: unknown }, path: string): void {
+    for (const keyword of beyond) if (schema[keyword] !== undefined) this.report(path, keyword);
+    if (schema["uniqueItems"] === true && !(Number(schema["maxItems"]) <= 1)) this.report(path, "uniqueItems");
+    if (Object.keys(record(schema["dependentRequired"])).length > 0) this.report(path, "dependentRequired");
+  }
+}
+
+/** Formats that assert nothing of a string's text, or were turned into something else. */
+const ignoredFormats = new Set(["int32", "int64", "float", "double", "password", "binary"]);
+
+/** Whatever schema it has: what nothing else speaks of is not written. */
+function closes(unevaluated: unknown): boolean {
+  return unevaluated !== undefined && unevaluated !== true;
+}
+
+function typesOf(
+  schema: { readonly [keyword: string]: unknown },
+  path: string,
+): { types: ReadonlySet<JsonType>; integer: boolean } {
+  const { type } = schema;
+  if (type === undefined) return { types: new Set(jsonTypes), integer: false };
+  const names: unknown[] = Array.isArray(type) ? [...type] : [type];
+  if (schema["nullable"] === true) names.push("null");
+  const types = new Set<JsonType>();
+  for (const name of names) {
+    const known = name === "integer" ? "number" : jsonTypes.find((known) => known === name);
+    if (known === undefined) throw new SchemaError(`${path}.type`, `unknown type ${JSON.stringify(name)}`);
+    types.add(known);
+  }
+  return { types, integer: names.includes("integer") && !names.includes("number") };
+}
+
+function valuesOf(schema: { readonly [keyword: string]: unknown }, path: string): readonly unknown[] | undefined {
+  const { enum: values } = schema;
+  if (values !== undefined && !Array.isArray(values)) throw new SchemaError(`${path}.enum`, "enum must be an array");
+  if (!Object.hasOwn(schema, "const")) return values;
+  const own = schema["const"];
+  return values === undefined || values.some((value) => JSON.stringify(value) === JSON.stringify(own)) ? [own] : [];
+}
+
+function bounds(schema: { readonly [keyword: string]: unknown }, path: string): Pick<Shape["number"], "low" | "high"> {
+  const limit = (inclusive: string, exclusive: string, sign: number): Shape["number"]["low"] => {
+    const value = finite(schema, inclusive, path);
+    // Draft 4, and OpenAPI 3.0 with it, has a boolean here.
+    if (schema[exclusive] === true) return value === undefined ? undefined : { value, exclusive: true };
+    const other = schema[exclusive] === false ? undefined : finite(schema, exclusive, path);
+    if (other === undefined) return value === undefined ? undefined : { value, exclusive: false };
+    return value === undefined || (other - value) * sign >= 0
+      ? { value: other, exclusive: true }
+      : { value, exclusive: false };
+  };
+  const low = limit("minimum", "exclusiveMinimum", 1);
+  const high = limit("maximum", "exclusiveMaximum", -1);
+  return { ...(low === undefined ? {} : { low }), ...(high === undefined ? {} : { high }) };
+}
+
+function meetInt32({ low, high }: Pick<Shape["number"], "low" | "high">): Pick<Shape["number"], "low" | "high"> {
+  const [least, most] = [-(2 ** 31), 2 ** 31 - 1];
+  return {
+    low: low === undefined || low.value < least ? { value: least, exclusive: false } : low,
+    high: high === undefined || high.value > most ? { value: most, exclusive: false } : high,
+  };
+}
+
+function multiplesOf(schema: { readonly [keyword: string]: unknown }, path: string): readonly number[] {
+  const value = finite(schema, "multipleOf", path);
+  if (value === undefined) return [];
+  if (value <= 0) throw new SchemaError(`${path}.multipleOf`, "multipleOf must be greater than 0");
+  return [value];
+}
+
+function finite(schema: { readonly [keyword: string]: unknown }, keyword: string, path: string): number | undefined {
+  const value = schema[keyword];
+  if (value === undefined) return undefined;
+  if (typeof value !== "number" || !Number.isFinite(value)) {
+    throw new SchemaError(`${path}.${keyword}`, `${keyword} must be a number`);
+  }
+  return value;
+}
+
+function count(schema: { readonly [keyword: string]: unknown }, keyword: string, path: string): number | undefined {
+  const value = finite(schema, keyword, path);
+  if (value !== undefined && (value < 0 || !Number.isInteger(value))) {
+    throw new SchemaError(`${path}.${keyword}`, `${keyword} must be a non-negative integer`);
+  }
+  return value;
+}
+
+function text(schema: { readonly [keyword: string]: unknown }, keyword: string, path: string): string | undefined {
+  const value = schema[keyword];
+  if (value !== undefined && typeof value !== "string") {
+    throw new SchemaError(`${path}.${keyword}`, `${keyword} must be a string`);
+  }
+  return value;
+}
+
+function strings(schema: { readonly [keyword: string]: unknown }, keyword: string, path: string): readonly string[] {
+  return list(schema, keyword, path).map((value, i) => {
+    if (typeof value !== "string") throw new SchemaError(`${path}.${keyword}[${i}]`, `${keyword} must hold strings`);
+    return value;
+  });
+}
+
+function list(schema: { readonly [keyword: string]: unknown }, keyword: string, path: string): readonly unknown[] {
+  const value = schema[keyword] ?? [];
+  if (!Array.isArray(value)) throw new SchemaError(`${path}.${keyword}`, `${keyword} must be an array`);
+  return value;
+}
+
+function members(
+  schema: { readonly [keyword: string]: unknown },
+  keyword: string,
+  path: string,
+): readonly { name: string; part: Part }[] {
+  const value = schema[keyword] ?? {};
+  if (!isRecord(value)) throw new SchemaError(`${path}.${keyword}`, `${keyword} must be an object`);
+  return Object.entries(value).map(([name, member]) => {
+    const at = `${path}.${keyword}.${name}`;
+    return { name, part: { schema: asSchema(member, at), path: at } };
+  });
+}
+
+function child(schema: { readonly [keyword: string]: unknown }, keyword: string, path: string): Part {
+  const at = `${path}.${keyword}`;
+  return { schema: asSchema(schema[keyword], at), path: at };
+}
+
+function asSchema(value: unknown, path: string): JsonSchema {
+  if (typeof value === "boolean" || isRecord(value)) return value;
+  throw new SchemaError(path, "a schema must be an object or a boolean");
+}
+
+function record(value: unknown): { readonly [key: string]: unknown } {
+  return isRecord(value) ? value : {};
+}
+
+function isRecord(value: unknown): value is { readonly [key: string]: unknown } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,291 @@
+import {
+  bracketed,
+  choice,
+  empty,
+  isNever,
+  never,
+  quoted,
+  repeat,
+  rule,
+  sequence,
+  text,
+  type Expression,
+} from "./expression.ts";
+
+/** A grammar has no finite text, or is larger than any model's sampler should be asked to hold. */
+export class GrammarError extends Error {
+  override readonly name = "GrammarError";
+}
+
+/** More rules than this make sampling slow for every token; no schema met in practice comes near. */
+const maxRules = 20_000;
+
+/** Repetitions up to this are left to llama.cpp, which unrolls them into as many rules; longer ones are built by doubling. */
+const plainRepetitions = 32;
+
+/**
+ * A grammar under construction: named rules, and its spelling in GBNF as llama.cpp reads it (v0.5.0, `llama-grammar.cpp`). What
+ * that parser refuses is never written: left recursion, repetitions over 2,000, repetition of something that may be empty.
+ */
+export class Grammar {
+  readonly #rules = new Map<string, Expression>();
+  readonly #memo = new Map<string, Expression>();
+  readonly #counters = new Map<string, number>();
+
+  /** Adds a rule under a fresh name that begins with `hint`, and returns the reference to it. */
+  define(hint: string, body: Expression): Expression {
+    const name = this.#fresh(hint);
+    this.#rules.set(name, body);
+    return rule(name);
+  }
+
+  /** The reference to the rule known under `key`; built on first use. `build` may refer to the same key: recursion is fine. */
+  shared(key: string, hint: string, build: () => Expression): Expression {
+    const known = this.#memo.get(key);
+    if (known !== undefined) return known;
+    const name = this.#fresh(hint);
+    this.#memo.set(key, rule(name));
+    this.#rules.set(name, never);
+    const body = build();
+    this.#rules.set(name, body);
+    // What is known to be impossible is said at once, so that whoever builds on it can tell.
+    const result = isNever(body) ? never : rule(name);
+    this.#memo.set(key, result);
+    return result;
+  }
+
+  /**
+   * The GBNF text whose start is `root`. Alternatives that could never come to an end (a recursion without exit) are left out, so
+   * that a model cannot be led into them.
+   *
+   * @throws {GrammarError} if nothing is left, or if it has too many rules.
+   */
+  toGbnf(root: Expression): string {
+    const writer = new Writer(this.#finiteRules());
+    return writer.write(root);
+  }
+
+  #fresh(hint: string): string {
+    if (this.#rules.size > maxRules) throw new GrammarError(`the grammar would need more than ${maxRules} rules`);
+    const base =
+      hint
+        .replaceAll(/[^A-Za-z0-9]+/g, "-")
+        .replaceAll(/^-+|-+$/g, "")
+        .slice(0, 40) || "rule";
+    const count = (this.#counters.get(base) ?? 0) + 1;
+    this.#counters.set(base, count);
+    // The number is always there, so that "a-1" as a hint and the first "a" cannot meet; "root" alone stays free for the start.
+    return `${base}-${count}`;
+  }
+
+  /** The rules that can end, without the options that cannot. */
+  #finiteRules(): Map<string, Expression> {
+    const finite = new Set<string>();
+    for (let grown = true; grown;) {
+      grown = false;
+      for (const [name, body] of this.#rules) {
+        if (finite.has(name) || !ends(body, finite)) continue;
+        finite.add(name);
+        grown = true;
+      }
+    }
+    const rules = new Map<string, Expression>();
+    for (const [name, body] of this.#rules) if (finite.has(name)) rules.set(name, withoutEndless(body, finite));
+    return rules;
+  }
+}
+
+function ends(expression: Expression, finite: ReadonlySet<string>): boolean {
+  switch (expression.kind) {
+    case "rule":
+      return finite.has(expression.name);
+    case "sequence":
+      return expression.items.every((item) => ends(item, finite));
+    case "choice":
+      return expression.options.some((option) => ends(option, finite));
+    case "repeat":
+      return expression.min === 0 || ends(expression.item, finite);
+    default:
+      return true;
+  }
+}
+
+function withoutEndless(expression: Expression, finite: ReadonlySet<string>): Expression {
+  switch (expression.kind) {
+    case "rule":
+      return finite.has(expression.name) ? expression : never;
+    case "sequence":
+      return sequence(...expression.items.map((item) => withoutEndless(item, finite)));
+    case "choice":
+      return choice(...expression.options.map((option) => withoutEndless(option, finite)));
+    case "repeat":
+      return repeat(withoutEndless(expression.item, finite), expression.min, expression.max);
+    default:
+      return expression;
+  }
+}
+
+/** Spells rules out, adding those that long repetitions and repetitions of possibly empty items need. */
+class Writer {
+  readonly #rules: Map<string, Expression>;
+  readonly #nullable = new Map<string, boolean>();
+  readonly #names = new Map<string, string>();
+  readonly #lines = new Map<string, string>();
+  readonly #queue: string[] = [];
+
+  constructor(rules: Map<string, Expression>) {
+    this.#rules = rules;
+  }
+
+  write(root: Expression): string {
+    const start = root.kind === "rule" && !this.#rules.has(root.name) ? never : root;
+    if (isNever(start)) throw new GrammarError("no text can satisfy it");
+    this.#lines.set("root", "");
+    this.#lines.set("root", this.#alternatives(start));
+    for (let name = this.#queue.shift(); name !== undefined; name = this.#queue.shift()) {
+      this.#lines.set(name, this.#alternatives(this.#rules.get(name) ?? never));
+    }
+    return [...this.#lines].map(([name, line]) => `${name} ::= ${line}\n`).join("");
+  }
+
+  #alternatives(expression: Expression): string {
+    const options = expression.kind === "choice" ? expression.options : [expression];
+    return options.map((option) => this.#items(option)).join(" | ");
+  }
+
+  #items(expression: Expression): string {
+    return expression.kind === "sequence"
+      ? expression.items.map((item) => this.#item(item)).join(" ")
+      : this.#item(expression);
+  }
+
+  #item(expression: Expression): string {
+    switch (expression.kind) {
+      case "text":
+        return quoted(expression.text);
+      case "chars":
+        return bracketed(expression.set);
+      case "rule":
+        return this.#reference(expression.name);
+      case "repeat":
+        return this.#repetition(expression.item, expression.min, expression.max);
+      default:
+        return `( ${this.#alternatives(expression)} )`;
+    }
+  }
+
+  /** The name of a rule, or of what it is only another name for. */
+  #reference(name: string): string {
+    const body = this.#rules.get(name);
+    if (body?.kind === "rule" && body.name !== name) return this.#reference(body.name);
+    if (!this.#lines.has(name)) {
+      this.#lines.set(name, "");
+      this.#queue.push(name);
+    }
+    return name;
+  }
+
+  #repetition(item: Expression, min: number, max: number | null): string {
+    if (this.#isNullable(item)) {
+      const solid = this.#withoutEmpty(item);
+      return isNever(solid) ? quoted("") : this.#repetition(solid, 0, max);
+    }
+    if (min > plainRepetitions) {
+      return this.#items(sequence(this.#power(item, min), repeat(item, 0, max === null ? null : max - min)));
+    }
+    if (max !== null && max - min > plainRepetitions) {
+      return this.#items(sequence(repeat(item, min, min), this.#upTo(item, max - min)));
+    }
+    const isAtom = item.kind === "chars" || item.kind === "rule" || item.kind === "text";
+    const atom = isAtom ? item : this.#named(item, "item");
+    return `${this.#item(atom)}${suffix(min, max)}`;
+  }
+
+  /** `item` exactly `count` times, in as many rules as `count` has bits. */
+  #power(item: Expression, count: number): Expression {
+    if (count <= plainRepetitions) return repeat(item, count, count);
+    const half = Math.floor(count / 2);
+    const twice = this.#named(this.#power(item, half), "times");
+    return sequence(twice, twice, count % 2 === 1 ? item : empty);
+  }
+
+  /** `item` at most `count` times. The two options never match the same number, so few parses are open at a time. */
+  #upTo(item: Expression, count: number): Expression {
+    if (count <= plainRepetitions) return repeat(item, 0, count);
+    const half = Math.ceil(count / 2);
+    const many = sequence(this.#power(item, half), this.#upTo(item, count - half));
+    return this.#named(choice(this.#upTo(item, half - 1), many), "upto");
+  }
+
+  /** A rule for `body`, the same one for the same body. */
+  #named(body: Expression, hint: string): Expression {
+    const key = JSON.stringify(body);
+    let name = this.#names.get(key);
+    if (name === undefined) {
+      name = `${hint}-x${this.#names.size + 1}`;
+      this.#names.set(key, name);
+      this.#rules.set(name, body);
+    }
+    return rule(name);
+  }
+
+  #isNullable(expression: Expression): boolean {
+    switch (expression.kind) {
+      case "text":
+        return expression.text === "";
+      case "chars":
+        return false;
+      case "sequence":
+        return expression.items.every((item) => this.#isNullable(item));
+      case "choice":
+        return expression.options.some((option) => this.#isNullable(option));
+      case "repeat":
+        return expression.min === 0 || this.#isNullable(expression.item);
+      case "rule": {
+        const known = this.#nullable.get(expression.name);
+        if (known !== undefined) return known;
+        this.#nullable.set(expression.name, false);
+        const body = this.#rules.get(expression.name);
+        const nullable = body !== undefined && this.#isNullable(body);
+        this.#nullable.set(expression.name, nullable);
+        return nullable;
+      }
+    }
+  }
+
+  /** What `expression` matches, less the empty text. */
+  #withoutEmpty(expression: Expression): Expression {
+    if (!this.#isNullable(expression)) return expression;
+    switch (expression.kind) {
+      case "choice":
+        return choice(...expression.options.map((option) => this.#withoutEmpty(option)));
+      case "sequence":
+        // Every item may be empty: the first that is not decides.
+        return choice(
+          ...expression.items.map((item, i) => sequence(this.#withoutEmpty(item), ...expression.items.slice(i + 1))),
+        );
+      case "repeat":
+        return repeat(this.#withoutEmpty(expression.item), 1, expression.max);
+      case "rule":
+        return this.#named(this.#withoutEmpty(this.#rules.get(expression.name) ?? never), "solid");
+      default:
+        return never;
+    }
+  }
+}
+
+function suffix(min: number, max: number | null): string {
+  if (min === 0 && max === 1) return "?";
+  if (max === null) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
+  return min === max ? `{${min}}` : `{${min},${max}}`;
+}
+
+/** GBNF of one expression without rules of its own. */
+export function gbnfOf(expression: Expression): string {
+  return new Grammar().toGbnf(expression);
+}
+
+/** Any of these texts, and nothing else (`guided_choice`). @throws {GrammarError} if there is none. */
+export function choiceToGbnf(options: readonly string[]): string {
+  return gbnfOf(choice(...options.map(text)));
+}

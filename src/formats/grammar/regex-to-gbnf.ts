@@ -1,0 +1,83 @@
+import { everyCodePoint } from "./code-points.ts";
+import { chars, choice, empty, isEmpty, isNever, repeat, sequence, type Expression } from "./expression.ts";
+import { gbnfOf } from "./grammar.ts";
+import { parseRegex, RegexError, type RegexNode } from "./regex-syntax.ts";
+
+/** The texts that match a pattern as a whole (`guided_regex`), in GBNF. @throws {RegexError} @throws {GrammarError} */
+export function regexToGbnf(pattern: string): string {
+  return gbnfOf(regexExpression(pattern, "whole"));
+}
+
+/**
+ * The texts that a pattern matches: as a whole, or (JSON Schema's `pattern`) anywhere in them, except where `^` and `$` say
+ * otherwise. The expression has no references to rules.
+ *
+ * @throws {RegexError} also where `^` or `$` stands where text may come before or after.
+ */
+export function regexExpression(pattern: string, match: "whole" | "anywhere"): Expression {
+  const around = match === "whole" ? empty : repeat(chars(everyCodePoint), 0, null);
+  return choice(
+    ...translate(parseRegex(pattern)).map(({ body, start, end }) =>
+      sequence(start ? empty : around, body, end ? empty : around),
+    ),
+  );
+}
+
+/** One way to match, and whether it must stand where the text starts or ends. */
+interface Variant {
+  readonly body: Expression;
+  readonly start: boolean;
+  readonly end: boolean;
+}
+
+function translate(node: RegexNode): readonly Variant[] {
+  switch (node.kind) {
+    case "chars":
+      return [{ body: chars(node.set), start: false, end: false }];
+    case "start":
+      return [{ body: empty, start: true, end: false }];
+    case "end":
+      return [{ body: empty, start: false, end: true }];
+    case "choice":
+      return joined(node.options.flatMap(translate));
+    case "sequence":
+      return joined(node.items.map(translate).reduce(append, [{ body: empty, start: false, end: false }]));
+    case "repeat":
+      return repeated(node);
+  }
+}
+
+function append(before: readonly Variant[], after: readonly Variant[]): readonly Variant[] {
+  return before.flatMap((a) =>
+    after.map((b) => {
+      if (b.start && !isEmpty(a.body)) throw new RegexError("^ after other text is not supported");
+      if (a.end && !isEmpty(b.body)) throw new RegexError("$ before other text is not supported");
+      return { body: sequence(a.body, b.body), start: a.start || b.start, end: a.end || b.end };
+    }),
+  );
+}
+
+function repeated({ item, min, max }: RegexNode & { kind: "repeat" }): readonly Variant[] {
+  const variants = translate(item);
+  const anchored = variants.some(({ start, end }) => start || end);
+  if (!anchored) {
+    return [{ body: repeat(choice(...variants.map(({ body }) => body)), min, max), start: false, end: false }];
+  }
+  if (max !== 1) throw new RegexError("an anchor cannot be repeated");
+  return min === 1 ? variants : [...variants, { body: empty, start: false, end: false }];
+}
+
+/** Variants with the same anchors are one. */
+function joined(variants: readonly Variant[]): readonly Variant[] {
+  const groups = new Map<string, Variant[]>();
+  for (const variant of variants) {
+    if (isNever(variant.body)) continue;
+    const key = `${variant.start} ${variant.end}`;
+    groups.set(key, [...(groups.get(key) ?? []), variant]);
+  }
+  return [...groups.values()].map((group) => ({
+    body: choice(...group.map(({ body }) => body)),
+    start: group[0]?.start ?? false,
+    end: group[0]?.end ?? false,
+  }));
+}

@@ -1,0 +1,176 @@
+import type { JsonSchema } from "../../generation/message.ts";
+import type { Bound, NumberLimits } from "./number-expression.ts";
+
+/** A schema without combinators: what a value must be, by its type. A schema is a choice of such shapes. */
+export interface Shape {
+  readonly types: ReadonlySet<JsonType>;
+  /** `enum` and `const`: one of these. */
+  readonly values?: readonly unknown[];
+  readonly number: NumberLimits;
+  readonly string: StringLimits;
+  readonly array: ArrayLimits;
+  readonly object: ObjectLimits;
+}
+
+export const jsonTypes = ["string", "number", "object", "array", "boolean", "null"] as const;
+export type JsonType = (typeof jsonTypes)[number];
+
+/** A schema with the place that it stands at. */
+export interface Part {
+  readonly schema: JsonSchema;
+  readonly path: string;
+}
+
+/** Schemas that all hold for one value; none: any value. */
+export type Parts = readonly Part[];
+
+export interface StringLimits {
+  readonly min: number;
+  readonly max: number | null;
+  readonly patterns: readonly { readonly pattern: string; readonly path: string }[];
+  readonly formats: readonly { readonly name: string; readonly path: string }[];
+}
+
+export interface ArrayLimits {
+  /** The first items, one by one. */
+  readonly first: readonly Parts[];
+  /** All further items; absent: the schema says nothing of them. */
+  readonly rest?: Parts;
+  /** `unevaluatedItems`: items of which nothing is said may not be. */
+  readonly closed: boolean;
+  readonly min: number;
+  readonly max: number | null;
+}
+
+export interface ObjectLimits {
+  readonly properties: ReadonlyMap<string, Parts>;
+  readonly required: ReadonlySet<string>;
+  /** Properties that are not declared; absent: the schema says nothing of them. */
+  readonly additional?: Parts;
+  /** `unevaluatedProperties`: properties of which nothing is said may not be. */
+  readonly closed: boolean;
+  readonly patterns: readonly { readonly pattern: string; readonly parts: Parts; readonly path: string }[];
+  readonly names: Parts;
+  readonly min: number;
+  readonly max: number | null;
+  /** Where `minProperties` stands, for reports. */
+  readonly path: string;
+}
+
+/** Any value at all. */
+export const anything: Shape = {
+  types: new Set(jsonTypes),
+  number: { integer: false, multiples: [] },
+  string: { min: 0, max: null, patterns: [], formats: [] },
+  array: { first: [], closed: false, min: 0, max: null },
+  object: {
+    properties: new Map(),
+    required: new Set(),
+    closed: false,
+    patterns: [],
+    names: [],
+    min: 0,
+    max: null,
+    path: "",
+  },
+};
+
+/** What satisfies both. The result may still be unsatisfiable: its expression will say so. */
+export function meet(a: Shape, b: Shape): Shape {
+  const types = new Set([...a.types].filter((type) => b.types.has(type)));
+  const values = meetValues(a.values, b.values);
+  return {
+    types,
+    ...(values === undefined ? {} : { values }),
+    number: {
+      integer: a.number.integer || b.number.integer,
+      multiples: [...new Set([...a.number.multiples, ...b.number.multiples])],
+      ...bound("low", tighter(a.number.low, b.number.low, 1)),
+      ...bound("high", tighter(a.number.high, b.number.high, -1)),
+    },
+    string: {
+      min: Math.max(a.string.min, b.string.min),
+      max: smaller(a.string.max, b.string.max),
+      patterns: unique([...a.string.patterns, ...b.string.patterns], ({ pattern }) => pattern),
+      formats: unique([...a.string.formats, ...b.string.formats], ({ name }) => name),
+    },
+    array: meetArrays(a.array, b.array),
+    object: meetObjects(a.object, b.object),
+  };
+}
+
+function meetArrays(a: ArrayLimits, b: ArrayLimits): ArrayLimits {
+  const size = Math.max(a.first.length, b.first.length);
+  const first = Array.from({ length: size }, (_, i) => [
+    ...(a.first[i] ?? a.rest ?? []),
+    ...(b.first[i] ?? b.rest ?? []),
+  ]);
+  const rest = joined(a.rest, b.rest);
+  return {
+    first,
+    ...(rest === undefined ? {} : { rest }),
+    closed: a.closed || b.closed,
+    min: Math.max(a.min, b.min),
+    max: smaller(a.max, b.max),
+  };
+}
+
+function meetObjects(a: ObjectLimits, b: ObjectLimits): ObjectLimits {
+  const names = new Set([...a.properties.keys(), ...b.properties.keys()]);
+  const properties = new Map(
+    [...names].map((name) => [
+      name,
+      [...(a.properties.get(name) ?? a.additional ?? []), ...(b.properties.get(name) ?? b.additional ?? [])],
+    ]),
+  );
+  const additional = joined(a.additional, b.additional);
+  return {
+    properties,
+    required: new Set([...a.required, ...b.required]),
+    ...(additional === undefined ? {} : { additional }),
+    closed: a.closed || b.closed,
+    patterns: [...a.patterns, ...b.patterns],
+    names: [...a.names, ...b.names],
+    min: Math.max(a.min, b.min),
+    max: smaller(a.max, b.max),
+    path: a.min >= b.min && a.path !== "" ? a.path : b.path,
+  };
+}
+
+function meetValues(a?: readonly unknown[], b?: readonly unknown[]): readonly unknown[] | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  const known = new Set(b.map((value) => canonicalJson(value)));
+  return a.filter((value) => known.has(canonicalJson(value)));
+}
+
+/** JSON text that is the same for equal values: keys sorted. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) =>
+    typeof member === "object" && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([x], [y]) => (x < y ? -1 : 1)))
+      : member,
+  );
+}
+
+function joined(a?: Parts, b?: Parts): Parts | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : [...a, ...b];
+}
+
+function smaller(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b);
+}
+
+/** The bound that leaves less; `sign` 1 for lower bounds, -1 for upper ones. */
+function tighter(a: Bound | undefined, b: Bound | undefined, sign: number): Bound | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  if (a.value === b.value) return a.exclusive ? a : b;
+  return (a.value - b.value) * sign > 0 ? a : b;
+}
+
+function bound<K extends string>(key: K, value: Bound | undefined): { [P in K]?: Bound } {
+  return value === undefined ? {} : ({ [key]: value } as { [P in K]?: Bound });
+}
+
+function unique<T>(items: readonly T[], key: (item: T) => string): readonly T[] {
+  return [...new Map(items.map((item) => [key(item), item])).values()];
+}

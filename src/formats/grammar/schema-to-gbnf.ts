@@ -1,0 +1,62 @@
+import type { JsonSchema } from "../../generation/message.ts";
+import { isNever, type Expression } from "./expression.ts";
+import { SchemaReader } from "./flatten-schema.ts";
+import { Grammar, GrammarError } from "./grammar.ts";
+import { SchemaError, type Gap } from "./schema-error.ts";
+import { valueExpression } from "./value-expression.ts";
+import { anyValue, jsonSyntax } from "./value-syntax.ts";
+
+export interface SchemaGrammar {
+  /** The grammar; its start is the rule `root`. */
+  readonly gbnf: string;
+  /** Assertions that it does not hold: an answer may fail these. In order of their appearance, each once. */
+  readonly widened: readonly Gap[];
+  /** Whether every text of the grammar satisfies the schema. False with gaps, and where a `oneOf` was read as `anyOf`. */
+  readonly exact: boolean;
+}
+
+/**
+ * JSON texts that satisfy a schema (2020-12 and draft-07; `nullable`, boolean `exclusiveMinimum` and int32/int64 of OpenAPI), in
+ * GBNF. Requirement T16.
+ *
+ * What is written is valid, except for `widened`; not all that is valid is written:
+ * - properties stand in the order of the schema, declared ones before others, and a key never twice except undeclared ones;
+ * - a schema with `properties`, `patternProperties` or `prefixItems` that says nothing of further members gets none;
+ * - a schema with keywords of some types, but without `type`, gets values of those types;
+ * - numbers have at most 16 digits on each side of the point and an exponent of up to two; bounded ones no exponent; decimals that
+ *   are multiples are written with exactly the digits of `multipleOf`;
+ * - strings with a pattern or format are spelled as `JSON.stringify` spells them;
+ * - white space is bounded (`jsonSyntax`).
+ *
+ * Annotations and unknown keywords are ignored. `path` stands before all paths in results and errors.
+ *
+ * @throws {SchemaError} if the schema is malformed, refers to what is not there, or allows nothing.
+ */
+export function schemaToGbnf(schema: JsonSchema, path = "schema"): SchemaGrammar {
+  const grammar = new Grammar();
+  const reader = new SchemaReader(schema);
+  const root = valueExpression({ grammar, reader, syntax: jsonSyntax(grammar) }, [{ schema, path }], "root-value");
+  return { gbnf: gbnfOrSchemaError(grammar, root, path), widened: reader.gaps, exact: isExact(reader) };
+}
+
+/** Any JSON object (`response_format: json_object`). */
+export function jsonObjectGbnf(): string {
+  const grammar = new Grammar();
+  return grammar.toGbnf(anyValue(grammar, jsonSyntax(grammar), "object"));
+}
+
+export function isExact(reader: SchemaReader): boolean {
+  return reader.gaps.length === 0 && !reader.sawOneOf;
+}
+
+/** @throws {SchemaError} if no text is in the grammar. */
+export function gbnfOrSchemaError(grammar: Grammar, root: Expression, path: string): string {
+  if (isNever(root)) throw new SchemaError(path, "the schema allows no value");
+  try {
+    return grammar.toGbnf(root);
+  } catch (error) {
+    if (error instanceof GrammarError)
+      throw new SchemaError(path, `no grammar for the schema: ${error.message}`, { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,135 @@
+import { chars, choice, empty, mapLeaves, optional, repeat, sequence, text, type Expression } from "./expression.ts";
+import { codePoints, complement, everyCodePoint, intersection, oneCodePoint, union } from "./code-points.ts";
+import type { Grammar } from "./grammar.ts";
+import { anyNumber } from "./number-expression.ts";
+import { quotedStrings, rawStrings, type StringSyntax } from "./strings.ts";
+
+/** How a format writes values: JSON, Python literals, or JSON with bare keys and a quote token of its own. */
+export interface ValueSyntax {
+  /** Tells the syntaxes apart within one grammar. */
+  readonly id: string;
+  readonly strings: StringSyntax;
+  /** A member's key, with all up to its value. */
+  key(name: string): Expression;
+  /** Keys whose characters are what the expression matches. */
+  keys(characters: Expression): Expression;
+  /** May stand inside brackets, before and after a comma. */
+  readonly space: Expression;
+  readonly null: Expression;
+  readonly true: Expression;
+  readonly false: Expression;
+}
+
+/**
+ * JSON. White space is bounded, so that a model that likes it comes to an end: one space, or one line end and an indentation of at
+ * most 20 characters, where JSON allows any; after a colon one space.
+ */
+export function jsonSyntax(grammar: Grammar): ValueSyntax {
+  const space = grammar.shared("json space", "space", () =>
+    choice(empty, text(" "), sequence(text("\n"), repeat(chars(codePoints(" ", "\t")), 0, 20))),
+  );
+  const strings = quotedStrings(grammar, "json");
+  const colon = sequence(text(":"), optional(text(" ")));
+  return {
+    id: "json",
+    strings,
+    key: (name) => sequence(text(JSON.stringify(name)), colon),
+    keys: (characters) => sequence(strings.of(characters), colon),
+    space,
+    null: text("null"),
+    true: text("true"),
+    false: text("false"),
+  };
+}
+
+/** Python: as JSON, with its own words for three values; JSON's are read, too, and may be written. */
+export function pythonSyntax(grammar: Grammar): ValueSyntax {
+  const strings = quotedStrings(grammar, "python");
+  const colon = sequence(text(":"), optional(text(" ")));
+  return {
+    id: "python",
+    strings,
+    key: (name) => sequence(text(JSON.stringify(name)), colon),
+    keys: (characters) => sequence(strings.of(characters), colon),
+    space: optional(text(" ")),
+    null: choice(text("None"), text("null")),
+    true: choice(text("True"), text("true")),
+    false: choice(text("False"), text("false")),
+  };
+}
+
+/** gemma's: `{city:<|"|>Paris<|"|>,n:3}`. Nothing is escaped inside the quotes, and no white space is written. */
+export function looseSyntax(grammar: Grammar, quote: string): ValueSyntax {
+  const strings = rawStrings(grammar, { open: quote, close: quote });
+  const bareKey = (leaf: Expression & { kind: "text" | "chars" | "rule" }): Expression =>
+    leaf.kind === "chars" ? chars(intersection(leaf.set, keyCharacters)) : leaf;
+  return {
+    id: `loose ${quote}`,
+    strings,
+    key: (name) => sequence(text(name), text(":")),
+    keys: (characters) => sequence(mapLeaves(characters, bareKey), text(":")),
+    space: empty,
+    null: text("null"),
+    true: text("true"),
+    false: text("false"),
+  };
+}
+
+const keyCharacters = codePoints("AZ", "az", "09", "_");
+
+/** The characters of any key but these. Empty keys, which no one means, are left out. */
+export function anyKeyBut(names: Iterable<string>): Expression {
+  return otherThan(
+    [...names].map((name) => [...name]),
+    true,
+  );
+}
+
+function otherThan(names: readonly (readonly string[])[], atStart: boolean): Expression {
+  const any = repeat(chars(everyCodePoint), 0, null);
+  const heads = new Set(names.flatMap(([head]) => (head === undefined ? [] : [head])));
+  const others = complement(union(...[...heads].map(oneCodePoint)));
+  return choice(
+    ...(atStart || names.some((name) => name.length === 0) ? [] : [empty]),
+    sequence(chars(others), any),
+    ...[...heads].map((head) =>
+      sequence(
+        text(head),
+        otherThan(
+          names.filter(([first]) => first === head).map(([, ...rest]) => rest),
+          false,
+        ),
+      ),
+    ),
+  );
+}
+
+/** Any value in a syntax; also its `object`s. */
+export function anyValue(
+  grammar: Grammar,
+  syntax: ValueSyntax,
+  kind: "value" | "object" | "array" = "value",
+): Expression {
+  return grammar.shared(`${syntax.id} any ${kind}`, kind, () => {
+    const { space } = syntax;
+    const value = (): Expression => anyValue(grammar, syntax);
+    const several = (item: Expression): Expression =>
+      optional(sequence(item, repeat(sequence(text(","), space, item), 0, null), space));
+    if (kind === "array") return sequence(text("["), space, several(value()), text("]"));
+    if (kind === "object")
+      return sequence(text("{"), space, several(sequence(anyKey(grammar, syntax), value())), text("}"));
+    return choice(
+      anyValue(grammar, syntax, "object"),
+      anyValue(grammar, syntax, "array"),
+      syntax.strings.any,
+      anyNumber,
+      syntax.true,
+      syntax.false,
+      syntax.null,
+    );
+  });
+}
+
+function anyKey(grammar: Grammar, syntax: ValueSyntax): Expression {
+  return grammar.shared(`${syntax.id} any key`, "key", () => syntax.keys(anyKeyBut([])));
+}
