@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { GenerationEvent } from "../../src/generation/event.ts";
+import { chatPrompt, openProgrammed, until, type TestEngine } from "./local-engine.ts";
+
+let local: TestEngine;
+beforeAll(async () => {
+  local = await openProgrammed({ slots: 4, queueLimit: 3, contextSize: 2048 });
+});
+afterAll(() => local.close());
+
+const endless = { type: "text", prompts: ["<|script:endless|>"] };
+const endlessPrompt = { kind: "text", prompts: endless.prompts } as const;
+
+/** Starts an endless answer and resolves when its first text is there. */
+async function startEndless(): Promise<{ leave: () => void; done: Promise<GenerationEvent[]> }> {
+  const leaving = new AbortController();
+  let begun = (): void => {};
+  const started = new Promise<void>((resolve) => (begun = resolve));
+  const done = (async () => {
+    const events: GenerationEvent[] = [];
+    for await (const batch of local.batches({ prompt: endlessPrompt }, leaving.signal)) {
+      events.push(...batch);
+      begun();
+    }
+    return events;
+  })();
+  await started;
+  return { leave: () => leaving.abort(), done };
+}
+
+test("n = 4 interleaves: every choice has spoken before any has finished", async () => {
+  const order: string[] = [];
+  for await (const batch of local.batches({ prompt: chatPrompt("#greeting"), n: 4 }))
+    for (const event of batch) if ("choice" in event) order.push(`${event.type} ${event.choice}`);
+  const firstFinish = order.findIndex((entry) => entry.startsWith("finish"));
+  expect(new Set(order.slice(0, firstFinish).filter((entry) => entry.startsWith("text-delta"))).size).toBe(4);
+  expect(order.filter((entry) => entry.startsWith("start"))).toEqual(["start 0", "start 1", "start 2", "start 3"]);
+  expect(order.filter((entry) => entry.startsWith("finish"))).toHaveLength(4);
+});
+
+test("more choices than slots: the rest queue, and all come", async () => {
+  const { choices, usage } = await local.chat("#plain", { n: 7 });
+  expect(choices.map((choice) => choice.text)).toEqual(Array(7).fill("The quick brown fox jumps over the lazy dog."));
+  const once = await local.chat("#plain");
+  expect(usage?.promptTokens).toBe(once.usage?.promptTokens);
+  expect(usage?.completionTokens).toBe(7 * (once.usage?.completionTokens ?? 0));
+});
+
+test("several prompts: choice = prompt × n + i", async () => {
+  const { choices, usage } = await local.ask({
+    prompt: { kind: "text", prompts: ["<|script:plain|>", "xy<|script:json|>"] },
+    n: 2,
+  });
+  expect(choices.map(({ choice, text }) => [choice, text?.slice(0, 3)])).toEqual([
+    [0, "The"],
+    [1, "The"],
+    [2, '{"c'],
+    [3, '{"c'],
+  ]);
+  expect(usage?.promptTokens).toBe(4);
+});
+
+test("a client that leaves frees its slot, and no step is made for it any more", async () => {
+  await local.idle();
+  const { leave, done } = await startEndless();
+  expect(local.engine.health().slots).toEqual({ busy: 1, total: 4 });
+  leave();
+  const events = await done;
+  expect(events.at(-1)).toEqual({ type: "end", end: { kind: "client-gone" } });
+  await local.idle();
+  const { decodeSteps, generatedTokens } = local.counters();
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  await local.chat("#odds");
+  // The two tokens of that answer, with the step that reads its prompt; nothing of the endless one.
+  expect((local.counters().generatedTokens ?? 0) - (generatedTokens ?? 0)).toBe(2);
+  expect((local.counters().decodeSteps ?? 0) - (decodeSteps ?? 0)).toBeLessThanOrEqual(3);
+});
+
+test("a reader that returns early cancels, as an abort does", async () => {
+  for await (const batch of local.batches({ prompt: endlessPrompt })) {
+    expect(batch.length).toBeGreaterThan(0);
+    break;
+  }
+  await local.idle();
+});
+
+test("a request that was left before it began is never run", async () => {
+  await local.idle();
+  const before = local.counters().decodeSteps;
+  const events: GenerationEvent[] = [];
+  for await (const batch of local.batches({ prompt: endlessPrompt }, AbortSignal.abort())) events.push(...batch);
+  expect(events).toEqual([{ type: "end", end: { kind: "client-gone" } }]);
+  expect(local.counters().decodeSteps).toBe(before);
+});
+
+test("the queue is bounded: one more is refused with 429 and when to retry; a free slot takes the next in line", async () => {
+  const running = await Promise.all(Array.from({ length: 4 }, startEndless));
+  const queued = Array.from({ length: 3 }, () => local.chat("#plain"));
+  await until(() => local.engine.health().queued === 3);
+  const refused = await local.chat("#plain");
+  expect(refused.end).toMatchObject({
+    kind: "rejected",
+    failure: { status: 429, code: "rate_limit_exceeded", retryAfterSeconds: expect.any(Number) as number },
+  });
+  running[0]?.leave();
+  for (const { choices } of await Promise.all(queued)) expect(choices[0]?.finish?.reason).toBe("stop");
+  for (const { leave, done } of running) {
+    leave();
+    await done;
+  }
+  await local.idle();
+});
+
+test("a queued request that is left leaves the queue", async () => {
+  const running = await Promise.all(Array.from({ length: 4 }, startEndless));
+  const leaving = new AbortController();
+  const events: GenerationEvent[] = [];
+  const queued = (async () => {
+    for await (const batch of local.batches({ prompt: chatPrompt("#plain") }, leaving.signal)) events.push(...batch);
+  })();
+  await until(() => local.engine.health().queued === 1);
+  leaving.abort();
+  await queued;
+  await until(() => local.engine.health().queued === 0);
+  expect(events).toEqual([{ type: "end", end: { kind: "client-gone" } }]);
+  for (const { leave, done } of running) {
+    leave();
+    await done;
+  }
+  await local.idle();
+});
+
+test("a reader that stops reading stops its own sequence, and no other", async () => {
+  await local.idle();
+  const before = local.counters().generatedTokens ?? 0;
+  const slow = local.batches({ prompt: endlessPrompt })[Symbol.asyncIterator]();
+  await slow.next();
+  let last = -1;
+  await until(() => {
+    const now = local.counters().generatedTokens ?? 0;
+    const standsStill = now === last;
+    last = now;
+    return standsStill && now > before;
+  });
+  const ahead = last - before;
+  expect(ahead).toBeLessThan(200);
+  const other = await local.complete("<|script:endless|>", { limits: { maxTokens: 400 } });
+  expect(other.usage?.completionTokens).toBe(400);
+  expect((local.counters().generatedTokens ?? 0) - last).toBe(400);
+  // It reads on, and the sequence runs on.
+  let read = 0;
+  while (read < ahead + 100) {
+    const { value, done } = await slow.next();
+    if (done) break;
+    read += value.filter((event) => event.type === "text-delta").length;
+  }
+  expect(read).toBeGreaterThanOrEqual(ahead + 100);
+  await slow.return?.();
+  await local.idle();
+});
+
+test("a prompt that begins like an earlier one is not read again", async () => {
+  const long = "All of this was said before. ".repeat(20);
+  const first = await local.chat(`${long}#plain`);
+  const again = await local.chat(`${long}#odds`);
+  expect(first.usage?.promptTokens).toBeGreaterThan(580);
+  const cached = again.usage?.promptDetails?.cached_tokens ?? 0;
+  expect(cached).toBeGreaterThan(570);
+  expect(cached).toBeLessThan(again.usage?.promptTokens ?? 0);
+  const uncached = await local.chat(`${long}#odds`, { limits: { cachePrompt: false } });
+  expect(uncached.usage?.promptDetails?.cached_tokens).toBe(0);
+  expect(uncached.choices[0]?.text).toBe(again.choices[0]?.text);
+});
+
+test("a conversation goes back to the slot that knows it, though a lower one is free", async () => {
+  const history = "What we talked about at length. ".repeat(15);
+  const other = await startEndless();
+  await local.chat(`${history}#plain`);
+  other.leave();
+  await other.done;
+  await local.idle();
+  const { usage } = await local.chat(`${history}#json`);
+  expect(usage?.promptDetails?.cached_tokens).toBeGreaterThan(450);
+});
+
+test("a long prompt is read in pieces, between which another answer goes on", async () => {
+  const running = await startEndless();
+  const before = local.counters();
+  const { usage } = await local.chat(`${"Long and never seen. ".repeat(70)}#odds`);
+  expect(usage?.promptTokens).toBeGreaterThan(1400);
+  const steps = (local.counters().decodeSteps ?? 0) - (before.decodeSteps ?? 0);
+  const tokens = (local.counters().generatedTokens ?? 0) - (before.generatedTokens ?? 0);
+  // Each piece is a step in which the endless answer got a token, unless its reader was behind.
+  expect(steps).toBeGreaterThan(3);
+  expect(tokens).toBeGreaterThan(2);
+  running.leave();
+  await running.done;
+  await local.idle();
+});
+
+test("timings are told with the usage", async () => {
+  const { timings } = await local.chat("#plain", { wantsTimings: true });
+  for (const value of Object.values(timings ?? {})) expect(value).toBeGreaterThanOrEqual(0);
+  expect(timings?.tokensPerSecond).toBeGreaterThan(0);
+});
