@@ -21,6 +21,7 @@ export async function openServedEngine(model: ModelConfig, options: OpenOptions)
     engine: await openEngine(model, options),
     aliases,
     ...(wire && { profile: wire === "openai" ? openai : lean }),
+    ...(model.kind === "upstream" && { forwards: true }),
     settings: {
       ...(systemFingerprint !== undefined && { systemFingerprint }),
       ...(reasoningFields && { reasoningFields }),

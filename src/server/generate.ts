@@ -1,6 +1,7 @@
 import { answerId } from "../wire/ids.ts";
 import type { AnswerContext, Endpoint } from "../wire/endpoint.ts";
 import { modelNotFound } from "../wire/failures.ts";
+import type { ModelDirectory, ServedModel } from "./model-directory.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
@@ -13,18 +14,25 @@ export async function generate(endpoint: Endpoint, reply: Reply, service: Servic
   const { settings, directory, log } = service;
   const { exchange, record, requestId } = reply;
   const body = await readJson(exchange, settings.bodyLimit);
-  const { request, asked, warnings } = endpoint.readRequest(body, requestId);
+  // How a request is judged depends on who will answer it; a request without a model's name is judged all the same.
+  const model = modelOf(body, directory);
+  const profile = model?.from.profile ?? settings.profile;
+  reply.profile = profile;
+  const forwards = model?.from.forwards ?? false;
+  const { request, asked, warnings } = endpoint.readRequest(body, requestId, { profile, forwards });
   record.model = request.model;
   record.stream = asked.stream;
   if (warnings.length > 0) log.warn({ req: requestId, warnings }, "the request was accepted with reservations");
 
-  const model = directory.find(request.model);
   if (!model) {
-    const known = directory.list().map(({ info }) => info.id);
-    throw modelNotFound(request.model, known);
+    // OpenAI does not say what there is.
+    const known = profile.name === "lean" ? directory.list() : [];
+    throw modelNotFound(
+      request.model,
+      known.map(({ info }) => info.id),
+    );
   }
-  const { engine, settings: answerSettings, profile = settings.profile } = model.from;
-  reply.profile = profile;
+  const { engine, settings: answerSettings } = model.from;
   const created = Math.floor(Date.now() / 1000);
   const context: AnswerContext = {
     profile,
@@ -50,4 +58,9 @@ export async function generate(endpoint: Endpoint, reply: Reply, service: Servic
     keepAliveMs: settings.keepAliveMs,
     ...(service.streamLog && { streamLog: service.streamLog }),
   });
+}
+
+function modelOf(body: unknown, directory: ModelDirectory): ServedModel | undefined {
+  if (typeof body !== "object" || body === null || !("model" in body)) return undefined;
+  return typeof body.model === "string" ? directory.find(body.model) : undefined;
 }
