@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import type { GenerationEvent } from "../../generation/event.ts";
+import { Delivery } from "./delivery.ts";
+
+const text = (value: string): GenerationEvent => ({ type: "text-delta", choice: 0, text: value });
+const done: GenerationEvent = { type: "end", end: { kind: "done" } };
+
+test("what came since the last batch is one batch, and null follows the end", async () => {
+  const delivery = new Delivery(() => {});
+  delivery.push([text("a")], 1);
+  delivery.push([text("b")], 1);
+  expect(await delivery.next()).toEqual([text("a"), text("b")]);
+  const waiting = delivery.next();
+  delivery.push([text("c"), done], 1);
+  expect(await waiting).toEqual([text("c"), done]);
+  expect(await delivery.next()).toBeNull();
+});
+
+test("tokens count as taken when their batch is, or when they show nothing", () => {
+  const told: number[] = [];
+  const delivery = new Delivery((tokens) => told.push(tokens));
+  for (let i = 0; i < 20; i++) delivery.push([text("x")], 1);
+  expect(told).toEqual([]);
+  void delivery.next();
+  expect(told).toEqual([20]);
+  for (let i = 0; i < 40; i++) delivery.push([], 1);
+  expect(told).toEqual([20, 16, 16]);
+});
+
+test("nothing follows an end", async () => {
+  const delivery = new Delivery(() => {});
+  delivery.abandon();
+  delivery.push([text("late")], 1);
+  delivery.fail("engine-error", { message: "late", status: 500, type: "server_error" });
+  expect(await delivery.next()).toEqual([{ type: "end", end: { kind: "client-gone" } }]);
+  expect(await delivery.next()).toBeNull();
+});
