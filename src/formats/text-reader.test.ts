@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
 import { accumulate } from "../generation/accumulate.ts";
-import { knownFormats } from "./known.ts";
+import { formatNamed } from "./known.ts";
 import { plainText } from "./plain-text.ts";
 import { TextReader } from "./text-reader.ts";
 import type { TextReaderOptions } from "./text-reader.ts";
+
+const hermes = formatNamed("hermes") ?? plainText;
 
 function read(chunks: Iterable<string>, options: Partial<TextReaderOptions> = {}) {
   let ids = 0;

@@ -94,10 +94,9 @@ export class JsonScan {
 
   /** Whether more than the first bracket of the value is right. */
   get certain(): boolean {
-    if (this.state === "done") return true;
-    return (
-      this.#expect !== value && (this.#open.length !== 1 || (this.#expect !== keyOrEnd && this.#expect !== valueOrEnd))
-    );
+    if (this.state === "done" || this.#open.length > 1) return true;
+    if (this.#open.length === 0) return this.#expect !== value;
+    return this.#expect !== keyOrEnd && this.#expect !== valueOrEnd;
   }
 
   /** Whether the value is complete if the text ends here: a number or a word has no end of its own. */

@@ -124,7 +124,10 @@ export class Output {
   markup(raw: string): void {
     if (this.#demoted) return this.text(raw);
     if (this.#callIndex >= 0 && this.phase === "call") this.#call.add(raw);
-    else this.#settleStop();
+    else {
+      this.#settleStop();
+      this.#dropSpace();
+    }
     this.#markup(raw);
   }
 

@@ -6,32 +6,24 @@ import { MarkerSet, matchMarker } from "./marker-set.ts";
 
 /** How values are written that are not quite JSON. */
 export interface LiteralStyle {
-  /** Keys of objects have no quotes, and what is open at the end of the call is closed. */
-  readonly bareKeys: boolean;
-  /** Passes a quote token of its own, if there is one here, and gives it. */
+  /** Reads a value without quotes; `space` stood before it. */
+  word(cursor: Cursor, space: string, sink: ArgumentSink): Reading<boolean>;
+  /** Absent: strings are closed and keys are quoted, as in Python and JSON. */
+  readonly loose?: LooseStyle;
+}
+
+/** Keys have no quotes, and what is open at the end of the call is closed. */
+export interface LooseStyle {
+  /** Passes a quote token of the format's own, if there is one here, and gives it. */
   quote(cursor: Cursor): Reading<string | null>;
   /** Reads a string behind such a token, and the token behind it. */
   rawString(cursor: Cursor, quote: string, sink: ArgumentSink, depth: number): Reading<boolean>;
-  /** Reads a value without quotes; `space` stood before it. */
-  word(cursor: Cursor, space: string, sink: ArgumentSink): Reading<boolean>;
   /** Whether the call ends here, brackets or not. */
   atEnd(cursor: Cursor): Reading<boolean>;
 }
 
 /** Python's and JSON's literals. */
-export const python: LiteralStyle = {
-  bareKeys: false,
-  *quote() {
-    return null;
-  },
-  *rawString() {
-    return false;
-  },
-  word: (cursor, _space, sink) => readWord(cursor, sink),
-  *atEnd() {
-    return false;
-  },
-};
+export const python: LiteralStyle = { word: (cursor, _space, sink) => readWord(cursor, sink) };
 
 /** Deeper is no value: it bounds the work that a chunk may cost. */
 const deepest = 100;
@@ -43,8 +35,10 @@ const deepest = 100;
 export function* readLiteral(cursor: Cursor, style: LiteralStyle, sink: ArgumentSink, depth = 0): Reading<boolean> {
   const space = yield* passSpace(cursor);
   const code = yield* cursor.peek();
-  const quote = yield* style.quote(cursor);
-  if (quote !== null) return yield* style.rawString(cursor, quote, sink, depth);
+  if (style.loose) {
+    const quote = yield* style.loose.quote(cursor);
+    if (quote !== null) return yield* style.loose.rawString(cursor, quote, sink, depth);
+  }
   if (code === 34 || code === 39) return yield* readQuoted(cursor, code, sink);
   if (code === 123 || code === 91 || code === 40) {
     if (depth === deepest) return false;
@@ -75,7 +69,7 @@ export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: Argument
       cursor.pos++;
       code = yield* cursor.skipSpace();
     } else if (!first && code !== 125) {
-      if (!(yield* style.atEnd(cursor))) return false;
+      if (!style.loose || !(yield* style.loose.atEnd(cursor))) return false;
       sink.json("}");
       return true;
     }
@@ -94,7 +88,7 @@ export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: Argument
 
 function* readKey(cursor: Cursor, style: LiteralStyle): Reading<string | null> {
   const code = yield* cursor.skipSpace();
-  const quote = yield* style.quote(cursor);
+  const quote = style.loose ? yield* style.loose.quote(cursor) : null;
   if (quote !== null) return yield* collectTo(cursor, quote);
   if (code === 34 || code === 39) return yield* readQuotedKey(cursor, code);
   let key = "";
@@ -105,7 +99,7 @@ function* readKey(cursor: Cursor, style: LiteralStyle): Reading<string | null> {
     key += cursor.text[cursor.pos];
     cursor.pos++;
   }
-  return key === "" || !style.bareKeys ? null : key;
+  return key === "" || !style.loose ? null : key;
 }
 
 /** A key in quotes. It is wanted as a whole, so it is gathered first. */
@@ -164,7 +158,7 @@ function* readItems(
       code = yield* cursor.skipSpace();
       if (code !== end) sink.json(",");
     } else if (!first && code !== end) {
-      if (!(yield* style.atEnd(cursor))) return false;
+      if (!style.loose || !(yield* style.loose.atEnd(cursor))) return false;
       sink.json("]");
       return true;
     }

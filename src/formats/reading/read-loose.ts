@@ -27,39 +27,47 @@ export function* readLoose(desk: CallDesk, call: NamedCall, quotes: Markers, hea
 
 function looseStyle(quotes: MarkerSet, ends: MarkerSet): LiteralStyle {
   return {
-    bareKeys: true,
-    *quote(cursor) {
-      const found = yield* matchMarker(cursor, quotes);
-      return found < 0 ? null : (quotes.markers[found] ?? null);
-    },
-    *rawString(cursor, quote, sink, depth) {
-      sink.json('"');
-      const set = new MarkerSet([quote, ...ends.markers]);
-      // Where nobody closes the string, the brackets before the call's end are the call's.
-      let brackets = "";
-      const found = yield* readToMarker(cursor, set, (kept) => {
-        const raw = cursor.take(kept);
-        const text = brackets + raw;
-        let end = text.length;
-        while (end > 0 && text.length - end <= depth && text[end - 1] === "}") end--;
-        brackets = text.slice(end);
-        sink.write(escapeCharacters(text.slice(0, end)), raw);
-      });
-      if (found > 0) cursor.pos -= set.markers[found]?.length ?? 0;
-      sink.json(found === 0 ? `${brackets}"` : '"');
-      return true;
-    },
-    *word(cursor, space, sink) {
-      return yield* readBareWord(cursor, ends, space, sink);
-    },
-    *atEnd(cursor) {
-      if ((yield* cursor.peek()) < 0) return true;
-      const found = yield* matchMarker(cursor, ends);
-      if (found < 0) return false;
-      cursor.pos -= ends.markers[found]?.length ?? 0;
-      return true;
+    word: (cursor, space, sink) => readBareWord(cursor, ends, space, sink),
+    loose: {
+      *quote(cursor) {
+        const found = yield* matchMarker(cursor, quotes);
+        return quotes.markers[found] ?? null;
+      },
+      rawString: (cursor, quote, sink, depth) => readRawString(cursor, ends, quote, sink, depth),
+      *atEnd(cursor) {
+        if ((yield* cursor.peek()) < 0) return true;
+        const found = yield* matchMarker(cursor, ends);
+        if (found < 0) return false;
+        cursor.pos -= ends.markers[found]?.length ?? 0;
+        return true;
+      },
     },
   };
+}
+
+/** A string behind a quote token, up to the same token or to the end of the call. */
+function* readRawString(
+  cursor: Cursor,
+  ends: MarkerSet,
+  quote: string,
+  sink: ArgumentSink,
+  depth: number,
+): Reading<boolean> {
+  sink.json('"');
+  const set = new MarkerSet([quote, ...ends.markers]);
+  // Where nobody closes the string, the brackets before the call's end are the call's.
+  let brackets = "";
+  const found = yield* readToMarker(cursor, set, (kept) => {
+    const raw = cursor.take(kept);
+    const text = brackets + raw;
+    let end = text.length;
+    while (end > 0 && text.length - end <= depth && text[end - 1] === "}") end--;
+    brackets = text.slice(end);
+    sink.write(escapeCharacters(text.slice(0, end)), raw);
+  });
+  if (found > 0) cursor.pos -= set.markers[found]?.length ?? 0;
+  sink.json(found === 0 ? `${brackets}"` : '"');
+  return true;
 }
 
 /** Characters of a key without quotes. */
@@ -117,34 +125,10 @@ function* bareStringEnds(cursor: Cursor, ends: MarkerSet, sink: ArgumentSink): R
     cursor.pos -= ends.markers[found]?.length ?? 0;
     return true;
   }
+  const code = cursor.text.charCodeAt(cursor.pos);
   // Bounded look-ahead: kept in the cursor, so that it can be stepped back over.
   cursor.keep = cursor.pos;
-  let length = 1;
-  const isComma = cursor.text.charCodeAt(cursor.pos) === 44;
-  const isBrace = cursor.text.charCodeAt(cursor.pos) === 125;
-  let key = "";
-  let ended = false;
-  while ((isComma || isBrace) && length < longestKey) {
-    while (cursor.keep + length >= cursor.text.length && !cursor.ended) yield;
-    const character = cursor.text[cursor.keep + length];
-    if (character === undefined) {
-      ended = isBrace;
-      break;
-    }
-    if (isSpace(character.charCodeAt(0))) length++;
-    else if (isComma && keyCharacter.test(character)) {
-      key += character;
-      length++;
-    } else if (isComma) {
-      ended = character === ":" && key !== "";
-      break;
-    } else if (character === "}") length++;
-    else {
-      // The brackets end the string if the call ends behind them.
-      ended = startsAt(cursor.text, cursor.keep + length, ends) || (yield* awaitsEnd(cursor, length, ends));
-      break;
-    }
-  }
+  const ended = code === 44 ? yield* keyFollows(cursor) : code === 125 && (yield* endFollows(cursor, ends));
   cursor.pos = cursor.keep;
   cursor.keep = -1;
   if (ended) return true;
@@ -153,14 +137,38 @@ function* bareStringEnds(cursor: Cursor, ends: MarkerSet, sink: ArgumentSink): R
   return false;
 }
 
-function startsAt(text: string, at: number, ends: MarkerSet): boolean {
-  return ends.markers.some((marker) => text.startsWith(marker, at));
+/** The character so far behind what is kept; undefined: the text has ended before. */
+function* ahead(cursor: Cursor, distance: number): Reading<string | undefined> {
+  while (cursor.keep + distance >= cursor.text.length && !cursor.ended) yield;
+  return cursor.text[cursor.keep + distance];
+}
+
+/** Whether `key:` stands behind the comma that is kept. */
+function* keyFollows(cursor: Cursor): Reading<boolean> {
+  let key = false;
+  for (let distance = 1; distance < longestKey; distance++) {
+    const character = yield* ahead(cursor, distance);
+    if (character === undefined) return false;
+    if (keyCharacter.test(character)) key = true;
+    else if (!isSpace(character.charCodeAt(0))) return character === ":" && key;
+  }
+  return false;
+}
+
+/** Whether the call's end stands behind the bracket that is kept, white space and further brackets aside. */
+function* endFollows(cursor: Cursor, ends: MarkerSet): Reading<boolean> {
+  for (let distance = 1; distance < longestKey; distance++) {
+    const character = yield* ahead(cursor, distance);
+    if (character === undefined) return true;
+    if (character !== "}" && !isSpace(character.charCodeAt(0))) return yield* awaitsEnd(cursor, distance, ends);
+  }
+  return false;
 }
 
 /** Waits until it is clear whether one of `ends` stands at this distance from what is kept. */
-function* awaitsEnd(cursor: Cursor, length: number, ends: MarkerSet): Reading<boolean> {
+function* awaitsEnd(cursor: Cursor, distance: number, ends: MarkerSet): Reading<boolean> {
   for (;;) {
-    const rest = cursor.text.slice(cursor.keep + length, cursor.keep + length + longestKey);
+    const rest = cursor.text.slice(cursor.keep + distance, cursor.keep + distance + longestKey);
     if (ends.markers.some((marker) => rest.startsWith(marker))) return true;
     if (cursor.ended || !ends.markers.some((marker) => marker.startsWith(rest))) return false;
     yield;
