@@ -20,6 +20,8 @@ export class MarkerReader {
   #held = "";
   #sawCalls = false;
   #afterThought = false;
+  /** Of tokens whose text is held. */
+  #logprobs: TokenLogprob[] = [];
 
   constructor(options: Omit<TextReaderOptions, "format">) {
     this.#options = options;
@@ -33,11 +35,7 @@ export class MarkerReader {
 
   push(text: string, logprob?: TokenLogprob): GenerationEvent[] {
     const events = this.#read(text);
-    // The logprob goes with the text that its token ended in, if that went on at once.
-    const last = events.at(-1);
-    if (logprob && last?.type === "text-delta" && text !== "" && last.text.endsWith(text)) {
-      events[events.length - 1] = { ...last, logprobs: [logprob] };
-    }
+    this.#attachLogprobs(events, logprob);
     return events;
   }
 
@@ -51,6 +49,18 @@ export class MarkerReader {
     else if (this.#held !== "") this.#tellText(this.#held, events);
     this.#held = "";
     return this.#noted(events);
+  }
+
+  /** A token's logprob goes with the text that holds its last character; those of calls, thoughts and markers vanish. */
+  #attachLogprobs(events: GenerationEvent[], logprob: TokenLogprob | undefined): void {
+    const isHeld = this.#held !== "" || this.#trial !== undefined;
+    if (logprob && !isHeld) this.#logprobs.push(logprob);
+    const last = events.at(-1);
+    if (last?.type === "text-delta" && this.#logprobs.length > 0) {
+      events[events.length - 1] = { ...last, logprobs: this.#logprobs };
+    }
+    if (events.length > 0 || !isHeld) this.#logprobs = [];
+    if (logprob && isHeld) this.#logprobs.push(logprob);
   }
 
   #read(text: string): GenerationEvent[] {
@@ -71,7 +81,7 @@ export class MarkerReader {
     const all = this.#held + text;
     this.#held = "";
     if (!beginnings.test(all)) {
-      this.#tellText(all, events);
+      this.#tellButSpace(all, "", events);
       return "";
     }
     let at = Number.POSITIVE_INFINITY;
@@ -82,14 +92,15 @@ export class MarkerReader {
     }
     if (found === "") {
       const keep = this.#tailLength(all);
-      this.#held = all.slice(all.length - keep);
-      this.#tellText(all.slice(0, all.length - keep), events);
+      this.#tellButSpace(all.slice(0, all.length - keep), all.slice(all.length - keep), events);
       return "";
     }
-    this.#tellText(all.slice(0, at), events);
+    this.#tellButSpace(all.slice(0, at), "", events);
+    const space = this.#held;
+    this.#held = "";
     const formats = this.#markers.get(found) ?? [];
     this.#trial = {
-      raw: "",
+      raw: space,
       candidates: formats.map((format) => ({
         format,
         reader: new TextReader({ ...this.#options, format, prefix: "" }),
@@ -144,6 +155,13 @@ export class MarkerReader {
     this.#trial = undefined;
     this.#tellText(trial.raw, events);
     return true;
+  }
+
+  /** Tells text but for the white space at its end, which vanishes if a call follows; holds that, and `tail`. */
+  #tellButSpace(text: string, tail: string, events: GenerationEvent[]): void {
+    const shown = text.trimEnd();
+    this.#held = text.slice(shown.length) + tail;
+    this.#tellText(shown, events);
   }
 
   #tellText(text: string, events: GenerationEvent[]): void {

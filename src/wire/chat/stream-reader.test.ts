@@ -345,7 +345,7 @@ describe("tool calls (lessons 4)", () => {
       finish("function_call") +
       done;
     expect(callsOf(read(stream))).toMatchObject([{ name: "f", arguments: '{"x":1}' }]);
-    expect(reason(read(stream))).toBe("function-call");
+    expect(reason(read(stream))).toBe("tool-calls");
     expect(reason(read(stream, { legacyFunctions: false }))).toBe("tool-calls");
     expect(reason(read(stream.replaceAll('"function_call"}', '"stop"}'), { legacyFunctions: true }))).toBe(
       "function-call",
@@ -389,7 +389,7 @@ describe("finish reasons (lessons 5)", () => {
     ["twice, differing: the first is kept", hello + finish("length") + finish("stop"), "length"],
     ["never", hello, "stop"],
     ["never, with calls", role + f, "tool-calls"],
-    ["function_call for a tool call", role + f + finish("function_call"), "function-call"],
+    ["function_call for a tool call", role + f + finish("function_call"), "tool-calls"],
   ])("%s", (_, body, expected) => {
     const result = read(body + done);
     expect(reason(result)).toBe(expected);

@@ -24,7 +24,7 @@ import type { JsonObject } from "./tolerant-json.ts";
 export interface AnswerReaderOptions {
   /** Makes an id for a tool call that has none, or one that is taken. */
   readonly newCallId: () => string;
-  /** The client asked with legacy `functions`, so a call ends with "function-call". Absent: as the source does. */
+  /** The client asked with legacy `functions`, so a call ends with "function-call". Absent: as the source does, if that is OpenAI. */
   readonly legacyFunctions?: boolean;
   /** Calls may stand in the text, for a format's reader to find: "tool-calls" without a call is then no error. */
   readonly callsInText?: boolean;
@@ -273,12 +273,15 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
   #choice(raw: JsonObject, position: number, siblings: number): void {
     if (this.#ended) return;
     const state = this.#stateOf(raw, position, siblings);
+    const out = this.#out;
     if (state.told) {
-      // Only a source that was exact until now gets here: its choice was told to be over.
-      this.repairs.note(readFinishReason(raw["finish_reason"]) ? "repeated-finish" : "early-finish");
+      // Usage came, or another choice went on while the source was exact. What follows may be OpenAI's farewell to audio.
+      const before = out.length;
+      this.#extras.choice(raw, state.choice, out);
+      if (readFinishReason(raw["finish_reason"])) this.repairs.note("repeated-finish");
+      else if (out.length === before) this.repairs.note("early-finish");
       return;
     }
-    const out = this.#out;
     if (this.#choices.size > 1 && this.repairs.total === 0) this.#settleOthers(state);
     const eventsBefore = out.length;
     const hadContent = this.readChoice(raw, state, out);
@@ -423,8 +426,9 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
   }
 
   #callReason(own: "tool-calls" | "function-call"): "tool-calls" | "function-call" {
-    if (this.options.legacyFunctions === undefined) return own;
-    return this.options.legacyFunctions ? "function-call" : "tool-calls";
+    const { legacyFunctions } = this.options;
+    if (legacyFunctions === undefined) return this.madeByOpenAi ? own : "tool-calls";
+    return legacyFunctions ? "function-call" : "tool-calls";
   }
 
   protected sawLegacyCall(_state: Choice): boolean {

@@ -58,7 +58,13 @@ export class ExtraReader {
       if (member === null || member === undefined || (Array.isArray(member) && member.length === 0)) continue;
       // Audio is a stream of its own: equal pieces are pieces all the same.
       if (name !== "audio" && this.#isRepeated(`${place} ${choice} ${name}`, member)) continue;
-      (added ??= {})[name] = member;
+      added ??= {};
+      if (name !== "audio") added[name] = member;
+      else {
+        // OpenAI's audio deltas have "content": null beside them, and these members first (wire.md section 2.3).
+        if (value["content"] === null) added["content"] = null;
+        added[name] = isObject(member) ? inOrder(member, ["id", "transcript", "data", "expires_at"]) : member;
+      }
     }
     if (added) out.push({ type: "extra", place, value: added, ...(choice !== undefined && { choice }) });
   }
@@ -69,4 +75,10 @@ export class ExtraReader {
     this.#last.set(key, text);
     return false;
   }
+}
+
+/** The same members, those named first. */
+function inOrder(value: JsonObject, names: readonly string[]): JsonObject {
+  const first = names.filter((name) => name in value).map((name) => [name, value[name]]);
+  return { ...(Object.fromEntries(first) as JsonObject), ...value };
 }
