@@ -3,25 +3,22 @@ import { commonParameters } from "../request/common-parameters.ts";
 import type { RequestDraft } from "../request/draft.ts";
 import { extensionParameters } from "../request/extension-parameters.ts";
 import { outputParameters } from "../request/output-parameters.ts";
+import { issueFailure, valuePhrase } from "../request/issue-failure.ts";
 import { honoured } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
 import { refusedSamplers } from "../request/refused-parameters.ts";
-import { numberAbove } from "../request/refusals.ts";
-import { expecting, integer } from "../request/shapes.ts";
+import { invalidType, numberAbove } from "../request/refusals.ts";
+import { integer, strings } from "../request/shapes.ts";
 
 const completions = ["completions"] as const;
 
 const tokens = z.array(integer(0)).min(1);
-const promptShape: z.ZodType<string | string[] | number[] | number[][]> = z.union(
-  [z.string(), z.array(z.string()).min(1), tokens, z.array(tokens).min(1)],
-  expecting("one of a string, array of strings, array of integers, or array of integer arrays"),
-);
 
 /** Every parameter of `POST /v1/completions`. */
 export const completionParameters: readonly Parameter[] = [
   honoured(
     "prompt",
-    { endpoints: completions, note: "Text or token ids, one prompt or several.", shape: promptShape, required: true },
+    { endpoints: completions, note: "Text or token ids, one prompt or several.", shape: z.unknown(), required: true },
     (value, draft) => {
       draft.prompts = prompts(value);
     },
@@ -61,13 +58,24 @@ export const completionParameters: readonly Parameter[] = [
   ...refusedSamplers,
 ];
 
-function prompts(value: string | readonly string[] | readonly number[] | readonly number[][]): RequestDraft["prompts"] {
+/**
+ * A prompt may have a million tokens: the first one decides what all of it has to be, and not each of four shapes in turn.
+ * Source of the forms: the specification.
+ */
+function prompts(value: unknown): RequestDraft["prompts"] {
   if (typeof value === "string") return [value];
-  return isTokens(value) ? [value] : value;
+  if (!Array.isArray(value)) {
+    const forms = "one of a string, array of strings, array of integers, or array of integer arrays";
+    throw invalidType("prompt", forms, valuePhrase(value));
+  }
+  if (typeof value[0] === "number") return [checked(tokens, value)];
+  return Array.isArray(value[0]) ? checked(z.array(tokens), value) : checked(strings().min(1), value);
 }
 
-function isTokens(value: readonly string[] | readonly number[] | readonly number[][]): value is readonly number[] {
-  return typeof value[0] === "number";
+function checked<T>(shape: z.ZodType<T>, value: unknown): T {
+  const result = shape.safeParse(value);
+  if (!result.success) throw issueFailure("prompt", value, result.error.issues);
+  return result.data;
 }
 
 function readLogprobs(value: number, draft: RequestDraft): void {

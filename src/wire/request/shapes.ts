@@ -32,7 +32,7 @@ export function decimal(minimum?: number, maximum?: number): z.ZodType<number> {
   return shape;
 }
 
-export function strings(): z.ZodType<string[]> {
+export function strings(): z.ZodArray<z.ZodString> {
   return z.array(z.string(), expecting("an array of strings"));
 }
 
