@@ -20,6 +20,8 @@ type Parsed<T> = {
 
 export const wireSchema: z.ZodType<WireName, WireName> = z.enum(["lean", "openai"]).describe("The form of the answers");
 
+const urlError = "expected the base URL of a server, such as http://localhost:11434/v1, or a list of them";
+const baseUrl = z.url({ protocol: /^https?$/, error: urlError });
 const texts = z.record(z.string(), z.string());
 const toolFormat = z.string().min(1).optional();
 
@@ -78,9 +80,7 @@ const upstream = z
   .strictObject({
     kind: z.literal("upstream"),
     url: z
-      .union([z.url({ protocol: /^https?$/ }), z.array(z.url({ protocol: /^https?$/ })).min(1)], {
-        error: "expected the base URL of a server, such as http://localhost:11434/v1, or a list of them",
-      })
+      .union([baseUrl, z.array(baseUrl).min(1)], { error: urlError })
       .describe("Its base URL; several serve the same models"),
     ...answer,
     key: z.string().min(1).optional().describe("The key it wants, such as ${OPENAI_API_KEY}"),

@@ -11,17 +11,20 @@ const units: Readonly<Record<string, number>> = {
   gb: 1e9,
 };
 
+const timeError = "expected a time, such as 500ms, 10s or 2m";
+const sizeError = "expected a size, such as 1048576, 512KiB or 32MiB";
+
 /** A time in milliseconds: of a number in seconds, or of a text such as `500ms`, `10s`, `2m`. */
 export const time: z.ZodType<number, number | string> = z
-  .union([z.number().nonnegative(), z.string().regex(/^\d+(\.\d+)?\s*(ms|s|m|h)?$/)], {
-    error: "expected a time, such as 500ms, 10s or 2m",
+  .union([z.number().nonnegative({ error: timeError }), text(/^\d+(\.\d+)?\s*(ms|s|m|h)?$/, timeError)], {
+    error: timeError,
   })
   .transform(milliseconds);
 
 /** A size in bytes: of a number, or of a text such as `32MiB`. */
 export const bytes: z.ZodType<number, number | string> = z
-  .union([z.int().nonnegative(), z.string().regex(/^\d+(\.\d+)?\s*([kmg]i?b)?$/i)], {
-    error: "expected a size, such as 1048576, 512KiB or 32MiB",
+  .union([z.int().nonnegative({ error: sizeError }), text(/^\d+(\.\d+)?\s*([kmg]i?b)?$/i, sizeError)], {
+    error: sizeError,
   })
   .transform(byteCount);
 
@@ -53,7 +56,7 @@ export function integer(
 ): z.ZodType<number, number | string> {
   const error = `expected a whole number${minimum > 0 ? ` from ${minimum} on` : ""}`;
   return z
-    .union([z.int(), z.string().regex(/^\d+$/)], { error })
+    .union([z.int({ error }), text(/^\d+$/, error)], { error })
     .transform(Number)
     .pipe(
       z
@@ -61,4 +64,8 @@ export function integer(
         .min(minimum, { error })
         .max(maximum, { error: `expected at most ${maximum}` }),
     );
+}
+
+function text(pattern: RegExp, error: string): z.ZodString {
+  return z.string().regex(pattern, { error });
 }

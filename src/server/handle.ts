@@ -54,7 +54,9 @@ function tell({ exchange, record, requestId: req }: Reply, { log, requests }: Se
     ...record.fields(),
     ...(client !== undefined && { clientRequestId: client }),
   };
-  if (outcome === "failed") log.error(fields, outcome);
+  // Probes come every few seconds and are of interest to nobody while all is well.
+  if (exchange.path === "/health") log.debug(fields, outcome);
+  else if (outcome === "failed") log.error(fields, outcome);
   else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);
 }
 

@@ -74,7 +74,7 @@ function refuseBeyondDescriptors(server: Server, log: Log): void {
   const limit = descriptorLimit();
   if (limit === undefined) return;
   let refused = 0;
-  let lastTold = 0;
+  let lastTold = -Infinity;
   server.on("connection", (socket) => {
     // Many requests may wait in one connection (pipelining), and each listens for its end.
     socket.setMaxListeners(0);

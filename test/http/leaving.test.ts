@@ -25,9 +25,8 @@ async function visit(
   try {
     const response = await api.fetch("/v1/chat/completions", { ...chat("x", { stream }), signal: leaving.signal });
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-    for (let reads = 0; afterReads === undefined || reads < afterReads; reads++) {
-      if ((await reader.read()).done) return;
-    }
+    let left = afterReads ?? Infinity;
+    while (left-- > 0 && !(await reader.read()).done);
     leaving.abort();
   } catch {
     // It left.

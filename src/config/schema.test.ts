@@ -1,0 +1,120 @@
+import { readFileSync } from "node:fs";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { describe, expect, test } from "vitest";
+import { ConfigError } from "./config-error.ts";
+import type { TruewireConfig } from "./config.ts";
+import { configJsonSchema, parseConfig } from "./schema.ts";
+
+describe("parseConfig", () => {
+  test("fills in the defaults", () => {
+    expect(parseConfig({})).toMatchObject({
+      host: "127.0.0.1",
+      port: 8080,
+      apiKey: [],
+      wire: "lean",
+      hold: 10_000,
+      keepAlive: 15_000,
+      grace: 10_000,
+      bodyLimit: 32 * 1024 * 1024,
+      logLevel: "info",
+      models: [],
+    });
+  });
+
+  test.each([
+    ["hold", 2, 2000],
+    ["hold", "2", 2000],
+    ["hold", "2.5s", 2500],
+    ["hold", "500ms", 500],
+    ["hold", "2 m", 120_000],
+    ["grace", "9999h", 2 ** 31 - 1],
+    ["bodyLimit", 1000, 1000],
+    ["bodyLimit", "2KiB", 2048],
+    ["bodyLimit", "1.5 MB", 1_500_000],
+    ["port", "0", 0],
+  ])("reads %s: %j", (name, given, value) => {
+    expect(parseConfig({ [name]: given } as TruewireConfig)).toHaveProperty(name, value);
+  });
+
+  test("takes targets for models, numbers as texts, and one text for a list", () => {
+    const { models, apiKey } = parseConfig({
+      apiKey: "k",
+      models: ["m=x.gguf", { kind: "local", path: "y.gguf", slots: "3", gpu: "off" }],
+    });
+    expect(apiKey).toEqual(["k"]);
+    expect(models).toEqual([
+      { kind: "local", path: "x.gguf", name: "m", aliases: [] },
+      { kind: "local", path: "y.gguf", aliases: [], slots: 3, gpu: "off" },
+    ]);
+  });
+
+  test.each([
+    [{ prot: 1 }, "prot: there is no such setting"],
+    [{ port: 65_536 }, "port: expected at most 65535"],
+    [{ port: "http" }, "port: expected a whole number"],
+    [{ hold: "soon" }, "hold: expected a time, such as 500ms, 10s or 2m"],
+    [{ hold: -1 }, "hold: expected a time, such as 500ms, 10s or 2m"],
+    [{ bodyLimit: "big" }, "bodyLimit: expected a size, such as 1048576, 512KiB or 32MiB"],
+    [{ apiKey: 3 }, "apiKey: expected a text or a list of texts"],
+    [{ models: [{ kind: "local" }] }, "models[0].path: is missing"],
+    [{ models: [{ kind: "local", path: "x", slots: 0 }] }, "models[0].slots: expected a whole number from 1 on"],
+    [{ models: [{ kind: "local", path: "x", slot: 1 }] }, "models[0].slot: there is no such setting"],
+    [{ models: [{ kind: "remote" }] }, "models[0].kind: "],
+    [{ models: [{ kind: "upstream", url: "ftp://x" }] }, "models[0].url: expected the base URL of a server"],
+    [
+      { models: [{ kind: "upstream", url: "https://x", timeouts: { idle: "x" } }] },
+      "models[0].timeouts.idle: expected a time",
+    ],
+    [{ models: [{ kind: "program" }] }, "models[0].program: expected the path of a module"],
+    [{ models: 3 }, "models: "],
+  ])("refuses %j", (config, message) => {
+    expect(() => parseConfig(config as unknown as TruewireConfig)).toThrow(ConfigError);
+    expect(() => parseConfig(config as unknown as TruewireConfig)).toThrow(message);
+  });
+
+  test("tells all problems at once", () => {
+    const wrong = { port: "x", models: [{ kind: "local" }, { kind: "upstream", url: 3 }] } as unknown as TruewireConfig;
+    try {
+      parseConfig(wrong);
+      expect.unreachable();
+    } catch (error) {
+      expect((error as ConfigError).problems.map(({ path }) => path)).toEqual([
+        ["port"],
+        ["models", 0, "path"],
+        ["models", 1, "url"],
+      ]);
+    }
+  });
+});
+
+describe("the JSON schema", () => {
+  test("is the one that is published (npm run schema writes it)", () => {
+    const published = readFileSync(new URL("../../truewire.schema.json", import.meta.url), "utf8");
+    expect(JSON.parse(published)).toEqual(configJsonSchema());
+  });
+
+  const validate = new Ajv2020({ validateFormats: false }).compile(configJsonSchema());
+
+  test.each([
+    {},
+    { port: 0, apiKey: ["a"], hold: "1s", models: ["a.gguf", { kind: "local", path: "x.gguf", gpu: 20 }] },
+    {
+      models: [
+        { kind: "upstream", url: "http://x/v1", requests: { add: { a: 1 } } },
+        { kind: "program", program: "x.ts" },
+      ],
+    },
+  ])("accepts %j", (config) => {
+    expect(validate(config)).toBe(true);
+    expect(() => parseConfig(config as TruewireConfig)).not.toThrow();
+  });
+
+  test.each([
+    { prot: 1 },
+    { models: [{ kind: "local" }] },
+    { models: [{ kind: "engine", engine: {} }] },
+    { hold: "soon" },
+  ])("refuses %j", (config) => {
+    expect(validate(config)).toBe(false);
+  });
+});

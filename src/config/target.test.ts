@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { modelOfTarget } from "./target.ts";
+
+test.each([
+  ["model.gguf", { kind: "local", path: "model.gguf" }],
+  ["hf:owner/repo:Q4_K_M", { kind: "local", path: "hf:owner/repo:Q4_K_M" }],
+  ["gpt-4o=./a=b.gguf", { kind: "local", path: "./a=b.gguf", name: "gpt-4o" }],
+  ["./a=b.gguf", { kind: "local", path: "./a=b.gguf" }],
+  ["/models/a=b.gguf", { kind: "local", path: "/models/a=b.gguf" }],
+  ["http://localhost:11434/v1", { kind: "upstream", url: "http://localhost:11434/v1" }],
+  ["https://host/v1?api-version=1", { kind: "upstream", url: "https://host/v1?api-version=1" }],
+  ["ollama=http://localhost:11434/v1", { kind: "upstream", url: "http://localhost:11434/v1", name: "ollama" }],
+  ["org/name:7b=x.gguf", { kind: "local", path: "x.gguf", name: "org/name:7b" }],
+  ["./program.ts", { kind: "program", program: "./program.ts" }],
+  ["bot=dist/bot.mjs", { kind: "program", program: "dist/bot.mjs", name: "bot" }],
+])("%s", (target, model) => {
+  expect(modelOfTarget(target)).toEqual(model);
+});
