@@ -1,0 +1,105 @@
+import { describe, expect, test } from "vitest";
+import { writeErrorBody } from "./error-body.ts";
+import {
+  incorrectApiKey,
+  malformedJson,
+  maskKey,
+  methodNotAllowed,
+  missingApiKey,
+  modelDoesNotExist,
+  modelNotFound,
+  rateLimited,
+  unknownUrl,
+} from "./failures.ts";
+import { lean, openai } from "./profile.ts";
+
+describe("profile openai has two serializers (wire.md section 9)", () => {
+  test("the gateway: four spaces, a final line feed, HTML-safe, with charset", () => {
+    expect(writeErrorBody(incorrectApiKey("<key>&").failure, openai)).toEqual({
+      status: 401,
+      contentType: "application/json; charset=utf-8",
+      body: String.raw`{
+    "error": {
+        "message": "Incorrect API key provided: \u003ckey\u003e\u0026. You can find your API key at https://platform.openai.com/account/api-keys.",
+        "type": "invalid_request_error",
+        "param": null,
+        "code": "invalid_api_key"
+    }
+}
+`,
+    });
+  });
+
+  test("the application: two spaces, no line feed, no charset", () => {
+    expect(writeErrorBody(modelDoesNotExist("<x>").failure, openai)).toEqual({
+      status: 404,
+      contentType: "application/json",
+      body: `{
+  "error": {
+    "message": "The model '<x>' does not exist",
+    "type": "invalid_request_error",
+    "param": "model",
+    "code": "model_not_found"
+  }
+}`,
+    });
+  });
+
+  test.each([missingApiKey(), modelNotFound("x", []), unknownUrl("POST", "/v1/x")])(
+    "of the gateway: %s",
+    ({ failure }) => {
+      expect(writeErrorBody(failure, openai).body).toMatch(/^\{\n {4}"error"/);
+    },
+  );
+});
+
+test("profile lean writes one line, members in the same order, nothing that is for the log", () => {
+  const failure = { message: "m", status: 500, type: "server_error", cause: new Error("secret") };
+  expect(writeErrorBody(failure, lean)).toEqual({
+    status: 500,
+    contentType: "application/json",
+    body: '{"error":{"message":"m","type":"server_error","param":null,"code":null}}',
+  });
+});
+
+test.each([
+  ["short", "short"],
+  ["twelve-chars", "twelve-chars"],
+  ["thirteen-char", "thirteen*char"],
+  ["sk-0123456789abcdef", "sk-01234*******cdef"],
+])("the key %s is shown as %s", (key, shown) => {
+  expect(maskKey(key)).toBe(shown);
+});
+
+test("failures keep OpenAI's words", () => {
+  expect(modelNotFound("x", []).message).toBe("The model `x` does not exist or you do not have access to it.");
+  expect(modelNotFound("x", ["a", "b"]).message).toContain("`a`, `b`");
+  expect(unknownUrl("POST", "/v1/x").message).toBe("Invalid URL (POST /v1/x)");
+  expect(malformedJson().message).toMatch(/^We could not parse the JSON body of your request\./);
+  expect(methodNotAllowed("PUT", "/v1/models", ["GET"]).failure).toMatchObject({
+    status: 405,
+    headers: { allow: "GET" },
+  });
+});
+
+test.each([
+  [0.174, "174ms"],
+  [6.5, "6.5s"],
+  [123, "2m3s"],
+])("a limit that is over in %d s says so", (retryAfterSeconds, told) => {
+  const limits = {
+    model: "m",
+    kind: "tokens",
+    limit: 30_000,
+    used: 18_928,
+    requested: 11_159,
+    retryAfterSeconds,
+  } as const;
+  expect(rateLimited(limits).failure).toMatchObject({
+    message: `Rate limit reached for m on tokens per min (TPM): Limit 30000, Used 18928, Requested 11159. Please try again in ${told}.`,
+    status: 429,
+    type: "tokens",
+    code: "rate_limit_exceeded",
+    retryAfterSeconds,
+  });
+});

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import type { ModelInfo } from "../../generation/engine.ts";
+import { lean, openai } from "../profile.ts";
+import { writeModel, writeModelList } from "./write-models.ts";
+
+const model: ModelInfo = { id: "tiny", created: 5, ownedBy: "me", contextLength: 512, endpoints: ["chat"] };
+
+test("profile lean is compact, with OpenAI's members alone", () => {
+  expect(writeModel(model, lean)).toBe('{"id":"tiny","object":"model","created":5,"owned_by":"me"}');
+  expect(writeModelList([], lean)).toBe('{"object":"list","data":[]}');
+});
+
+test("profile openai is pretty, without a final line feed", () => {
+  expect(writeModelList([model], openai)).toBe(`{
+  "object": "list",
+  "data": [
+    {
+      "id": "tiny",
+      "object": "model",
+      "created": 5,
+      "owned_by": "me"
+    }
+  ]
+}`);
+});
