@@ -1,0 +1,125 @@
+// What a gateway costs: the same load direct, through a raw pass-through, and through Truewire, each in a process of its own, with the
+// upstream and the clients in two others. CPU is what the operating system counts for the gateway's process alone.
+//
+//   npm run build && npm run tools && node .cache/tools/bench/gateway.js [--streams 1,16,64,256] [--seconds 3] [--paced] [--json] [--many 9000]
+//
+// Targets: at most 3.5 µs of CPU an event at 16 streams and more; at most 1 ms more to the first byte at one stream; at most 0.1 ms of
+// CPU an answer without a stream; with --many, so many streams of one event a second in less than 1 GB.
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { parseArgs } from "node:util";
+import { startTruewire } from "../test/support/serve.ts";
+import type { Job, Outcome } from "./gateway/client.ts";
+import { cpuMicroseconds, openFiles, residentMib } from "./gateway/process-usage.ts";
+
+const { values } = parseArgs({
+  options: {
+    streams: { type: "string", default: "1,16,64,256" },
+    seconds: { type: "string", default: "3" },
+    only: { type: "string", default: "direct,pass-through,truewire" },
+    paced: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    many: { type: "string" },
+  },
+});
+const seconds = Number(values.seconds);
+const folder = new URL("gateway/", import.meta.url);
+
+interface Gateway {
+  readonly name: string;
+  readonly url: string;
+  readonly pid: number | null;
+}
+
+const children: ChildProcess[] = [];
+
+async function startProcess(file: string, ...args: string[]): Promise<{ url: string; pid: number }> {
+  const child = spawn(process.execPath, [new URL(file, folder).pathname, ...args], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  children.push(child);
+  const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+  return { url: line, pid: child.pid ?? 0 };
+}
+
+const upstream = await startProcess("upstream.js");
+const passThrough = await startProcess("pass-through.js", upstream.url);
+const truewire = await startTruewire(["--log-level", "warn", upstream.url]);
+const gateways: Gateway[] = [
+  { name: "direct", url: upstream.url, pid: null },
+  { name: "pass-through", ...passThrough },
+  { name: "truewire", url: `${truewire.url}/v1`, pid: truewire.process.pid ?? 0 },
+].filter(({ name }) => values.only.split(",").includes(name));
+
+const client = spawn(process.execPath, [new URL("client.js", folder).pathname], { stdio: ["pipe", "pipe", "inherit"] });
+children.push(client);
+const answers = createInterface({ input: client.stdout })[Symbol.asyncIterator]();
+
+async function load(job: Job): Promise<Outcome> {
+  client.stdin.write(`${JSON.stringify(job)}\n`);
+  const { value } = await answers.next();
+  return JSON.parse(value as string) as Outcome;
+}
+
+/** Loads for about so many seconds, and measures the gateway's CPU meanwhile. */
+async function measure(gateway: Gateway, model: string, stream: boolean, concurrency: number): Promise<void> {
+  const job = { url: gateway.url, model, stream, concurrency };
+  const isPaced = model.startsWith("paced");
+  const warm = await load({ ...job, total: isPaced ? concurrency : Math.max(concurrency, 200) });
+  const total = isPaced ? concurrency : Math.max(concurrency, Math.ceil((warm.answers / warm.seconds) * seconds));
+  const before = gateway.pid === null ? 0 : cpuMicroseconds(gateway.pid);
+  const outcome = await load({ ...job, total });
+  const cpu = gateway.pid === null ? null : cpuMicroseconds(gateway.pid) - before;
+  const at = (part: number): string =>
+    (outcome.firstByteMs[Math.floor(outcome.firstByteMs.length * part)] ?? 0).toFixed(2);
+  const units = stream ? outcome.events : outcome.answers;
+  const columns = [
+    gateway.name.padEnd(13),
+    (stream ? model : "json").padEnd(9),
+    String(concurrency).padStart(4),
+    (outcome.answers / outcome.seconds).toFixed(0).padStart(9),
+    at(0.5).padStart(9),
+    at(0.99).padStart(9),
+    (cpu === null ? "" : (cpu / units).toFixed(2)).padStart(9),
+    outcome.failures === 0 ? "" : `${outcome.failures} failed`,
+  ];
+  console.log(columns.join(" "));
+}
+
+async function many(count: number): Promise<void> {
+  const gateway = gateways.find(({ name }) => name === "truewire");
+  if (!gateway?.pid) return;
+  const { pid } = gateway;
+  const done = load({ url: gateway.url, model: "paced-1000", stream: true, concurrency: count, total: count });
+  let peak = 0;
+  let files = 0;
+  const timer = setInterval(() => {
+    peak = Math.max(peak, residentMib(pid));
+    files = Math.max(files, openFiles(pid));
+  }, 1000);
+  const outcome = await done;
+  clearInterval(timer);
+  const { answers, failures, events } = outcome;
+  console.log(
+    `${count} streams: ${answers} whole, ${failures} failed, ${events} events, at most ${peak.toFixed(0)} MiB and ${files} open files`,
+  );
+}
+
+try {
+  if (values.many !== undefined) await many(Number(values.many));
+  else {
+    console.log("gateway       load      open  answers/s  p50 ms    p99 ms   CPU µs (per event; json: per answer)");
+    const loads = values.json ? [] : values.paced ? ["paced-10"] : ["burst"];
+    for (const model of loads) {
+      for (const concurrency of values.streams.split(",").map(Number)) {
+        for (const gateway of gateways) await measure(gateway, model, true, concurrency);
+      }
+    }
+    if (!values.paced) for (const gateway of gateways) await measure(gateway, "burst", false, 16);
+  }
+} finally {
+  await truewire.stop();
+  for (const child of children) child.kill();
+}

@@ -1,0 +1,77 @@
+// The clients of the gateway bench, a process of its own. Reads one JSON job a line from stdin, and answers with one JSON line.
+import { Agent, request } from "node:http";
+import { createInterface } from "node:readline";
+
+export interface Job {
+  readonly url: string;
+  readonly model: string;
+  readonly stream: boolean;
+  /** How many requests are open at once. */
+  readonly concurrency: number;
+  /** How many are made in all. */
+  readonly total: number;
+}
+
+export interface Outcome {
+  readonly seconds: number;
+  readonly answers: number;
+  readonly failures: number;
+  readonly events: number;
+  /** Milliseconds from sending to the first byte of the body, sorted. */
+  readonly firstByteMs: readonly number[];
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
+
+async function run(job: Job): Promise<Outcome> {
+  const firstByteMs: number[] = [];
+  let events = 0;
+  let failures = 0;
+  let left = job.total;
+  const started = performance.now();
+  const worker = async (): Promise<void> => {
+    while (left-- > 0) {
+      const answer = await ask(job);
+      if (answer === null) failures++;
+      else {
+        events += answer.events;
+        firstByteMs.push(answer.firstByteMs);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: job.concurrency }, worker));
+  const seconds = (performance.now() - started) / 1000;
+  return { seconds, answers: firstByteMs.length, failures, events, firstByteMs: firstByteMs.sort((a, b) => a - b) };
+}
+
+function ask({ url, model, stream }: Job): Promise<{ events: number; firstByteMs: number } | null> {
+  const body = JSON.stringify({ model, stream, messages: [{ role: "user", content: "Hi" }] });
+  return new Promise((resolve) => {
+    const sent = performance.now();
+    let firstByteMs = -1;
+    let events = 0;
+    let last = 0;
+    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+    const out = request(`${url}/chat/completions`, { agent, method: "POST", headers }, (answer) => {
+      answer.on("data", (piece: Buffer) => {
+        if (firstByteMs < 0) firstByteMs = performance.now() - sent;
+        if (!stream) return;
+        // An event ends in two line feeds, and holds none.
+        for (const byte of piece) {
+          if (byte === 10 && last === 10) events++;
+          last = byte;
+        }
+      });
+      answer.on("end", () => resolve(answer.statusCode === 200 ? { events, firstByteMs } : null));
+      answer.on("error", () => resolve(null));
+    });
+    out.on("error", () => resolve(null));
+    out.end(body);
+  });
+}
+
+if (process.argv[1]?.endsWith("client.js")) {
+  for await (const line of createInterface({ input: process.stdin })) {
+    console.log(JSON.stringify(await run(JSON.parse(line) as Job)));
+  }
+}

@@ -1,0 +1,20 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** Microseconds that all threads of a process have run, by the scheduler's own count. Linux only. */
+export function cpuMicroseconds(pid: number): number {
+  let nanoseconds = 0;
+  for (const task of readdirSync(`/proc/${pid}/task`)) {
+    nanoseconds += Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, "utf8").split(" ")[0]);
+  }
+  return nanoseconds / 1000;
+}
+
+/** The memory that a process has in use, in MiB. Linux only. */
+export function residentMib(pid: number): number {
+  const kib = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return Number(kib) / 1024;
+}
+
+export function openFiles(pid: number): number {
+  return readdirSync(`/proc/${pid}/fd`).length;
+}

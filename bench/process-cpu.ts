@@ -1,0 +1,17 @@
+import { readdirSync, readFileSync } from "node:fs";
+import type { spawnSync } from "node:child_process";
+
+/** CPU time of a process so far, all its threads, in milliseconds, as Linux accounts for it (`schedstat`, nanoseconds). */
+export function processCpuMs(pid: number): number {
+  let nanoseconds = 0;
+  for (const task of readdirSync(`/proc/${pid}/task`))
+    nanoseconds += Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, "utf8").split(" ")[0]);
+  return nanoseconds / 1e6;
+}
+
+/** CPU microseconds that a Node process spends on waking up for an empty timer: the floor for anything that happens one by one. */
+export function wakeUpMicroseconds(run: typeof spawnSync): string {
+  const script =
+    "let n = 0, start; const t = setInterval(() => { if (++n === 100) start = process.cpuUsage(); if (n === 500) { const c = process.cpuUsage(start); console.log(Math.round((c.user + c.system) / 400)); clearInterval(t); } }, 5);";
+  return String(run(process.execPath, ["-e", script]).stdout).trim();
+}
