@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { createRequire } from "node:module";
 import { Command } from "commander";
+import { register as check } from "./check.ts";
 import { register as config } from "./config.ts";
 import { register as repair } from "./repair.ts";
 import { register as render } from "./render.ts";
@@ -13,7 +14,7 @@ const program = new Command("truewire")
   .description("The OpenAI API, exactly, over anything that generates text.")
   .version(version)
   .showHelpAfterError("(truewire --help shows what there is)");
-for (const register of [serve, render, repair, config]) register(program);
+for (const register of [serve, check, render, repair, config]) register(program);
 
 try {
   await program.parseAsync();

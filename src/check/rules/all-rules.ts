@@ -4,7 +4,3 @@ import { streamRules } from "./stream/stream-rules.ts";
 
 /** Every rule about one exchange. */
 export const allRules: readonly Rule[] = [...streamRules, ...bodyRules];
-
-export function ruleOf(id: string): Rule | undefined {
-  return allRules.find((rule) => rule.id === id);
-}

@@ -1,0 +1,31 @@
+import type { Exchange } from "../rules/exchange.ts";
+
+/** One request that is sent to a server under check. */
+export interface Probe {
+  readonly id: string;
+  /** What it asks, in a few words. */
+  readonly about: string;
+  readonly endpoint: Exchange["endpoint"];
+  readonly method: "GET" | "POST";
+  /** Behind the base URL: `/chat/completions`. */
+  readonly path: (model: string) => string;
+  readonly body?: (model: string) => Record<string, unknown>;
+  /** Sent in place of `body`, as it stands. */
+  readonly rawBody?: string;
+  /**
+   * What must come back. "answer": status 200. "refusal": a 4xx that names `param`, since the request is wrong. "any": whatever the
+   * server does is judged only as it stands.
+   */
+  readonly expects: "answer" | { readonly refusal: number; readonly param: string | null } | "any";
+  /** Why an answer shows nothing of what the probe is about ("the model called no tool"); undefined when it shows it. */
+  readonly notShown?: (exchange: Exchange) => string | undefined;
+}
+
+export interface ProbeResult {
+  readonly probe: Probe;
+  /** undefined: no answer could be had. */
+  readonly exchange: Exchange | undefined;
+  /** Why there is no answer. */
+  readonly failure?: string;
+  readonly milliseconds: number;
+}

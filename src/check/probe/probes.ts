@@ -1,0 +1,276 @@
+import type { Exchange } from "../rules/exchange.ts";
+import type { Probe } from "./probe.ts";
+
+const hello = [{ role: "user", content: "Say hello in one short sentence." }];
+const count = [{ role: "user", content: "Count from 1 to 200, one number a line." }];
+
+const weather = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "The current weather in a city",
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string" } },
+      required: ["city"],
+      additionalProperties: false,
+    },
+  },
+};
+const time = {
+  type: "function",
+  function: {
+    name: "get_time",
+    description: "The current time in a time zone",
+    parameters: {
+      type: "object",
+      properties: { timezone: { type: "string" } },
+      required: ["timezone"],
+      additionalProperties: false,
+    },
+  },
+};
+const askWeather = [{ role: "user", content: "What is the weather in Paris? Use the tool." }];
+
+const noCall = (exchange: Exchange) =>
+  /"tool_calls"\s*:\s*\[/.test(exchange.response.body) ? undefined : "the model called no tool";
+const noText = (exchange: Exchange) =>
+  /"content"\s*:\s*"[^"]/.test(exchange.response.body) ? undefined : "the model said nothing";
+
+function chat(id: string, about: string, members: Record<string, unknown>, more: Partial<Probe> = {}): Probe {
+  const body = (model: string) => ({ model, messages: hello, temperature: 0, max_tokens: 64, ...members });
+  return {
+    id,
+    about,
+    endpoint: "chat",
+    method: "POST",
+    path: () => "/chat/completions",
+    body,
+    expects: "answer",
+    ...more,
+  };
+}
+
+/** The same request, not streamed and streamed. */
+function both(id: string, about: string, members: Record<string, unknown>, more: Partial<Probe> = {}): Probe[] {
+  return [
+    chat(id, about, members, more),
+    chat(`${id}/stream`, `${about}, streamed`, { ...members, stream: true }, more),
+  ];
+}
+
+/** A request that is wrong, not streamed and streamed: either way it must be refused before anything is sent. */
+function wrong(
+  id: string,
+  about: string,
+  param: string | null,
+  members: Record<string, unknown>,
+  status = 400,
+): Probe[] {
+  return both(`wrong/${id}`, about, members, { expects: { refusal: status, param } });
+}
+
+/** Everything that `truewire check` asks, in this order. */
+export const probes: readonly Probe[] = [
+  {
+    id: "models",
+    about: "the list of models",
+    endpoint: "models",
+    method: "GET",
+    path: () => "/models",
+    expects: "answer",
+  },
+  {
+    id: "model",
+    about: "one model",
+    endpoint: "model",
+    method: "GET",
+    path: (model) => `/models/${encodeURIComponent(model)}`,
+    expects: "answer",
+  },
+  {
+    id: "model/unknown",
+    about: "a model that does not exist",
+    endpoint: "model",
+    method: "GET",
+    path: () => "/models/no-such-model",
+    expects: { refusal: 404, param: "model" },
+  },
+  ...both("text", "a short text", {}),
+  chat("usage/stream", "a stream with usage", { stream: true, stream_options: { include_usage: true } }),
+  chat("no-usage/stream", "a stream without usage", { stream: true, stream_options: { include_usage: false } }),
+  ...both("length", "an answer that is cut by max_tokens", { messages: count, max_tokens: 5 }),
+  ...both("stop", "an answer that a stop string ends", { messages: count, stop: ["7", "5"], max_tokens: 128 }),
+  ...both("n", "two choices", { n: 2 }, { expects: "any" }),
+  ...both("logprobs", "log probabilities", { logprobs: true, top_logprobs: 3 }, { expects: "any", notShown: noText }),
+  ...both("unicode", "text beyond ASCII", {
+    messages: [{ role: "user", content: "Repeat exactly: naïve 日本語 🦙 – “done”" }],
+  }),
+  ...both("parts", "a message in parts", {
+    messages: [
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "Say " },
+          { type: "text", text: "hi." },
+        ],
+      },
+    ],
+  }),
+  ...both("history", "a conversation", {
+    messages: [
+      { role: "system", content: "You are brief." },
+      { role: "user", content: "My name is Ada." },
+      { role: "assistant", content: "Hello Ada." },
+      { role: "user", content: "What is my name?" },
+    ],
+  }),
+  ...both("tools", "a tool that may be called", { messages: askWeather, tools: [weather] }, { notShown: noCall }),
+  ...both(
+    "tools-required",
+    "a tool that must be called",
+    { messages: askWeather, tools: [weather, time], tool_choice: "required" },
+    { notShown: noCall },
+  ),
+  ...both(
+    "tools-named",
+    "one tool by name",
+    { messages: hello, tools: [weather, time], tool_choice: { type: "function", function: { name: "get_time" } } },
+    { notShown: noCall },
+  ),
+  ...both("tools-none", "tools that must not be called", {
+    messages: askWeather,
+    tools: [weather],
+    tool_choice: "none",
+  }),
+  ...both(
+    "tools-parallel",
+    "two calls at once",
+    {
+      messages: [
+        { role: "user", content: "What is the weather in Paris, and in Rome? Call the tool for both cities at once." },
+      ],
+      tools: [weather],
+      max_tokens: 128,
+    },
+    { notShown: noCall },
+  ),
+  ...both(
+    "tools-single",
+    "one call at most",
+    {
+      messages: [{ role: "user", content: "What is the weather in Paris, and in Rome?" }],
+      tools: [weather],
+      parallel_tool_calls: false,
+      max_tokens: 128,
+    },
+    { notShown: noCall },
+  ),
+  chat(
+    "tools-usage/stream",
+    "a tool call with usage, streamed",
+    { messages: askWeather, tools: [weather], stream: true, stream_options: { include_usage: true } },
+    { notShown: noCall },
+  ),
+  ...both("tool-result", "a tool's result in the history", {
+    messages: [
+      ...askWeather,
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [
+          { id: "call_1", type: "function", function: { name: "get_weather", arguments: '{"city":"Paris"}' } },
+        ],
+      },
+      { role: "tool", tool_call_id: "call_1", content: '{"temperature":21,"sky":"clear"}' },
+    ],
+    tools: [weather],
+  }),
+  ...both("json", "any JSON object", {
+    messages: [{ role: "user", content: "Give me a JSON object with one member, name." }],
+    response_format: { type: "json_object" },
+    max_tokens: 200,
+  }),
+  ...both("json-schema", "JSON after a schema", {
+    messages: [{ role: "user", content: "A person: Ada, 36 years old. Answer in JSON." }],
+    max_tokens: 200,
+    response_format: {
+      type: "json_schema",
+      json_schema: {
+        name: "person",
+        strict: true,
+        schema: {
+          type: "object",
+          properties: { name: { type: "string" }, age: { type: "integer" } },
+          required: ["name", "age"],
+          additionalProperties: false,
+        },
+      },
+    },
+  }),
+  ...both("long", "a long input", {
+    messages: [
+      { role: "user", content: `${"The quick brown fox jumps over the lazy dog. ".repeat(40)}\nWhat animal is quick?` },
+    ],
+  }),
+  ...both("nulls", "members that are null", {
+    stop: null,
+    tools: null,
+    tool_choice: null,
+    seed: null,
+    logit_bias: null,
+    response_format: null,
+    stream_options: null,
+  }),
+  ...both("unknown-member", "a member that nobody knows", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
+  ...both("max-completion-tokens", "max_completion_tokens", {
+    max_tokens: undefined,
+    max_completion_tokens: 5,
+    messages: count,
+  }),
+  completion("completion", "a completion", {}),
+  completion("completion/stream", "a completion, streamed", { stream: true }),
+  completion("completion-usage/stream", "a completion with usage, streamed", {
+    stream: true,
+    stream_options: { include_usage: true },
+  }),
+  ...wrong("empty-messages", "no messages", "messages", { messages: [] }),
+  ...wrong("no-messages", "messages left out", "messages", { messages: undefined }),
+  ...wrong("role", "an unknown role", "messages[0].role", { messages: [{ role: "robot", content: "hi" }] }),
+  ...wrong("part-type", "an unknown kind of part", "messages[0].content[0].type", {
+    messages: [{ role: "user", content: [{ type: "smell", smell: "rose" }] }],
+  }),
+  ...wrong("temperature", "a temperature of 3", "temperature", { temperature: 3 }),
+  ...wrong("temperature-type", "a temperature in words", "temperature", { temperature: "warm" }),
+  ...wrong("n-zero", "no choices at all", "n", { n: 0 }),
+  ...wrong("max-tokens", "a negative max_tokens", "max_tokens", { max_tokens: -1 }),
+  ...wrong("tool-choice", "a tool_choice without tools", "tool_choice", { tool_choice: "required" }),
+  ...wrong("tool-unknown", "a tool_choice that names no tool", "tool_choice", {
+    tools: [weather],
+    tool_choice: { type: "function", function: { name: "no_such_tool" } },
+  }),
+  ...wrong("tool-type", "a tool of an unknown type", "tools[0].type", { tools: [{ type: "hammer" }] }),
+  ...wrong("top-logprobs", "top_logprobs without logprobs", "top_logprobs", { top_logprobs: 3 }),
+  ...wrong("model", "a model that does not exist", null, { model: "no-such-model" }, 404),
+  chat(
+    "wrong/json",
+    "a body that is no JSON",
+    {},
+    { rawBody: '{"model": "x", ', expects: { refusal: 400, param: null } },
+  ),
+  {
+    id: "wrong/route",
+    about: "a path that does not exist",
+    endpoint: "other",
+    method: "POST",
+    path: () => "/no/such/path",
+    body: () => ({}),
+    expects: { refusal: 404, param: null },
+  },
+];
+
+function completion(id: string, about: string, members: Record<string, unknown>): Probe {
+  const body = (model: string) => ({ model, prompt: "Once upon a time", temperature: 0, max_tokens: 16, ...members });
+  // A server without the legacy endpoint is legal; what it answers is judged as it stands.
+  return { id, about, endpoint: "completions", method: "POST", path: () => "/completions", body, expects: "any" };
+}

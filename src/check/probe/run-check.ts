@@ -1,0 +1,152 @@
+import { request as httpRequest } from "undici";
+import { judgeExpectation } from "../rules/group/expectation.ts";
+import { judgeSame } from "../rules/group/same.ts";
+import { judge } from "../rules/judge.ts";
+import type { Finding } from "../rules/rule.ts";
+import { isObject } from "../rules/view.ts";
+import { leaveAndAsk, secondStream, streamsSideBySide } from "./live.ts";
+import type { Probe, ProbeResult } from "./probe.ts";
+import { probes } from "./probes.ts";
+import { send, type Target } from "./send.ts";
+
+export interface CheckOptions extends Omit<Target, "model"> {
+  /** Default: the first that the server lists. */
+  readonly model?: string;
+  /** Probes whose id begins with one of these, and rules whose id does; default: all. */
+  readonly only?: readonly string[];
+  /** How many probes may be under way at once. */
+  readonly concurrency: number;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (done: number, all: number, about: string) => void;
+}
+
+/** What one probe, or one live scenario, brought. */
+export interface Judged {
+  readonly id: string;
+  readonly about: string;
+  readonly result?: ProbeResult;
+  readonly findings: readonly Finding[];
+  /** Rules that it could show. */
+  readonly shown: readonly string[];
+  /** Why it shows nothing of what it is about. */
+  readonly notShown?: string;
+}
+
+export interface CheckRun {
+  readonly url: string;
+  readonly model: string;
+  readonly judged: readonly Judged[];
+}
+
+/** A server that cannot be checked at all: it does not answer, or refuses the key. `message` is one sentence for the user. */
+export class CheckError extends Error {
+  override readonly name = "CheckError";
+}
+
+const live = [
+  { id: "live/streams", about: "several streams at once", run: streamsSideBySide },
+  { id: "live/second", about: "a second stream beside a long one", run: secondStream },
+  { id: "live/leave", about: "clients that leave", run: leaveAndAsk },
+];
+
+/** Sends every probe, with bounded time and concurrency, and judges what comes back. Throws `CheckError`. */
+export async function runCheck(options: CheckOptions): Promise<CheckRun> {
+  const url = options.url.replace(/\/+$/, "");
+  const model = options.model ?? (await firstModel(url, options));
+  const target: Target = { ...options, url, model };
+  const wanted = (id: string) => options.only === undefined || options.only.some((prefix) => id.startsWith(prefix));
+  const chosen = probes.filter(({ id }) => wanted(id));
+  const scenarios = live.filter(({ id }) => wanted(id));
+  const all = chosen.length + scenarios.length;
+  let done = 0;
+  const judged = await pooled(chosen, options.concurrency, async (probe) => {
+    const one = await judgeProbe(probe, target, options.signal);
+    options.onProgress?.(++done, all, probe.about);
+    return one;
+  });
+  for (const { id, about, run } of scenarios) {
+    const { findings, shown, reason } = await run(target, options.signal);
+    judged.push({ id, about, findings, shown, ...(reason !== undefined && { notShown: reason }) });
+    options.onProgress?.(++done, all, about);
+  }
+  if (judged.every(({ result }) => result !== undefined && result.exchange === undefined)) {
+    throw new CheckError(`${url} answers nothing: ${judged[0]?.result?.failure ?? "no answer"}.`);
+  }
+  return { url, model, judged };
+}
+
+async function judgeProbe(probe: Probe, target: Target, signal?: AbortSignal): Promise<Judged> {
+  const { id, about } = probe;
+  const result = await send(probe, target, signal);
+  const { exchange } = result;
+  if (!exchange) {
+    const findings = [{ rule: "answer/status", start: 0, end: 0, found: result.failure ?? "no answer" }];
+    return { id, about, result, findings: probe.expects === "any" ? [] : findings, shown: ["answer/status"] };
+  }
+  const verdict = judge(exchange);
+  const expected = judgeExpectation(exchange, probe.expects);
+  const same = await judgeTwin(probe, result, target, signal);
+  const notShown = exchange.response.status === 200 ? probe.notShown?.(exchange) : undefined;
+  return {
+    id,
+    about,
+    result,
+    findings: [...verdict.findings, ...expected.findings, ...same.findings],
+    shown: [...verdict.shown, ...expected.shown, ...same.shown],
+    ...(notShown !== undefined && { notShown }),
+  };
+}
+
+/** A streamed probe with a plain twin (`text/stream` and `text`) is compared with it. */
+async function judgeTwin(
+  probe: Probe,
+  result: ProbeResult,
+  target: Target,
+  signal?: AbortSignal,
+): Promise<{ findings: Finding[]; shown: string[] }> {
+  const twin = probes.find(({ id }) => `${id}/stream` === probe.id);
+  const none = { findings: [], shown: [] };
+  if (!twin || twin.expects !== "answer" || probe.endpoint !== "chat" || result.exchange?.response.status !== 200)
+    return none;
+  const [plain, again] = [await send(twin, target, signal), await send(twin, target, signal)];
+  return plain.exchange && again.exchange ? judgeSame(plain.exchange, again.exchange, result.exchange) : none;
+}
+
+async function firstModel(url: string, options: CheckOptions): Promise<string> {
+  const headers = options.key === undefined ? {} : { authorization: `Bearer ${options.key}` };
+  let status: number;
+  let text: string;
+  try {
+    const response = await httpRequest(`${url}/models`, { headers, signal: AbortSignal.timeout(options.timeout) });
+    status = response.statusCode;
+    text = await response.body.text();
+  } catch (cause) {
+    throw new CheckError(`${url} does not answer: ${cause instanceof Error ? cause.message : String(cause)}.`, {
+      cause,
+    });
+  }
+  if (status === 401 || status === 403)
+    throw new CheckError(`${url} wants a key: give it with --key or in OPENAI_API_KEY.`);
+  let id: unknown;
+  try {
+    const list: unknown = JSON.parse(text);
+    const [first] = isObject(list) && Array.isArray(list.data) ? list.data : [];
+    id = isObject(first) ? first.id : undefined;
+  } catch {
+    id = undefined;
+  }
+  if (typeof id !== "string")
+    throw new CheckError(`${url}/models lists no model (status ${status}): name one with --model.`);
+  return id;
+}
+
+/** Maps with at most `limit` under way, in order. */
+async function pooled<T, R>(items: readonly T[], limit: number, work: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  let next = 0;
+  const worker = async () => {
+    for (let i = next++; i < items.length; i = next++) results[i] = await work(items[i] as T);
+  };
+  await Promise.all(Array.from({ length: Math.max(1, limit) }, worker));
+  return results;
+}

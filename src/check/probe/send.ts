@@ -1,0 +1,86 @@
+import { request as httpRequest } from "undici";
+import type { Exchange } from "../rules/exchange.ts";
+import type { Probe, ProbeResult } from "./probe.ts";
+
+export interface Target {
+  /** The API's base URL, `…/v1`, without a slash at its end. */
+  readonly url: string;
+  readonly model: string;
+  readonly key?: string;
+  /** How long one probe may take, in milliseconds. */
+  readonly timeout: number;
+}
+
+/** More than any probe's honest answer; a server that sends without end is cut off here. In bytes. */
+const longestAnswer = 8 * 1024 * 1024;
+
+/** Sends one probe and gathers everything that comes back, an unfinished answer included. */
+export async function send(probe: Probe, target: Target, signal?: AbortSignal): Promise<ProbeResult> {
+  const begun = performance.now();
+  const body = probe.rawBody === undefined ? probe.body?.(target.model) : undefined;
+  const text = probe.rawBody ?? (body && JSON.stringify(body));
+  const limit = AbortSignal.timeout(target.timeout);
+  const done = (result: Pick<ProbeResult, "exchange" | "failure">): ProbeResult => ({
+    probe,
+    milliseconds: performance.now() - begun,
+    ...result,
+  });
+  try {
+    const response = await httpRequest(target.url + probe.path(target.model), {
+      method: probe.method,
+      headers: {
+        ...(text !== undefined && { "content-type": "application/json" }),
+        ...(target.key !== undefined && { authorization: `Bearer ${target.key}` }),
+      },
+      ...(text !== undefined && { body: text }),
+      signal: signal ? AbortSignal.any([signal, limit]) : limit,
+    });
+    const answer = await gather(response.body);
+    if (limit.aborted) return done({ exchange: undefined, failure: `no end within ${target.timeout / 1000} s` });
+    const exchange: Exchange = {
+      endpoint: probe.endpoint,
+      request: {
+        method: probe.method,
+        path: probe.path(target.model),
+        ...(body && { body: JSON.parse(JSON.stringify(body)) as Record<string, unknown> }),
+      },
+      response: {
+        status: response.statusCode,
+        headers: flat(response.headers),
+        body: answer.text,
+        complete: answer.complete,
+      },
+    };
+    return done({ exchange });
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    return done({
+      exchange: undefined,
+      failure: limit.aborted ? `no answer within ${target.timeout / 1000} s` : message,
+    });
+  }
+}
+
+async function gather(body: AsyncIterable<Uint8Array>): Promise<{ text: string; complete: boolean }> {
+  // The byte order mark is evidence, so it is kept.
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const pieces: string[] = [];
+  let bytes = 0;
+  let complete = true;
+  try {
+    for await (const piece of body) {
+      pieces.push(decoder.decode(piece, { stream: true }));
+      bytes += piece.length;
+      if (bytes > longestAnswer) break;
+    }
+  } catch {
+    complete = false;
+  }
+  return { text: pieces.join("") + decoder.decode(), complete };
+}
+
+function flat(headers: Record<string, string | string[] | undefined>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), [value].flat().join(", ")]),
+  );
+}

@@ -1,0 +1,132 @@
+import { everyRule } from "../rules/every-rule.ts";
+import type { Exchange } from "../rules/exchange.ts";
+import { type Form, formOf } from "../rules/form.ts";
+import type { Concern, Finding, RuleFacts, Severity } from "../rules/rule.ts";
+
+/** One thing that was judged: a probe, a live scenario, or a capture. */
+export interface Judgement {
+  readonly id: string;
+  readonly about: string;
+  readonly exchange?: Exchange;
+  readonly findings: readonly Finding[];
+  readonly shown: readonly string[];
+  readonly notShown?: string;
+}
+
+/** The outcome of a check, which every reporter writes in its own way. */
+export interface Report {
+  /** What was checked: a URL, or a capture's file. */
+  readonly subject: string;
+  readonly model?: string;
+  /** Forms of the chat streams that were seen. */
+  readonly forms: readonly Form[];
+  readonly judgements: readonly Judgement[];
+  readonly rules: readonly RuleOutcome[];
+  readonly counts: Readonly<Record<Severity | "passed" | "not shown", number>>;
+}
+
+export interface RuleOutcome extends RuleFacts {
+  readonly status: "broken" | "passed" | "not shown";
+  /** Where it is broken; one entry a place. */
+  readonly evidence: readonly Evidence[];
+}
+
+export interface Evidence {
+  /** The judgement's id. */
+  readonly in: string;
+  readonly found: string;
+  /** Offsets into the body of that exchange's response. */
+  readonly start: number;
+  readonly end: number;
+  /** The lines of the body around the offending place, and that place in it; absent where there is no body to show. */
+  readonly excerpt?: { readonly before: string; readonly offending: string; readonly after: string };
+}
+
+/** Concerns in the order of a report: what hurts most comes first. */
+export const concerns: readonly Concern[] = [
+  "the stream cannot be read",
+  "text is lost or wrong",
+  "tool calls break",
+  "the answer seems to end wrongly",
+  "errors look like answers",
+  "choices mix",
+  "requests are misunderstood",
+  "token counts are wrong",
+  "log probabilities are wrong",
+  "it differs from OpenAI",
+];
+
+export function reportOf(subject: string, judgements: readonly Judgement[], model?: string): Report {
+  const shown = new Set(judgements.flatMap((judgement) => judgement.shown));
+  const evidence = new Map<string, Evidence[]>();
+  for (const judgement of judgements) {
+    for (const finding of judgement.findings) {
+      const list = evidence.get(finding.rule) ?? [];
+      evidence.set(finding.rule, list);
+      list.push(evidenceOf(judgement, finding));
+    }
+  }
+  const rules = everyRule.map((rule): RuleOutcome => {
+    const { id, severity, concern, says, source, breaks } = rule;
+    const found = evidence.get(id) ?? [];
+    const status = found.length > 0 ? "broken" : shown.has(id) ? "passed" : "not shown";
+    return { id, severity, concern, says, source, breaks, status, evidence: found };
+  });
+  const count = (fits: (rule: RuleOutcome) => boolean) => rules.filter(fits).length;
+  const broken = (severity: Severity) => count((rule) => rule.status === "broken" && rule.severity === severity);
+  const forms = judgements.flatMap(({ exchange }) => (exchange ? (formOf(exchange) ?? []) : []));
+  return {
+    subject,
+    ...(model !== undefined && { model }),
+    forms: [...new Set(forms)],
+    judgements,
+    rules,
+    counts: {
+      error: broken("error"),
+      warning: broken("warning"),
+      note: broken("note"),
+      passed: count((rule) => rule.status === "passed"),
+      "not shown": count((rule) => rule.status === "not shown"),
+    },
+  };
+}
+
+/** How much of a body stands around an offending place, in characters. */
+const around = 80;
+
+function evidenceOf({ id, exchange }: Judgement, { found, start, end }: Finding): Evidence {
+  const body = exchange?.response.body;
+  if (!body) return { in: id, found, start, end };
+  const stop = Math.min(end, start + 2 * around);
+  const excerpt = {
+    before: body.slice(Math.max(0, start - around), start),
+    offending: body.slice(start, stop),
+    after: body.slice(stop, stop + around),
+  };
+  return { in: id, found, start, end, excerpt };
+}
+
+/** The broken rules of one concern, the worst first. */
+export function brokenBy(report: Report, concern: Concern): RuleOutcome[] {
+  const order: readonly Severity[] = ["error", "warning", "note"];
+  return report.rules
+    .filter((rule) => rule.status === "broken" && rule.concern === concern)
+    .toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
+}
+
+/** One line that sums a report up. */
+export function summaryOf({ counts, forms }: Report): string {
+  const numbers = [
+    plural(counts.error, "error"),
+    plural(counts.warning, "warning"),
+    plural(counts.note, "note"),
+    `${counts.passed} rules passed`,
+    `${counts["not shown"]} not shown`,
+  ];
+  const form = forms.length === 0 ? "" : `; streams in the form "${forms.join('", "')}"`;
+  return `${numbers.join(", ")}${form}`;
+}
+
+function plural(count: number, word: string): string {
+  return `${count} ${word}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,60 @@
+import type { Exchange } from "./exchange.ts";
+import { isStream } from "./judge.ts";
+import { type ChoicePiece, isObject, type StreamView, streamView } from "./view.ts";
+
+/**
+ * The forms of a chat stream that are legal: our own lean one, and OpenAI's through the years. Source: wire.md sections 1 and 2.5.
+ */
+export type Form =
+  | "lean"
+  | "openai"
+  | "openai of early 2025"
+  | "openai of late 2024"
+  | "openai of 2024"
+  | "openai of late 2023"
+  | "openai of early 2023"
+  | "none of OpenAI's";
+
+/** The form of a chat stream; undefined for what is no chat stream or has no chunk. */
+export function formOf(exchange: Exchange): Form | undefined {
+  if (exchange.endpoint !== "chat" || !isStream(exchange)) return undefined;
+  const view = streamView(exchange);
+  const first = [...view.choices.values()][0]?.[0];
+  return first && (firstDeltas(view).every(isRoleAlone) ? roleForm(first) : openaiForm(view, first));
+}
+
+function firstDeltas(view: StreamView): ChoicePiece[] {
+  return [...view.choices.values()].flatMap((track) => track.slice(0, 1));
+}
+
+function isRoleAlone({ delta }: ChoicePiece): boolean {
+  return Object.keys(delta).join() === "role";
+}
+
+function roleForm({ chunk, choice }: ChoicePiece): Form {
+  if ("system_fingerprint" in chunk.value && "logprobs" in choice) return "lean";
+  return "system_fingerprint" in chunk.value ? "none of OpenAI's" : "openai of early 2023";
+}
+
+function openaiForm(view: StreamView, { chunk, delta }: ChoicePiece): Form {
+  const keys = Object.keys(delta).join();
+  // One call, parallel calls, a refusal, audio (wire.md section 2.3).
+  const special = [
+    "role,content,tool_calls,refusal",
+    "role,content,tool_calls",
+    "role,content,refusal",
+    "role,refusal",
+  ].includes(keys);
+  const opens = special || (keys === "role,content" && (delta.content === "" || delta.content === null));
+  if (!opens || delta.role !== "assistant") return "none of OpenAI's";
+  if (view.chunks.some((one) => "obfuscation" in one.value)) return "openai";
+  if ("service_tier" in chunk.value)
+    return isObject(delta) && "refusal" in delta ? "openai of early 2025" : partial(delta.content);
+  if (keys.includes("refusal")) return "openai of late 2024";
+  return "system_fingerprint" in chunk.value ? "openai of 2024" : "openai of late 2023";
+}
+
+/** Path B of parallel calls has no refusal key, at any time. */
+function partial(content: unknown): Form {
+  return content === null ? "openai of early 2025" : "none of OpenAI's";
+}

@@ -1,0 +1,92 @@
+import { bodyView, isObject } from "../view.ts";
+import type { Exchange } from "../exchange.ts";
+import type { Finding, Offence } from "../rule.ts";
+import { shown } from "../place.ts";
+import type { GroupRule } from "./group-rules.ts";
+
+const misunderstood = "requests are misunderstood";
+
+export const expectationRules: readonly GroupRule[] = [
+  {
+    id: "answer/status",
+    severity: "error",
+    concern: misunderstood,
+    says: "A request that the specification allows is answered with 200.",
+    source: "specification",
+    breaks: ["every client that makes such a request"],
+    judges: "group",
+  },
+  {
+    id: "answer/stream",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "With stream: true the answer is a stream, and without it is none.",
+    source: "specification: stream",
+    breaks: ["every client (it reads the wrong form)"],
+    judges: "group",
+  },
+  {
+    id: "wrong/status",
+    severity: "error",
+    concern: misunderstood,
+    says: "A request that is wrong is refused with a 4xx status, streamed or not, before anything else is sent.",
+    source: "specification; requirement E9",
+    breaks: ["developers (a mistake goes unnoticed, or looks like the server's own)"],
+    judges: "group",
+  },
+  {
+    id: "wrong/exact-status",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "The status of a refusal is OpenAI's: 400, for an unknown model or path 404.",
+    source: "wire.md section 9",
+    breaks: [],
+    judges: "group",
+  },
+  {
+    id: "wrong/param",
+    severity: "warning",
+    concern: misunderstood,
+    says: "A refusal names the member at fault in error.param, with its full path.",
+    source: "wire.md section 9; requirement E9",
+    breaks: ["developers (they have to guess)", "forms that mark the wrong field"],
+    judges: "group",
+  },
+];
+
+/** What must come back for a request; see `Probe.expects`. */
+export type Expectation = "answer" | "any" | { readonly refusal: number; readonly param: string | null };
+
+/** Judges one exchange by what was expected of it. */
+export function judgeExpectation(exchange: Exchange, expects: Expectation): { findings: Finding[]; shown: string[] } {
+  const { status, body } = exchange.response;
+  const whole: Omit<Offence, "found"> = { start: 0, end: Math.min(body.length, 80) };
+  const findings: Finding[] = [];
+  const offend = (rule: string, found: string) => findings.push({ rule, ...whole, found });
+  if (expects === "any") return { findings, shown: [] };
+  if (expects === "answer") {
+    if (status !== 200) {
+      offend("answer/status", `status ${status}`);
+      return { findings, shown: ["answer/status"] };
+    }
+    const wantsStream = exchange.request.body?.stream === true;
+    const isStream = /^\uFEFF?\s*(data|event|id|retry)?:/.test(body);
+    if (wantsStream !== isStream)
+      offend("answer/stream", isStream ? "a stream where none was asked for" : "no stream where one was asked for");
+    return { findings, shown: ["answer/status", "answer/stream"] };
+  }
+  const rules = ["wrong/status"];
+  if (status < 400 || status >= 500) offend("wrong/status", `status ${status}`);
+  else {
+    rules.push("wrong/exact-status");
+    if (status !== expects.refusal) offend("wrong/exact-status", `status ${status} instead of ${expects.refusal}`);
+    const { value } = bodyView(exchange);
+    const error = isObject(value) && isObject(value.error) ? value.error : {};
+    if (expects.param !== null) {
+      rules.push("wrong/param");
+      if (error.param !== expects.param)
+        offend("wrong/param", `param ${shown(error.param)} instead of ${shown(expects.param)}`);
+    }
+  }
+  return { findings, shown: rules };
+}

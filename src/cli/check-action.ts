@@ -1,0 +1,117 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { basename } from "node:path";
+import { text } from "node:stream/consumers";
+import pc from "picocolors";
+import { judgeCapture } from "../check/check-capture.ts";
+import { CheckError, runCheck } from "../check/probe/run-check.ts";
+import { htmlReport } from "../check/report/html.ts";
+import { jsonReport } from "../check/report/json.ts";
+import { junitReport } from "../check/report/junit.ts";
+import { markdownReport } from "../check/report/markdown.ts";
+import { prettyReport } from "../check/report/pretty.ts";
+import { type Report, reportOf } from "../check/report/report.ts";
+import { ruleList } from "../check/report/rule-list.ts";
+
+export interface CheckFlags {
+  readonly model?: string;
+  readonly key?: string;
+  readonly only?: string | readonly string[];
+  readonly profile?: string;
+  readonly format?: string;
+  readonly output?: string;
+  readonly timeout?: string;
+  readonly concurrency?: string;
+  readonly file?: string;
+  readonly request?: string;
+  readonly list?: boolean | string;
+}
+
+const reporters: Readonly<Record<string, (report: Report) => string>> = {
+  pretty: prettyReport,
+  json: jsonReport,
+  junit: junitReport,
+  markdown: markdownReport,
+  html: htmlReport,
+};
+
+/** Runs `truewire check`. Exit code 0: no errors; 1: errors were found; 2: it could not be checked. */
+export async function checkAction(url: string | undefined, flags: CheckFlags): Promise<number> {
+  if (flags.list) {
+    process.stdout.write(ruleList());
+    return 0;
+  }
+  const { format = "pretty", profile } = flags;
+  const reporter = Object.hasOwn(reporters, format) ? reporters[format] : undefined;
+  if (!reporter) return cannot(`--format ${format} is not known; known are ${Object.keys(reporters).join(", ")}.`);
+  if (profile !== undefined && profile !== "lean" && profile !== "openai")
+    return cannot(`--profile is lean or openai, not ${profile}.`);
+  let report: Report;
+  try {
+    report = flags.file === undefined ? await checkServer(url, flags) : await checkFile(flags.file, flags.request);
+  } catch (error) {
+    if (error instanceof CheckError) return cannot(error.message);
+    throw error;
+  }
+  const written = reporter(report);
+  if (flags.output === undefined) process.stdout.write(written);
+  else await writeFile(flags.output, written);
+  const otherForm = profile === undefined ? [] : report.forms.filter((form) => form !== profile);
+  if (otherForm.length > 0)
+    process.stderr.write(`The form "${profile}" was demanded; seen: "${otherForm.join('", "')}".\n`);
+  return report.counts.error > 0 || otherForm.length > 0 ? 1 : 0;
+}
+
+async function checkServer(url: string | undefined, flags: CheckFlags): Promise<Report> {
+  if (url === undefined || !URL.canParse(url))
+    throw new CheckError("Name the API's base URL, such as http://localhost:11434/v1, or a capture with --file.");
+  const key = flags.key ?? process.env.OPENAI_API_KEY;
+  const tty = process.stderr.isTTY;
+  const run = await runCheck({
+    url,
+    timeout: positive("--timeout", flags.timeout ?? "60") * 1000,
+    concurrency: positive("--concurrency", flags.concurrency ?? "2"),
+    ...(flags.model !== undefined && { model: flags.model }),
+    ...(key !== undefined && { key }),
+    ...(flags.only !== undefined && { only: [flags.only].flat() }),
+    onProgress: (done, all, about) => tty && process.stderr.write(`\r\x1b[K${pc.dim(`${done}/${all} ${about}`)}`),
+  });
+  if (tty) process.stderr.write("\r\x1b[K");
+  const judgements = run.judged.map(({ result, ...judged }) => ({
+    ...judged,
+    ...(result?.exchange && { exchange: result.exchange }),
+  }));
+  return reportOf(run.url, judgements, run.model);
+}
+
+async function checkFile(file: string, requestFile: string | undefined): Promise<Report> {
+  const body = await read(file);
+  let request: Record<string, unknown> | undefined;
+  if (requestFile !== undefined) {
+    try {
+      request = JSON.parse(await read(requestFile)) as Record<string, unknown>;
+    } catch (cause) {
+      if (cause instanceof CheckError) throw cause;
+      throw new CheckError(`${requestFile} is no JSON: ${(cause as Error).message}.`, { cause });
+    }
+  }
+  return reportOf(file, [judgeCapture(basename(file), body, request)]);
+}
+
+async function read(file: string): Promise<string> {
+  try {
+    return file === "-" ? await text(process.stdin) : await readFile(file, "utf8");
+  } catch (cause) {
+    throw new CheckError(`${file} cannot be read: ${(cause as Error).message}.`, { cause });
+  }
+}
+
+function positive(name: string, text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new CheckError(`${name} must be a number above 0, not ${text}.`);
+  return value;
+}
+
+function cannot(message: string): number {
+  process.stderr.write(`truewire: ${message}\n`);
+  return 2;
+}
