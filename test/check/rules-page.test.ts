@@ -1,0 +1,18 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { ruleList } from "../../src/check/report/rule-list.ts";
+import { everyRule } from "../../src/check/rules/every-rule.ts";
+
+// The page is generated: `truewire check --list > docs/rules.md`.
+test("docs/rules.md is what truewire check --list prints", () => {
+  expect(readFileSync(new URL("../../docs/rules.md", import.meta.url), "utf8")).toBe(ruleList());
+});
+
+test("every rule has an id of its own, and an error or a warning says who breaks", () => {
+  const ids = everyRule.map((rule) => rule.id);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(ids.length).toBeGreaterThanOrEqual(80);
+  expect(
+    everyRule.filter((rule) => rule.severity !== "note" && rule.breaks.length === 0).map((rule) => rule.id),
+  ).toEqual([]);
+});
