@@ -67,7 +67,7 @@ async function load(job: Job): Promise<Outcome> {
 async function measure(gateway: Gateway, model: string, stream: boolean, concurrency: number): Promise<void> {
   const job = { url: gateway.url, model, stream, concurrency };
   const isPaced = model.startsWith("paced");
-  const warm = await load({ ...job, total: isPaced ? concurrency : Math.max(concurrency, 200) });
+  const warm = await load({ ...job, total: isPaced ? concurrency : Math.max(concurrency, stream ? 400 : 4000) });
   const total = isPaced ? concurrency : Math.max(concurrency, Math.ceil((warm.answers / warm.seconds) * seconds));
   const before = gateway.pid === null ? 0 : cpuMicroseconds(gateway.pid);
   const outcome = await load({ ...job, total });

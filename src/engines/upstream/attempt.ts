@@ -47,10 +47,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   /** The pieces of a body that is read whole: an answer without a stream, or an error. */
   #body: string[] = [];
   #bodySize = 0;
+  /** What arrived within this turn and is not read yet. */
+  #arrived: Buffer[] = [];
   #pending: GenerationEvent[] = [];
   #unreadBytes = 0;
   #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
-  #flushing = false;
   /** `end` was told. */
   #ended = false;
   /** The connection is done with this request. */
@@ -106,14 +107,16 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
       this.#keep(chunk);
       return;
     }
-    const text = this.#decoder.write(chunk);
-    if (text !== "") this.#add(this.#options.reader.push(text));
     this.#unreadBytes += chunk.length;
-    if (this.#unreadBytes >= highWater && this.#pending.length > 0) controller.pause();
+    if (this.#unreadBytes >= highWater) controller.pause();
+    // One read of the socket may bring many pieces, all within this turn. They are read together and become one batch.
+    this.#arrived.push(chunk);
+    if (this.#arrived.length === 1) queueMicrotask(this.#readArrived);
   }
 
   onResponseEnd(): void {
     this.#release();
+    this.#readArrived();
     if (this.#ended) return;
     const { reader, stream } = this.#options;
     if (this.#status !== 200) this.#add(reader.abandon(this.#refused()));
@@ -126,6 +129,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     this.#release();
+    this.#readArrived();
     if (this.#ended) return;
     const { reader, stream, upstream } = this.#options;
     if (stream && this.#status === 200 && this.#bytesReceived > 0) this.#add(reader.end(error));
@@ -144,6 +148,17 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     else if (this.#waitedMs >= firstEventMs) this.abort(silence(upstream, firstEventMs / 1000));
     else if (this.#sawEvent && this.#silentMs >= idleMs) this.abort(silence(upstream, idleMs / 1000));
   }
+
+  readonly #readArrived = (): void => {
+    const { length } = this.#arrived;
+    if (length === 0 || this.#ended) return;
+    const bytes = length === 1 ? this.#arrived[0] : Buffer.concat(this.#arrived);
+    this.#arrived = [];
+    const text = bytes ? this.#decoder.write(bytes) : "";
+    if (text !== "") this.#add(this.#options.reader.push(text));
+    // Nothing to tell: nobody will take it, so it holds nobody back.
+    if (this.#pending.length === 0) this.#resume();
+  };
 
   #keep(chunk: Buffer): void {
     const isAnswer = this.#status === 200;
@@ -184,15 +199,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     }
     if (this.#pending.length === 0) this.#pending = told;
     else for (const event of told) this.#pending.push(event);
-    // One read of the socket may bring many pieces, all within this turn: they become one batch.
-    if (!this.#waiting || this.#flushing) return;
-    this.#flushing = true;
-    queueMicrotask(() => {
-      this.#flushing = false;
-      const waiting = this.#waiting;
-      this.#waiting = undefined;
-      waiting?.(this.#take());
-    });
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    waiting?.(this.#take());
   }
 
   /** The first choice's start tells the headers that clients should see. */
@@ -207,9 +216,13 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   #take(): GenerationEvent[] {
     const batch = this.#pending;
     this.#pending = [];
+    this.#resume();
+    return batch;
+  }
+
+  #resume(): void {
     this.#unreadBytes = 0;
     if (this.#controller?.paused === true) this.#controller.resume();
-    return batch;
   }
 
   #stop(): void {

@@ -11,6 +11,7 @@ export class Target {
   readonly url: string;
   readonly pool: Pool;
   readonly #basePath: string;
+  readonly #query: string;
   /** Requests whose answers are not complete. */
   outstanding = 0;
   #failures = 0;
@@ -21,6 +22,7 @@ export class Target {
   constructor(url: string, { tls, timeouts }: UpstreamOptions) {
     const base = new URL(url);
     this.url = url;
+    this.#query = base.search;
     this.#basePath = base.pathname.replace(/\/+$/, "");
     this.pool = new Pool(base.origin, {
       // Every stream has a connection of its own; idle ones are kept for the next, but shorter than servers keep them.
@@ -42,7 +44,7 @@ export class Target {
 
   /** The path of an endpoint (`/chat/completions`) on this server, with the query that the base URL has. */
   path(endpoint: string): string {
-    return this.#basePath + endpoint + new URL(this.url).search;
+    return this.#basePath + endpoint + this.#query;
   }
 
   inService(): boolean {

@@ -7,6 +7,9 @@ export interface FrameSink {
    * page, a proxy's plain words).
    */
   frame(data: string, event: string, bare: boolean): void;
+
+  /** The short way: takes an event's data where it stands, `text` from `start` to `end`, if it knows it; else `frame` gets it. */
+  take?(text: string, start: number, end: number): boolean;
 }
 
 /** A line or an event is longer than the limit; reading on would fill the memory. */
@@ -126,6 +129,7 @@ export class FrameReader {
       let value = start + 5;
       if (text.charCodeAt(value) === space) value++;
       else if (value < end) this.#repairs.note("no-space");
+      if (this.#data === undefined && this.#event === "" && this.#sink.take?.(text, value, end) === true) return;
       this.#addData(text.slice(value, end));
     } else this.#readOtherLine(text.slice(start, end));
   }

@@ -175,11 +175,26 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
       if (this.#doneSeen) this.repairs.note("after-done");
       return;
     }
-    if (event === "" && !bare && this.#matchTemplate(data)) return;
     const trimmed = data.trim();
     if (trimmed === "[DONE]") this.#done();
     else if (trimmed === "") this.repairs.note("keep-alive");
     else this.#parse(data, event, bare);
+  }
+
+  /** A chunk that differs from an earlier one in one string alone; called by the frame reader. */
+  take(line: string, start: number, end: number): boolean {
+    if (this.#ended) return false;
+    for (const { choice, kind, template } of this.#templates) {
+      const text = template.match(line, start, end);
+      if (text === null || text === "") continue;
+      const out = this.#out;
+      if (kind === "text") out.push({ type: "text-delta", choice: choice.choice, text });
+      else if (kind === "reasoning") out.push({ type: "reasoning-delta", choice: choice.choice, text });
+      else if (!this.continueCall(choice, text, out)) return false;
+      this.#matches++;
+      return true;
+    }
+    return false;
   }
 
   /** Reads one element of `choices`; false when it holds nothing. */
@@ -206,20 +221,6 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
       ...(announced && { announced }),
       ...(this.#identity && { source: this.#identity }),
     });
-  }
-
-  #matchTemplate(data: string): boolean {
-    for (const { choice, kind, template } of this.#templates) {
-      const text = template.match(data);
-      if (text === null || text === "") continue;
-      const out = this.#out;
-      if (kind === "text") out.push({ type: "text-delta", choice: choice.choice, text });
-      else if (kind === "reasoning") out.push({ type: "reasoning-delta", choice: choice.choice, text });
-      else if (!this.continueCall(choice, text, out)) return false;
-      this.#matches++;
-      return true;
-    }
-    return false;
   }
 
   #parse(data: string, event: string, bare: boolean): void {

@@ -43,26 +43,27 @@ export class ChunkTemplate {
     return null;
   }
 
-  /** The changed string, if the chunk is otherwise the one learnt from; else null. */
-  match(chunk: string): string | null {
-    if (!chunk.startsWith(this.#before)) return null;
-    const start = this.#before.length;
-    let end: number;
-    if (this.#tail === null) {
-      end = chunk.length - this.#after.length;
-      if (end < start || !chunk.endsWith(this.#after)) return null;
-    } else {
-      end = chunk.lastIndexOf(this.#after);
-      if (end < start || !chunk.endsWith(this.#tail)) return null;
-      const stop = chunk.length - this.#tail.length;
-      for (let i = end + this.#after.length; i < stop; i++) if (!isBase62(chunk.charCodeAt(i))) return null;
-    }
-    for (let i = start; i < end; i++) {
-      const code = chunk.charCodeAt(i);
-      if (code === backslash) return decode(chunk.slice(start, end));
+  /** The changed string of the chunk that `text` is from `start` to `end`, if it is otherwise the one learnt from; else null. */
+  match(text: string, start: number, end: number): string | null {
+    const from = start + this.#before.length;
+    // Slices are views, and comparing them is a comparison of memory: several times faster than `startsWith`.
+    if (text.slice(start, from) !== this.#before) return null;
+    const to = this.#tail === null ? end - this.#after.length : this.#beforeObfuscation(text, end, this.#tail);
+    if (to < from || text.slice(to, to + this.#after.length) !== this.#after) return null;
+    for (let i = from; i < to; i++) {
+      const code = text.charCodeAt(i);
+      if (code === backslash) return decode(text.slice(from, to));
       if (code === quote || code < 0x20) return null;
     }
-    return chunk.slice(start, end);
+    return text.slice(from, to);
+  }
+
+  /** Where `#after` begins, if the chunk ends in obfuscation and `tail`; else −1. */
+  #beforeObfuscation(text: string, end: number, tail: string): number {
+    let at = end - tail.length;
+    if (text.slice(at, end) !== tail) return -1;
+    while (at > 0 && isBase62(text.charCodeAt(at - 1))) at--;
+    return at - this.#after.length;
   }
 }
 
