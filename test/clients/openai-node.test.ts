@@ -102,6 +102,7 @@ describe.each(["lean", "openai"])("the openai SDK, wire %s", (wire) => {
       type: "function",
       function: {
         name: "get_weather",
+        description: "The weather in a city",
         parameters: { type: "object", properties: { city: { type: "string" } } },
         parse: (text: string) => JSON.parse(text) as { city: string },
         function: (input: { city: string }) => {
