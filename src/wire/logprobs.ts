@@ -1,6 +1,6 @@
 import type { TokenAlternative, TokenLogprob } from "../generation/event.ts";
 import type { JsonValue } from "./json-text.ts";
-import { floatText, JsonText, jsonText } from "./json-text.ts";
+import { floatText, JsonText } from "./json-text.ts";
 import type { Profile } from "./profile.ts";
 
 /** A choice's logprobs in the chat form: those of its text, or those of its refusal; null where there are none. */
@@ -13,13 +13,30 @@ export function chatLogprobs(
   return { content: text ? tokens(text, profile) : null, refusal: refusal ? tokens(refusal, profile) : null };
 }
 
-/** The same, as compact JSON. */
+/** The same as compact JSON, put together by hand: in a stream every token has one. */
 export function chatLogprobsText(
   text: readonly TokenLogprob[] | undefined,
   refusal: readonly TokenLogprob[] | undefined,
   profile: Profile,
 ): string {
-  return jsonText(chatLogprobs(text, refusal, profile));
+  if (!text && !refusal) return "null";
+  return `{"content":${text ? tokensText(text, profile) : "null"},"refusal":${refusal ? tokensText(refusal, profile) : "null"}}`;
+}
+
+function tokensText(list: readonly TokenLogprob[], profile: Profile): string {
+  let text = "";
+  for (const token of list) {
+    let top = "";
+    for (const other of token.top) top += `${top && ","}{${alternativeText(other, profile)}}`;
+    text += `${text && ","}{${alternativeText(token, profile)},"top_logprobs":[${top}]}`;
+  }
+  return `[${text}]`;
+}
+
+function alternativeText({ token, logprob, bytes }: TokenAlternative, profile: Profile): string {
+  const finite = Math.max(logprob, lowest);
+  const number = profile.name === "openai" ? floatText(finite) : JSON.stringify(finite);
+  return `"token":${JSON.stringify(token)},"logprob":${number},"bytes":${bytes ? `[${bytes.join(",")}]` : "null"}`;
 }
 
 function tokens(list: readonly TokenLogprob[], profile: Profile): JsonValue {
@@ -36,11 +53,11 @@ function alternative(
   return { token, logprob: logprobNumber(logprob, profile), bytes };
 }
 
-/**
- * A logprob as a JSON number. JSON has no infinity: impossible tokens get OpenAI's -9999 (specification, `logprob`). Profile
- * `openai` prints it as OpenAI does.
- */
+/** JSON has no infinity: impossible tokens get OpenAI's -9999 (specification, `logprob`). */
+const lowest = -9999;
+
+/** A logprob as a JSON number; profile `openai` prints it as OpenAI does. */
 export function logprobNumber(logprob: number, profile: Profile): JsonValue {
-  const finite = Math.max(logprob, -9999);
+  const finite = Math.max(logprob, lowest);
   return profile.name === "openai" ? new JsonText(floatText(finite)) : finite;
 }

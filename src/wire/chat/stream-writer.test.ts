@@ -311,6 +311,26 @@ describe("extensions", () => {
     expect(chunks(stream).at(-1)?.choices[0]?.finish_reason).toBe("function_call");
   });
 
+  test("a custom tool's input is text of its own member", () => {
+    const stream = written(
+      [
+        [
+          { type: "start", choice: 0 },
+          { type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "run", kind: "custom" },
+          { type: "tool-call-delta", choice: 0, index: 0, arguments: "print(" },
+          { type: "tool-call-delta", choice: 0, index: 0, arguments: '"hi")' },
+        ],
+      ],
+      context(lean),
+    );
+    expect(chunks(stream).map(({ choices: [choice] }) => choice?.delta.tool_calls?.[0])).toEqual([
+      undefined,
+      { index: 0, id: "call_0", type: "custom", custom: { name: "run", input: "" } },
+      { index: 0, custom: { input: "print(" } },
+      { index: 0, custom: { input: '"hi")' } },
+    ]);
+  });
+
   test("extras go where the settings let them, never as a second field of a delta", () => {
     const events: GenerationEvent[] = [
       { type: "start", choice: 0 },

@@ -39,9 +39,15 @@ interface ChoiceState {
   heldLogprobs: readonly TokenLogprob[];
   /** Members for the next chunk, as `memberText`. */
   extras: string;
-  /** A text chunk is this, the text's JSON and `textTail`; "" while a chunk needs more than that. */
-  textHead: string;
-  textTail: string;
+  /** How the chunks of this choice's text, and of the call that is open, are written; null while they need more than that. */
+  textFrame: Frame | null;
+  callFrame: Frame | null;
+}
+
+/** A chunk but for one string: `before`, the string's JSON, `after`. */
+interface Frame {
+  readonly before: string;
+  readonly after: string;
 }
 
 /**
@@ -141,8 +147,8 @@ export class ChatStreamWriter implements StreamWriter {
       callKind: undefined,
       heldLogprobs: [],
       extras: "",
-      textHead: "",
-      textTail: "",
+      textFrame: null,
+      callFrame: null,
     };
     this.#choices.set(choice, state);
     return state;
@@ -163,20 +169,22 @@ export class ChatStreamWriter implements StreamWriter {
   #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
     if (logprobs !== undefined || state.heldLogprobs.length > 0) return this.#textAndLogprobs(state, text, logprobs);
     if (text === "") return "";
-    if (state.textHead !== "" && this.#extras === "") return state.textHead + JSON.stringify(text) + state.textTail;
+    const frame = this.#extras === "" ? state.textFrame : null;
+    if (frame) return frame.before + JSON.stringify(text) + frame.after;
     const chunks = this.#role(state, "text") + this.#chunk(state, `{"content":${JSON.stringify(text)}}`);
-    this.#prepareText(state);
+    state.textFrame = this.#frame(state, '{"content":\n}', false);
     return chunks;
   }
 
-  /** From now on this choice's text chunks differ in their text alone, unless each has to be measured for its obfuscation. */
-  #prepareText(state: ChoiceState): void {
-    if (this.#envelope?.obfuscated !== false) return;
-    // A line feed is in no chunk's JSON, so it marks the place.
-    const sample = this.#chunk(state, '{"content":\n}');
+  /**
+   * What chunks of this form have in common, but for the string where `delta` has a line feed, which no chunk's JSON contains. None
+   * where each chunk has to be measured for its obfuscation.
+   */
+  #frame(state: ChoiceState, delta: string, usageFirst: boolean): Frame | null {
+    if (this.#envelope?.obfuscated !== false) return null;
+    const sample = this.#chunk(state, delta, "null", "null", usageFirst);
     const place = sample.indexOf("\n");
-    state.textHead = sample.slice(0, place);
-    state.textTail = sample.slice(place + 1);
+    return { before: sample.slice(0, place), after: sample.slice(place + 1) };
   }
 
   #textAndLogprobs(state: ChoiceState, text: string, logprobs: readonly TokenLogprob[] = []): string {
@@ -209,6 +217,7 @@ export class ChatStreamWriter implements StreamWriter {
   #callStart(state: ChoiceState, { index, id, name, kind = "function" }: ToolCallStartEvent): string {
     const isFirst = state.callKind === undefined;
     state.callKind = kind;
+    state.callFrame = null;
     const nameText = JSON.stringify(name);
     if (this.#writesFunctionCall(state)) {
       return isFirst ? this.#callHeader(state, `"function_call":{"name":${nameText},"arguments":""}`) : "";
@@ -227,13 +236,19 @@ export class ChatStreamWriter implements StreamWriter {
 
   #callDelta(state: ChoiceState, { index, arguments: text }: ToolCallDeltaEvent): string {
     if (text === "") return "";
-    const piece = JSON.stringify(text);
-    if (this.#writesFunctionCall(state)) {
-      // The legacy form has room for one call; the request was read so that there is no second.
-      return index === 0 ? this.#callChunk(state, `{"function_call":{"arguments":${piece}}}`) : "";
-    }
+    const frame = this.#extras === "" ? state.callFrame : null;
+    if (frame) return frame.before + JSON.stringify(text) + frame.after;
+    // The legacy form has room for one call; the request was read so that there is no second.
+    if (this.#writesFunctionCall(state) && index > 0) return "";
+    const chunk = this.#callChunk(state, this.#callDeltaOf(state, index, JSON.stringify(text)));
+    state.callFrame = this.#frame(state, this.#callDeltaOf(state, index, "\n"), state.announced === "tool-calls");
+    return chunk;
+  }
+
+  #callDeltaOf(state: ChoiceState, index: number, piece: string): string {
+    if (this.#writesFunctionCall(state)) return `{"function_call":{"arguments":${piece}}}`;
     const member = state.callKind === "custom" ? `"custom":{"input":${piece}}` : `"function":{"arguments":${piece}}`;
-    return this.#callChunk(state, `{"tool_calls":[{"index":${index},${member}}]}`);
+    return `{"tool_calls":[{"index":${index},${member}}]}`;
   }
 
   #callChunk(state: ChoiceState, delta: string): string {
@@ -271,7 +286,8 @@ export class ChatStreamWriter implements StreamWriter {
     if (state.finished) return "";
     if (event.place === "delta") return this.#role(state, "text") + this.#chunk(state, `{${members.slice(1)}}`);
     state.extras += members;
-    state.textHead = "";
+    state.textFrame = null;
+    state.callFrame = null;
     return "";
   }
 

@@ -1,0 +1,16 @@
+// Runs one bench by its name:  npm run bench NAME [-- its options]
+const benches: Readonly<Record<string, () => Promise<unknown>>> = {
+  engine: () => import("./engine.ts"),
+  formats: () => import("./formats.ts"),
+  gateway: () => import("./gateway.ts"),
+  wire: () => import("./wire.ts"),
+};
+
+const [name = ""] = process.argv.splice(2, 1);
+const bench = Object.hasOwn(benches, name) ? benches[name] : undefined;
+if (bench) {
+  await bench();
+} else {
+  console.error(`usage: npm run bench ${Object.keys(benches).join("|")} [-- options]`);
+  process.exitCode = 2;
+}
