@@ -76,8 +76,9 @@ export class TextReader {
     if (this.stopped !== null) return [];
     this.#output.received(text, logprob);
     if (text !== "") {
-      this.#cursor.feed(text);
-      this.#reading.next();
+      const cursor = this.#cursor;
+      cursor.feed(text);
+      if (cursor.pump === null || !cursor.pump()) this.#reading.next();
     }
     return this.#output.flush();
   }

@@ -20,6 +20,11 @@ export class Cursor {
   cut = false;
   /** Where a look-ahead began, −1: none. It is kept when the next chunk comes; it must be bounded. */
   keep = -1;
+  /**
+   * The innermost loop of the reading, while it waits for more: reads what there is, gives whether it wants still more. It stands for
+   * resuming the reading, which costs a step through every part that is open.
+   */
+  pump: (() => boolean) | null = null;
   /** Where what is not accounted for begins; before it, the pile. */
   #from = 0;
   #pile = new Pile();
@@ -34,6 +39,15 @@ export class Cursor {
     this.#from -= keep;
     this.pos -= keep;
     if (this.keep >= 0) this.keep = 0;
+  }
+
+  /** Repeats `step` while it wants more and more comes. */
+  *repeat(step: () => boolean): Reading<void> {
+    if (!step()) return;
+    let wants = true;
+    this.pump = () => (wants = step());
+    while (wants && !this.ended) yield;
+    this.pump = null;
   }
 
   /** Waits for a character; its code, or −1 at the end of the text. The cursor stays before it. */

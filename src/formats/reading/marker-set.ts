@@ -103,10 +103,11 @@ export function* readToMarker(cursor: Cursor, set: MarkerSet, before: (kept: num
   /** The best match so far; it begins `back` characters before the position. */
   let best = -1;
   let back = 0;
-  for (;;) {
+  let decided = false;
+  yield* cursor.repeat(() => {
+    cursor.keep = -1;
     const { text } = cursor;
     let i = cursor.pos;
-    let decided = false;
     for (; i < text.length && !decided; i++) {
       if (node === 0 && best < 0) {
         i = set.skip(text, i);
@@ -132,22 +133,21 @@ export function* readToMarker(cursor: Cursor, set: MarkerSet, before: (kept: num
       decided = depth === length && set.isLeaf(to);
     }
     cursor.pos = i;
-    if (decided || (cursor.ended && best >= 0)) {
-      const length = set.markers[best]?.length ?? 0;
-      cursor.pos = i - back + length;
-      before(length);
-      return best;
-    }
-    if (cursor.ended) {
-      before(0);
-      return -1;
-    }
-    const held = best >= 0 ? Math.max(back, set.depth[node] ?? 0) : (set.depth[node] ?? 0);
+    if (decided) return false;
+    const held = Math.max(best >= 0 ? back : 0, set.depth[node] ?? 0);
     before(held);
-    cursor.keep = i - held;
-    yield;
-    cursor.keep = -1;
+    if (held > 0) cursor.keep = i - held;
+    return true;
+  });
+  cursor.keep = -1;
+  if (best < 0) {
+    before(0);
+    return -1;
   }
+  const length = set.markers[best]?.length ?? 0;
+  cursor.pos += length - back;
+  before(length);
+  return best;
 }
 
 /**

@@ -36,18 +36,16 @@ export function* streamJson(cursor: Cursor, call: CallAtHand): Reading<boolean> 
 function* scanJson(cursor: Cursor, piece: (json: string, certain: boolean) => void): Reading<boolean> {
   const scan = new JsonScan();
   yield* cursor.skipSpace();
-  for (;;) {
-    const { text, pos } = cursor;
-    cursor.pos = scan.scan(text, pos);
-    if (cursor.pos > pos) piece(text.slice(pos, cursor.pos), scan.certain);
-    if (scan.state === "control") {
+  yield* cursor.repeat(() => {
+    for (;;) {
+      const { text, pos } = cursor;
+      cursor.pos = scan.scan(text, pos);
+      if (cursor.pos > pos) piece(text.slice(pos, cursor.pos), scan.certain);
+      if (scan.state !== "control") return scan.state === "more";
       const escaped = JSON.stringify(text[cursor.pos]).slice(1, -1);
       cursor.pos++;
       piece(escaped, true);
-      continue;
     }
-    if (scan.state !== "more") return scan.state === "done";
-    if (cursor.ended) return scan.complete;
-    yield;
-  }
+  });
+  return scan.complete;
 }

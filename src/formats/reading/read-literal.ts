@@ -186,62 +186,71 @@ function* readQuoted(cursor: Cursor, quote: number, sink: ArgumentSink): Reading
     triple = true;
   }
   sink.json('"');
-  for (;;) {
+  let closed = false;
+  /** The beginning of an escape. */
+  let escape = "";
+  /** Quotes that may be the first of three. */
+  let quotes = 0;
+  yield* cursor.repeat(() => {
     const { text } = cursor;
+    let json = "";
     let i = cursor.pos;
-    while (i < text.length && text.charCodeAt(i) !== quote && text.charCodeAt(i) !== 92) i++;
-    cursor.pos = i;
-    sink.characters(0);
-    if (i === text.length) {
-      if (cursor.ended) return false;
-      yield;
-      continue;
-    }
-    if (text.charCodeAt(i) === 92) {
-      cursor.pos++;
-      const escaped = yield* readEscape(cursor);
-      if (escaped === null) return false;
-      sink.json(escaped);
-      continue;
-    }
-    cursor.pos++;
-    if (triple) {
-      let quotes = 1;
-      while (quotes < 3 && (yield* cursor.peek()) === quote) {
-        cursor.pos++;
+    while (i < text.length && !closed) {
+      const code = text.charCodeAt(i);
+      if (escape !== "") {
+        escape += text[i];
+        const meaning = meaningOf(escape);
+        if (meaning !== null) {
+          json += meaning;
+          // A character that is no hexadecimal digit ends a numeric escape and does not belong to it.
+          if (escape.length > 2 && !isHexadecimal(code)) i--;
+          escape = "";
+        }
+        i++;
+      } else if (code === quote) {
         quotes++;
-      }
-      if (quotes < 3) {
-        sink.json(escapeCharacters(String.fromCharCode(quote).repeat(quotes)));
-        continue;
+        i++;
+        closed = quotes === (triple ? 3 : 1);
+      } else {
+        if (quotes > 0) json += escapeCharacters(String.fromCharCode(quote).repeat(quotes));
+        quotes = 0;
+        const from = i;
+        while (i < text.length && text.charCodeAt(i) !== quote && text.charCodeAt(i) !== 92) i++;
+        json += escapeCharacters(text.slice(from, i));
+        if (text.charCodeAt(i) === 92) {
+          escape = "\\";
+          i++;
+        }
       }
     }
-    sink.json('"');
-    return true;
-  }
+    cursor.pos = i;
+    sink.write(json, cursor.take());
+    return !closed;
+  });
+  if (closed) sink.json('"');
+  return closed;
 }
 
-/** What stands behind a backslash, as the inside of a JSON string. Python keeps the backslash of an escape that it does not know. */
-function* readEscape(cursor: Cursor): Reading<string | null> {
-  const code = yield* cursor.peek();
-  if (code < 0) return null;
-  const character = String.fromCharCode(code);
-  cursor.pos++;
+/**
+ * What an escape means, as the inside of a JSON string; null while it is not complete. Python keeps the backslash of an escape that it
+ * does not know.
+ */
+function meaningOf(escape: string): string | null {
+  const character = escape[1] ?? "";
   if (character === "u" || character === "x") {
-    const wanted = character === "u" ? 4 : 2;
-    let digits = "";
-    while (digits.length < wanted) {
-      const next = yield* cursor.peek();
-      if (next < 0 || !/[0-9a-fA-F]/.test(String.fromCharCode(next))) return `\\\\${character}${digits}`;
-      digits += cursor.text[cursor.pos];
-      cursor.pos++;
-    }
-    return `\\u${digits.padStart(4, "0")}`;
+    if (escape.length === 2) return null;
+    const whole = character === "u" ? 6 : 4;
+    if (!isHexadecimal(escape.charCodeAt(escape.length - 1))) return `\\\\${escape.slice(1, -1)}`;
+    return escape.length < whole ? null : `\\u${escape.slice(2).padStart(4, "0")}`;
   }
-  if ('"\\/bfnrt'.includes(character)) return `\\${character}`;
+  if ('"\\/bfnrt'.includes(character)) return escape;
   if (character === "'") return "'";
   if (character === "\n") return "";
   return `\\\\${escapeCharacters(character)}`;
+}
+
+function isHexadecimal(code: number): boolean {
+  return (code >= 48 && code <= 57) || (code >= 65 && code <= 70) || (code >= 97 && code <= 102);
 }
 
 const words: Readonly<Record<string, string>> = {
