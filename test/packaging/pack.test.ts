@@ -1,0 +1,114 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { said } from "../support/fixture-server.ts";
+import { runTruewire, startTruewire } from "../support/serve.ts";
+import { chat } from "../support/transports.ts";
+
+const run = promisify(execFile);
+
+/** What is published is what is tested: the packed tarball, installed into an empty folder. */
+describe("the packed tarball", { timeout: 300_000 }, () => {
+  let folder: string;
+  let main: string;
+  let packed: readonly string[];
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "truewire-pack-"));
+    const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", folder]);
+    const [tarball] = JSON.parse(stdout) as { filename: string; files: { path: string }[] }[];
+    packed = tarball?.files.map(({ path }) => path) ?? [];
+    await writeFile(join(folder, "package.json"), JSON.stringify({ name: "empty", private: true, type: "module" }));
+    await run(
+      "npm",
+      [
+        "install",
+        "--prefer-offline",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        join(folder, tarball?.filename ?? ""),
+      ],
+      {
+        cwd: folder,
+      },
+    );
+    main = join(folder, "node_modules/truewire/dist/cli/main.js");
+  }, 300_000);
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  test("holds what is needed and nothing else", () => {
+    expect(packed).toEqual(
+      expect.arrayContaining([
+        "README.md",
+        "LICENSE",
+        "package.json",
+        "truewire.schema.json",
+        "dist/cli/main.js",
+        "dist/index.d.ts",
+      ]),
+    );
+    const stray = packed.filter(
+      (path) =>
+        !/^(dist\/.*(?<!\.test)\.(js|d\.ts)|models\/demo\/[^/]+\.gguf|README\.md|LICENSE|package\.json|truewire\.schema\.json)$/.test(
+          path,
+        ),
+    );
+    expect(stray).toEqual([]);
+  });
+
+  test("its command serves a program", async () => {
+    await writeFile(
+      join(folder, "hello.ts"),
+      "export default ({ messages }: { messages: unknown[] }) => `You said ${messages.length} thing.`;\n",
+    );
+    const bin = join(folder, "node_modules/.bin/truewire");
+    expect(existsSync(bin)).toBe(true);
+    expect((await run(bin, ["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    const server = await startTruewire(["./hello.ts"], { main, cwd: folder });
+    const answer = await fetch(`${server.url}/v1/chat/completions`, chat("x", { model: "hello" }));
+    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: "You said 1 thing." } }] });
+    expect(await server.stop()).toBe(0);
+  });
+
+  test("as a library: createServer, createHandler and their types", async () => {
+    await writeFile(
+      join(folder, "library.mjs"),
+      `import { createHandler, createServer } from "truewire";
+       const models = [{ kind: "program", name: "up", program: ({ messages }) => messages.at(-1).content.toUpperCase() }];
+       const request = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ model: "up", messages: [{ role: "user", content: "hi" }] }) };
+       const server = await createServer({ port: 0, logLevel: "silent", models });
+       const over = await (await fetch(server.url + "/v1/chat/completions", request)).json();
+       await server.close();
+       const handler = createHandler({ models });
+       const within = await (await handler.fetch(new Request("http://x/v1/chat/completions", request))).json();
+       await handler.close();
+       console.log(over.choices[0].message.content, within.choices[0].message.content);`,
+    );
+    const { stdout } = await run(process.execPath, ["library.mjs"], { cwd: folder });
+    expect(stdout).toBe("HI HI\n");
+  });
+
+  test("a local model without node-llama-cpp: the command that installs it", async () => {
+    const model = join(folder, "model.gguf");
+    writeProgrammedModel(model);
+    const { code, stderr } = await runTruewire(["serve", model], { main, cwd: folder });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^truewire: .*npm install .*node-llama-cpp@3\.22\.1.*\n$/);
+  });
+
+  test("a local model with node-llama-cpp beside it is served", async () => {
+    const own = resolve("node_modules");
+    await mkdir(join(folder, "node_modules/@node-llama-cpp"), { recursive: true });
+    await symlink(join(own, "node-llama-cpp"), join(folder, "node_modules/node-llama-cpp"));
+    const server = await startTruewire(["model.gguf", "--threads", "1", "--gpu", "off"], { main, cwd: folder });
+    const answer = await fetch(`${server.url}/v1/chat/completions`, chat("#plain", { model: "model" }));
+    expect(await answer.json()).toMatchObject({ choices: [{ message: { content: said.plain } }] });
+    expect(await server.stop()).toBe(0);
+  });
+});
