@@ -56,14 +56,22 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   const target: Target = { ...options, url, model };
   const wanted = (id: string) => options.only === undefined || options.only.some((prefix) => id.startsWith(prefix));
   const chosen = probes.filter(({ id }) => wanted(id));
+  const twins = probes.flatMap((plain) => {
+    const streamed = wanted(`same/${plain.id}`) || wanted(plain.id) ? twinOf(plain) : undefined;
+    return streamed ? [{ plain, streamed }] : [];
+  });
   const scenarios = live.filter(({ id }) => wanted(id));
-  const all = chosen.length + scenarios.length;
+  const all = chosen.length + twins.length + scenarios.length;
   let done = 0;
   const judged = await pooled(chosen, options.concurrency, async (probe) => {
     const one = await judgeProbe(probe, target, options.signal);
     options.onProgress?.(++done, all, probe.about);
     return one;
   });
+  for (const { plain, streamed } of twins) {
+    judged.push(await judgeTwin(plain, streamed, target, options.signal));
+    options.onProgress?.(++done, all, `${plain.about}, streamed and not`);
+  }
   for (const { id, about, run } of scenarios) {
     const { findings, shown, reason } = await run(target, options.signal);
     judged.push({ id, about, findings, shown, ...(reason !== undefined && { notShown: reason }) });
@@ -85,31 +93,43 @@ async function judgeProbe(probe: Probe, target: Target, signal?: AbortSignal): P
   }
   const verdict = judge(exchange);
   const expected = judgeExpectation(exchange, probe.expects);
-  const same = await judgeTwin(probe, result, target, signal);
   const notShown = exchange.response.status === 200 ? probe.notShown?.(exchange) : undefined;
   return {
     id,
     about,
     result,
-    findings: [...verdict.findings, ...expected.findings, ...same.findings],
-    shown: [...verdict.shown, ...expected.shown, ...same.shown],
+    findings: [...verdict.findings, ...expected.findings],
+    shown: [...verdict.shown, ...expected.shown],
     ...(notShown !== undefined && { notShown }),
   };
 }
 
-/** A streamed probe with a plain twin (`text/stream` and `text`) is compared with it. */
-async function judgeTwin(
-  probe: Probe,
-  result: ProbeResult,
-  target: Target,
-  signal?: AbortSignal,
-): Promise<{ findings: Finding[]; shown: string[] }> {
-  const twin = probes.find(({ id }) => `${id}/stream` === probe.id);
-  const none = { findings: [], shown: [] };
-  if (!twin || twin.expects !== "answer" || probe.endpoint !== "chat" || result.exchange?.response.status !== 200)
-    return none;
-  const [plain, again] = [await send(twin, target, signal), await send(twin, target, signal)];
-  return plain.exchange && again.exchange ? judgeSame(plain.exchange, again.exchange, result.exchange) : none;
+/**
+ * Probes with a streamed twin (`text` and `text/stream`) are asked once more, one request at a time: on real weights a batch of
+ * several changes the last digits, and with them now and then a word.
+ */
+async function judgeTwin(plain: Probe, streamed: Probe, target: Target, signal?: AbortSignal): Promise<Judged> {
+  const [first, second, third] = [
+    await send(plain, target, signal),
+    await send(streamed, target, signal),
+    await send(plain, target, signal),
+  ];
+  const verdict =
+    first.exchange && second.exchange && third.exchange
+      ? judgeSame(first.exchange, third.exchange, second.exchange)
+      : undefined;
+  return {
+    id: `same/${plain.id}`,
+    about: `${plain.about}, streamed and not`,
+    result: second,
+    findings: verdict?.findings ?? [],
+    shown: verdict?.shown ?? [],
+  };
+}
+
+function twinOf(probe: Probe): Probe | undefined {
+  if (probe.expects !== "answer" || probe.endpoint !== "chat") return undefined;
+  return probes.find(({ id }) => id === `${probe.id}/stream`);
 }
 
 async function firstModel(url: string, options: CheckOptions): Promise<string> {

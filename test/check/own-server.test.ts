@@ -1,0 +1,51 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runCheck } from "../../src/check/probe/run-check.ts";
+import { ruleNamed } from "../../src/check/rules/every-rule.ts";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { programmedTemplate } from "../fixtures/programmed-template.ts";
+import { writeRandomModel } from "../fixtures/random-model.ts";
+import { type RunningTruewire, startTruewire } from "../support/serve.ts";
+
+// Our own server under our own rules: no error and no warning, in both profiles, over scripted text and over noise.
+
+let folder: string;
+const servers = new Map<string, RunningTruewire>();
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "truewire-check-"));
+  const programmed = join(folder, "programmed.gguf");
+  const random = join(folder, "random.gguf");
+  writeProgrammedModel(programmed);
+  writeRandomModel(random, { chatTemplate: programmedTemplate([]) });
+  for (const wire of ["lean", "openai"]) {
+    servers.set(
+      wire,
+      await startTruewire(["--wire", wire, "--threads", "1", "--context-size", "2048", programmed, random]),
+    );
+  }
+});
+
+afterAll(async () => {
+  await Promise.all([...servers.values()].map((server) => server.stop()));
+  await rm(folder, { recursive: true, force: true });
+});
+
+test.each([
+  ["lean", "programmed"],
+  ["lean", "random"],
+  ["openai", "programmed"],
+  ["openai", "random"],
+])("profile %s, the %s model", { timeout: 300_000 }, async (wire, model) => {
+  const url = `${servers.get(wire)?.url}/v1`;
+  const run = await runCheck({ url, model, timeout: 120_000, concurrency: 2 });
+  const found = run.judged.flatMap(({ id, findings }) =>
+    findings
+      .filter(({ rule }) => ruleNamed(rule).severity !== "note")
+      .map(({ rule, found: what }) => `${id}: ${rule}: ${what}`),
+  );
+  expect(found).toEqual([]);
+  expect(run.judged.length).toBeGreaterThan(60);
+});
