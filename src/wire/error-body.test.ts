@@ -8,7 +8,6 @@ import {
   missingApiKey,
   modelDoesNotExist,
   modelNotFound,
-  rateLimited,
   unknownUrl,
 } from "./failures.ts";
 import { lean, openai } from "./profile.ts";
@@ -79,27 +78,5 @@ test("failures keep OpenAI's words", () => {
   expect(methodNotAllowed("PUT", "/v1/models", ["GET"]).failure).toMatchObject({
     status: 405,
     headers: { allow: "GET" },
-  });
-});
-
-test.each([
-  [0.174, "174ms"],
-  [6.5, "6.5s"],
-  [123, "2m3s"],
-])("a limit that is over in %d s says so", (retryAfterSeconds, told) => {
-  const limits = {
-    model: "m",
-    kind: "tokens",
-    limit: 30_000,
-    used: 18_928,
-    requested: 11_159,
-    retryAfterSeconds,
-  } as const;
-  expect(rateLimited(limits).failure).toMatchObject({
-    message: `Rate limit reached for m on tokens per min (TPM): Limit 30000, Used 18928, Requested 11159. Please try again in ${told}.`,
-    status: 429,
-    type: "tokens",
-    code: "rate_limit_exceeded",
-    retryAfterSeconds,
   });
 });

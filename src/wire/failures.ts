@@ -36,24 +36,6 @@ export function modelDoesNotExist(model: string): FailureError {
   return notFound(`The model '${model}' does not exist`, "model", "model_not_found");
 }
 
-/** 404: a model without a chat template was asked to chat. Engines that can say what to set answer 422 themselves. */
-export function notAChatModel(): FailureError {
-  return notFound(
-    "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?",
-    "model",
-    null,
-  );
-}
-
-/** 404: a model that only chats was asked to complete. */
-export function notACompletionModel(): FailureError {
-  return notFound(
-    "This is a chat model and not supported in the v1/completions endpoint. Did you mean to use v1/chat/completions?",
-    "model",
-    null,
-  );
-}
-
 /** 404 for a path that the API does not have. */
 export function unknownUrl(method: string, path: string): FailureError {
   return notFound(`Invalid URL (${method} ${path})`, null, null);
@@ -92,29 +74,6 @@ export function missingModel(): FailureError {
   return invalidRequest("you must provide a model parameter");
 }
 
-/**
- * 429. `kind`: what is limited, which is the error's `type`, too; `limit`, `used`, `requested` in that unit per minute.
- * `retryAfterSeconds` also makes the `retry-after` header.
- */
-export function rateLimited(limits: {
-  readonly model: string;
-  readonly kind: "requests" | "tokens";
-  readonly limit: number;
-  readonly used: number;
-  readonly requested: number;
-  readonly retryAfterSeconds: number;
-}): FailureError {
-  const { model, kind, limit, used, requested, retryAfterSeconds } = limits;
-  const short = kind === "requests" ? "RPM" : "TPM";
-  return new FailureError({
-    message: `Rate limit reached for ${model} on ${kind} per min (${short}): Limit ${limit}, Used ${used}, Requested ${requested}. Please try again in ${wait(retryAfterSeconds)}.`,
-    status: 429,
-    type: kind,
-    code: "rate_limit_exceeded",
-    retryAfterSeconds,
-  });
-}
-
 /** 500 for a defect: what happened is in the log (`cause`), not in the answer. */
 export function internalError(cause: unknown): FailureError {
   return new FailureError({
@@ -136,11 +95,4 @@ function unauthorized(message: string, code: string | null): FailureError {
 
 function notFound(message: string, param: string | null, code: string | null): FailureError {
   return new FailureError({ message, status: 404, type: "invalid_request_error", param, code });
-}
-
-/** A time as OpenAI's limits tell it: `174ms`, `6.5s`, `2m3s`. */
-function wait(seconds: number): string {
-  if (seconds < 1) return `${Math.ceil(seconds * 1000)}ms`;
-  if (seconds < 60) return `${Number(seconds.toFixed(3))}s`;
-  return `${Math.floor(seconds / 60)}m${Number((seconds % 60).toFixed(3))}s`;
 }
