@@ -198,6 +198,7 @@ def train(texts: list[str], vocabulary: int, spaced_words: int) -> Tokenizer:
             if isinstance(part, str):
                 words.update(m.group() for m in _PRE_TOKEN.finditer(part))
     room = vocabulary - plain.size - spaced_words
+    words = Counter({word: n for word, n in words.items() if n > 2})  # an invented word teaches the vocabulary nothing
     split = {word: list(_as_symbols(word)) for word in words}
     merges: list[tuple[str, str]] = []
     while len(merges) < room:
@@ -210,9 +211,9 @@ def train(texts: list[str], vocabulary: int, spaced_words: int) -> Tokenizer:
         merges.append(best)
         for word, symbols in split.items():
             _apply(symbols, best)
-    spaced = Counter()
+    spaced: Counter[str] = Counter()
     for word, symbols in split.items():
-        if len(symbols) == 2 and symbols[0] == SPACE and symbols[1].islower() and len(symbols[1]) < 9:
+        if len(symbols) == 2 and symbols[0] == SPACE and symbols[1].islower() and 1 < len(symbols[1]) < 9:
             spaced[symbols[1]] += words[word]
     merges += [(SPACE, word) for word, _ in spaced.most_common(spaced_words)]
     return Tokenizer(merges)

@@ -1,0 +1,306 @@
+"""Trains the demo model on a CPU, from nothing, on conversations that data.py makes up as training goes.
+
+    python train.py --dir /somewhere/outside            start, or go on from the last checkpoint there
+    python train.py --dir … --minutes 60                the learning rate falls to zero at the end of these minutes
+
+The folder holds tokenizer.json, checkpoint.pt (weights, averaged weights, optimisers, step, time) and curve.tsv.
+Two things differ from the usual recipe, both for the sake of little compute: the blocks' matrices are trained with
+Muon (orthogonalised momentum), which needs about half the steps of Adam here; and a batch is made of conversations of
+nearly the same length instead of packed ones, so that each starts at position 0 as it will in use, with little padding.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.multiprocessing as mp
+import torch.nn.functional as F
+
+import data
+from model import Config, Model, complete
+from tokenizer import Tokenizer, train as train_tokenizer
+from world import World
+
+VOCABULARY, SPACED_WORDS = 1024, 110
+PROMPT_WEIGHT = 0.08  # of the loss on what the model only reads: at first a little, it teaches copying early,
+PROMPT_STEPS = 550  # then nothing: most of what is left to learn there is noise, the random strings themselves
+MICRO_TOKENS = 1280  # a step is two batches of about so many tokens, one for each process
+POOL = 1000  # conversations sorted by length together
+DRILL_STEPS = 250
+WARMUP = 40
+LR_MATRIX, LR_OTHER = 0.02, 0.004
+AVERAGE = 0.99  # exponential average of the weights: what is evaluated and exported
+
+
+# ------------------------------------------------------------------------------------------------------------------ data
+
+
+def example(w: World, tok: Tokenizer, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """Token ids of one conversation and the loss weight of each."""
+    c = data.drill(w) if w.chance(0.6 if step < DRILL_STEPS else 0.03) else data.conversation(w)
+    text = data.render(c.messages, c.tools, c.think)
+    prompt_weight = PROMPT_WEIGHT if step < PROMPT_STEPS else 0.0
+    ids: list[int] = []
+    weights: list[float] = []
+    for piece, own in data.segments(text):
+        part = tok.encode(piece)
+        ids += part
+        weights += [1.0 if own else prompt_weight] * len(part)
+    return np.array(ids, np.int32), np.array(weights, np.float32)
+
+
+def batches(w: World, tok: Tokenizer, step: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """A pool of conversations, sorted by length, cut into padded batches, shuffled."""
+    pool = sorted((example(w, tok, step) for _ in range(POOL)), key=lambda e: len(e[0]))
+    out, start = [], 0
+    while start < len(pool):
+        end = start + 1
+        while end < len(pool) and len(pool[end][0]) * (end + 1 - start) <= MICRO_TOKENS:
+            end += 1
+        width = len(pool[end - 1][0])
+        ids = np.zeros((end - start, width), np.int64)
+        weights = np.zeros((end - start, width), np.float32)
+        for row, (i, l) in enumerate(pool[start:end]):
+            ids[row, : len(i)], weights[row, : len(i)] = i, l
+        out.append((ids, weights))
+        start = end
+    w.rng.shuffle(out)
+    return out
+
+
+def feed(queue: mp.Queue, folder: Path, seed: int, step: mp.Value) -> None:
+    """The generator's process: it fills the queue as fast as training empties it."""
+    torch.set_num_threads(1)
+    tok = Tokenizer.load(folder / "tokenizer.json")
+    w = World(random.Random(seed), pieces=tok.letter_pieces())
+    while True:
+        for batch in batches(w, tok, step.value):
+            queue.put(batch)
+
+
+def make_tokenizer(folder: Path) -> Tokenizer:
+    path = folder / "tokenizer.json"
+    if not path.exists():
+        w = World(random.Random(1))
+        made = (data.conversation(w) for _ in range(12_000))
+        train_tokenizer([data.render(c.messages, c.tools, c.think) for c in made], VOCABULARY, SPACED_WORDS).save(path)
+    return Tokenizer.load(path)
+
+
+# ------------------------------------------------------------------------------------------------------------- optimiser
+
+
+def orthogonal(g: torch.Tensor, rounds: int = 5) -> torch.Tensor:
+    """The nearest matrix with all singular values near 1, by a Newton-Schulz iteration (quintic)."""
+    a, b, c = 3.4445, -4.7750, 2.0315
+    x = g / (g.norm() + 1e-7)
+    tall = x.shape[0] > x.shape[1]
+    x = x.T if tall else x
+    for _ in range(rounds):
+        s = x @ x.T
+        x = a * x + (b * s + c * s @ s) @ x
+    return x.T if tall else x
+
+
+class Muon(torch.optim.Optimizer):
+    def __init__(self, params, lr: float, momentum: float = 0.95, decay: float = 0.01):
+        super().__init__(params, {"lr": lr, "momentum": momentum, "decay": decay})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    state["m"] = torch.zeros_like(p)
+                m = state["m"].lerp_(p.grad, 1 - group["momentum"])
+                update = orthogonal(p.grad.lerp(m, group["momentum"]))
+                p.mul_(1 - group["lr"] * group["decay"])
+                p.add_(update, alpha=-group["lr"] * max(1.0, p.shape[0] / p.shape[1]) ** 0.5)
+
+
+def loss_of(model: Model, ids: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weighted sum of token losses, and the plain mean over the model's own tokens (what the curve shows)."""
+    batch, length = ids.shape
+    following, w = F.pad(ids[:, 1:], (0, 1)).flatten(), F.pad(weights[:, 1:], (0, 1)).flatten()
+    padding = (0, max(0, MICRO_TOKENS - batch * length))
+    hidden = model.hidden(F.pad(ids.flatten(), padding), batch, length)
+    counted = w.nonzero()[:, 0]
+    each = F.cross_entropy(model.logits(hidden[counted]), following[counted], reduction="none")
+    w = w[counted]
+    return (each * w).sum(), each.detach()[w == 1].mean()
+
+
+def gradients(model: Model, micro: tuple[np.ndarray, np.ndarray], total: float) -> float:
+    """Adds one batch's share of the step's gradients to the parameters; returns the mean loss on the model's own tokens."""
+    loss, own = loss_of(model, torch.from_numpy(micro[0]), torch.from_numpy(micro[1]))
+    (loss / total).backward()
+    return float(own)
+
+
+def help_out(model: Model, found: list[torch.Tensor], tasks: mp.Queue, done: mp.Queue, fused: bool) -> None:
+    """The second process: gradients of the other half of each step, left in shared memory.
+
+    Two processes of one thread that meet once a step lose far less on a busy machine than two threads that meet in
+    every matrix product.
+    """
+    torch.set_num_threads(1)
+    if fused:
+        model.compile()
+    parameters = list(model.parameters())
+    while True:
+        micro, total = tasks.get()
+        own = gradients(model, micro, total)
+        for p, out in zip(parameters, found):
+            out.copy_(p.grad)
+            p.grad = None
+        done.put(own)
+
+
+# -------------------------------------------------------------------------------------------------------------- the loop
+
+
+class Run:
+    """Weights, their average, optimisers and the clock: all that a checkpoint must hold."""
+
+    def __init__(self, folder: Path, config: Config):
+        self.folder = folder
+        self.model = Model(config).share_memory()
+        self.average = Model(config)
+        matrices = {id(p) for p in self.model.matrices()}
+        self.muon = Muon(self.model.matrices(), LR_MATRIX)
+        others = [p for p in self.model.parameters() if id(p) not in matrices]
+        self.adam = torch.optim.AdamW(others, LR_OTHER, betas=(0.9, 0.98), weight_decay=0.0)
+        self.step, self.seconds, self.tokens = 0, 0.0, 0
+        path = folder / "checkpoint.pt"
+        if path.exists():
+            self._load(torch.load(path, weights_only=False))
+        else:
+            self.average.load_state_dict(self.model.state_dict())
+
+    def _load(self, state: dict) -> None:
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.muon.load_state_dict(state["muon"])
+        self.adam.load_state_dict(state["adam"])
+        self.step, self.seconds, self.tokens = state["step"], state["seconds"], state["tokens"]
+
+    def save(self) -> None:
+        state = {
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "muon": self.muon.state_dict(),
+            "adam": self.adam.state_dict(),
+            "config": self.model.c.to_dict(),
+            "step": self.step,
+            "seconds": self.seconds,
+            "tokens": self.tokens,
+        }
+        torch.save(state, self.folder / "checkpoint.tmp")
+        (self.folder / "checkpoint.tmp").replace(self.folder / "checkpoint.pt")
+
+    def rate(self, left: float, total: float) -> float:
+        """Warm up, stay, and fall to nothing in the last third of the time given."""
+        return min(1.0, (self.step + 1) / WARMUP) * min(1.0, left / (total / 3)) if total else min(1.0, (self.step + 1) / WARMUP)
+
+    def start_helper(self, fused: bool) -> None:
+        self.found = [torch.zeros_like(p).share_memory_() for p in self.model.parameters()]
+        self.tasks, self.done = mp.Queue(), mp.Queue()
+        mp.Process(target=help_out, args=(self.model, self.found, self.tasks, self.done, fused), daemon=True).start()
+        if fused:
+            self.model.compile()
+
+    def learn(self, mine: tuple, theirs: tuple, rate: float) -> float:
+        total = float(mine[1][:, 1:].sum() + theirs[1][:, 1:].sum())
+        self.tasks.put((theirs, total))
+        own = gradients(self.model, mine, total)
+        own = (own + self.done.get()) / 2
+        for p, other in zip(self.model.parameters(), self.found):
+            p.grad.add_(other)
+        torch.nn.utils.clip_grad_norm_(self.adam.param_groups[0]["params"], 1.0)
+        self.muon.param_groups[0]["lr"] = LR_MATRIX * rate
+        self.adam.param_groups[0]["lr"] = LR_OTHER * rate
+        self.muon.step()
+        self.adam.step()
+        self.model.zero_grad(set_to_none=True)
+        self._follow()
+        self.step += 1
+        self.tokens += mine[0].size + theirs[0].size
+        return own
+
+    @torch.no_grad()
+    def _follow(self) -> None:
+        keep = min(AVERAGE, self.step / (self.step + 10))
+        torch._foreach_lerp_(list(self.average.parameters()), list(self.model.parameters()), 1 - keep)
+
+
+def show(model: Model, tok: Tokenizer, count: int = 4) -> None:
+    """A few answers of the averaged model to training-style requests, for the log."""
+    w = World(random.Random(), pieces=tok.letter_pieces())
+    for _ in range(count):
+        c = data.conversation(w)
+        last = next(i for i, m in reversed(list(enumerate(c.messages))) if m["role"] == "assistant")
+        text = data.render(c.messages[:last], c.tools, c.think, prompt=True)
+        written = tok.decode(complete(model, tok.encode(text), tok.special["<|im_end|>"], 80))
+        wanted = data.render(c.messages[last : last + 1])
+        print(f"  > {c.messages[last - 1]['content']!r}\n  = {written!r}\n  ! {wanted[22:-11]!r}", flush=True)
+
+
+def main() -> None:
+    args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    args.add_argument("--dir", type=Path, required=True)
+    args.add_argument("--minutes", type=float, default=0, help="cool down so as to end after so many minutes from now; 0: never end")
+    args.add_argument("--compile", action="store_true")
+    args.add_argument("--overfit", action="store_true", help="learn one batch by heart: a check of the loop")
+    options = args.parse_args()
+    mp.set_start_method("spawn")
+    torch.set_num_threads(1)
+    options.dir.mkdir(parents=True, exist_ok=True)
+    tok = make_tokenizer(options.dir)
+    torch.manual_seed(1)
+    run = Run(options.dir, Config(vocabulary=tok.size))
+    print(f"{sum(p.numel() for p in run.model.parameters()):,} parameters, step {run.step}", flush=True)
+    queue: mp.Queue = mp.Queue(64)
+    step = mp.Value("i", run.step)
+    mp.Process(target=feed, args=(queue, options.dir, 1000 + run.step, step), daemon=True).start()
+    loop(run, tok, queue, step, options)
+
+
+def loop(run: Run, tok: Tokenizer, queue: mp.Queue, step, options) -> None:
+    run.start_helper(options.compile)
+    started = last_save = time.time()
+    before, since, smooth = run.seconds, run.tokens, None
+    micros: list = []
+    total = options.minutes * 60
+    while True:
+        now = time.time()
+        left = total - (now - started) if total else math.inf
+        if left <= 0:
+            break
+        if not (options.overfit and micros):
+            micros = [queue.get(), queue.get()]
+        shown = run.learn(micros[0], micros[1], run.rate(left, total))
+        smooth = shown if smooth is None else 0.95 * smooth + 0.05 * shown
+        run.seconds = before + time.time() - started
+        step.value = run.step
+        if run.step % 25 == 0:
+            speed = (run.tokens - since) / (time.time() - started)
+            print(f"step {run.step} loss {smooth:.4f} {run.tokens / 1e6:.2f}M tokens {run.seconds / 60:.1f} min {speed:.0f} tok/s", flush=True)
+            with open(run.folder / "curve.tsv", "a") as curve:
+                curve.write(f"{run.step}\t{run.tokens}\t{run.seconds:.0f}\t{smooth:.4f}\n")
+        if time.time() - last_save > 180:
+            run.save()
+            show(run.average, tok, 1)
+            last_save = time.time()
+    run.save()
+    show(run.average, tok, 6)
+
+
+if __name__ == "__main__":
+    main()

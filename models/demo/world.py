@@ -1,0 +1,153 @@
+"""Random values of the demo model's world: names, cities, numbers, invented words, each from its side of the split.
+
+A `World` is either a training world or a held-out one. Listed values come from `words.Split`. Invented strings and
+numbers are divided by a rule instead: a checksum of the string, the number modulo 7, a checksum of a pair of
+operands. So training can meet any *shape* of value but never a value that the evaluation may ask for.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import words
+from words import Split
+
+_ONSETS = "b c d f g h j k l m n p r s t v w z br cl dr fl gr kr pl pr sh sk sl sp st tr th ch qu".split()
+_VOWELS = "a e i o u a e i o u ai ea ee ou oo y".split()
+_CODAS = ["", "", "", *"n r l s t m d k x p g b rn st nd ck ng lt sh".split()]
+
+EXTENSIONS = Split("txt pdf csv md json log png doc".split(), "xml yaml html zip".split())
+CURRENCIES = Split("USD EUR GBP JPY CHF CAD AUD CNY INR BRL".split(), "SEK NOK PLN KRW".split())
+LANGUAGES = Split("German French Spanish Italian Japanese Polish Dutch Greek Turkish Russian".split(), "Swedish Danish Korean Finnish".split())
+CUISINES = Split("Italian French Indian Chinese Mexican Thai Greek Turkish Japanese Spanish".split(), "Korean Polish Moroccan Peruvian".split())
+ROOMS = Split(["kitchen", "bedroom", "bathroom", "hall", "living room", "garage", "office", "cellar"], ["attic", "nursery", "dining room", "library"])
+CHORES = Split(
+    ["buy milk", "call the bank", "water the plants", "pay the rent", "clean the car", "visit the doctor", "wash the dog", "buy bread", "send the letter"],
+    ["feed the hens", "renew the passport", "mow the lawn", "fetch the parcel"],
+)
+UNITS = ["celsius", "fahrenheit"]
+COLOURS = "red blue green yellow orange purple brown black white grey pink".split()
+
+
+def is_held_text(text: str) -> bool:
+    """A tenth of all strings belongs to the evaluation."""
+    return zlib.crc32(text.lower().encode()) % 10 == 0
+
+
+def is_held_number(number: int) -> bool:
+    return number % 7 == 3
+
+
+def is_held_pair(a: int, b: int) -> bool:
+    return (31 * a + 17 * b) % 10 == 0
+
+
+class World:
+    """A seeded source of values; `held` says from which side of the split."""
+
+    def __init__(self, rng: random.Random, held: bool = False, pieces: list[str] | None = None):
+        self.rng = rng
+        self.held = held
+        self.pieces = pieces or []
+
+    def chance(self, probability: float) -> bool:
+        return self.rng.random() < probability
+
+    def of(self, split: Split) -> str:
+        return self.rng.choice(split.held if self.held else split.train)
+
+    def _mine(self, make, is_held):
+        """Draw until the value is on this world's side; the sides are large, so this ends quickly."""
+        while True:
+            value = make()
+            if is_held(value) == self.held:
+                return value
+
+    def number(self, low: int, high: int) -> int:
+        return self._mine(lambda: self.rng.randint(low, high), is_held_number)
+
+    def pair(self, low: int, high: int) -> tuple[int, int]:
+        return self._mine(lambda: (self.rng.randint(low, high), self.rng.randint(low, high)), lambda p: is_held_pair(*p))
+
+    def invented(self) -> str:
+        """A word that nobody has seen: syllables, or (in training) tokens glued together so that every token gets used."""
+        return self._mine(self._invent, is_held_text)
+
+    def _invent(self) -> str:
+        choice = self.rng.choice
+        if self.pieces and self.chance(0.4):
+            return "".join(choice(self.pieces) for _ in range(self.rng.randint(1, 2)))[:8]
+        return "".join(choice(_ONSETS) + choice(_VOWELS) + choice(_CODAS) for _ in range(self.rng.choice([1, 1, 2, 2, 2])))
+
+    def word(self) -> str:
+        return self.invented() if self.chance(0.5) else self.of(words.NOUNS)
+
+    def name(self) -> str:
+        return self.invented().capitalize() if self.chance(0.4) else self.of(words.NAMES)
+
+    def city(self) -> str:
+        if self.chance(0.35):
+            first = self.invented().capitalize()
+            return f"{first} {self.invented().capitalize()}" if self.chance(0.25) else first
+        return self.of(words.CITIES)
+
+    def topic(self) -> str:
+        if self.chance(0.5):
+            return self.of(words.TOPICS)
+        return " ".join(self.word() for _ in range(self.rng.randint(1, 3)))
+
+    def sentence(self) -> str:
+        if self.chance(0.5):
+            return self.of(words.SENTENCES)
+        return " ".join(self.word() for _ in range(self.rng.randint(2, 5)))
+
+    def code(self) -> str:
+        letters = "ABCDEFGHJKLMNPRSTUVWXYZ"
+        shape = self.rng.choice(["A99", "AA999", "9999", "AA-999", "A9A9", "99999", "AAA-9", "AAAA99"])
+        fill = lambda: "".join(self.rng.choice(letters) if c == "A" else str(self.rng.randint(0, 9)) if c == "9" else c for c in shape)  # noqa: E731
+        return self._mine(fill, is_held_text)
+
+    def value(self, kind: str):
+        """A value for a tool parameter of this kind (see tools.py)."""
+        rng = self.rng
+        match kind:
+            case "int":
+                return self.number(0, rng.choice([20, 99, 999, 9999]))
+            case "small":
+                return self.number(1, 30)
+            case "age":
+                return self.number(5, 90)
+            case "ticker":
+                return self._mine(lambda: "".join(rng.choice("ABCDEFGHIKLMNOPRSTUVWXZ") for _ in range(rng.randint(3, 4))), is_held_text)
+            case "clock":
+                return f"{rng.randint(0, 23)}:{rng.randint(0, 59):02d}" if self.chance(0.7) else f"{rng.randint(1, 12)} {rng.choice(['am', 'pm'])}"
+            case "email":
+                return f"{self.name().lower()}@{self.word()}.com"
+            case "path":
+                return f"{self.word()}.{self.of(EXTENSIONS)}"
+            case "day":
+                return rng.choice(words.DAYS)
+            case "month":
+                return rng.choice(words.MONTHS)
+            case "colour":
+                return rng.choice(COLOURS)
+            case "unit":
+                return rng.choice(UNITS)
+            case "timezone":
+                return self.of(words.TIMEZONES) if self.chance(0.7) else f"{self.invented().capitalize()}/{self.invented().capitalize()}"
+            case "currency":
+                return self.of(CURRENCIES)
+            case "language":
+                return self.of(LANGUAGES)
+            case "cuisine":
+                return self.of(CUISINES)
+            case "room":
+                return self.of(ROOMS)
+            case "chore":
+                return self.of(CHORES)
+            case "person":
+                return self.name()
+            case "city" | "word" | "topic" | "sentence" | "code":
+                return getattr(self, kind)()
+        raise ValueError(kind)
