@@ -4,7 +4,7 @@ import type { OpenProgress } from "../options.ts";
 import type { FromModel, OpenMessage, ToModel } from "../protocol.ts";
 import { newCallId } from "./call-id.ts";
 import { openModel } from "./open-model.ts";
-import { Scheduler } from "./scheduler.ts";
+import type { Scheduler } from "./scheduler.ts";
 
 /**
  * The model's process: started by `ModelProcess` with a channel to its parent. The first message says which model to open. It lives as
@@ -39,6 +39,8 @@ async function open(message: OpenMessage): Promise<void> {
   };
   try {
     const { facts, ...opened } = await openModel(message, { onProgress, log: (line) => tell({ type: "log", line }) });
+    // Only now: it imports the library, and without one `openModel` has just said which command installs it.
+    const { Scheduler } = await import("./scheduler.ts");
     scheduler = new Scheduler({
       around: { model: opened.model, vocabulary: opened.vocabulary, contextSize: facts.contextSize, newCallId },
       sequences: opened.sequences,
