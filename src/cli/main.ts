@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import { Command } from "commander";
 import { register as check } from "./check.ts";
 import { register as config } from "./config.ts";
+import { register as formats } from "./formats.ts";
 import { register as parse } from "./parse.ts";
 import { register as repair } from "./repair.ts";
 import { register as render } from "./render.ts";
@@ -15,7 +16,7 @@ const program = new Command("truewire")
   .description("The OpenAI API, exactly, over anything that generates text.")
   .version(version)
   .showHelpAfterError("(truewire --help shows what there is)");
-for (const register of [serve, check, parse, render, repair, config]) register(program);
+for (const register of [serve, check, parse, formats, render, repair, config]) register(program);
 
 try {
   await program.parseAsync();

@@ -201,6 +201,7 @@ export const namedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "llama4-pythonic",
+    detect: { all: ["<|header_start|>"] },
     strip: ["<|eom_id|>", "<|eot_id|>"],
     calls: [
       {

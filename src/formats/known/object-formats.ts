@@ -138,6 +138,7 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "phi4-mini",
+    detect: { all: ["<|tool|>", "<|/tool|>"] },
     calls: [{ form: "object", open: ["functools"], list: "array", ...usualKeys }],
   },
   {
@@ -329,6 +330,7 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "generic-json",
+    reasoning: think,
     calls: [{ form: "object", bare: "start", list: "one", ...usualKeys, argumentsRequired: true }],
   },
 ];

@@ -78,7 +78,12 @@ function gatherTypes(schema: unknown, root: unknown, types: Set<string>, depth: 
   const names: readonly unknown[] = Array.isArray(type) ? type : [type];
   for (const name of names) if (typeof name === "string" && typeNames.has(name)) types.add(name);
   if (at["nullable"] === true) types.add("null");
-  for (const part of alternatives(at)) gatherTypes(part, root, types, depth + 1);
+  for (const part of alternatives(at)) {
+    // Each by itself: an `enum` without `type` beside a typed alternative adds its members' types.
+    const own = new Set<string>();
+    gatherTypes(part, root, own, depth + 1);
+    for (const name of own) types.add(name);
+  }
   if (types.size > 0 || type !== undefined) return;
   const members = Array.isArray(at["enum"]) ? at["enum"] : "const" in at ? [at["const"]] : [];
   for (const member of members) types.add(typeName(member));

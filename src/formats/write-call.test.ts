@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { knownFormats } from "./known.ts";
+import { parseMessage } from "./parse-job.ts";
+import { writeCall } from "./write-call.ts";
+
+const call = { name: "get_weather", arguments: { city: "Paris", days: 3 } };
+const tool = {
+  name: "get_weather",
+  parameters: { type: "object", properties: { city: { type: "string" }, days: { type: "integer" } } },
+};
+
+test.each(knownFormats.map((format) => [format.id, format] as const))("%s reads what it writes", (_id, format) => {
+  const text = writeCall(format, call);
+  if (text === null) return expect("calls" in format && format.calls.length === 0).toBe(true);
+  for (const tools of [[tool], undefined]) {
+    const message = parseMessage({ format, text, ...(tools && { tools }) });
+    expect(message.content).toBe("");
+    expect(
+      message.calls.map(({ name, arguments: json }) => ({ name, arguments: JSON.parse(json) as unknown })),
+    ).toEqual([call]);
+  }
+});
+
+test("names are unique", () => {
+  expect(new Set(knownFormats.map((format) => format.id)).size).toBe(knownFormats.length);
+});

@@ -1,0 +1,83 @@
+import type { Args, Call, Format, NamedCall, ObjectCall, PlainFormat, TaggedArgs } from "./format.ts";
+
+export interface WrittenCall {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * A call as a model of this format would write it, without needless white space: what `truewire formats` shows, and what every
+ * description must read back. null: the format has no calls.
+ */
+export function writeCall(format: Format, call: WrittenCall): string | null {
+  if (format.kind === "plain") return writePlain(format, call);
+  for (const { to, write } of format.routes) {
+    if (typeof to === "string" || !write) continue;
+    const header = write[0].replaceAll("{name}", call.name) + format.headerEnd;
+    return header + ("id" in to ? (writePlain(to, call) ?? "") : writeArguments(to, call));
+  }
+  return null;
+}
+
+function writePlain({ section, calls }: PlainFormat, call: WrittenCall): string | null {
+  const [first] = calls;
+  if (!first) return null;
+  return (section?.open[0] ?? "") + writeDelimited(first, call) + (section?.close[0] ?? "");
+}
+
+function writeDelimited(description: Call, call: WrittenCall): string {
+  const { open, close, fence } = description;
+  const body = description.form === "object" ? writeObject(description, call) : writeNamed(description, call);
+  const fenced = fence === true && description.form === "object" ? `\n\`\`\`json\n${body}\n\`\`\`` : body;
+  return (open?.[0] ?? "") + fenced + (close?.[0] ?? "");
+}
+
+function writeObject(description: ObjectCall, call: WrittenCall): string {
+  const { name, id, list } = description;
+  const object =
+    name === "key"
+      ? { [call.name]: call.arguments }
+      : {
+          ...(id !== undefined && { [id]: "000000000" }),
+          [name[0]]: call.name,
+          [description.arguments[0]]: call.arguments,
+        };
+  const json = JSON.stringify(object);
+  return list === "array" ? `[${json}]` : json;
+}
+
+function writeNamed(description: NamedCall, call: WrittenCall): string {
+  const { head, headEnd, headEndKept = [], tagEnd = "", args, fence } = description;
+  const written = head.replaceAll("{name}", call.name).replaceAll("{index}", "0").replaceAll("{id}", "000000000");
+  const end = headEndKept.includes(headEnd[0]) ? "" : headEnd[0];
+  const body = writeArguments(args, call);
+  const whole = written + end + tagEnd + (fence === true ? `\`\`\`json\n${body}\n\`\`\`` : body);
+  return description.list === "python" ? `[${whole}]` : whole;
+}
+
+function writeArguments(args: Args, call: WrittenCall): string {
+  const members = Object.entries(call.arguments);
+  switch (args.kind) {
+    case "json":
+      return JSON.stringify(call.arguments);
+    case "loose": {
+      const [quote] = args.quotes;
+      const value = (part: unknown): string => (typeof part === "string" ? quote + part + quote : JSON.stringify(part));
+      return `{${members.map(([key, part]) => `${key}:${value(part)}`).join(",")}}`;
+    }
+    case "kwargs":
+      return `${members.map(([key, part]) => `${key}=${JSON.stringify(part)}`).join(", ")})`;
+    case "tagged":
+      return members.map(([key, part]) => writeParameter(args, key, part)).join("");
+  }
+}
+
+function writeParameter(args: TaggedArgs, key: string, value: unknown): string {
+  const { open, keyEnd, tagEnd = "", valueOpen = "", close, hint, trim } = args;
+  const isString = typeof value === "string";
+  const type = isString ? hint?.string : hint?.other.replace("{type}", typeof value);
+  const attribute = hint ? ` ${hint.attribute}="${type}"` : "";
+  const text = isString ? value : JSON.stringify(value);
+  const space = trim === "newline" ? "\n" : "";
+  return open + key + keyEnd + attribute + tagEnd + valueOpen + space + text + space + close.replaceAll("{key}", key);
+}
