@@ -13,6 +13,45 @@ import { readMessages } from "./read-messages.ts";
 
 const chat = ["chat"] as const;
 
+const acceptedParameters: readonly Parameter[] = [
+  accepted("service_tier", {
+    endpoints: chat,
+    note: "There is one tier.",
+    shape: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]),
+  }),
+  accepted("verbosity", {
+    endpoints: chat,
+    note: "Models are not trained to it.",
+    shape: z.enum(["low", "medium", "high"]),
+  }),
+  accepted("store", { endpoints: chat, note: "Nothing is stored.", shape: z.boolean() }),
+  accepted(
+    "metadata",
+    {
+      endpoints: chat,
+      note: "OpenAI keeps it with stored answers. At most 16 strings.",
+      shape: z.record(z.string(), z.string(), expecting("an object")),
+    },
+    checkMetadata,
+  ),
+  accepted("prediction", {
+    endpoints: chat,
+    note: "It makes OpenAI's answers faster, not different.",
+    shape: z.object({ type: z.literal("content"), content: z.unknown() }, expecting("an object")),
+  }),
+  accepted("safety_identifier", { endpoints: chat, shape: z.string().max(64) }),
+  accepted("prompt_cache_key", {
+    endpoints: chat,
+    note: "The cache finds the longest common beginning by itself.",
+    shape: z.string(),
+  }),
+  accepted("prompt_cache_retention", {
+    endpoints: chat,
+    shape: z.enum(["in_memory", "in-memory", "24h"]),
+  }),
+  accepted("prompt_cache_options", { endpoints: chat, shape: anyObject() }),
+];
+
 /** Every parameter of `POST /v1/chat/completions`. */
 export const chatParameters: readonly Parameter[] = [
   honoured("messages", { endpoints: chat, shape: messagesShape, required: true }, (value, draft) => {
@@ -53,50 +92,10 @@ export const chatParameters: readonly Parameter[] = [
   ),
   ...outputParameters,
   ...extensionParameters,
-  ...acceptedParameters(),
+  ...acceptedParameters,
   ...refusedParameters,
   ...refusedSamplers,
 ];
-
-function acceptedParameters(): readonly Parameter[] {
-  return [
-    accepted("service_tier", {
-      endpoints: chat,
-      note: "There is one tier.",
-      shape: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]),
-    }),
-    accepted("verbosity", {
-      endpoints: chat,
-      note: "Models are not trained to it.",
-      shape: z.enum(["low", "medium", "high"]),
-    }),
-    accepted("store", { endpoints: chat, note: "Nothing is stored.", shape: z.boolean() }),
-    {
-      ...accepted("metadata", {
-        endpoints: chat,
-        note: "OpenAI keeps it with stored answers. At most 16 strings.",
-        shape: z.record(z.string(), z.string(), expecting("an object")),
-      }),
-      read: (value) => checkMetadata(value as Record<string, string>),
-    },
-    accepted("prediction", {
-      endpoints: chat,
-      note: "It makes OpenAI's answers faster, not different.",
-      shape: z.object({ type: z.literal("content"), content: z.unknown() }, expecting("an object")),
-    }),
-    accepted("safety_identifier", { endpoints: chat, shape: z.string().max(64) }),
-    accepted("prompt_cache_key", {
-      endpoints: chat,
-      note: "The cache finds the longest common beginning by itself.",
-      shape: z.string(),
-    }),
-    accepted("prompt_cache_retention", {
-      endpoints: chat,
-      shape: z.enum(["in_memory", "in-memory", "24h"]),
-    }),
-    accepted("prompt_cache_options", { endpoints: chat, shape: anyObject() }),
-  ];
-}
 
 function checkMetadata(value: Readonly<Record<string, string>>): void {
   const entries = Object.entries(value);

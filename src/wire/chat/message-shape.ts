@@ -39,11 +39,14 @@ const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() }
 const imagePart = z.object({
   type: z.literal("image_url"),
   // A bare URL is no form of OpenAI's; enough programs send it.
-  image_url: z.union([z.string(), z.object({ url: z.string(), detail: z.string().nullish() })], expecting("an object")),
+  image_url: z.union(
+    [z.string(), z.object({ url: z.string(), detail: z.enum(["auto", "low", "high"]).nullish() })],
+    expecting("an object"),
+  ),
 });
 const audioPart = z.object({
   type: z.literal("input_audio"),
-  input_audio: z.object({ data: z.string(), format: z.string() }, expecting("an object")),
+  input_audio: z.object({ data: z.string(), format: z.enum(["wav", "mp3"]) }, expecting("an object")),
 });
 const filePart = z.object({ type: z.literal("file"), file: z.record(z.string(), z.unknown(), expecting("an object")) });
 

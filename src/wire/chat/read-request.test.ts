@@ -35,6 +35,14 @@ describe("what is taken", () => {
     expect(request.extra).toEqual({ reasoning: { max_tokens: 5 }, provider: null });
   });
 
+  test("a member with a prototype's name is a member", () => {
+    const { request } = readChatRequest(
+      JSON.parse('{"model":"m","messages":[{"role":"user","content":"x"}],"__proto__":{"a":1}}'),
+      "r",
+    );
+    expect(Object.keys(request.extra)).toEqual(["__proto__"]);
+  });
+
   test("only what the client set is there", () => {
     expect(read({}).request).toEqual({
       id: "req_1",

@@ -65,6 +65,9 @@ test.each<[path: string, members: object, expected: string, got: string]>([
   ["stop", { stop: 3 }, "one of a string or array of strings", "an integer"],
   ["stop[1]", { stop: ["a", 3] }, "a string", "an integer"],
   ["metadata.a", { metadata: { a: 1 } }, "a string", "an integer"],
+  ["response_format", { response_format: "json" }, "an object", "a string"],
+  ["tools[0]", { tools: ["f"] }, "an object", "a string"],
+  ["messages[0].content[0]", { messages: [{ role: "user", content: ["x"] }] }, "an object", "a string"],
   ["tool_choice", { tools: [tool], tool_choice: 3 }, "one of a string or object", "an integer"],
   ["verbosity", { verbosity: 3 }, "one of 'low', 'medium', or 'high'", "an integer"],
   ["chat_template_kwargs", { chat_template_kwargs: [] }, "an object", "an array"],
@@ -120,6 +123,7 @@ test.each<[path: string, members: object]>([
 
 test.each<[param: string | null, members: object, code: string | null, message: string]>([
   [null, { model: undefined }, null, "you must provide a model parameter"],
+  [null, { model: "" }, null, "you must provide a model parameter"],
   [
     "safety_identifier",
     { safety_identifier: "x".repeat(65) },

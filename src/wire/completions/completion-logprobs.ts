@@ -28,7 +28,8 @@ export function completionLogprobs(
 }
 
 function topLogprobs(token: TokenLogprob, profile: Profile): JsonValue {
-  const top: { [token: string]: JsonValue } = {};
+  // Without a prototype: "constructor" is a token like any other.
+  const top: { [token: string]: JsonValue } = Object.create(null);
   // Different tokens may have the same text: the likelier one, which comes first, keeps the place.
   for (const other of token.top) top[tokenText(other)] ??= logprobNumber(other.logprob, profile);
   top[tokenText(token)] ??= logprobNumber(token.logprob, profile);

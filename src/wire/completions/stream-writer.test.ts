@@ -108,6 +108,13 @@ describe("logprobs in the legacy form", () => {
     ]);
   });
 
+  test("a token may be called like something that every object has", () => {
+    const events: GenerationEvent[] = [
+      { type: "text-delta", choice: 0, text: "x", logprobs: [token("constructor", -1)] },
+    ];
+    expect(written([events], answer)).toContain('"top_logprobs":[{"constructor":-1}]');
+  });
+
   test("a token that is a part of a character is told by its bytes", () => {
     const half = { token: "\uFFFD", logprob: -1, bytes: [0xf0, 0x9f], top: [] };
     const generation = accumulate([{ type: "text-delta", choice: 0, text: "", logprobs: [half] }, finish, done]);

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { missingModel } from "../failures.ts";
 import type { RequestDraft } from "./draft.ts";
 import { accepted, honoured } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
@@ -9,6 +10,7 @@ import { anyObject, decimal, expecting, integer, stringOrStrings, wideInteger } 
 /** OpenAI's parameters that both endpoints have. */
 export const commonParameters: readonly Parameter[] = [
   honoured("model", { shape: z.string(), required: true }, (value, draft) => {
+    if (value === "") throw missingModel();
     draft.model = value;
   }),
   honoured("stream", { shape: z.boolean() }, (value, draft) => {

@@ -74,6 +74,7 @@ export function emptyDraft(endpoint: "chat" | "completions", profile: Profile, f
     includeTimings: false,
     includeStopString: false,
     warnings: [],
-    extra: {},
+    // Without a prototype: a member named "__proto__" is a member like any other.
+    extra: Object.create(null),
   };
 }

@@ -53,9 +53,13 @@ export function extension<T>(
   return parameter(name, "honoured", "extension", options, read);
 }
 
-/** A parameter without effect, and without harm. */
-export function accepted<T>(name: string, options: ParameterOptions<T>): Parameter {
-  return parameter(name, "accepted", "openai", options, () => {});
+/** A parameter without effect, and without harm; `check` throws for what its shape cannot say. */
+export function accepted<T>(
+  name: string,
+  options: ParameterOptions<T>,
+  check: (value: T) => void = () => {},
+): Parameter {
+  return parameter(name, "accepted", "openai", options, check);
 }
 
 /** A parameter that is refused, unless `read` finds its value to ask for nothing. */
