@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import type { LocalModel } from "../config/config.ts";
 
 /** The demo model that comes with the package. Throws when this installation has none. */
@@ -12,5 +12,5 @@ export function bundledModel(): LocalModel {
       "No demo model is installed; say what to serve: truewire serve model.gguf (or a URL, or a program).",
     );
   }
-  return { kind: "local", path: join(folder, file), name: basename(file, ".gguf") };
+  return { kind: "local", path: join(folder, file), name: "demo" };
 }
