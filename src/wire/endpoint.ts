@@ -102,7 +102,10 @@ export interface StreamWriter {
   /** The text to send for a batch; "" when the batch shows nothing. After `end` it is complete, `data: [DONE]` included. */
   write(events: readonly GenerationEvent[]): string;
 
-  /** Opens the answer early (the hold time is over): the role chunks, which `write` then does not repeat. */
+  /**
+   * Opens the answer early (the hold time is over): the role chunk of choice 0, which `write` then does not repeat; the others open
+   * when they start. "" where there is nothing to open with (completions) or the answer is open.
+   */
   open(): string;
 
   /** A comment that keeps proxies from cutting the connection. */
