@@ -11,13 +11,16 @@ const beyond = ["not", "if", "contains", "dependentSchemas", "dependencies", "$d
 
 /** Reads schemas of one document as choices of shapes: references followed, `allOf` merged, `anyOf` and `oneOf` spread out. */
 export class SchemaReader {
+  /** Tells the schemas of different documents apart within one grammar. */
+  readonly scope: string;
   readonly #document: JsonSchema;
   readonly #gaps = new Map<string, Gap>();
   /** A `oneOf` was read as `anyOf`: what matches two of its branches is let through. */
   sawOneOf = false;
 
-  constructor(document: JsonSchema) {
+  constructor(document: JsonSchema, scope = "") {
     this.#document = document;
+    this.scope = scope;
   }
 
   get gaps(): readonly Gap[] {
@@ -111,7 +114,7 @@ export class SchemaReader {
         ...(schema["additionalProperties"] === undefined
           ? {}
           : { additional: [child(schema, "additionalProperties", path)] }),
-        closed: closes(schema["unevaluatedProperties"]),
+        closed: declaresProperties(schema) || closes(schema["unevaluatedProperties"]),
         patterns: members(schema, "patternProperties", path).map(({ name, part }) => ({
           pattern: name,
           parts: [part],
@@ -134,6 +137,11 @@ export class SchemaReader {
 
 /** Formats that assert nothing of a string's text, or were turned into something else. */
 const ignoredFormats = new Set(["int32", "int64", "float", "double", "password", "binary"]);
+
+/** Also with no property at all, which is how a tool says that it takes none. */
+function declaresProperties(schema: { readonly [keyword: string]: unknown }): boolean {
+  return schema["properties"] !== undefined || schema["patternProperties"] !== undefined;
+}
 
 /** Whatever schema it has: what nothing else speaks of is not written. */
 function closes(unevaluated: unknown): boolean {

@@ -23,6 +23,17 @@ const maxRules = 20_000;
 /** Repetitions up to this are left to llama.cpp, which unrolls them into as many rules; longer ones are built by doubling. */
 const plainRepetitions = 32;
 
+/** A grammar as plain data. All its rules can come to an end. */
+export interface GrammarData {
+  readonly root: Expression;
+  readonly rules: readonly (readonly [name: string, body: Expression])[];
+}
+
+/** Spells a grammar in GBNF; its start is the rule `root`. */
+export function gbnfOfData({ root, rules }: GrammarData): string {
+  return new Writer(new Map(rules)).write(root);
+}
+
 /**
  * A grammar under construction: named rules, and its spelling in GBNF as llama.cpp reads it (v0.5.0, `llama-grammar.cpp`). What
  * that parser refuses is never written: left recursion, repetitions over 2,000, repetition of something that may be empty.
@@ -61,8 +72,20 @@ export class Grammar {
    * @throws {GrammarError} if nothing is left, or if it has too many rules.
    */
   toGbnf(root: Expression): string {
-    const writer = new Writer(this.#finiteRules());
-    return writer.write(root);
+    return gbnfOfData(this.data(root));
+  }
+
+  /**
+   * The grammar as data, which can be sent to another process and go on from where a text has come (`afterText`).
+   *
+   * @throws {GrammarError} as `toGbnf`.
+   */
+  data(root: Expression): GrammarData {
+    const rules = this.#finiteRules();
+    const finite = new Set(rules.keys());
+    const start = withoutEndless(root, finite);
+    if (isNever(start)) throw new GrammarError("no text can satisfy it");
+    return { root: start, rules: [...rules] };
   }
 
   #fresh(hint: string): string {
@@ -138,10 +161,8 @@ class Writer {
   }
 
   write(root: Expression): string {
-    const start = root.kind === "rule" && !this.#rules.has(root.name) ? never : root;
-    if (isNever(start)) throw new GrammarError("no text can satisfy it");
     this.#lines.set("root", "");
-    this.#lines.set("root", this.#alternatives(start));
+    this.#lines.set("root", this.#alternatives(root));
     for (let name = this.#queue.shift(); name !== undefined; name = this.#queue.shift()) {
       this.#lines.set(name, this.#alternatives(this.#rules.get(name) ?? never));
     }

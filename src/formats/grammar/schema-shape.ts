@@ -47,7 +47,7 @@ export interface ObjectLimits {
   readonly required: ReadonlySet<string>;
   /** Properties that are not declared; absent: the schema says nothing of them. */
   readonly additional?: Parts;
-  /** `unevaluatedProperties`: properties of which nothing is said may not be. */
+  /** Properties of which nothing is said are not written: others are declared, or `unevaluatedProperties` forbids them. */
   readonly closed: boolean;
   readonly patterns: readonly { readonly pattern: string; readonly parts: Parts; readonly path: string }[];
   readonly names: Parts;

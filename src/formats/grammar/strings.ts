@@ -11,7 +11,7 @@ import {
 } from "./code-points.ts";
 import { chars, choice, mapLeaves, never, repeat, sequence, text, type Expression } from "./expression.ts";
 import type { Grammar } from "./grammar.ts";
-import { until } from "./until.ts";
+import { until, untilQuote } from "./until.ts";
 
 /** How a family of formats writes a string, quotes or closing marker included. */
 export interface StringSyntax {
@@ -23,41 +23,73 @@ export interface StringSyntax {
   of(characters: Expression): Expression;
 }
 
-/** JSON string literals, or Python's: theirs know no `\/`, and what is written here means the same in both. */
-export function quotedStrings(grammar: Grammar, language: "json" | "python"): StringSyntax {
-  const character = grammar.shared(`${language} character`, "char", () => jsonCharacter(language));
+/**
+ * JSON string literals, or Python's: theirs know no `\/`, and what is written here means the same in both. `forbidden`: markers that
+ * would end the value around them; they can be written with escapes.
+ */
+export function quotedStrings(
+  grammar: Grammar,
+  language: "json" | "python",
+  forbidden: readonly string[] = [],
+): StringSyntax {
+  const id = `${language} ${JSON.stringify(forbidden)}`;
+  const safe = subtract(plain, firstCharacters(forbidden));
+  const character = grammar.shared(`${id} character`, "char", () => choice(chars(safe), escapeSequence(language)));
   const quote = text('"');
+  const rest = (): Expression =>
+    forbidden.length === 0
+      ? sequence(repeat(character, 0, null), quote)
+      : untilQuote(grammar, {
+          plain,
+          escape: grammar.shared(`${language} escape`, "escape", () => escapeSequence(language)),
+          forbidden,
+        });
+  const leaf = (part: Leaf): Expression =>
+    part.kind === "chars" ? canonicalSet(part.set, safe) : canonicalText(part, forbidden);
   return {
-    any: grammar.shared(`${language} string`, "string", () => sequence(quote, repeat(character, 0, null), quote)),
+    any: grammar.shared(`${id} string`, "string", () => sequence(quote, rest())),
     ofLength: (min, max) => sequence(quote, repeat(character, min, max), quote),
-    of: (characters) => sequence(quote, mapLeaves(characters, canonical), quote),
+    of: (characters) => sequence(quote, mapLeaves(characters, leaf), quote),
   };
+}
+
+type Leaf = Expression & { kind: "text" | "chars" | "rule" };
+
+function firstCharacters(markers: readonly string[]): CodePoints {
+  return union(...markers.flatMap(([first]) => (first === undefined ? [] : [oneCodePoint(first)])));
 }
 
 /**
  * Strings without escapes that end at the first `close`. Where their text is constrained, they do not hold the first character of
- * `close`: so they cannot end early, at the price of a character that a grammar could not count otherwise.
+ * `close`: so they cannot end early, at the price of a character that a grammar could not count otherwise. `edge` stands inside both
+ * markers (a line end, for one) and is no part of the string.
  */
 export function rawStrings(
   grammar: Grammar,
-  { open, close, forbidden = [] }: { open: string; close: string; forbidden?: readonly string[] },
+  {
+    open,
+    close,
+    edge = "",
+    forbidden = [],
+  }: { open: string; close: string; edge?: string; forbidden?: readonly string[] },
 ): StringSyntax {
-  const starts = codePoints(...[close, ...forbidden].map((marker) => [...marker].slice(0, 1).join("")).filter(Boolean));
+  const starts = union(
+    ...[close, ...forbidden].flatMap(([first]) => (first === undefined ? [] : [oneCodePoint(first)])),
+  );
   const safe = complement(starts);
-  const [before, after] = [text(open), text(close)];
-  const keep = (leaf: Expression & { kind: "text" | "chars" | "rule" }): Expression => {
+  const [before, after] = [text(open + edge), text(edge + close)];
+  const keep = (leaf: Leaf): Expression => {
     if (leaf.kind === "chars") return chars(intersection(leaf.set, safe));
     if (leaf.kind === "rule") return leaf;
     return [...leaf.text].some((character) => contains(starts, codePointOf(character))) ? never : leaf;
   };
   return {
-    any: sequence(before, until(grammar, close, forbidden)),
+    any: sequence(before, until(grammar, edge + close, edge === "" ? forbidden : [close, ...forbidden])),
     ofLength: (min, max) => sequence(before, repeat(chars(safe), min, max), after),
     of: (characters) => {
       // A literal is known as a whole: it may hold anything that does not end it.
       if (characters.kind !== "text") return sequence(before, mapLeaves(characters, keep), after);
-      const written = characters.text + close;
-      const endsEarly = written.indexOf(close) < characters.text.length;
+      const endsEarly = (characters.text + edge + close).indexOf(close) < characters.text.length + edge.length;
       return endsEarly || forbidden.some((marker) => characters.text.includes(marker))
         ? never
         : sequence(before, characters, after);
@@ -78,43 +110,56 @@ const shortEscapes = new Map([
   ["\t", "t"],
 ]);
 
-/**
- * One character of a JSON string in any spelling, where one is one character for JSON Schema, too: a surrogate stands only in a
- * pair.
- */
-function jsonCharacter(language: "json" | "python"): Expression {
+/** What a backslash begins in a JSON string, where it stands for one character as JSON Schema counts: a surrogate only in a pair. */
+function escapeSequence(language: "json" | "python"): Expression {
   const letters = union(
     ...['"', "\\", "b", "f", "n", "r", "t", ...(language === "json" ? ["/"] : [])].map(oneCodePoint),
   );
   const below = choice(
-    sequence(chars(codePoints("09", "AC", "ac", "E", "F", "e", "f")), hex, hex, hex),
+    sequence(chars(codePoints("09", "AC", "ac", "EF", "ef")), hex, hex, hex),
     sequence(chars(codePoints("D", "d")), chars(codePoints("07")), hex, hex),
   );
-  const surrogates = [codePoints("8", "9", "A", "B", "a", "b"), codePoints("CF", "cf")].map((second) =>
+  const [high = never, low = never] = [codePoints("89", "AB", "ab"), codePoints("CF", "cf")].map((second) =>
     sequence(text("u"), chars(codePoints("D", "d")), chars(second), hex, hex),
   );
-  const [high = never, low = never] = surrogates;
   // Python reads two escapes as two characters, so there a pair stands as itself only.
   const pair = language === "json" ? [sequence(high, text("\\"), low)] : [];
-  return choice(chars(plain), sequence(text("\\"), choice(chars(letters), sequence(text("u"), below), ...pair)));
+  return sequence(text("\\"), choice(chars(letters), sequence(text("u"), below), ...pair));
 }
 
-/** A leaf of an expression over characters, as it stands in a JSON string: one spelling a character, the one of `JSON.stringify`. */
-function canonical(leaf: Expression & { kind: "text" | "chars" | "rule" }): Expression {
-  if (leaf.kind === "rule") return leaf;
-  if (leaf.kind === "text") return text(JSON.stringify(leaf.text).slice(1, -1));
-  const escaped: Expression[] = [];
-  let long = intersection(leaf.set, control);
+/** Characters as they stand in a JSON string: one spelling each, the one of `JSON.stringify`, but for those that must be escaped. */
+function canonicalSet(set: CodePoints, safe: CodePoints): Expression {
+  let long = subtract(set, safe);
   let letters: CodePoints = [];
   for (const [character, letter] of shortEscapes) {
-    if (!contains(leaf.set, codePointOf(character))) continue;
+    if (!contains(set, codePointOf(character))) continue;
     letters = union(letters, oneCodePoint(letter));
     long = subtract(long, oneCodePoint(character));
   }
-  escaped.push(sequence(text("\\"), chars(letters)));
-  for (const half of [0, 16]) {
-    const digits = [..."0123456789abcdef"].filter((_, i) => contains(long, half + i)).map(oneCodePoint);
-    escaped.push(sequence(text(`\\u00${half / 16}`), chars(union(...digits))));
+  const escaped = long.flatMap(([first, last]) =>
+    Array.from({ length: last - first + 1 }, (_, i) => `\\u${(first + i).toString(16).padStart(4, "0")}`),
+  );
+  return choice(chars(intersection(set, safe)), sequence(text("\\"), chars(letters)), ...sharedBeginnings(escaped));
+}
+
+/** `\\u0000`, `\\u0001`, … as classes of their last digit. */
+function sharedBeginnings(escapes: readonly string[]): readonly Expression[] {
+  const byStart = new Map<string, CodePoints>();
+  for (const escape of escapes) {
+    const start = escape.slice(0, -1);
+    byStart.set(start, union(byStart.get(start) ?? [], oneCodePoint(escape.slice(-1))));
   }
-  return choice(chars(intersection(leaf.set, plain)), ...escaped);
+  return [...byStart].map(([start, digits]) => sequence(text(start), chars(digits)));
+}
+
+function canonicalText(leaf: Leaf, forbidden: readonly string[]): Expression {
+  if (leaf.kind !== "text") return leaf;
+  const written = JSON.stringify(leaf.text).slice(1, -1);
+  const starts = firstCharacters(forbidden);
+  const endsValue = forbidden.some((marker) => written.includes(marker) || `${written}"`.includes(marker));
+  if (!endsValue) return text(written);
+  const safe = [...written].map((character) =>
+    contains(starts, codePointOf(character)) ? `\\u${codePointOf(character).toString(16).padStart(4, "0")}` : character,
+  );
+  return text(safe.join(""));
 }

@@ -18,7 +18,7 @@ export interface ValueContext {
 /** The values that satisfy all of `parts`, as the syntax writes them. Equal schemas share a rule, which is how recursion ends. */
 export function valueExpression(context: ValueContext, parts: Parts, hint = "value"): Expression {
   const { grammar, reader, syntax } = context;
-  const key = `${syntax.id} ${JSON.stringify(parts.map((part) => part.schema))}`;
+  const key = `${reader.scope} ${syntax.id} ${JSON.stringify(parts.map((part) => part.schema))}`;
   return grammar.shared(key, hint, () =>
     choice(...reader.shapes(parts).map((shape) => shapeExpression(context, shape, parts[0]?.path ?? "", hint))),
   );
@@ -47,7 +47,23 @@ export function meantTypes(shape: Shape): readonly JsonType[] {
   return constrained.length > 0 ? constrained : types;
 }
 
-function isConstrained(shape: Shape): boolean {
+/** Nothing is said of its values beyond their types, except of strings. */
+export function isFree(shape: Shape): boolean {
+  const { low, high, multiples } = shape.number;
+  if (shape.values !== undefined) return shape.values.every((value) => typeof value === "string");
+  return jsonTypes.every((type) => {
+    if (!shape.types.has(type) || type === "string") return true;
+    return type === "number"
+      ? low === undefined && high === undefined && multiples.length === 0
+      : !constrains(shape, type);
+  });
+}
+
+export function isFreeString(shape: Shape): boolean {
+  return !constrains(shape, "string");
+}
+
+export function isConstrained(shape: Shape): boolean {
   return jsonTypes.some((type) => constrains(shape, type));
 }
 

@@ -22,16 +22,16 @@ export interface ValueSyntax {
 
 /**
  * JSON. White space is bounded, so that a model that likes it comes to an end: one space, or one line end and an indentation of at
- * most 20 characters, where JSON allows any; after a colon one space.
+ * most 20 characters, where JSON allows any; after a colon one space. `forbidden`: what its strings must not hold as it is.
  */
-export function jsonSyntax(grammar: Grammar): ValueSyntax {
+export function jsonSyntax(grammar: Grammar, forbidden: readonly string[] = []): ValueSyntax {
   const space = grammar.shared("json space", "space", () =>
     choice(empty, text(" "), sequence(text("\n"), repeat(chars(codePoints(" ", "\t")), 0, 20))),
   );
-  const strings = quotedStrings(grammar, "json");
+  const strings = quotedStrings(grammar, "json", forbidden);
   const colon = sequence(text(":"), optional(text(" ")));
   return {
-    id: "json",
+    id: forbidden.length === 0 ? "json" : `json without ${JSON.stringify(forbidden)}`,
     strings,
     key: (name) => sequence(text(JSON.stringify(name)), colon),
     keys: (characters) => sequence(strings.of(characters), colon),
@@ -66,13 +66,21 @@ export function looseSyntax(grammar: Grammar, quote: string): ValueSyntax {
   return {
     id: `loose ${quote}`,
     strings,
-    key: (name) => sequence(text(name), text(":")),
+    key: (name) => {
+      const written = /^[\p{L}\p{N}_.-]+$/u.test(name) ? text(name) : strings.of(text(name));
+      return sequence(written, text(":"));
+    },
     keys: (characters) => sequence(mapLeaves(characters, bareKey), text(":")),
     space: empty,
     null: text("null"),
     true: text("true"),
     false: text("false"),
   };
+}
+
+/** The same with strings of another kind. */
+export function asRaw(syntax: ValueSyntax, strings: StringSyntax): ValueSyntax {
+  return { ...syntax, id: "raw", strings };
 }
 
 const keyCharacters = codePoints("AZ", "az", "09", "_");

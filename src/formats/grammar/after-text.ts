@@ -1,0 +1,104 @@
+import { contains, codePointOf } from "./code-points.ts";
+import { choice, isNever, repeat, sequence, text, type Expression } from "./expression.ts";
+import type { GrammarData } from "./grammar.ts";
+
+/**
+ * What may follow a text that a model has already written: the grammar of the rest. null: the text does not begin anything in the
+ * grammar.
+ *
+ * The text is read as llama.cpp would read it, with all open parses side by side; each is a list of expressions still to come, and
+ * the lists are the new start.
+ */
+export function afterText(grammar: GrammarData, written: string): GrammarData | null {
+  const rules = new Map(grammar.rules);
+  let open = settle(rules, [{ first: grammar.root, rest: null }]);
+  for (const character of written) {
+    const value = codePointOf(character);
+    const next = open.flatMap((parse) => {
+      if (parse === null) return [];
+      const { first, rest } = parse;
+      if (first.kind === "chars") return contains(first.set, value) ? [rest] : [];
+      if (first.kind !== "text" || !first.text.startsWith(character)) return [];
+      const left = first.text.slice(character.length);
+      return [left === "" ? rest : { first: text(left), rest }];
+    });
+    open = settle(rules, next);
+    if (open.length === 0) return null;
+  }
+  const root = choice(...open.map((parse) => sequence(...expressionsOf(parse))));
+  return isNever(root) ? null : { ...grammar, root };
+}
+
+/** What is still to come, as a list; null: nothing, the text may end. */
+type Parse = { readonly first: Expression; readonly rest: Parse } | null;
+
+/** More open parses than this no grammar of ours has at a time; a grammar that does is not followed. */
+const maxOpen = 2_000;
+
+/** Goes on from each parse to where a character is next, all ways, each way once. */
+function settle(rules: ReadonlyMap<string, Expression>, parses: readonly Parse[]): readonly Parse[] {
+  const settled: Parse[] = [];
+  const seen = new Set<string>();
+  const todo: Parse[] = [...parses];
+  for (let parse = todo.pop(); parse !== undefined; parse = todo.pop()) {
+    const key = keyOf(parse);
+    if (seen.has(key)) continue;
+    seen.add(key);
+    if (seen.size > maxOpen) return [];
+    if (parse === null || parse.first.kind === "chars") {
+      settled.push(parse);
+      continue;
+    }
+    const { first, rest } = parse;
+    switch (first.kind) {
+      case "text":
+        if (first.text === "") todo.push(rest);
+        else settled.push(parse);
+        break;
+      case "rule": {
+        const body = rules.get(first.name);
+        if (body !== undefined) todo.push({ first: body, rest });
+        break;
+      }
+      case "sequence":
+        todo.push(first.items.reduceRight<Parse>((rest, item) => ({ first: item, rest }), rest));
+        break;
+      case "choice":
+        todo.push(...first.options.map((option) => ({ first: option, rest })));
+        break;
+      case "repeat": {
+        const { item, min, max } = first;
+        if (min === 0) todo.push(rest);
+        const again = repeat(item, Math.max(0, min - 1), max === null ? null : max - 1);
+        todo.push({ first: item, rest: again.kind === "text" ? rest : { first: again, rest } });
+        break;
+      }
+    }
+  }
+  return settled;
+}
+
+function expressionsOf(parse: Parse): Expression[] {
+  const expressions: Expression[] = [];
+  for (let at = parse; at !== null; at = at.rest) expressions.push(at.first);
+  return expressions;
+}
+
+const ids = new WeakMap<object, number>();
+let nextId = 0;
+
+/** Equal parses have equal keys; expressions are compared as objects, texts and repetitions by what they are. */
+function keyOf(parse: Parse): string {
+  let key = "";
+  for (let at = parse; at !== null; at = at.rest) key += `${expressionKey(at.first)}|`;
+  return key;
+}
+
+function expressionKey(expression: Expression): string {
+  if (expression.kind === "text") return JSON.stringify(expression.text);
+  if (expression.kind === "rule") return expression.name;
+  if (expression.kind === "repeat") return `${expressionKey(expression.item)}{${expression.min},${expression.max}}`;
+  let id = ids.get(expression);
+  if (id === undefined) ids.set(expression, (id = nextId++));
+  return `#${id}`;
+}

@@ -1,0 +1,424 @@
+import { Ajv2020, type AnySchema } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+
+import { Gbnf } from "../../../test/support/gbnf.ts";
+import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
+import { boundedObjectSchema } from "../../../test/support/schemas.ts";
+import type { JsonSchema, Tool } from "../../generation/message.ts";
+import type { Format } from "../format.ts";
+import { formatNamed, knownFormats } from "../known.ts";
+import { TextReader } from "../text-reader.ts";
+import { afterText } from "./after-text.ts";
+import { callHasBegun } from "./call-has-begun.ts";
+import { answerGrammar, callGrammar, type CallGrammarOptions } from "./call-grammar.ts";
+import { gbnfOfData, type Grammar } from "./grammar.ts";
+import { SchemaError } from "./schema-error.ts";
+import { anyValue, jsonSyntax } from "./value-syntax.ts";
+
+const ajv = new Ajv2020({ strict: false });
+addFormats.default(ajv);
+
+const weather: Tool = {
+  name: "get_weather",
+  parameters: {
+    type: "object",
+    properties: {
+      city: { type: "string" },
+      days: { type: "integer", minimum: 1, maximum: 14 },
+      unit: { enum: ["celsius", "fahrenheit"] },
+      hours: { type: "array", items: { type: "integer" }, maxItems: 3 },
+      place: { type: "object", properties: { lat: { type: "number" }, exact: { type: "boolean" } }, required: ["lat"] },
+      note: { type: ["string", "null"] },
+    },
+    required: ["city", "days"],
+  },
+};
+const clock: Tool = { name: "clock" };
+const forced: CallGrammarOptions = { mode: "forced", parallel: true };
+
+/** Formats in which models make calls. */
+const callingFormats = knownFormats.filter((format) => format.kind === "routed" || format.calls.length > 0);
+
+function textsOf(gbnf: string, count: number, seed: number): string[] {
+  const grammar = new Gbnf(gbnf);
+  let state = seed;
+  const random = (): number => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+    return state / 2 ** 31;
+  };
+  return Array.from({ length: count }, () => grammar.walk(random));
+}
+
+interface ReadText {
+  readonly content: string;
+  readonly reasoning: string;
+  readonly calls: readonly { readonly name: string; readonly arguments: string; readonly status: string }[];
+}
+
+function read(format: Format, text: string, tools: readonly Tool[], prefix?: string): ReadText {
+  let ids = 0;
+  const reader = new TextReader({
+    format,
+    choice: 0,
+    newCallId: () => `call_${ids++}`,
+    tools,
+    prefix: prefix ?? (format.kind === "routed" ? format.start : ""),
+  });
+  const calls: { name: string; arguments: string; status: string }[] = [];
+  let content = "";
+  let reasoning = "";
+  for (const event of [...reader.push(text), ...reader.end()]) {
+    if (event.type === "text-delta") content += event.text;
+    else if (event.type === "reasoning-delta") reasoning += event.text;
+    else if (event.type === "tool-call-start") calls.push({ name: event.name, arguments: "", status: "open" });
+    const last = calls.at(-1);
+    if (event.type === "tool-call-delta" && last) last.arguments += event.arguments;
+    if (event.type === "tool-call-end" && last) last.status = event.status;
+  }
+  return { content, reasoning, calls };
+}
+
+/** All is calls, each of them of a tool and with arguments that satisfy its schema. Gives what is wrong, or null. */
+function fault(format: Format, text: string, tools: readonly Tool[]): string | null {
+  const { content, calls } = read(format, text, tools);
+  if (content.trim() !== "") return `content: ${content}`;
+  if (calls.length === 0) return "no calls";
+  for (const call of calls) {
+    const tool = tools.find(({ name }) => name === call.name);
+    if (tool === undefined || call.status !== "succeeded") return `call: ${JSON.stringify(call)}`;
+    const schema = tool.parameters ?? { type: "object", maxProperties: 0 };
+    const validate = ajv.compile(schema as AnySchema);
+    if (!validate(JSON.parse(call.arguments))) return `${call.arguments}: ${ajv.errorsText(validate.errors)}`;
+  }
+  return null;
+}
+
+describe("callGrammar", () => {
+  it.each(callingFormats.map((format) => [format.id, format] as const))(
+    "writes calls that the reader of %s reads, with valid arguments",
+    async (_, format) => {
+      const tools = [weather, clock];
+      const { grammar, widened, exact } = callGrammar(format, tools, {
+        ...forced,
+        prefix: format.kind === "routed" ? format.start : "",
+      });
+      expect(widened).toEqual([]);
+      expect(exact).toBe(true);
+      const gbnf = gbnfOfData(grammar);
+      const theirs = await llamaGrammar(gbnf);
+      for (const [i, text] of textsOf(gbnf, 12, 11).entries()) {
+        expect([text, fault(format, text, tools)]).toEqual([text, null]);
+        if (i < 3) expect([text, theirs.accepts(text)]).toEqual([text, true]);
+      }
+    },
+  );
+
+  // One of each way to write arguments.
+  it.each([
+    "hermes",
+    "mistral-nemo",
+    "apertus",
+    "deepseek-v3",
+    "gemma4",
+    "lfm2",
+    "qwen3-coder",
+    "glm-4.5",
+    "deepseek-v3.2",
+    "minicpm5",
+    "kimi-k3",
+    "minimax-m3",
+    "gpt-oss",
+    "muse-glimmer",
+  ])("holds any bounded schema in %s", (id) => {
+    const format = named(id);
+    fc.assert(
+      fc.property(
+        boundedObjectSchema(1).map(({ schema }) => schema),
+        fc.integer({ min: 1, max: 2 ** 30 }),
+        (schema, seed) => {
+          const tools: readonly Tool[] = [{ name: "f", parameters: schema }];
+          let made;
+          try {
+            made = callGrammar(format, tools, { ...forced, parallel: false });
+          } catch (error) {
+            // Some syntaxes cannot write some names of parameters, and say so.
+            if (error instanceof SchemaError) return;
+            throw error;
+          }
+          if (!made.exact) return;
+          for (const text of textsOf(gbnfOfData(made.grammar), 3, seed)) {
+            const wrong = fault(format, text, tools);
+            if (wrong !== null) throw new Error(`${text}\n${wrong}`);
+            expect(read(format, text, tools).calls).toHaveLength(1);
+          }
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+
+  const accepted: readonly (readonly [string, readonly string[]])[] = [
+    ["hermes", ['<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}\n</tool_call>']],
+    [
+      "llama3-json",
+      [
+        '{"name": "get_weather", "parameters": {"city": "Oslo", "days": 2}}',
+        '<|python_tag|>{"name": "clock", "parameters": {}}; {"name": "clock", "parameters": {}}',
+      ],
+    ],
+    [
+      "qwen3-coder",
+      [
+        "<tool_call>\n<function=get_weather>\n<parameter=city>\nOslo\n</parameter>\n<parameter=days>\n2\n</parameter>\n</function>\n</tool_call>",
+        "<tool_call>\n<function=clock>\n</function>\n</tool_call>",
+      ],
+    ],
+    [
+      "mistral-nemo",
+      ['[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}, "id": "abcdefgh1"}]'],
+    ],
+    [
+      "mistral-v11",
+      [
+        '[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo", "days": 2}',
+        "[TOOL_CALLS]clock[CALL_ID]000000001[ARGS]{}[TOOL_CALLS]clock[ARGS]{}",
+      ],
+    ],
+    [
+      "deepseek-v3",
+      [
+        '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"city":"Oslo","days":2}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+      ],
+    ],
+    [
+      "deepseek-v3.1",
+      ["<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>clock<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"],
+    ],
+    [
+      "deepseek-v3.2",
+      [
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="get_weather">\n<｜DSML｜parameter name="city" string="true">Oslo</｜DSML｜parameter>\n<｜DSML｜parameter name="days" string="false">2</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>',
+      ],
+    ],
+    [
+      "kimi-k2",
+      [
+        '<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Oslo", "days": 1}<|tool_call_end|><|tool_calls_section_end|>',
+      ],
+    ],
+    [
+      "glm-4.5",
+      [
+        "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>",
+      ],
+    ],
+    [
+      "glm-4.7",
+      [
+        "<tool_call>get_weather<arg_key>city</arg_key><arg_value>Oslo</arg_value><arg_key>days</arg_key><arg_value>3</arg_value></tool_call>",
+        "<tool_call>clock</tool_call>",
+      ],
+    ],
+    ["gemma4", ['<|tool_call>call:get_weather{city:<|"|>Oslo<|"|>,days:3}<tool_call|>']],
+    [
+      "lfm2",
+      [
+        '<|tool_call_start|>[get_weather(city="Oslo", days=3, place={"lat": 1.5, "exact": True}), clock()]<|tool_call_end|>',
+      ],
+    ],
+    ["olmo3", ['<function_calls>get_weather(city="Oslo", days=3)\nclock()</function_calls>']],
+    [
+      "gpt-oss",
+      ['<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Oslo","days":3}'],
+    ],
+    ["functionary-v3.2", ['get_weather\n{"city": "Oslo", "days": 3}', "clock\n{}>>>clock\n{}"]],
+    [
+      "command-r7b",
+      ['<|START_ACTION|>[\n {"tool_call_id": "0", "tool_name": "clock", "parameters": {}}\n]<|END_ACTION|>'],
+    ],
+    ["command-r-plus", ['Action:\n```json\n[{"tool_name": "clock", "parameters": {}}]\n```']],
+    ["apertus", ['<|tools_prefix|>[{"get_weather": {"city": "Oslo", "days": 2}}]<|tools_suffix|>']],
+    [
+      "kimi-k3",
+      [
+        '<|open|>tools<|sep|><|open|>call tool="get_weather" index="1"<|sep|><|open|>argument key="city" type="string"<|sep|>Oslo<|close|>argument<|sep|><|open|>argument key="days" type="number"<|sep|>2<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>',
+      ],
+    ],
+    [
+      "minimax-m3",
+      [
+        ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Oslo]<]minimax[>[</city>]<]minimax[>[<days>2]<]minimax[>[</days>]<]minimax[>[<place>]<]minimax[>[<lat>1.5]<]minimax[>[</lat>]<]minimax[>[</place>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>',
+      ],
+    ],
+    ["generic-json", ['{"name": "get_weather", "arguments": {"city": "Oslo", "days": 2}}']],
+  ];
+
+  it.each(accepted)("takes calls as models of %s write them", async (id, texts) => {
+    const format = named(id);
+    const gbnf = gbnfOfData(callGrammar(format, [weather, clock], forced).grammar);
+    const theirs = await llamaGrammar(gbnf);
+    for (const text of texts) {
+      expect([text, new Gbnf(gbnf).accepts(text), theirs.accepts(text)]).toEqual([text, true, true]);
+      expect([text, fault(format, text, [weather, clock])]).toEqual([text, null]);
+    }
+  });
+
+  it("names only the tools that it is given, and allows no second call where there may be one", () => {
+    const one = new Gbnf(gbnfOfData(callGrammar(named("hermes"), [clock], { ...forced, parallel: false }).grammar));
+    const call = '<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>';
+    expect(one.accepts(call)).toBe(true);
+    expect(one.accepts(`${call}\n${call}`)).toBe(false);
+    expect(one.accepts(call.replace("clock", "get_weather"))).toBe(false);
+    const several = new Gbnf(gbnfOfData(callGrammar(named("hermes"), [clock], forced).grammar));
+    expect(several.accepts(`${call}\n${call}`)).toBe(true);
+    expect(several.accepts(`${call} and so on`)).toBe(false);
+  });
+
+  it("lets a thought stand in front where the model may open one", () => {
+    const call = '<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>';
+    const grammar = gbnfOfData(callGrammar(named("hermes"), [clock], { ...forced, front: "thought" }).grammar);
+    expect(new Gbnf(grammar).accepts(`<think>\nHmm. </thin> <b>\n</think>\n\n${call}`)).toBe(true);
+    expect(new Gbnf(grammar).accepts(call)).toBe(true);
+    expect(new Gbnf(grammar).accepts(`Hmm. ${call}`)).toBe(false);
+    const routed = named("gpt-oss");
+    const prefix = "<|start|>assistant";
+    const harmony = gbnfOfData(callGrammar(routed, [clock], { ...forced, prefix, front: "thought" }).grammar);
+    const text =
+      "<|channel|>analysis<|message|>Hmm.<|end|><|start|>assistant<|channel|>commentary to=functions.clock <|constrain|>json<|message|>{}";
+    expect(new Gbnf(harmony).accepts(text)).toBe(true);
+    expect(read(routed, text, [clock], prefix)).toMatchObject({ reasoning: "Hmm.", calls: [{ name: "clock" }] });
+  });
+
+  it("takes an answer in JSON as well as a call, where both will do", () => {
+    const schema: JsonSchema = { type: "object", properties: { a: { const: 1 } }, required: ["a"] };
+    const { grammar } = callGrammar(named("hermes"), [clock], {
+      ...forced,
+      orAnswer: { schema, path: "response_format" },
+    });
+    const ours = new Gbnf(gbnfOfData(grammar));
+    expect(ours.accepts('{"a": 1}')).toBe(true);
+    expect(ours.accepts('<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>')).toBe(true);
+    expect(ours.accepts('{"a": 2}')).toBe(false);
+  });
+
+  it("reports what a schema asserts beyond the grammar, and what a syntax cannot tell apart, with the path", () => {
+    const tool: Tool = {
+      name: "f",
+      parameters: {
+        type: "object",
+        properties: { a: { not: { const: 1 } }, b: { type: ["string", "integer"], maximum: 3 } },
+      },
+    };
+    expect(callGrammar(named("hermes"), [clock, tool], forced).widened).toEqual([
+      { path: "tools[1].function.parameters.properties.a", keyword: "not" },
+    ]);
+    expect(callGrammar(named("qwen3-coder"), [tool], forced).widened).toEqual([
+      { path: "tools[0].function.parameters.properties.a", keyword: "not" },
+      { path: "tools[0].function.parameters.properties.b", keyword: "type" },
+    ]);
+  });
+
+  it("refuses a tool that a syntax cannot call", () => {
+    const tool: Tool = {
+      name: "f",
+      parameters: { type: "object", properties: { "a b": { type: "string" } }, required: ["a b"] },
+    };
+    expect(() => callGrammar(named("pythonic"), [clock, tool], forced)).toThrow(/no call of 'f'/);
+    expect(() => callGrammar(named("hermes"), [tool], forced)).not.toThrow();
+  });
+
+  it("does not let one tool's definitions become another's", () => {
+    const own = (type: string): Tool => ({
+      name: type,
+      parameters: { type: "object", properties: { a: { $ref: "#/$defs/x" } }, required: ["a"], $defs: { x: { type } } },
+    });
+    const ours = new Gbnf(gbnfOfData(callGrammar(named("hermes"), [own("integer"), own("boolean")], forced).grammar));
+    expect(ours.accepts('<tool_call>{"name": "boolean", "arguments": {"a": true}}</tool_call>')).toBe(true);
+    expect(ours.accepts('<tool_call>{"name": "boolean", "arguments": {"a": 1}}</tool_call>')).toBe(false);
+  });
+});
+
+describe("a lazy grammar", () => {
+  it.each(
+    callingFormats
+      .filter((format) => format.kind === "routed" || format.calls[0]?.open)
+      .map((format) => [format.id, format] as const),
+  )("goes on from wherever the reader of %s sees a call", (_, format) => {
+    const tools = [weather, clock];
+    const prefix = format.kind === "routed" ? format.start : "";
+    const { grammar } = callGrammar(format, tools, { mode: "lazy", parallel: true, prefix });
+    for (const text of textsOf(gbnfOfData(callGrammar(format, tools, { ...forced, prefix }).grammar), 8, 5)) {
+      // A call without its marker, where it may miss, is certain only with its name or at its end.
+      const opener = format.kind === "plain" ? (format.section?.open[0] ?? format.calls[0]?.open?.[0] ?? "") : "";
+      if (!text.trimStart().startsWith(opener)) continue;
+      const reader = new TextReader({ format, choice: 0, newCallId: () => "call", tools, prefix });
+      let begun = -1;
+      for (let i = 0; i < text.length && begun < 0; i++) {
+        reader.push(text[i] ?? "");
+        if (callHasBegun(format, reader)) begun = i + 1;
+      }
+      expect([text, begun > 0]).toEqual([text, true]);
+      const rest = afterText(grammar, reader.openCall ?? "");
+      expect([text.slice(0, begun), reader.openCall, rest === null]).toEqual([
+        text.slice(0, begun),
+        reader.openCall,
+        false,
+      ]);
+      if (rest !== null) expect(new Gbnf(gbnfOfData(rest)).accepts(text.slice(begun).trimEnd())).toBe(true);
+    }
+  });
+
+  it("leaves the arguments of tools alone that need not be followed", () => {
+    const { grammar } = callGrammar(named("hermes"), [weather, clock], {
+      mode: "lazy",
+      parallel: false,
+      isFree: (tool) => tool.name === "get_weather",
+    });
+    const ours = new Gbnf(gbnfOfData(grammar));
+    expect(ours.accepts('<tool_call>{"name": "get_weather", "arguments": {"x": [1]}}</tool_call>')).toBe(true);
+    expect(ours.accepts('<tool_call>{"name": "clock", "arguments": {"x": [1]}}</tool_call>')).toBe(false);
+  });
+});
+
+describe("afterText", () => {
+  it("is the rest of a grammar, for every cut of every text", () => {
+    fc.assert(
+      fc.property(
+        boundedObjectSchema(1),
+        fc.integer({ min: 1, max: 2 ** 30 }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        ({ schema }, seed, at) => {
+          const { grammar } = callGrammar(named("hermes"), [{ name: "f", parameters: schema }], forced);
+          const [text = ""] = textsOf(gbnfOfData(grammar), 1, seed);
+          const characters = [...text];
+          const cut = Math.floor(at * characters.length);
+          const rest = afterText(grammar, characters.slice(0, cut).join(""));
+          if (rest === null) throw new Error(`cut at ${cut}: ${text}`);
+          expect(new Gbnf(gbnfOfData(rest)).accepts(characters.slice(cut).join(""))).toBe(true);
+          expect(afterText(grammar, `${characters.slice(0, cut).join("")}\u0000`)).toBeNull();
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe("answerGrammar", () => {
+  it("puts an answer behind the header that a routed format writes, and behind a thought", () => {
+    const build = (grammar: Grammar): ReturnType<typeof anyValue> => anyValue(grammar, jsonSyntax(grammar), "object");
+    const harmony = gbnfOfData(answerGrammar(named("gpt-oss"), build, { prefix: "<|start|>assistant" }));
+    expect(new Gbnf(harmony).accepts('<|channel|>final<|message|>{"a":1}')).toBe(true);
+    const after = gbnfOfData(answerGrammar(named("hermes"), build, { front: "end-of-thought" }));
+    expect(new Gbnf(after).accepts('\n\n{"a":1}')).toBe(true);
+    const plain = gbnfOfData(answerGrammar(named("hermes"), build, {}));
+    expect(new Gbnf(plain).accepts('\n\n{"a":1}')).toBe(false);
+  });
+});
+
+function named(id: string): Format {
+  const format = formatNamed(id);
+  if (format === undefined) throw new Error(`no format ${id}`);
+  return format;
+}

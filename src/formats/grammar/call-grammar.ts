@@ -1,0 +1,145 @@
+import type { Format, PlainFormat } from "../format.ts";
+import type { JsonSchema, Tool } from "../../generation/message.ts";
+import { plainCalls } from "./call-frame.ts";
+import { callableTool, callGap, type CallableTool, type CallContext } from "./call-parts.ts";
+import { choice, empty, isNever, optional, sequence, text, type Expression } from "./expression.ts";
+import { SchemaReader } from "./flatten-schema.ts";
+import { Grammar, GrammarError, type GrammarData } from "./grammar.ts";
+import { routedCalls, routedContent, routedThought } from "./routed-calls.ts";
+import { SchemaError, type Gap } from "./schema-error.ts";
+import { until } from "./until.ts";
+import { valueExpression } from "./value-expression.ts";
+import { jsonSyntax } from "./value-syntax.ts";
+
+export interface CallGrammarOptions {
+  /**
+   * - forced: the text is calls (after a thought, where `mayThink`), and nothing else;
+   * - lazy: the grammar begins where a call begins, with its opener or the opener of its section.
+   */
+  readonly mode: "forced" | "lazy";
+  /** False: one call at most. */
+  readonly parallel: boolean;
+  /** Lazy only: whose arguments need not follow their schema. */
+  readonly isFree?: (tool: Tool) => boolean;
+  /**
+   * What may stand in front: a thought, which the model may open (its template knows thoughts, and the prompt has neither opened nor
+   * closed one); or white space, where the grammar begins to bind at the end of a thought. Default: neither.
+   */
+  readonly front?: "thought" | "end-of-thought";
+  /** The end of the rendered prompt: what it has begun of a header (routed formats) is not written again. */
+  readonly prefix?: string;
+  /** An answer in JSON is as good as a call: `response_format` with tools that need not be called. */
+  readonly orAnswer?: { readonly schema: JsonSchema; readonly path: string };
+  /** The path of a tool's parameters in the request; index as in `tools`. */
+  readonly pathOf?: (index: number) => string;
+}
+
+export interface CallGrammar {
+  readonly grammar: GrammarData;
+  /** Assertions of the schemas that it does not hold. */
+  readonly widened: readonly Gap[];
+  /** Whether all that it lets through satisfies the schemas. */
+  readonly exact: boolean;
+}
+
+/**
+ * The texts in which a model of this format calls these tools, from the same description that its answers are read with (formats.md,
+ * section 8). Names are literals, arguments follow the tools' schemas (`schemaToGbnf` says how), required parameters and optional ones
+ * stand in the order of the schema.
+ *
+ * Formats without calls cannot be asked for any: use `generic-json` with `toolInstruction`.
+ *
+ * @throws {SchemaError} if a schema is malformed, allows nothing, or the format cannot write what it demands.
+ */
+export function callGrammar(format: Format, tools: readonly Tool[], options: CallGrammarOptions): CallGrammar {
+  const grammar = new Grammar();
+  const pathOf = options.pathOf ?? ((index: number): string => `tools[${index}].function.parameters`);
+  const callable = tools.map((tool, i) =>
+    callableTool(tool, i, pathOf(i), options.mode === "lazy" && options.isFree?.(tool) === true),
+  );
+  const context: CallContext = { grammar, tools: callable, parallel: options.parallel, gap: callGap(grammar) };
+  for (const tool of callable) checkWritable(context, format, tool);
+  const readers = callable.map((tool) => tool.reader);
+  let root = callsOf(context, format, options);
+  if (options.orAnswer !== undefined) {
+    const { schema, path } = options.orAnswer;
+    const reader = new SchemaReader(schema, "answer");
+    const answer = valueExpression({ grammar, reader, syntax: jsonSyntax(grammar) }, [{ schema, path }], "answer");
+    readers.push(reader);
+    root = choice(root, contentOf(format, answer, options));
+  }
+  return {
+    grammar: grammar.data(options.mode === "forced" ? withThought(context, format, root, options) : root),
+    widened: readers.flatMap((reader) => reader.gaps),
+    exact: readers.every((reader) => reader.gaps.length === 0 && !reader.sawOneOf),
+  };
+}
+
+/**
+ * Visible text that is `answer`, in a format: behind a thought where the model may open one, and behind the header that a routed
+ * format writes.
+ */
+export function answerGrammar(
+  format: Format,
+  build: (grammar: Grammar) => Expression,
+  options: Pick<CallGrammarOptions, "front" | "prefix">,
+): GrammarData {
+  const grammar = new Grammar();
+  const context: CallContext = { grammar, tools: [], parallel: false, gap: callGap(grammar) };
+  return grammar.data(withThought(context, format, contentOf(format, build(grammar), options), options));
+}
+
+function callsOf(context: CallContext, format: Format, { mode, prefix }: CallGrammarOptions): Expression {
+  const lazy = mode === "lazy";
+  if (format.kind === "plain") {
+    const calls = plainCalls(context, format, lazy);
+    return lazy ? calls : sequence(context.gap, calls);
+  }
+  return routedCalls(context, format, { begun: begunHeader(format.start, prefix), lazy });
+}
+
+function contentOf(format: Format, content: Expression, { prefix }: Pick<CallGrammarOptions, "prefix">): Expression {
+  return format.kind === "plain" ? content : routedContent(format, begunHeader(format.start, prefix), content);
+}
+
+function withThought(
+  context: CallContext,
+  format: Format,
+  body: Expression,
+  { front, prefix }: Pick<CallGrammarOptions, "front" | "prefix">,
+): Expression {
+  if (front === undefined) return body;
+  if (front === "end-of-thought") return sequence(context.gap, body);
+  if (format.kind === "plain") return sequence(optional(sequence(plainThought(context, format), context.gap)), body);
+  const thought = routedThought(context, format, begunHeader(format.start, prefix));
+  return isNever(thought) ? body : sequence(optional(thought), body);
+}
+
+function plainThought({ grammar }: CallContext, { reasoning }: PlainFormat): Expression {
+  if (reasoning === undefined) return empty;
+  return sequence(text(reasoning.open[0] + (reasoning.label ?? "")), until(grammar, reasoning.close[0]));
+}
+
+/** What stands behind the last start of a message in the prompt, as far as it is a header. */
+function begunHeader(start: string, prefix = ""): string {
+  const at = prefix.lastIndexOf(start);
+  return at < 0 ? "" : prefix.slice(at + start.length);
+}
+
+/** A tool whose calls cannot be written is an error of its own, with its path; the others would hide it. */
+function checkWritable(context: CallContext, format: Format, tool: CallableTool): void {
+  const [part] = tool.parts;
+  const path = part?.path ?? "";
+  const grammar = new Grammar();
+  const alone: CallContext = { ...context, grammar, tools: [tool], gap: callGap(grammar) };
+  const calls =
+    format.kind === "plain" ? plainCalls(alone, format, false) : routedCalls(alone, format, { begun: "", lazy: false });
+  try {
+    grammar.toGbnf(calls);
+  } catch (error) {
+    if (!(error instanceof GrammarError)) throw error;
+    throw new SchemaError(path, `no call of '${tool.name}' can satisfy its parameters: ${error.message}`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,159 @@
+import type { TaggedArgs } from "../format.ts";
+import { typedValue, ToolTypes, type DeclaredTypes } from "../reading/tool-types.ts";
+import type { CallableTool, CallContext } from "./call-parts.ts";
+import { codePoints } from "./code-points.ts";
+import { chars, choice, empty, never, repeat, sequence, text, type Expression } from "./expression.ts";
+import { nestedValue } from "./nested-tags.ts";
+import { membersInOrder } from "./object-expression.ts";
+import { jsonTypes, type JsonType, type ObjectLimits, type Parts, type Shape } from "./schema-shape.ts";
+import { acceptsAll, partsOf } from "./shape-accepts.ts";
+import { rawStrings } from "./strings.ts";
+import { isFree, isFreeString, meantTypes, shapeExpression, type ValueContext } from "./value-expression.ts";
+import { asRaw, jsonSyntax } from "./value-syntax.ts";
+
+/** Parameters, a tag each, in the order of the schema. */
+export function taggedArguments(
+  context: CallContext,
+  args: TaggedArgs,
+  tool: CallableTool,
+  closes: readonly string[],
+): Expression {
+  const { grammar, gap } = context;
+  const { reader } = tool;
+  const parameter = new Parameter(context, args, tool, closes);
+  const shapes = reader.shapes(tool.parts).map(({ object: limits }) => {
+    const names = [...new Set([...limits.properties.keys(), ...limits.required])];
+    const members = names.map((name) => ({
+      expression: parameter.declared(limits, name),
+      required: limits.required.has(name),
+    }));
+    const hint = `${tool.name}-parameters`;
+    return membersInOrder({ grammar, reader }, { members, other: parameter.other(limits), between: gap, limits, hint });
+  });
+  return sequence(gap, choice(...shapes));
+}
+
+/** Writes the tags of one tool's parameters. */
+class Parameter {
+  readonly #context: CallContext;
+  readonly #args: TaggedArgs;
+  readonly #tool: CallableTool;
+  readonly #forbidden: readonly string[];
+  readonly #types: ToolTypes;
+
+  constructor(context: CallContext, args: TaggedArgs, tool: CallableTool, closes: readonly string[]) {
+    this.#context = context;
+    this.#args = args;
+    this.#tool = tool;
+    this.#forbidden = [args.open, ...closes, ...(args.cdata === true ? ["<![CDATA["] : [])];
+    this.#types = new ToolTypes([tool.tool]);
+  }
+
+  declared(limits: ObjectLimits, name: string): Expression {
+    const { reader } = this.#tool;
+    const { keyEnd } = this.#args;
+    // A key is read up to its end, and is none with a line end or an angle bracket in it.
+    const writable = name.trim() === name && name !== "" && !/[<\n]/.test(name) && !name.includes(keyEnd);
+    if (!writable || (limits.names.length > 0 && !acceptsAll(reader, limits.names, name))) return never;
+    return this.#tag(text(name), name, partsOf(limits, name));
+  }
+
+  /** A parameter that is not declared, where nothing or anything is said of such. The reader cannot type it, so it may be any value. */
+  other(limits: ObjectLimits): Expression {
+    const { grammar } = this.#context;
+    const open = limits.additional === undefined ? !limits.closed && limits.required.size === 0 : true;
+    const anything = (limits.additional ?? []).every(({ schema }) => schema === true || isEmptyObject(schema));
+    if (!open || !anything || limits.properties.size > 0 || limits.patterns.length > 0 || limits.names.length > 0) {
+      return never;
+    }
+    if (this.#args.close.includes("{key}") || this.#args.strict === true) return never;
+    const name = sequence(chars(codePoints("az", "AZ", "_")), repeat(chars(codePoints("az", "AZ", "09", "_")), 0, 63));
+    return grammar.define("parameter", this.#tag(name, null, []));
+  }
+
+  #tag(name: Expression, key: string | null, parts: Parts): Expression {
+    const { grammar } = this.#context;
+    const args = this.#args;
+    const close = args.close.replace("{key}", key ?? "");
+    const head = sequence(text(args.open), name, text(args.keyEnd));
+    const opened = args.valueOpen === undefined ? empty : sequence(this.#context.gap, text(args.valueOpen));
+    const path = parts[0]?.path ?? "";
+    if (args.nestedItem !== undefined) {
+      const nested = { open: args.open, keyEnd: args.keyEnd, item: args.nestedItem };
+      return sequence(head, nestedValue(this.#valueContext(close), nested, parts, { close, outer: key ?? "" }));
+    }
+    const declared = key === null ? undefined : this.#types.parameter(this.#tool.name, key);
+    const written = this.#tool.reader
+      .shapes(parts)
+      .flatMap((shape) => this.#byType(shape, declared, path, close))
+      .map(({ attribute, value }) => sequence(text(attribute), opened, value));
+    return sequence(head, grammar.define(`${this.#tool.name}-${key ?? "any"}-value`, choice(...written)));
+  }
+
+  /** The values of a shape, each with what the tag says of its type, and closed. */
+  #byType(
+    shape: Shape,
+    declared: DeclaredTypes | undefined,
+    path: string,
+    close: string,
+  ): { attribute: string; value: Expression }[] {
+    const { grammar } = this.#context;
+    const { hint, trim } = this.#args;
+    const edge = trim === "newline" ? "\n" : "";
+    const raw = rawStrings(grammar, { open: "", close, edge, forbidden: this.#forbidden });
+    const context = this.#valueContext(close);
+    const types = shape.values === undefined ? meantTypes(shape) : jsonTypes;
+    // Without a hint, any text goes for any string: whatever else the value may be is among it.
+    if (hint === undefined && shape.values === undefined && types.includes("string") && isFreeString(shape)) {
+      this.#reportMixture(declared, path);
+      return [{ attribute: this.#attribute("string"), value: raw.any }];
+    }
+    return types.flatMap((type) => {
+      const only: Shape = { ...shape, types: new Set([type].filter((known) => shape.types.has(known))) };
+      const attribute = this.#attribute(type);
+      if (type !== "string") {
+        const value = sequence(text(edge), shapeExpression(context, only, path, `${this.#tool.name}-value`));
+        return [{ attribute, value: sequence(value, text(edge), text(close)) }];
+      }
+      const rawContext = { ...context, syntax: asRaw(context.syntax, raw) };
+      if (hint === undefined && declared !== undefined && shape.values !== undefined) {
+        const values = shape.values.filter((value) => typeof value === "string" && readsBack(value, declared));
+        return [{ attribute, value: shapeExpression(rawContext, { ...only, values }, path, "value") }];
+      }
+      this.#reportMixture(declared, path);
+      return [{ attribute, value: shapeExpression(rawContext, only, path, "value") }];
+    });
+  }
+
+  /** Without a hint, the reader takes text that fits another declared type for a value of that type, which may be constrained. */
+  #reportMixture(declared: DeclaredTypes | undefined, path: string): void {
+    if (this.#args.hint !== undefined || declared === undefined || isOnlyString(declared)) return;
+    const shapes = this.#tool.reader.shapes([{ schema: declared.schema, path }]);
+    if (shapes.some((shape) => !isFree(shape))) this.#tool.reader.report(path, "type");
+  }
+
+  #attribute(type: JsonType): string {
+    const { hint, tagEnd = "" } = this.#args;
+    if (hint === undefined) return tagEnd;
+    const value = type === "string" ? hint.string : hint.other.replace("{type}", type);
+    return ` ${hint.attribute}="${value}"${tagEnd}`;
+  }
+
+  #valueContext(close: string): ValueContext {
+    const { grammar } = this.#context;
+    return { grammar, reader: this.#tool.reader, syntax: jsonSyntax(grammar, [close, ...this.#forbidden]) };
+  }
+}
+
+function isOnlyString(declared: DeclaredTypes | undefined): boolean {
+  return declared?.types.size === 1 && declared.types.has("string");
+}
+
+/** Whether the reader takes this text for this string. */
+function readsBack(value: string, declared: DeclaredTypes): boolean {
+  return typedValue(value, declared) === JSON.stringify(value);
+}
+
+function isEmptyObject(schema: unknown): boolean {
+  return typeof schema === "object" && schema !== null && Object.keys(schema).length === 0;
+}
