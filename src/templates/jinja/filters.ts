@@ -1,4 +1,3 @@
-import type { Value } from "./library.ts";
 import type { UserText } from "../user-text.ts";
 import { callMethod, integerOf, textOf } from "./methods.ts";
 import { compare, equal, item, iterated, lengthOf } from "./operators.ts";
@@ -25,6 +24,7 @@ import {
   textValue,
   tupleValue,
   undefinedValue,
+  type Value,
 } from "./values.ts";
 
 type Filter = (value: Value, args: readonly Value[], user: UserText) => Value;

@@ -1,4 +1,3 @@
-import type { Value } from "./library.ts";
 import type { UserText } from "../user-text.ts";
 import { equal, iterated, item, lookUp } from "./operators.ts";
 import { pythonText } from "./python-text.ts";
@@ -17,11 +16,13 @@ import {
   mappingValue,
   none,
   parameters,
+  separated,
   textValue,
   tupleValue,
   typeName,
   type ListValue,
   type MappingValue,
+  type Value,
 } from "./values.ts";
 
 /** Calls a method of a Python str, list or dict. null: the value has no such method. */
@@ -82,10 +83,8 @@ const stringMethods: ReadonlyMap<string, Method<string>> = methodTable<string>({
   join: (text, [parts], user) =>
     textValue((parts === undefined ? [] : iterated(parts, user)).map((part) => textOf(part, "item")).join(text)),
   format: (text, args, user) => {
-    const last = args.at(-1);
-    const keywords = last !== undefined && last.type === "KeywordArgumentsValue" && isMapping(last) ? last : null;
-    const named = [...(keywords?.value ?? [])].map(([key, value]) => [String(key), pythonText(value, user)] as const);
-    const positional = keywords === null ? args : args.slice(0, -1);
+    const [positional, keywords] = separated(args);
+    const named = [...(keywords ?? [])].map(([key, value]) => [String(key), pythonText(value, user)] as const);
     return textValue(
       strings.format(
         text,
@@ -148,7 +147,7 @@ const listMethods: ReadonlyMap<string, Method<ListValue>> = methodTable<ListValu
   pop: (list, [at], user) => {
     const place = integerOf(at, -1);
     const found = item(list, integerValue(place), user);
-    if (found.type === "UndefinedValue") throw new RangeError("pop index out of range");
+    if (found.type === "undefined") throw new RangeError("pop index out of range");
     list.value.splice(place, 1);
     return found;
   },

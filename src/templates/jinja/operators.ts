@@ -1,4 +1,3 @@
-import type { Value } from "./library.ts";
 import type { UserText } from "../user-text.ts";
 import { pythonText } from "./python-text.ts";
 import {
@@ -21,6 +20,7 @@ import {
   typeName,
   undefinedValue,
   type MappingValue,
+  type Value,
 } from "./values.ts";
 
 /** Python's `==`: by value, at any depth; True equals 1; undefined equals only undefined. */
@@ -83,7 +83,7 @@ function compareTexts(a: string, b: string): number {
 export function add(a: Value, b: Value): Value {
   if (isText(a) && isText(b)) return textValue(a.value + b.value);
   if (isList(a) && isList(b))
-    return a.type === "TupleValue" ? tupleValue([...a.value, ...b.value]) : listValue([...a.value, ...b.value]);
+    return a.type === "tuple" ? tupleValue([...a.value, ...b.value]) : listValue([...a.value, ...b.value]);
   return arithmetic("+", a, b);
 }
 
@@ -178,7 +178,7 @@ export function slice(value: Value, bounds: readonly (Value | undefined)[], user
   if (isUndefined(value)) return listValue([]);
   if (!isList(value)) throw new TypeError(`'${typeName(value)}' object is not subscriptable`);
   const items = sliced(value.value, start, stop, step ?? 1);
-  return value.type === "TupleValue" ? tupleValue(items) : listValue(items);
+  return value.type === "tuple" ? tupleValue(items) : listValue(items);
 }
 
 function sliced<T>(items: readonly T[], start: number | undefined, stop: number | undefined, step: number): T[] {

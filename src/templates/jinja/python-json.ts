@@ -1,4 +1,3 @@
-import type { Value } from "./library.ts";
 import type { UserText } from "../user-text.ts";
 import { floatText } from "./python-text.ts";
 import {
@@ -15,6 +14,7 @@ import {
   isText,
   parameters,
   typeName,
+  type Value,
 } from "./values.ts";
 
 interface Layout {

@@ -1,4 +1,3 @@
-import type { Value } from "./library.ts";
 import type { UserText } from "../user-text.ts";
 import {
   isBoolean,
@@ -11,6 +10,7 @@ import {
   isNone,
   isText,
   keyValue,
+  type Value,
 } from "./values.ts";
 
 /** Python's `str()`, with which Jinja prints. Undefined prints as nothing. */
@@ -29,7 +29,7 @@ function pythonRepr(value: Value, user: UserText): string {
   if (isText(value)) return quoted(value.value, user);
   if (isList(value)) {
     const items = value.value.map((item) => pythonRepr(item, user));
-    if (value.type !== "TupleValue") return `[${items.join(", ")}]`;
+    if (value.type !== "tuple") return `[${items.join(", ")}]`;
     return items.length === 1 ? `(${items[0] ?? ""},)` : `(${items.join(", ")})`;
   }
   if (isMapping(value) || isNamespace(value)) {
@@ -38,7 +38,7 @@ function pythonRepr(value: Value, user: UserText): string {
     );
     return `{${items.join(", ")}}`;
   }
-  return value.type === "UndefinedValue" ? "Undefined" : pythonText(value, user);
+  return value.type === "undefined" ? "Undefined" : pythonText(value, user);
 }
 
 /** In single quotes, or in double quotes where that saves escapes; what does not print is escaped. */

@@ -1,4 +1,3 @@
-import type { Value } from "./library.ts";
 import type { UserText } from "../user-text.ts";
 import { compare, contains, equal } from "./operators.ts";
 import {
@@ -12,6 +11,7 @@ import {
   isNumber,
   isText,
   isUndefined,
+  type Value,
 } from "./values.ts";
 
 type Test = (value: Value, args: readonly Value[], user: UserText) => boolean;

@@ -1,10 +1,35 @@
 import { ExactNumber } from "../exact-json.ts";
-import { newScope, parseTokens, runProgram, tokensOf, type Scope, type Value } from "./library.ts";
+import type { Rendering } from "./scope.ts";
 
-/** A function that templates can call. Keyword arguments come last, as one mapping of type "KeywordArgumentsValue". */
-export type Native = (args: readonly Value[], scope: Scope) => Value;
+type ValueType =
+  | "text"
+  | "integer"
+  | "float"
+  | "boolean"
+  | "none"
+  | "undefined"
+  | "list"
+  | "tuple"
+  | "mapping"
+  | "keywords"
+  | "namespace"
+  | "function";
 
-export interface StringValue extends Value {
+/** A value of a template at run time, with its Python type: JavaScript alone cannot tell 1 from 1.0 or a tuple from a list. */
+export class Value {
+  readonly type: ValueType;
+  readonly value: unknown;
+
+  constructor(type: ValueType, value: unknown) {
+    this.type = type;
+    this.value = value;
+  }
+}
+
+/** A function that templates can call. Keyword arguments come last, as one mapping of type "keywords". */
+export type Native = (args: readonly Value[], rendering: Rendering) => Value;
+
+export interface TextValue extends Value {
   readonly value: string;
 }
 export interface BooleanValue extends Value {
@@ -24,54 +49,46 @@ export interface FunctionValue extends Value {
   readonly value: Native;
 }
 
-/** What the library makes of a JavaScript value. */
-function sample(value: unknown): Value {
-  return newScope().set("value", value);
-}
+export const none: Value = new Value("none", null);
+export const undefinedValue: Value = new Value("undefined", undefined);
+const yes = new Value("boolean", true);
+const no = new Value("boolean", false);
 
-// The library exports no class of its values; they are taken from values that it makes itself.
-
-type Constructor<T> = new (value: T) => Value;
-const constructorOf = <T>(value: Value): Constructor<T> => value.constructor as Constructor<T>;
-
-const StringClass = constructorOf<string>(sample(""));
-const IntegerClass = constructorOf<number | bigint>(sample(0));
-const FloatClass = constructorOf<number>(sample(0.5));
-const ListClass = constructorOf<Value[]>(sample([]));
-const MappingClass = constructorOf<Map<string | number, Value>>(sample({}));
-const FunctionClass = constructorOf<Native>(sample(() => null));
-const TupleClass = constructorOf<Value[]>(tupleSample());
-
-export const none: Value = sample(null);
-export const undefinedValue: Value = sample(undefined);
-const yes = sample(true);
-const no = sample(false);
-
-export const textValue = (text: string): Value => new StringClass(text);
-export const integerValue = (number: number): Value => new IntegerClass(number);
-export const floatValue = (number: number): Value => new FloatClass(number);
 export const booleanValue = (truth: boolean): Value => (truth ? yes : no);
-export const listValue = (items: Value[]): Value => new ListClass(items);
-export const tupleValue = (items: Value[]): Value => new TupleClass(items);
-export const functionValue = (native: Native): Value => new FunctionClass(native);
+export const textValue = (text: string): Value => new Value("text", text);
+/** Beyond 2^53 a bigint keeps what was written. */
+export const integerValue = (number: number | bigint): Value => new Value("integer", number);
+export const floatValue = (number: number): Value => new Value("float", number);
+export const listValue = (items: Value[]): Value => new Value("list", items);
+export const tupleValue = (items: Value[]): Value => new Value("tuple", items);
+export const functionValue = (native: Native): Value => new Value("function", native);
 
-export function mappingValue(entries: Iterable<readonly [string | number, Value]>): Value {
-  return new MappingClass(new Map(entries));
+export function mappingValue(
+  entries: Iterable<readonly [string | number, Value]>,
+  type: "mapping" | "keywords" | "namespace" = "mapping",
+): MappingValue {
+  return new Value(type, new Map(entries)) as MappingValue;
 }
 
-export const isText = (value: Value): value is StringValue => value.type === "StringValue";
-export const isInteger = (value: Value): value is NumberValue => value.type === "IntegerValue";
-export const isFloat = (value: Value): value is NumberValue => value.type === "FloatValue";
+export const isText = (value: Value): value is TextValue => value.type === "text";
+export const isInteger = (value: Value): value is NumberValue => value.type === "integer";
+export const isFloat = (value: Value): value is NumberValue => value.type === "float";
 export const isNumber = (value: Value): value is NumberValue => isInteger(value) || isFloat(value);
-export const isBoolean = (value: Value): value is BooleanValue => value.type === "BooleanValue";
-export const isList = (value: Value): value is ListValue => value.type === "ArrayValue" || value.type === "TupleValue";
-export const isMapping = (value: Value): value is MappingValue =>
-  value.type === "ObjectValue" || value.type === "KeywordArgumentsValue";
-export const isNamespace = (value: Value): value is MappingValue => value.type === "NamespaceValue";
-export const isFunction = (value: Value): value is FunctionValue => value.type === "FunctionValue";
-export const isNone = (value: Value): boolean => value.type === "NullValue";
-export const isUndefined = (value: Value): boolean => value.type === "UndefinedValue";
-export const isTrue = (value: Value): boolean => value.__bool__().value;
+export const isBoolean = (value: Value): value is BooleanValue => value.type === "boolean";
+export const isList = (value: Value): value is ListValue => value.type === "list" || value.type === "tuple";
+export const isMapping = (value: Value): value is MappingValue => value.type === "mapping" || isKeywords(value);
+export const isKeywords = (value: Value): value is MappingValue => value.type === "keywords";
+export const isNamespace = (value: Value): value is MappingValue => value.type === "namespace";
+export const isFunction = (value: Value): value is FunctionValue => value.type === "function";
+export const isNone = (value: Value): boolean => value.type === "none";
+export const isUndefined = (value: Value): boolean => value.type === "undefined";
+
+/** Python's truth of a value: nothing empty, zero or undefined is true. */
+export function isTrue(value: Value): boolean {
+  if (isList(value)) return value.value.length > 0;
+  if (isMapping(value)) return value.value.size > 0;
+  return Boolean(value.value);
+}
 
 /** Any JSON-like value, exact numbers and undefined included, as a runtime value. */
 export function runtimeValue(value: unknown): Value {
@@ -81,7 +98,7 @@ export function runtimeValue(value: unknown): Value {
   if (value === null) return none;
   if (value === undefined) return undefinedValue;
   if (value instanceof ExactNumber) {
-    return typeof value.value === "bigint" ? new IntegerClass(value.value) : floatValue(value.value);
+    return typeof value.value === "bigint" ? integerValue(value.value) : floatValue(value.value);
   }
   if (Array.isArray(value)) return listValue(value.map(runtimeValue));
   return mappingValue(Object.entries(value).map(([key, item]) => [key, runtimeValue(item)]));
@@ -91,29 +108,35 @@ export function runtimeValue(value: unknown): Value {
 export const keyValue = (key: string | number): Value => (typeof key === "number" ? integerValue(key) : textValue(key));
 
 /** What Python calls the type, for error messages. */
-export function typeName(value: Value): string {
-  if (isText(value)) return "str";
-  if (isInteger(value)) return "int";
-  if (isFloat(value)) return "float";
-  if (isBoolean(value)) return "bool";
-  if (value.type === "TupleValue") return "tuple";
-  if (isList(value)) return "list";
-  if (isMapping(value)) return "dict";
-  if (isNone(value)) return "NoneType";
-  if (isUndefined(value)) return "Undefined";
-  return isFunction(value) ? "function" : "Namespace";
+export function typeName({ type }: Value): string {
+  return pythonNames[type];
 }
+
+const pythonNames: Readonly<Record<ValueType, string>> = {
+  text: "str",
+  integer: "int",
+  float: "float",
+  boolean: "bool",
+  none: "NoneType",
+  undefined: "Undefined",
+  list: "list",
+  tuple: "tuple",
+  mapping: "dict",
+  keywords: "dict",
+  namespace: "Namespace",
+  function: "function",
+};
 
 /** Positional and keyword arguments by parameter name, in the order of `names`. Unknown keywords are ignored. */
 export function parameters(args: readonly Value[], ...names: string[]): (Value | undefined)[] {
-  const last = args.at(-1);
-  const keywords = last !== undefined && last.type === "KeywordArgumentsValue" && isMapping(last) ? last.value : null;
-  const positional = keywords === null ? args : args.slice(0, -1);
+  const [positional, keywords] = separated(args);
   return names.map((name, index) => positional[index] ?? keywords?.get(name));
 }
 
-function tupleSample(): Value {
-  const scope = newScope();
-  runProgram(parseTokens(tokensOf("{% set sample = (1, 2) %}")), scope);
-  return scope.lookupVariable("sample");
+/** Positional arguments, and keyword arguments where there are any. */
+export function separated(
+  args: readonly Value[],
+): [positional: readonly Value[], keywords: ReadonlyMap<string | number, Value> | null] {
+  const last = args.at(-1);
+  return last !== undefined && isKeywords(last) ? [args.slice(0, -1), last.value] : [args, null];
 }
