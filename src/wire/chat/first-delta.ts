@@ -2,7 +2,7 @@ import type { ChoiceForm } from "../capture-form.ts";
 import type { Profile } from "../profile.ts";
 
 /** What a choice begins with, as far as its first delta shows it. */
-export type Opening = "text" | "refusal" | "call" | "calls" | "function-call";
+export type Opening = "text" | "refusal" | "call" | "calls";
 
 /**
  * The first delta of a choice, which alone has the role. `header`: the header of the first tool call, as the member
@@ -32,7 +32,6 @@ function liveForm(opening: Opening): Pick<ChoiceForm, "content" | "refusal"> {
     case "refusal":
       return { content: null, refusal: "" };
     case "call":
-    case "function-call":
       return { content: null, refusal: null };
     case "calls":
       return { content: null };
