@@ -203,3 +203,24 @@ test("timings are told with the usage", async () => {
   for (const value of Object.values(timings ?? {})) expect(value).toBeGreaterThanOrEqual(0);
   expect(timings?.tokensPerSecond).toBeGreaterThan(0);
 });
+
+test("the choices of one long prompt read it once: the others are given what the first knows", async () => {
+  await local.idle();
+  const before = local.counters();
+  const { choices, usage } = await local.chat(`${"A prompt for four answers. ".repeat(40)}#coin`, {
+    n: 4,
+    sampling: { seed: 11 },
+    limits: { maxTokens: 20 },
+  });
+  expect(usage?.promptTokens).toBeGreaterThan(1000);
+  const read = (local.counters().promptTokens ?? 0) - (before.promptTokens ?? 0);
+  expect(read).toBeLessThan((usage?.promptTokens ?? 0) + 10);
+  expect(new Set(choices.map((choice) => choice.text)).size).toBe(4);
+  // The same answers as from sequences that read everything themselves.
+  const alone = await local.chat(`${"A prompt for four answers. ".repeat(40)}#coin`, {
+    n: 4,
+    sampling: { seed: 11 },
+    limits: { maxTokens: 20, cachePrompt: false },
+  });
+  expect(alone.choices.map((choice) => choice.text)).toEqual(choices.map((choice) => choice.text));
+});

@@ -16,6 +16,8 @@ export function constraintOf(request: GenerationRequest, _format: Format): Const
     toolChoice?.type === "named" ||
     (toolChoice?.type === "allowed" && toolChoice.mode === "required");
   if (forced) throw unsupported("a tool_choice that forces a call", "tool_choice");
+  if (toolChoice?.type !== "none" && request.tools?.some((tool) => tool.strict))
+    throw unsupported("tools with strict: true", "tools");
   return undefined;
 }
 

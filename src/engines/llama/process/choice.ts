@@ -16,7 +16,7 @@ export interface ChoiceSurroundings {
   readonly vocabulary: Vocabulary;
   readonly contextSize: number;
   readonly newCallId: () => string;
-  readonly openConstraint?: OpenConstraint;
+  readonly openConstraint: OpenConstraint;
 }
 
 export interface ChoiceOptions {
@@ -88,7 +88,7 @@ export class Choice {
       ...(message.limits.stop && { stop: message.limits.stop }),
     });
     this.#shown = shownBytes(around.vocabulary, JSON.stringify(format));
-    this.#constraint = message.constraint && around.openConstraint?.(message.constraint);
+    this.#constraint = message.constraint && around.openConstraint(message.constraint);
     this.#picker = new SourcePicker({
       model: around.model,
       vocabulary: around.vocabulary,
@@ -105,13 +105,18 @@ export class Choice {
     return { promptLeft, kind: this.#source && promptLeft === 0 ? this.#source.kind : "begin" };
   }
 
+  /** What a sequence already knows of the prompt may be kept: not where it is unwanted, nor where the prompt's own logprobs are asked. */
+  get usesCache(): boolean {
+    const { limits, logprobs, echo } = this.#message;
+    return limits.cachePrompt !== false && !(echo && logprobs !== undefined);
+  }
+
   /** Takes a sequence and keeps what it already knows of the prompt. */
   async begin(sequence: LlamaContextSequence): Promise<void> {
     this.#sequence = sequence;
-    const { limits, logprobs, echo } = this.#message;
+    const { logprobs, echo } = this.#message;
     const wantsPromptLogprobs = echo && logprobs !== undefined;
-    const keep = wantsPromptLogprobs || limits.cachePrompt === false ? [] : this.prompt.slice(0, -1);
-    await sequence.adaptStateToTokens(keep, false);
+    await sequence.adaptStateToTokens(this.usesCache ? this.prompt.slice(0, -1) : [], false);
     this.cachedTokens = sequence.nextTokenIndex;
     this.#input = this.prompt.slice(this.cachedTokens);
     if (wantsPromptLogprobs) {

@@ -56,10 +56,10 @@ test("what a window decides, the whole vocabulary decides the same", () => {
         expect(part).toBe(drawToken(windowOf(logits, logits.length), settings, history, bias, chances));
       },
     ),
-    { numRuns: 4000 },
+    { numRuns: 1500 },
   );
-  expect(decided).toBeGreaterThan(400);
-});
+  expect(decided).toBeGreaterThan(150);
+}, 60_000);
 
 test("the whole vocabulary always decides, unless every token is banned", () => {
   fc.assert(

@@ -12,6 +12,8 @@ import type { Scheduler } from "./scheduler.ts";
  */
 if (process.send === undefined) throw new Error("This module is started by Truewire itself, as a process of its own.");
 
+// A copied state is a file for a moment, and holds what was said: it is for this user's eyes.
+process.umask(0o077);
 // The terminal sends its signals to all; when to stop is for the parent to say.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => {});
@@ -39,12 +41,20 @@ async function open(message: OpenMessage): Promise<void> {
   };
   try {
     const { facts, ...opened } = await openModel(message, { onProgress, log: (line) => tell({ type: "log", line }) });
-    // Only now: it imports the library, and without one `openModel` has just said which command installs it.
+    // Only now: they import the library, and without one `openModel` has just said which command installs it.
     const { Scheduler } = await import("./scheduler.ts");
+    const { constraintOpener } = await import("./open-constraint.ts");
     scheduler = new Scheduler({
-      around: { model: opened.model, vocabulary: opened.vocabulary, contextSize: facts.contextSize, newCallId },
+      around: {
+        model: opened.model,
+        vocabulary: opened.vocabulary,
+        contextSize: facts.contextSize,
+        newCallId,
+        openConstraint: constraintOpener(opened.model),
+      },
       sequences: opened.sequences,
       gate: opened.gate,
+      copiesStates: opened.copiesStates,
       queueLimit: message.queueLimit,
       batchSize: message.batchSize,
       report: tell,

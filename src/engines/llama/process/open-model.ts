@@ -15,6 +15,8 @@ export interface OpenModel {
   readonly sequences: readonly LlamaContextSequence[];
   readonly vocabulary: Vocabulary;
   readonly gate: BatchGate;
+  /** What one sequence knows may be copied to another: the model is in main memory, and its state can be cut anywhere. */
+  readonly copiesStates: boolean;
   readonly facts: ModelFacts;
 }
 
@@ -80,11 +82,13 @@ async function load(
   });
   const vocabulary = new Vocabulary(model);
   const { prefix, suffix, middle } = model.tokens.infill;
+  const sequences = Array.from({ length: options.slots }, () => context.getSequence());
   return {
     model,
-    sequences: Array.from({ length: options.slots }, () => context.getSequence()),
+    sequences,
     vocabulary,
     gate,
+    copiesStates: llama.gpu === false && sequences.every((sequence) => !sequence.needsCheckpoints),
     facts: {
       path,
       architecture: model.architecture,

@@ -10,14 +10,15 @@ function learned(fixedMs: number, tokenMs: number): number {
 }
 
 test("pieces come to cost about 50 ms", () => {
-  expect(learned(10, 1.6) * 1.6).toBeGreaterThan(40);
-  expect(learned(10, 1.6) * 1.6).toBeLessThan(60);
+  expect(10 + learned(10, 1.6) * 1.6).toBeGreaterThan(40);
+  expect(10 + learned(10, 1.6) * 1.6).toBeLessThan(60);
   expect(learned(1, 0.01)).toBe(496);
 });
 
-test("where a step is slow by itself, pieces may cost as much, and do not shrink to nothing", () => {
+test("where a step is slow by itself, pieces may cost twice that, and do not shrink to nothing", () => {
   // Pieces of 50 ms would be two tokens here, and each would pay the price of a pass.
-  expect(learned(300, 20)).toBeGreaterThanOrEqual(14);
+  expect(learned(400, 20)).toBe(20);
+  expect(learned(40, 20)).toBe(16);
 });
 
 test("the short rest of a prompt teaches nothing", () => {

@@ -7,6 +7,8 @@ import type { Choice, ChoiceSurroundings } from "./choice.ts";
 import { PrefillBudget } from "./prefill-budget.ts";
 import { queueFull } from "./queue-full.ts";
 import { RequestRun } from "./request-run.ts";
+import { copyState, worthACopy } from "./state-copy.ts";
+import { StepTurns } from "./step-turns.ts";
 
 export interface SchedulerOptions {
   readonly around: ChoiceSurroundings;
@@ -15,6 +17,8 @@ export interface SchedulerOptions {
   readonly gate: BatchGate;
   readonly queueLimit: number;
   readonly batchSize: number;
+  /** Sequences may be given what others know, through files. */
+  readonly copiesStates: boolean;
   readonly report: (message: StepMessage) => void;
   /** Uniform in [0, 1), for requests without a seed. */
   readonly chance: () => number;
@@ -31,13 +35,13 @@ interface Job {
 }
 
 /**
- * Drives all sequences in lockstep, which is what makes batching pay: in each step every sequence that may run advances, in ascending
- * slot order, and all of them are awaited. llama.cpp evaluates neighbouring sequences in one pass, and splits a batch at each gap, so
- * the lowest free slot is taken first.
+ * Drives all sequences in lockstep, which is what makes batching pay: in each step every answer that may run on advances by a token, in
+ * ascending slot order, and all of them are awaited. llama.cpp evaluates neighbouring sequences in one pass, and splits a batch at each
+ * gap, so the lowest free slot is taken first.
  *
- * A prompt is evaluated in pieces that fit in a share of each step (about 50 ms for all of them), so that neither the other sequences
- * nor a cancellation wait for it. A new choice goes to the free slot that already knows most of its prompt where that saves more than a
- * gap costs. A choice whose reader is too far behind pauses; a cancelled one is gone after the step in flight.
+ * Prompts are read in steps of their own, in pieces of about 50 ms, so that neither answers nor a cancellation wait long for them. A new
+ * choice goes to the free slot that already knows most of its prompt where that saves more than a gap costs. A choice whose reader is
+ * too far behind pauses; a cancelled one is gone after the step in flight.
  */
 export class Scheduler {
   readonly #options: SchedulerOptions;
@@ -45,6 +49,7 @@ export class Scheduler {
   readonly #waiting: Job[] = [];
   readonly #requests = new Map<number, RequestRun>();
   readonly #budget: PrefillBudget;
+  readonly #turns = new StepTurns();
   #wake: (() => void) | undefined;
   #changed = false;
   #decodeSteps = 0;
@@ -130,54 +135,66 @@ export class Scheduler {
 
   /** Gives free slots to waiting choices, first come first served. */
   async #admit(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const [job] = this.#waiting;
-      const slot = job && this.#slotFor(job.choice);
-      if (!slot) return;
-      this.#waiting.shift();
-      slot.job = job;
+    for (let i = 0; i < this.#waiting.length;) {
+      const job = this.#waiting[i];
+      const place = job && this.#placeFor(job.choice);
+      if (!place) return;
+      if (this.#waitsForSibling(job)) {
+        i++;
+        continue;
+      }
+      this.#waiting.splice(i, 1);
+      place.slot.job = job;
       job.request.begins();
-      await job.choice.begin(slot.sequence);
+      await this.#attempt(job, async () => {
+        if (place.copyFrom) await copyState(place.copyFrom, place.slot.sequence);
+        await job.choice.begin(place.slot.sequence);
+      });
       this.#cachedTokens += job.choice.cachedTokens;
     }
   }
 
-  /** The lowest free slot, or the one that knows the prompt best if that saves at least so many tokens. */
-  #slotFor(choice: Choice): Slot | undefined {
+  /**
+   * The lowest free slot, or the one that knows the prompt best if that saves enough tokens to be worth a gap; and the slot to copy from
+   * where another one, busy or not, knows much more of the prompt.
+   */
+  #placeFor(choice: Choice): { slot: Slot; copyFrom: LlamaContextSequence | undefined } | undefined {
     const worthAGap = 32;
     let best: { slot: Slot; known: number } | undefined;
+    let source: { sequence: LlamaContextSequence; known: number } | undefined;
     for (const slot of this.#slots) {
-      if (slot.job) continue;
       const known = knownTokens(slot.sequence, choice.prompt);
-      if (!best || known >= best.known + worthAGap) best = { slot, known };
+      if (!slot.job && (!best || known >= best.known + worthAGap)) best = { slot, known };
+      if (!source || known > source.known) source = { sequence: slot.sequence, known };
     }
-    return best?.slot;
+    if (!best) return undefined;
+    const copies = source && this.#mayShare(choice) && source.known >= best.known + worthACopy;
+    return { slot: best.slot, copyFrom: copies ? source?.sequence : undefined };
   }
 
+  /** Another choice of the same prompt is reading it just now: what it knows then is worth waiting for. */
+  #waitsForSibling(job: Job): boolean {
+    if (!this.#mayShare(job.choice)) return false;
+    return this.#slots.some(
+      ({ job: other }) =>
+        other?.request === job.request &&
+        other.choice.prompt === job.choice.prompt &&
+        other.choice.nextWork.promptLeft >= worthACopy,
+    );
+  }
+
+  #mayShare(choice: Choice): boolean {
+    return this.#options.copiesStates && choice.usesCache && choice.prompt.length > worthACopy;
+  }
+
+  /** One batch: of prompts, or of one token for each answer. */
   async #step(active: readonly Slot[]): Promise<void> {
-    const { gate } = this.#options;
+    const prompting = active.filter((slot) => slot.job && slot.job.choice.nextWork.promptLeft > 0);
+    const answering = active.filter((slot) => slot.job?.choice.nextWork.promptLeft === 0);
+    const readsPrompts = this.#turns.next(prompting.length, answering.length) === "prompts";
     const started = performance.now();
     const before = this.#totals(active);
-    let allowance = this.#budget.tokens;
-    let prompted = 0;
-    let previous: string | undefined;
-    const work: Promise<void>[] = [];
-    gate.close();
-    for (const { job } of active) {
-      if (!job) continue;
-      const { promptLeft, kind } = job.choice.nextWork;
-      if (promptLeft > 0 && allowance <= 0) continue;
-      const share = Math.min(promptLeft, allowance);
-      allowance -= share;
-      prompted += share;
-      // Work of another kind takes another number of turns to reach the library's queue; the queue must be in slot order.
-      if (previous !== undefined && kind !== previous) await gate.settled();
-      previous = kind;
-      work.push(this.#advance(job, share));
-    }
-    await gate.settled();
-    gate.open();
-    await Promise.all(work);
+    const prompted = await this.#together(readsPrompts ? prompting : answering);
     this.#decodeSteps++;
     this.#promptTokens += prompted;
     this.#budget.observe(prompted, performance.now() - started);
@@ -185,9 +202,36 @@ export class Scheduler {
     this.#reportNews(active);
   }
 
-  async #advance(job: Job, allowance: number): Promise<void> {
+  /** Advances these slots in one batch and waits for all; how many prompt tokens were evaluated. */
+  async #together(slots: readonly Slot[]): Promise<number> {
+    const { gate } = this.#options;
+    const work: Promise<void>[] = [];
+    let allowance = this.#budget.tokens;
+    let prompted = 0;
+    let previous: string | undefined;
+    gate.close();
+    for (const { job } of slots) {
+      if (!job) continue;
+      const { promptLeft, kind } = job.choice.nextWork;
+      if (promptLeft > 0 && allowance <= 0) break;
+      const share = Math.min(promptLeft, allowance);
+      allowance -= share;
+      prompted += share;
+      // Work of another kind takes another number of turns to reach the library's queue; the queue must be in slot order.
+      if (previous !== undefined && kind !== previous) await gate.settled();
+      previous = kind;
+      work.push(this.#attempt(job, () => job.choice.step(share)));
+    }
+    await gate.settled();
+    gate.open();
+    await Promise.all(work);
+    return prompted;
+  }
+
+  /** Does a job's work; when it fails, the job's request ends. */
+  async #attempt(job: Job, work: () => Promise<void>): Promise<void> {
     try {
-      await job.choice.step(allowance);
+      await work();
     } catch (error) {
       const message = `The model failed: ${error instanceof Error ? error.message : String(error)}`;
       const events = job.request.fail({ message, status: 500, type: "server_error" });
