@@ -2,6 +2,7 @@ import { compileArguments, compileExpression, compileFilter, type Evaluate } fro
 import { iterated } from "./operators.ts";
 import { pythonText } from "./python-text.ts";
 import { Scope, type Rendering } from "./scope.ts";
+import { mentions } from "./syntax.ts";
 import type {
   CallStatement,
   Expression,
