@@ -2,6 +2,7 @@ import { chatEndpoint } from "../wire/chat/endpoint.ts";
 import { completionsEndpoint } from "../wire/completions/endpoint.ts";
 import { modelDoesNotExist } from "../wire/failures.ts";
 import { writeModel, writeModelList } from "../wire/models/write-models.ts";
+import { embed } from "./embed.ts";
 import { generate } from "./generate.ts";
 import { answerHealth } from "./health.ts";
 import type { Reply } from "./reply.ts";
@@ -26,6 +27,7 @@ const routes: Readonly<Record<string, Route>> = {
     method: "POST",
     answer: (reply, service) => generate(completionsEndpoint, reply, service),
   },
+  "/embeddings": { method: "POST", answer: embed },
   "/models": {
     method: "GET",
     answer(reply, { directory }) {

@@ -1,0 +1,36 @@
+import { FailureError, invalidRequest } from "../generation/failure.ts";
+import { readEmbeddingsRequest } from "../wire/embeddings/read-request.ts";
+import { writeEmbeddings } from "../wire/embeddings/write-embeddings.ts";
+import { modelNotFound } from "../wire/failures.ts";
+import { ClientGone } from "./exchange.ts";
+import { readJson } from "./read-json.ts";
+import type { Reply } from "./reply.ts";
+import type { Service } from "./service.ts";
+
+/** `POST /v1/embeddings`. */
+export async function embed(reply: Reply, { settings, directory }: Service): Promise<void> {
+  const { exchange, record, requestId } = reply;
+  const { request, encoding } = readEmbeddingsRequest(await readJson(exchange, settings.bodyLimit), requestId);
+  record.model = request.model;
+  const model = directory.find(request.model);
+  if (!model) {
+    const known = directory.list().filter(({ info }) => info.endpoints.includes("embeddings"));
+    throw modelNotFound(
+      request.model,
+      known.map(({ info }) => info.id),
+    );
+  }
+  const { engine, profile = settings.profile } = model.from;
+  reply.profile = profile;
+  if (!engine.embed) {
+    const { failure } = invalidRequest(`The model '${request.model}' does not make embeddings.`, "model");
+    throw new FailureError({ ...failure, status: 404 });
+  }
+  const answer = await engine
+    .embed({ ...request, model: model.engineModel }, exchange.signal)
+    .catch((error: unknown) => {
+      throw exchange.signal.aborted ? new ClientGone({ cause: error }) : error;
+    });
+  const shown = (profile.name === "openai" && (model.info.resolvedId ?? answer.model)) || request.model;
+  reply.send(200, "application/json", writeEmbeddings(answer, shown, encoding, profile));
+}
