@@ -715,7 +715,23 @@ const obedience: readonly Mutation[] = [
   },
 ];
 
+const specification: readonly Mutation[] = [
+  onChunk(
+    "spec/chunk",
+    "a usage without prompt_tokens",
+    hasUsage,
+    (chunk) => delete (chunk.usage as Json).prompt_tokens,
+  ),
+  onPiece(
+    "spec/chunk",
+    "a call whose function is text",
+    chatPiece(isHeader),
+    (piece) => (first(elements(piece)).function = "f"),
+  ),
+];
+
 export const illegalMutations: readonly Mutation[] = [
+  ...specification,
   ...framing,
   ...envelope,
   ...delta,

@@ -4,6 +4,7 @@ import { callRules } from "./call.ts";
 import { failureRules } from "./failure.ts";
 import { headerRules } from "./headers.ts";
 import { modelRules } from "./models.ts";
+import { specBodyRules } from "../spec/spec-rules.ts";
 
 /** Every rule about an answer that is no stream. */
 export const bodyRules: readonly BodyRule[] = [
@@ -12,4 +13,5 @@ export const bodyRules: readonly BodyRule[] = [
   ...failureRules,
   ...modelRules,
   ...headerRules,
+  ...specBodyRules,
 ];

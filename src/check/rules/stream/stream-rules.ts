@@ -9,6 +9,7 @@ import { logprobRules } from "./logprobs.ts";
 import { obedienceRules } from "./obedience.ts";
 import { toolRules } from "./tools.ts";
 import { usageRules } from "./usage.ts";
+import { specStreamRules } from "../spec/spec-rules.ts";
 
 /** Every rule about a streamed answer. */
 export const streamRules: readonly StreamRule[] = [
@@ -22,4 +23,5 @@ export const streamRules: readonly StreamRule[] = [
   ...logprobRules,
   ...errorRules,
   ...obedienceRules,
+  ...specStreamRules,
 ];

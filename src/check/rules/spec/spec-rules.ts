@@ -1,0 +1,60 @@
+import { atMember } from "../place.ts";
+import type { BodyRule, StreamRule } from "../rule.ts";
+import { type BodyView, isObject } from "../view.ts";
+import { atName } from "../body/body-place.ts";
+import { chatChunk, chatCompletion, completion, failure, model, modelList } from "./schemas.ts";
+import { specOffence } from "./validate.ts";
+
+const source = "OpenAI's OpenAPI document";
+const breaks = ["typed clients (Go, Rust, Java, C#)", "AI SDK (schema)"];
+
+export const specStreamRules: readonly StreamRule[] = [
+  {
+    id: "spec/chunk",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "Every chunk has the form that the specification gives it.",
+    source,
+    breaks,
+    judges: "stream",
+    endpoints: ["chat", "completions"],
+    *judge(view) {
+      const schema = view.exchange.endpoint === "chat" ? chatChunk : completion;
+      for (const chunk of view.chunks) {
+        if ("error" in chunk.value) continue;
+        const offence = specOffence(schema, chunk.value);
+        if (offence) yield atMember(chunk, offence.member, `${offence.path} ${offence.found}`);
+      }
+    },
+  },
+];
+
+export const specBodyRules: readonly BodyRule[] = [
+  {
+    id: "spec/body",
+    severity: "error",
+    concern: "text is lost or wrong",
+    says: "An answer that is no stream has the form that the specification gives it.",
+    source,
+    breaks,
+    judges: "body",
+    shown: (view) => schemaOf(view) !== undefined && isObject(view.value),
+    *judge(view) {
+      const schema = schemaOf(view);
+      const offence = schema && specOffence(schema, view.value);
+      if (offence) yield atName(view, offence.member, `${offence.path} ${offence.found}`);
+    },
+  },
+];
+
+function schemaOf({ exchange }: BodyView): object | undefined {
+  if (exchange.response.status >= 400) return failure;
+  return {
+    chat: chatCompletion,
+    completions: completion,
+    models: modelList,
+    model,
+    embeddings: undefined,
+    other: undefined,
+  }[exchange.endpoint];
+}
