@@ -1,0 +1,32 @@
+import { detectFormat, recognizeFormat } from "./detect.ts";
+import type { Format, PlainFormat, Reasoning } from "./format.ts";
+import { learnFormat } from "./learn-format.ts";
+import { readsBack, renderCalls } from "./read-back.ts";
+import type { Render } from "./read-back.ts";
+
+/**
+ * The format that a model with this chat template writes. A format that is known by its markers must read back a call that the template
+ * renders; if it does not (a vendor renamed the markers), or none is known, the format is learned from how the template writes a call.
+ * A template that writes none has the generic format.
+ */
+export function findFormat(templateSource: string, render: Render): Format {
+  const known = recognizeFormat(templateSource);
+  const turn = renderCalls(render, 1);
+  if (turn === null || (known && readsBack(known, turn))) return known ?? detectFormat(templateSource);
+  const learned = learnFormat(render);
+  if (!known || !learned) return known ?? learned ?? detectFormat(templateSource);
+  return known.kind === "plain" ? combined(known, learned) : learned;
+}
+
+/**
+ * What the model is known for, with what its template shows. A call without markers is how a template shows one that has no syntax for
+ * it: the model writes its own, and both are read. Else the template's markers are the model's.
+ */
+function combined(known: PlainFormat, learned: PlainFormat): PlainFormat {
+  const [call] = learned.calls;
+  if (call && !call.open) return { ...known, calls: [...known.calls, call] };
+  if (!known.reasoning || !learned.reasoning) return learned;
+  const opener = learned.section?.open ?? call?.open;
+  const reasoning: Reasoning = { ...known.reasoning, open: learned.reasoning.open, close: learned.reasoning.close };
+  return { ...learned, reasoning: reasoning.endedBy && opener ? { ...reasoning, endedBy: opener } : reasoning };
+}

@@ -1,0 +1,101 @@
+import { accumulate } from "../generation/accumulate.ts";
+import type { Message, Tool } from "../generation/message.ts";
+import type { Format } from "./format.ts";
+import { TextReader } from "./text-reader.ts";
+
+/** Renders a conversation with a model's chat template, the generation prompt included where asked. Throws as the template does. */
+export type Render = (messages: readonly Message[], tools: readonly Tool[], generationPrompt: boolean) => string;
+
+/** What a call of the sentinel conversation holds: words that stand nowhere else in a prompt. */
+export const sentinel = {
+  name: "sentinel_tool",
+  otherName: "sentinel_other",
+  id: "sentinel0",
+  otherId: "sentinel1",
+  keys: ["sentinel_city", "sentinel_count"],
+  values: ["Sentinel Town", 4711],
+  question: "What does the sentinel say?",
+  answer: "The sentinel is well.",
+  thought: "Let me think of the sentinel.",
+  result: "RESULT_OF_SENTINEL",
+} as const;
+
+const parameters = {
+  type: "object",
+  properties: {
+    [sentinel.keys[0]]: { type: "string", description: "A city" },
+    [sentinel.keys[1]]: { type: "integer", description: "A number" },
+  },
+  required: [...sentinel.keys],
+};
+export const sentinelTools: readonly Tool[] = [
+  { name: sentinel.name, description: "A sentinel", parameters },
+  { name: sentinel.otherName, description: "Another sentinel", parameters },
+];
+export const sentinelArguments: Readonly<Record<string, unknown>> = {
+  [sentinel.keys[0]]: sentinel.values[0],
+  [sentinel.keys[1]]: sentinel.values[1],
+};
+
+const question: Message = { role: "user", content: sentinel.question };
+
+/** The assistant's turn with the sentinel call, or two calls, and what follows it, as a template writes it; null: it does not. */
+export function renderCalls(render: Render, calls: 1 | 2): string | null {
+  const ids = [sentinel.id, sentinel.otherId].slice(0, calls);
+  const names = [sentinel.name, sentinel.otherName];
+  const toolCalls = ids.map((id, i) => ({
+    id,
+    name: names[i] ?? sentinel.name,
+    arguments: JSON.stringify(sentinelArguments),
+  }));
+  const results: Message[] = toolCalls.map(({ id, name }) => ({
+    role: "tool",
+    content: sentinel.result,
+    toolCallId: id,
+    name,
+  }));
+  return renderTurn(render, [{ role: "assistant", content: null, toolCalls }, ...results]);
+}
+
+/** The assistant's turn, and what follows it; null: the template refuses it, or leaves it out. */
+export function renderTurn(render: Render, turn: readonly Message[]): string | null {
+  try {
+    const before = render([question], sentinelTools, true);
+    const after = render([question, ...turn], sentinelTools, false);
+    let at = 0;
+    while (at < before.length && before[at] === after[at]) at++;
+    // Not from inside a marker that both begin with.
+    const mark = after.lastIndexOf("<", at);
+    if (mark >= 0 && !/[>\s]/.test(after.slice(mark, at))) at = mark;
+    return after.slice(at);
+  } catch {
+    return null;
+  }
+}
+
+/** Whether a format reads the sentinel calls, and no others, out of what a template wrote. */
+export function readsBack(format: Format, turn: string, calls: 1 | 2 = 1): boolean {
+  const reader = new TextReader({
+    format,
+    choice: 0,
+    newCallId: () => "call",
+    tools: sentinelTools,
+  });
+  const { toolCalls = [] } = accumulate([...reader.push(turn), ...reader.end()]).choices[0] ?? {};
+  const names = toolCalls.map((call) => call.name).join(" ");
+  return (
+    names === [sentinel.name, sentinel.otherName].slice(0, calls).join(" ") &&
+    toolCalls.every((call) => call.status === "succeeded" && sameArguments(call.arguments))
+  );
+}
+
+function sameArguments(json: string): boolean {
+  try {
+    const value: unknown = JSON.parse(json);
+    if (typeof value !== "object" || value === null) return false;
+    const entries = Object.entries(value);
+    return entries.length === sentinel.keys.length && entries.every(([key, part]) => part === sentinelArguments[key]);
+  } catch {
+    return false;
+  }
+}
