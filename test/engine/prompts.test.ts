@@ -31,6 +31,19 @@ test("a prompt that does not fit is refused in OpenAI's words, before anything e
   expect(text.end).toMatchObject({ failure: { param: "prompt", code: "context_length_exceeded" } });
 });
 
+test("megabytes that cannot fit are refused without being tokenized", async () => {
+  const started = performance.now();
+  const { end } = await local.chat("An overlong text. ".repeat(1_000_000));
+  expect(end).toMatchObject({
+    failure: {
+      code: "context_length_exceeded",
+      message: expect.stringMatching(/resulted in more than \d+ tokens/) as string,
+    },
+  });
+  // Tokenizing it takes minutes here, and would hold up everybody.
+  expect(performance.now() - started).toBeLessThan(30_000);
+});
+
 test("what is left of the context bounds the answer, to the last token, and nothing is shifted out", async () => {
   for (const length of [1, 100, 254, 255]) {
     const { choices, usage } = await local.complete("x".repeat(length - 1) + "<|script:endless|>", {

@@ -52,6 +52,8 @@ export interface ModelFacts {
   /** Texts of the control tokens, which a client's text must not become. */
   readonly specialTokens: readonly string[];
   readonly vocabularySize: number;
+  /** No token stands for more UTF-16 units of text than this. */
+  readonly longestToken: number;
   /** It has tokens for a prompt with a suffix. */
   readonly fillsInMiddle: boolean;
 }

@@ -99,6 +99,7 @@ async function load(
       eosToken: model.tokens.eosString,
       specialTokens: vocabulary.controlTexts(),
       vocabularySize: vocabulary.size,
+      longestToken: vocabulary.longestToken(),
       fillsInMiddle: prefix !== null && suffix !== null && middle !== null,
     },
   };

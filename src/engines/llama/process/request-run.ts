@@ -1,9 +1,9 @@
 import type { Token } from "node-llama-cpp";
 import type { GenerationEvent, GenerationFailure, Usage } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
+import { contextLengthExceeded } from "../context-length.ts";
 import type { GenerateMessage } from "../protocol.ts";
 import { Choice, type ChoiceSurroundings } from "./choice.ts";
-import { contextLengthExceeded } from "./context-length.ts";
 import { choiceSeed } from "./seed.ts";
 import { tokenizePrompt } from "./tokenize-prompt.ts";
 
@@ -146,5 +146,5 @@ function rate(tokens: number, ms: number): number {
 function checkLength(prompt: readonly Token[], contextSize: number, message: GenerateMessage): void {
   // The cache holds one token less than the context: the last sampled token is never evaluated.
   if (prompt.length > contextSize - 1)
-    throw new FailureError(contextLengthExceeded(contextSize, prompt.length, message.promptParam));
+    throw new FailureError(contextLengthExceeded(contextSize, String(prompt.length), message.promptParam));
 }

@@ -57,6 +57,11 @@ export class Vocabulary {
     return this.#texts.filter((text, token) => this.#types[token] === tokenType.control && text !== "");
   }
 
+  /** No token stands for more UTF-16 units of text than this. */
+  longestToken(): number {
+    return this.#texts.reduce((longest, text) => Math.max(longest, text.length), 1);
+  }
+
   /** The entry itself: a control token's name. */
   entry(token: Token): string {
     return this.#texts[token] ?? "";

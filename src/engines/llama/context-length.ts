@@ -1,9 +1,9 @@
-import type { GenerationFailure } from "../../../generation/event.ts";
+import type { GenerationFailure } from "../../generation/event.ts";
 
 /** OpenAI's answer to a prompt that does not fit, in its words. */
 export function contextLengthExceeded(
   contextSize: number,
-  promptTokens: number,
+  promptTokens: string,
   param: "messages" | "prompt",
 ): GenerationFailure {
   const what = param === "messages" ? "messages" : "prompt";
