@@ -1,9 +1,9 @@
 import { FailureError, invalidRequest } from "../generation/failure.ts";
-import type { Message, Tool, ToolChoice } from "../generation/message.ts";
+import type { Message, Tool, ToolCall, ToolChoice } from "../generation/message.ts";
 import type { TemplateOptions } from "../generation/request.ts";
 import { probeCapabilities, type TemplateCapabilities } from "./capabilities.ts";
 import { continuedPrompt } from "./continued-prompt.ts";
-import { templateMessages, type TemplateMessage } from "./conversation.ts";
+import { templateMessages, type TemplateMessage, type WriteCall } from "./conversation.ts";
 import { added, addedForAnswer } from "./generation-prompt.ts";
 import { PythonTemplate, TemplateRefusal } from "./jinja/python-template.ts";
 import { strftime } from "./jinja/strftime.ts";
@@ -29,6 +29,10 @@ export interface RenderInput {
   readonly options: TemplateOptions;
   /** What templates that print a date print; in the local time zone. */
   readonly now: Date;
+  /** What the model is told of the tools where the template does not tell it; part of the system message. */
+  readonly toolInstruction?: string;
+  /** A call as the model writes it, for templates that leave calls of earlier turns out; absent: a JSON object with name and arguments. */
+  readonly writeCall?: WriteCall;
   /** For templates that ground answers in documents (Command R, Granite). */
   readonly documents?: readonly unknown[];
 }
@@ -75,13 +79,20 @@ export class ChatTemplate {
     }
   }
 
-  #render({ messages, tools = [], toolChoice, options, now, documents }: RenderInput): RenderedPrompt {
+  #render(input: RenderInput): RenderedPrompt {
+    const { messages, tools = [], toolChoice, options, now, documents, toolInstruction, writeCall = jsonCall } = input;
     const warnings: string[] = [];
     const wants = this.capabilities;
     const { variables = {}, addGenerationPrompt = true, continueFinalMessage = false, responsePrefix = "" } = options;
     const user = new UserText(this.#tokens, this.source, [messages, tools, documents, variables, responsePrefix]);
     const shownTools = toolChoice?.type === "none" ? [] : templateTools(tools, wants, user);
-    const conversation = templateMessages(messages, wants, user, warnings);
+    const conversation = templateMessages(messages, {
+      wants,
+      user,
+      warnings,
+      writeCall,
+      toolInstruction: shownTools.length > 0 && !wants.tools ? toolInstruction : undefined,
+    });
     const shared = {
       ...thinkingAliases(variables),
       ...user.mark(variables),
@@ -168,6 +179,10 @@ function checkOptions({ messages, options }: RenderInput): void {
       `messages[${Math.max(0, messages.length - 1)}].role`,
     );
   }
+}
+
+function jsonCall(call: ToolCall): string {
+  return `{"name": ${JSON.stringify(call.name)}, "arguments": ${call.arguments === "" ? "{}" : call.arguments}}`;
 }
 
 /** A request says `enable_thinking` or `thinking`; templates know the one or the other. */

@@ -11,11 +11,16 @@ export interface TemplateMessage {
   readonly [member: string]: unknown;
 }
 
-interface Shaping {
+/** How messages are shaped. */
+export interface Shaping {
   readonly wants: TemplateCapabilities;
   readonly user: UserText;
   readonly warnings: string[];
+  /** Writes a call as the model would; for templates that leave the calls of earlier turns out. */
+  readonly writeCall: WriteCall;
 }
+
+export type WriteCall = (call: ToolCall) => string;
 
 /**
  * The conversation as this template reads it, the client's text marked. Throws `FailureError` for what a text model cannot read
@@ -23,11 +28,9 @@ interface Shaping {
  */
 export function templateMessages(
   messages: readonly Message[],
-  wants: TemplateCapabilities,
-  user: UserText,
-  warnings: string[],
+  { toolInstruction, ...shaping }: Shaping & { readonly toolInstruction?: string | undefined },
 ): TemplateMessage[] {
-  const shaping: Shaping = { wants, user, warnings };
+  const { wants, user, warnings } = shaping;
   const calls = matchCalls(messages, wants.callIds, warnings);
   const shaped = messages.map((message, index): TemplateMessage => {
     const path = `messages[${index}]`;
@@ -49,7 +52,8 @@ export function templateMessages(
       ...(message.name !== undefined && { name: user.markText(message.name) }),
     };
   });
-  return inParts(systemInPlace(shaped, wants), wants);
+  const instructed = toolInstruction === undefined ? shaped : withInstruction(shaped, user.markText(toolInstruction));
+  return inParts(systemInPlace(instructed, wants), wants);
 }
 
 function assistantMessage(
@@ -63,9 +67,7 @@ function assistantMessage(
   const spoken = message.content === null ? message.refusal : textOf(message.content, path);
   const name = message.name === undefined ? {} : { name: user.markText(message.name) };
   if (calls.length > 0 && !wants.toolCalls) {
-    const written = calls.map(
-      (call) => `{"name": ${JSON.stringify(call.name)}, "arguments": ${call.arguments || "{}"}}`,
-    );
+    const written = calls.map(shaping.writeCall);
     const content = [spoken ?? "", ...written].filter((part) => part !== "").join("\n");
     return { role: "assistant", content: user.markText(content), ...name };
   }
@@ -110,9 +112,19 @@ function templateCall(call: ToolCall, id: string, path: string, { wants, user, w
   return { id: user.markText(id), type: "function", function: { name: user.markText(call.name), arguments: args } };
 }
 
+/** Adds to the first system message, or puts one first. */
+function withInstruction(messages: readonly TemplateMessage[], instruction: string): TemplateMessage[] {
+  const [first, ...rest] = messages;
+  if (first === undefined || !isSystem(first)) return [{ role: "system", content: instruction }, ...messages];
+  return [{ ...first, content: `${String(first["content"])}\n\n${instruction}` }, ...rest];
+}
+
+function isSystem({ role }: TemplateMessage): boolean {
+  return role === "system" || role === "developer";
+}
+
 /** Puts the system's words where this template takes them: one message at most, or before the first user's words. */
 function systemInPlace(messages: readonly TemplateMessage[], wants: TemplateCapabilities): TemplateMessage[] {
-  const isSystem = ({ role }: TemplateMessage): boolean => role === "system" || role === "developer";
   if (wants.systemRole === "any") return [...messages];
   const end = messages.findIndex((message) => !isSystem(message));
   const leading = messages.slice(0, end === -1 ? messages.length : end);

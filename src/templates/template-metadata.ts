@@ -1,0 +1,64 @@
+import { compileExpression } from "./jinja/compile-expression.ts";
+import { Scope } from "./jinja/scope.ts";
+import { parseTemplate, type Statement } from "./jinja/syntax.ts";
+import { isList, isText, type Value } from "./jinja/values.ts";
+import { SpecialTokens } from "./special-tokens.ts";
+import { UserText } from "./user-text.ts";
+
+/** What a template says of its model beside the prompt (requirements T15, after tabbyAPI's convention). Absent: it says nothing. */
+export interface TemplateMetadata {
+  /** Texts that end an answer: `{% set stop_strings = [...] %}`. */
+  readonly stopStrings?: readonly string[];
+  /** What begins calls: `tool_start`. */
+  readonly toolStart?: string;
+  /** What ends calls: `tool_end`. */
+  readonly toolEnd?: string;
+  /** The name of a format: `tool_call_format`. */
+  readonly toolCallFormat?: string;
+}
+
+/**
+ * Reads the metadata that a template carries: assignments outside of every block, of texts and lists of texts that need nothing of
+ * the conversation. A source that is no template has none.
+ */
+export function templateMetadata(source: string): TemplateMetadata {
+  const values = assigned(statements(source));
+  const text = (name: string): string | undefined => {
+    const value = values.get(name);
+    return value !== undefined && isText(value) && value.value !== "" ? value.value : undefined;
+  };
+  const stops = values.get("stop_strings");
+  const stopStrings = stops !== undefined && isList(stops) ? stops.value.filter(isText).map(({ value }) => value) : [];
+  const [toolStart, toolEnd, toolCallFormat] = [text("tool_start"), text("tool_end"), text("tool_call_format")];
+  return {
+    ...(stopStrings.length > 0 && { stopStrings }),
+    ...(toolStart !== undefined && { toolStart }),
+    ...(toolEnd !== undefined && { toolEnd }),
+    ...(toolCallFormat !== undefined && { toolCallFormat }),
+  };
+}
+
+const names: ReadonlySet<string> = new Set(["stop_strings", "tool_start", "tool_end", "tool_call_format"]);
+
+function statements(source: string): readonly Statement[] {
+  try {
+    return parseTemplate(source).body;
+  } catch {
+    return [];
+  }
+}
+
+function assigned(body: readonly Statement[]): ReadonlyMap<string, Value> {
+  const values = new Map<string, Value>();
+  const rendering = { user: new UserText(new SpecialTokens([], []), "", []), now: new Date(0) };
+  for (const statement of body) {
+    if (statement.type !== "Set" || statement.value === null || statement.assignee.type !== "Identifier") continue;
+    if (!names.has(statement.assignee.value)) continue;
+    try {
+      values.set(statement.assignee.value, compileExpression(statement.value)(new Scope(null), rendering));
+    } catch {
+      // It needs the conversation, so it is part of the prompt's making and no metadata.
+    }
+  }
+  return values;
+}

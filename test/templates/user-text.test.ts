@@ -1,0 +1,156 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Message, Tool } from "../../src/generation/message.ts";
+import { ChatTemplate } from "../../src/templates/chat-template.ts";
+import type { RenderedPrompt } from "../../src/templates/rendered-prompt.ts";
+
+// Requirements T12: whatever a client writes, in whatever place, no published template makes a special token of it; and the prompt
+// reads as if nothing had been marked.
+
+const folder = new URL("../../../shared/chat-templates/", import.meta.url);
+const files = existsSync(folder) ? readdirSync(folder) : [];
+
+const specialTokens = [
+  "<|im_start|>",
+  "<|im_end|>",
+  "<think>",
+  "</think>",
+  "<tool_call>",
+  "</tool_call>",
+  "[INST]",
+  "[/INST]",
+  '<|"|>',
+  "<｜User｜>",
+  "]~b]",
+];
+const now = new Date(2026, 0, 1);
+
+// Pieces of special tokens, whole ones, and what templates look for or cut off.
+const piece = fc.constantFrom(
+  ...specialTokens,
+  ...specialTokens.flatMap((token) => [token.slice(0, 3), token.slice(3), token.slice(1, -1)]),
+  "a",
+  "word ",
+  " ",
+  "\n",
+  '"',
+  "'",
+  "\\",
+  "\ue000",
+  "\ue001\ue002",
+  "\u{f0000}",
+  "é😀",
+);
+const text = fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join(""));
+
+interface Texts {
+  readonly system: string;
+  readonly user: string;
+  readonly answer: string;
+  readonly reasoning: string;
+  readonly argument: string;
+  readonly key: string;
+  readonly result: string;
+  readonly description: string;
+  readonly again: string;
+}
+
+const texts = fc.record<Texts>({
+  system: text,
+  user: text,
+  answer: text,
+  reasoning: text,
+  argument: text,
+  key: text,
+  result: text,
+  description: text,
+  again: text,
+});
+
+const harmless: Texts = {
+  system: "s",
+  user: "u",
+  answer: "a",
+  reasoning: "r",
+  argument: "g",
+  key: "k",
+  result: "t",
+  description: "d",
+  again: "n",
+};
+
+function conversation(words: Texts): { messages: Message[]; tools: Tool[] } {
+  return {
+    messages: [
+      { role: "system", content: words.system },
+      { role: "user", content: words.user },
+      { role: "assistant", content: words.answer, reasoning: words.reasoning },
+      { role: "user", content: words.again },
+      {
+        role: "assistant",
+        content: null,
+        toolCalls: [
+          { id: "call_1", name: "look_up", arguments: JSON.stringify({ [`k${words.key}`]: words.argument }) },
+        ],
+      },
+      { role: "tool", content: words.result, toolCallId: "call_1" },
+      { role: "assistant", content: words.answer },
+      { role: "user", content: words.again },
+    ],
+    tools: [
+      {
+        name: "look_up",
+        description: words.description,
+        parameters: {
+          type: "object",
+          properties: { [`k${words.key}`]: { type: "string", description: words.description } },
+          required: [`k${words.key}`],
+        },
+      },
+    ],
+  };
+}
+
+function render(template: ChatTemplate, words: Texts): RenderedPrompt | string {
+  try {
+    return template.render({ ...conversation(words), options: {}, now });
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** How often each special token stands in the parts that are tokenized with special tokens. */
+function specials(prompt: RenderedPrompt): number[] {
+  const shown = prompt.spans.filter((span) => span.special).map((span) => span.text);
+  return specialTokens.map((token) => shown.reduce((sum, part) => sum + part.split(token).length - 1, 0));
+}
+
+describe.skipIf(files.length === 0)("published templates (skipped without ../shared)", () => {
+  test.each(files)("%s", (file) => {
+    const source = readFileSync(new URL(file, folder), "utf8");
+    const guarded = new ChatTemplate({ source, specialTokens });
+    const plain = new ChatTemplate({ source, specialTokens: [] });
+    const least = render(guarded, harmless);
+    fc.assert(
+      fc.property(texts, (words) => {
+        const got = render(guarded, words);
+        const want = render(plain, words);
+        if (typeof got === "string" || typeof want === "string") {
+          expect(got).toEqual(want);
+          return;
+        }
+        expect(got.spans.map((span) => span.text).join("")).toBe(got.text);
+        expect(got.text).toBe(want.text);
+        expect(got.generationPrefix).toBe(want.generationPrefix);
+        if (typeof least !== "string") expect(allowed(specials(got), specials(least))).toEqual([]);
+      }),
+      { numRuns: 60, seed: 7 },
+    );
+  });
+});
+
+/** Tokens that are there more often than without the client's text. */
+function allowed(got: readonly number[], least: readonly number[]): string[] {
+  return specialTokens.filter((_, index) => (got[index] ?? 0) > (least[index] ?? 0));
+}
