@@ -1,0 +1,184 @@
+import { execFile } from "node:child_process";
+import { copyFileSync, existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, test } from "vitest";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { builtMain, startTruewire } from "../support/serve.ts";
+import type { RunningTruewire } from "../support/serve.ts";
+import { readBlocks } from "./read-blocks.ts";
+import type { Block } from "./read-blocks.ts";
+
+/**
+ * Every command and snippet of the documentation runs as printed, in the order of its page, in a folder that holds `model.gguf` (the
+ * programmed model), `program.ts`, and a captured stream. Only ports differ: those that a page names are mapped to free ones.
+ *
+ * - `sh`: run by a shell. A line `truewire serve …` starts a server, which stays up for the blocks behind it on the page.
+ * - `ts`: run as a module; one whose first line is `// name.ts` is kept under that name, and served if it is a program.
+ * - `python`: run where Python has the official SDK.
+ * - `yaml`: kept as truewire.yaml and checked.
+ * - any other language is not a command. A block under `<!-- skip: reason -->` is not run, and the reason is told.
+ */
+const pages = [
+  "README.md",
+  "CONTRIBUTING.md",
+  ...readdirSync("docs")
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`),
+];
+const run = promisify(execFile);
+const python = [resolve(".cache/python/bin/python"), "python3"];
+
+// Within the repository, so that packages (and truewire itself) are found as in a user's project.
+const root = resolve(".cache/docs-test");
+let demo: RunningTruewire;
+
+beforeAll(async () => {
+  await rm(root, { recursive: true, force: true });
+  await mkdir(join(root, "bin"), { recursive: true });
+  await writeFile(join(root, "bin/truewire"), `#!/bin/sh\nexec "${process.execPath}" "${builtMain}" "$@"\n`, {
+    mode: 0o755,
+  });
+  writeProgrammedModel(join(root, "model.gguf"));
+  demo = await startTruewire([`demo=${join(root, "model.gguf")}`, "--threads", "1", "--gpu", "off"]);
+});
+afterAll(async () => {
+  await demo?.stop();
+  await rm(root, { recursive: true, force: true });
+});
+
+const runnable = new Set(["sh", "ts", "python", "yaml"]);
+
+/** The runnable blocks of each page that has some. */
+const blocksOf = new Map<string, readonly Block[]>();
+for (const page of pages) {
+  const blocks = readBlocks(page, readFileSync(page, "utf8")).filter(({ language }) => runnable.has(language));
+  if (blocks.length > 0) blocksOf.set(page, blocks);
+}
+
+describe.each([...blocksOf])("%s", (page, blocks) => {
+  const folder = join(root, page.replaceAll("/", "-"));
+  let server: RunningTruewire | undefined;
+
+  beforeAll(async () => {
+    await mkdir(folder, { recursive: true });
+    for (const { text } of blocks) {
+      for (const [model] of text.matchAll(/(?<![\w./-])[\w.-]+\.gguf/g))
+        copyFileSync(join(root, "model.gguf"), join(folder, model));
+    }
+    await writeFile(join(folder, "program.ts"), "export default () => 'Hello from a program.';\n");
+    await writeFile(
+      join(folder, "broken.sse"),
+      'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\ndata: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n',
+    );
+  });
+  afterAll(() => server?.stop());
+
+  for (const block of blocks) {
+    const { language, line, skip } = block;
+    const name = `line ${line} (${language})`;
+    if (skip !== undefined) {
+      console.log(`skipped: ${page}:${line}: ${skip}`);
+      test.skip(name, () => {});
+      continue;
+    }
+    test(name, { timeout: 180_000 }, async ({ skip: skipNow }) => {
+      if (language === "sh") await runShell(block);
+      else if (language === "ts") await runTypeScript(block);
+      else if (language === "yaml") await checkConfiguration(block);
+      else if (!(await runPython(block))) {
+        console.log(`skipped: ${page}:${line}: Python with the official SDK is not installed`);
+        skipNow();
+      }
+    });
+  }
+
+  /** The address that the page means by 8080 (its own server, or for the model "demo" the one of `npm start`), and by 11434. */
+  function onFreePorts(text: string): string {
+    const { url } = text.includes("demo") ? demo : (server ?? demo);
+    return text
+      .replaceAll(/http:\/\/(?:127\.0\.0\.1|localhost):(?:8080|9000)/g, url)
+      .replaceAll("http://localhost:11434", demo.url);
+  }
+
+  function environment(): NodeJS.ProcessEnv {
+    return {
+      ...process.env,
+      PATH: `${join(root, "bin")}:${process.env.PATH ?? ""}`,
+      TRUEWIRE_KEY: "sk-example-0123456789",
+    };
+  }
+
+  async function runShell({ text, line }: Block): Promise<void> {
+    // It would change this repository's own packages.
+    if (/^npm (install|i|ci|cit)\b/m.test(text))
+      throw new Error(`${page}:${line}: mark what installs packages with skip`);
+    const commands: string[] = [];
+    for (const command of text.replaceAll("\\\n", " ").split("\n")) {
+      const serve = /^(?:npx )?truewire serve\b([^#]*)/.exec(command);
+      if (serve) await startServer(serve[1] ?? "");
+      else commands.push(command);
+    }
+    if (commands.join("").trim() === "") return;
+    await run("sh", ["-e", "-c", onFreePorts(commands.join("\n"))], {
+      cwd: commandFolder(text),
+      env: environment(),
+      timeout: 120_000,
+    });
+  }
+
+  /** Commands of npm belong to this repository, all others to the page's folder. */
+  function commandFolder(text: string): string {
+    return /^(npm|npx|node) /m.test(text) ? resolve(".") : folder;
+  }
+
+  async function startServer(text: string): Promise<void> {
+    const args = onFreePorts(text)
+      .replace(/--port \d+/, "")
+      .split(/\s+/)
+      .filter((argument) => argument !== "");
+    await server?.stop();
+    server = undefined;
+    const local = args.some((argument) => argument.endsWith(".gguf")) ? ["--threads", "1", "--gpu", "off"] : [];
+    server = await startTruewire([...args, ...local, "--port", "0"], {
+      cwd: folder,
+      env: { TRUEWIRE_KEY: "sk-example-0123456789" },
+    });
+  }
+
+  async function runTypeScript({ text, line }: Block): Promise<void> {
+    const named = /^\/\/ ([\w./-]+\.ts)\n/.exec(text)?.[1];
+    const file = join(folder, named ?? `block-${line}.ts`);
+    await writeFile(file, onFreePorts(text));
+    if (/^export default/m.test(text)) {
+      const program = await startTruewire([file]);
+      await program.stop();
+    } else if (named === undefined) {
+      await run(process.execPath, ["--import", "jiti/register", file], {
+        cwd: folder,
+        env: environment(),
+        timeout: 120_000,
+      });
+    }
+  }
+
+  async function checkConfiguration({ text }: Block): Promise<void> {
+    await writeFile(join(folder, "truewire.yaml"), onFreePorts(text).replace(/^port: .*$/m, "port: 0"));
+    await run("truewire", ["config", "check", "truewire.yaml"], { cwd: folder, env: environment() });
+  }
+
+  async function runPython({ text }: Block): Promise<boolean> {
+    for (const command of python) {
+      if (command.includes("/") && !existsSync(command)) continue;
+      const usable = await run(command, ["-c", "import openai"]).then(
+        () => true,
+        () => false,
+      );
+      if (!usable) continue;
+      await run(command, ["-c", onFreePorts(text)], { timeout: 120_000 });
+      return true;
+    }
+    return false;
+  }
+});
