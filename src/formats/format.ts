@@ -76,6 +76,8 @@ export interface ObjectCall extends Delimited {
   readonly argumentsRequired?: boolean;
   /** JSON key of the call's id. */
   readonly id?: string;
+  /** JSON key of an object that may hold name and arguments: `{"function": {"name": …}}`. Only read. */
+  readonly nested?: string;
 }
 
 /** A call has its name in plain text, between `open` and `headEnd`, then its arguments. */

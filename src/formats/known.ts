@@ -1,4 +1,5 @@
 import type { Format } from "./format.ts";
+import { generalFormats } from "./known/general-formats.ts";
 import { namedFormats } from "./known/named-formats.ts";
 import { objectFormats } from "./known/object-formats.ts";
 import { reasoningFormats } from "./known/reasoning-formats.ts";
@@ -12,6 +13,7 @@ export const knownFormats: readonly Format[] = [
   ...taggedFormats,
   ...namedFormats,
   ...objectFormats,
+  ...generalFormats,
   ...reasoningFormats,
   plainText,
 ];

@@ -8,6 +8,7 @@ const parameterTag: TaggedArgs = {
   keyEnd: ">",
   close: "</parameter>",
   trim: "newline",
+  jsonBody: true,
 };
 
 const functionTag: NamedCall = {

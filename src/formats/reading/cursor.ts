@@ -44,9 +44,9 @@ export class Cursor {
   /** Repeats `step` while it wants more and more comes. */
   *repeat(step: () => boolean): Reading<void> {
     if (!step()) return;
-    let wants = true;
-    this.pump = () => (wants = step());
-    while (wants && !this.ended) yield;
+    const state = { wants: true };
+    this.pump = () => (state.wants = step());
+    while (state.wants && !this.ended) yield;
     this.pump = null;
   }
 

@@ -90,7 +90,8 @@ export function planOf(format: PlainFormat): Plan {
 
 /** What a call without a marker begins with. */
 function bareOpeners(call: Call): string[] {
-  return [call.list === "one" || call.list === "stream" ? "{" : "[", ...(call.fence === true ? ["```json\n"] : [])];
+  const fences = call.fence === true ? ["```json\n", "```\n"] : [];
+  return [call.list === "array" || call.form === "named" ? "[" : "{", ...fences];
 }
 
 function noRole(): Role {

@@ -79,7 +79,8 @@ function* readOneOf(desk: CallDesk, calls: readonly Call[], bare: boolean): Read
   }
   const objects = calls.filter((call): call is ObjectCall => call.form === "object");
   const named = calls.find((call): call is NamedCall => call.form === "named");
-  if (code === 96 && objects.some((call) => call.fence)) {
+  const fence = code === 96 && objects.some((call) => call.fence);
+  if (fence) {
     if (!(yield* passFence(desk))) return "none";
     code = yield* cursor.skipSpace();
   }
@@ -90,7 +91,7 @@ function* readOneOf(desk: CallDesk, calls: readonly Call[], bare: boolean): Read
   }
   if (code === 123) {
     const object = objects.find((call) => (call.list === "array") === bracket);
-    if (object) return yield* readObjectCalls(desk, object, bracket, bare);
+    if (object) return yield* readObjectCalls(desk, object, { bracket, fence, bare });
   }
   return named ? yield* readNamedCall(desk, named, bracket) : "none";
 }

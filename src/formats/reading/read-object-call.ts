@@ -3,18 +3,30 @@ import type { Reading } from "./cursor.ts";
 import { CallAtHand } from "./desk.ts";
 import type { CallDesk, CallOutcome } from "./desk.ts";
 import { passFence } from "./pass-fence.ts";
+import { innerObject, streamJsonText } from "./read-json-text.ts";
 import { readJson, readJsonString, streamJson } from "./read-json.ts";
 
-/**
- * Reads calls that are JSON objects. The cursor stands at the first `{`; `bracket`: behind the `[` of an array. "none": the first
- * object is no call.
- */
-export function* readObjectCalls(
-  desk: CallDesk,
-  call: ObjectCall,
-  bracket: boolean,
-  bare: boolean,
-): Reading<CallOutcome> {
+/** What stands before the first `{`. */
+export interface Before {
+  /** The `[` of an array. */
+  readonly bracket: boolean;
+  /** The first line of a code fence. */
+  readonly fence: boolean;
+  /** No marker. */
+  readonly bare: boolean;
+}
+
+/** Reads calls that are JSON objects. The cursor stands at the first `{`. "none": the first object is no call. */
+export function* readObjectCalls(desk: CallDesk, call: ObjectCall, before: Before): Reading<CallOutcome> {
+  const outcome = yield* readList(desk, call, before);
+  if (outcome === "read" && before.fence && (yield* desk.cursor.skipSpace()) === 96) {
+    yield* passFence(desk);
+    desk.output.closer(desk.cursor.take());
+  }
+  return outcome;
+}
+
+function* readList(desk: CallDesk, call: ObjectCall, { bracket, bare }: Before): Reading<CallOutcome> {
   const { cursor, output } = desk;
   for (let first = true; ; first = false) {
     const outcome = yield* readObject(desk, call, bare);
@@ -31,16 +43,16 @@ export function* readObjectCalls(
       cursor.pos++;
       code = yield* cursor.peek();
     }
-    if (call.fence === true && (yield* cursor.skipSpace()) === 96) yield* passFence(desk);
     output.closer(cursor.take());
     return "read";
   }
 }
 
-function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean): Reading<CallOutcome> {
+function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean, outerId?: string): Reading<CallOutcome> {
   const { cursor, output } = desk;
   let name: string | null = null;
-  let id: string | undefined;
+  let id = outerId;
+  let isNested = false;
   let held: string | null = null;
   let atHand: CallAtHand | null = null;
   const failed = (): CallOutcome => {
@@ -64,6 +76,12 @@ function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean): Reading<C
     if (bare && first && !mayBegin(call, key)) return "none";
     cursor.pos++;
     code = yield* cursor.skipSpace();
+    if (key === call.nested && code === 123 && atHand === null) {
+      const { nested: _, ...inner } = call;
+      if ((yield* readObject(desk, inner, bare, id)) === "none") return "none";
+      isNested = true;
+      continue;
+    }
     if (call.name === "key" ? name === null : call.name.includes(key) && name === null) {
       name = call.name === "key" ? key : yield* readJsonString(cursor);
       if (name === null || name === "" || (bare && !output.isKnown(name))) return "none";
@@ -76,7 +94,7 @@ function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean): Reading<C
         continue;
       }
       atHand = new CallAtHand(desk, name, id);
-      if (!(yield* streamJson(cursor, atHand))) return failed();
+      if (!(yield* readArguments(desk, atHand, code))) return failed();
       continue;
     }
     const other = yield* readJson(cursor);
@@ -84,18 +102,36 @@ function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean): Reading<C
     if (key === call.id) id = textOf(other);
   }
   cursor.pos++;
+  if (isNested) {
+    output.closer(cursor.take());
+    return "read";
+  }
   if (name === null || (call.argumentsRequired === true && atHand === null && held === null)) return "none";
   if (atHand === null) {
     atHand = new CallAtHand(desk, name, id);
-    atHand.json(held === null || held === "null" ? "{}" : held);
+    atHand.json(held === null || held === "null" ? "{}" : innerObject(held));
   }
   atHand.end("succeeded");
   return "read";
 }
 
+/** The value of the arguments, which begins with this character. Gives whether it was complete and right. */
+function* readArguments({ cursor }: CallDesk, atHand: CallAtHand, code: number): Reading<boolean> {
+  if (code === 34) return yield* streamJsonText(cursor, atHand);
+  if (code === 123) return yield* streamJson(cursor, atHand);
+  const json = yield* readJson(cursor);
+  if (json !== null) atHand.json(json === "null" ? "{}" : json);
+  return json !== null;
+}
+
 function mayBegin(call: ObjectCall, key: string): boolean {
   return (
-    call.name === "key" || call.name.includes(key) || call.arguments.includes(key) || key === call.id || key === "type"
+    call.name === "key" ||
+    key === call.nested ||
+    call.name.includes(key) ||
+    call.arguments.includes(key) ||
+    key === call.id ||
+    key === "type"
   );
 }
 
