@@ -1,26 +1,162 @@
 import type { Format } from "../../formats/format.ts";
-import { invalidRequest } from "../../generation/failure.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
-import type { ConstraintPlan } from "./constraint-plan.ts";
+import { answerGrammar, callGrammar, type CallGrammarOptions } from "../../formats/grammar/call-grammar.ts";
+import { choice, text, type Expression } from "../../formats/grammar/expression.ts";
+import type { Grammar } from "../../formats/grammar/grammar.ts";
+import { regexExpression } from "../../formats/grammar/regex-to-gbnf.ts";
+import type { Gap } from "../../formats/grammar/schema-error.ts";
+import { schemaAnswer } from "../../formats/grammar/schema-to-gbnf.ts";
+import { anyValue, jsonSyntax } from "../../formats/grammar/value-syntax.ts";
+import { startOf } from "../../formats/reading/start.ts";
+import type { Tool } from "../../generation/message.ts";
+import type { GenerationRequest, OutputConstraint } from "../../generation/request.ts";
+import type { AnswerCheckPlan } from "./answer-check.ts";
+import { asInvalidRequest, refuseGaps } from "./constraint-refusal.ts";
+import type { ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
+import type { AnswerReading } from "./protocol.ts";
 
-/**
- * What a request's answer must be held to; undefined: to nothing. Throws FailureError (`unsupported_value`) for what cannot be enforced:
- * a constraint is never ignored.
- */
-export function constraintOf(request: GenerationRequest, _format: Format): ConstraintPlan | undefined {
-  const { output, toolChoice } = request;
-  if (output && output.type !== "text")
-    throw unsupported(`response_format of type '${output.type}'`, "response_format");
-  const forced =
-    toolChoice?.type === "required" ||
-    toolChoice?.type === "named" ||
-    (toolChoice?.type === "allowed" && toolChoice.mode === "required");
-  if (forced) throw unsupported("a tool_choice that forces a call", "tool_choice");
-  if (toolChoice?.type !== "none" && request.tools?.some((tool) => tool.strict))
-    throw unsupported("tools with strict: true", "tools");
-  return undefined;
+/** How a request's answer is held to what was asked. */
+export interface Constraint {
+  readonly plan: ConstraintPlan;
+  /** What the grammar does not hold, to be looked at when the answer is there. */
+  readonly check?: AnswerCheckPlan;
+  readonly warnings: readonly string[];
 }
 
-function unsupported(what: string, param: string): Error {
-  return invalidRequest(`Unsupported value: this model does not support ${what}.`, param, "unsupported_value");
+/**
+ * What a request's answer must be held to; undefined: to nothing. `knowsThoughts`: the model's template does, so that the model may open
+ * one where the prompt has not.
+ *
+ * @throws {FailureError} 400, with the path, for what no grammar can be made of, and under `strict` for what a grammar cannot hold.
+ */
+export function constraintOf(
+  request: GenerationRequest,
+  reading: AnswerReading,
+  knowsThoughts: boolean,
+): Constraint | undefined {
+  const place = placeOf(reading, knowsThoughts);
+  const tools = reading.callsAllowed ? (reading.tools ?? []) : [];
+  const output = request.output?.type === "text" ? undefined : request.output;
+  const schema = output && schemaOf(output);
+  if (tools.length > 0 && isForced(request)) return calls(request, reading, callable(request, tools), place);
+  if (tools.length > 0 && output && schema) return calls(request, reading, tools, place, { ...schema, output });
+  if (output) return answer(output, reading.format, place);
+  const isBound = tools.some((tool) => tool.strict) || request.parallelToolCalls === false;
+  return tools.length > 0 && isBound ? calls(request, reading, tools, "with-call") : undefined;
+}
+
+/** Where the answer's visible part begins, or a call: what stands in front of it, and when a grammar begins to bind. */
+type Place = "end-of-thought" | "thought" | "start" | "with-call";
+
+const begins: Readonly<Record<Place, ConstraintPlan["begins"]>> = {
+  "end-of-thought": "after-reasoning",
+  thought: "at-once",
+  start: "at-once",
+  "with-call": "with-call",
+};
+
+function placeOf({ format, prefix, thinking }: AnswerReading, knowsThoughts: boolean): Place {
+  if (format.kind === "routed") return thinking === false ? "start" : "thought";
+  const { reasoning } = format;
+  if (reasoning === undefined) return "start";
+  if (startOf(reasoning, { prefix }).place === "inside") return "end-of-thought";
+  const closed = reasoning.close.some((close) => prefix.includes(close));
+  return knowsThoughts && thinking !== false && !closed ? "thought" : "start";
+}
+
+function isForced({ toolChoice }: GenerationRequest): boolean {
+  return (
+    toolChoice?.type === "required" ||
+    toolChoice?.type === "named" ||
+    (toolChoice?.type === "allowed" && toolChoice.mode === "required")
+  );
+}
+
+function callable({ toolChoice }: GenerationRequest, tools: readonly Tool[]): readonly Tool[] {
+  return toolChoice?.type === "named" ? tools.filter((tool) => tool.name === toolChoice.name) : tools;
+}
+
+function calls(
+  request: GenerationRequest,
+  { format, prefix }: AnswerReading,
+  tools: readonly Tool[],
+  place: Place,
+  answer?: NonNullable<CallGrammarOptions["orAnswer"]> & { readonly output: OutputConstraint },
+): Constraint {
+  const paths = tools.map((tool) => parametersPath(request, tool));
+  const lazy = place === "with-call";
+  const { grammar, widened, exact } = asInvalidRequest(() =>
+    callGrammar(format, tools, {
+      mode: lazy ? "lazy" : "forced",
+      parallel: request.parallelToolCalls !== false,
+      prefix,
+      pathOf: (index) => paths[index] ?? "tools",
+      ...(lazy && { isFree: (tool: Tool) => tool.strict !== true }),
+      ...front(place),
+      ...(answer && { orAnswer: answer }),
+    }),
+  );
+  tools.forEach((tool, i) => {
+    if (tool.strict) refuseGaps(widened, paths[i] ?? "", `function '${tool.name}'`, "invalid_function_parameters");
+  });
+  if (answer) refuseOutputGaps(widened, answer.output);
+  const output = answer && { schema: answer.schema };
+  return {
+    plan: { grammar: { type: "ours", data: grammar }, begins: begins[place], format },
+    ...(!exact && { check: { tools, ...output } }),
+    warnings: warningsOf(widened),
+  };
+}
+
+function parametersPath({ tools = [], prompt }: GenerationRequest, tool: Tool): string {
+  const index = tools.indexOf(tool);
+  const legacy = prompt.kind === "chat" && prompt.legacyFunctions === true;
+  return legacy ? `functions[${index}].parameters` : `tools[${index}].function.parameters`;
+}
+
+function answer(output: OutputConstraint, format: Format, place: Place): Constraint {
+  if (output.type === "grammar") {
+    const grammar: PlannedGrammar = { type: "gbnf", gbnf: output.gbnf, path: output.path };
+    return { plan: { grammar, begins: begins[place], format }, warnings: [] };
+  }
+  const held: { widened: readonly Gap[]; exact: boolean } = { widened: [], exact: true };
+  const build = (grammar: Grammar): Expression => {
+    if (output.type === "json-schema") {
+      const made = schemaAnswer(grammar, output.schema, output.path);
+      Object.assign(held, { widened: made.widened, exact: made.exact });
+      return made.root;
+    }
+    if (output.type === "regex") return regexExpression(output.pattern, "whole");
+    if (output.type === "choice") return choice(...output.options.map(text));
+    return anyValue(grammar, jsonSyntax(grammar), "object");
+  };
+  const path = "path" in output ? output.path : "response_format";
+  const data = asInvalidRequest(() => answerGrammar(format, build, front(place)), path);
+  const { widened, exact } = held;
+  refuseOutputGaps(widened, output);
+  return {
+    plan: { grammar: { type: "ours", data }, begins: begins[place], format },
+    ...(!exact && output.type === "json-schema" && { check: { tools: [], schema: output.schema } }),
+    warnings: warningsOf(widened),
+  };
+}
+
+function front(place: Place): Pick<CallGrammarOptions, "front"> {
+  return place === "thought" || place === "end-of-thought" ? { front: place } : {};
+}
+
+/** The schema of an answer in JSON; undefined where the answer is something else. */
+function schemaOf(output: OutputConstraint): NonNullable<CallGrammarOptions["orAnswer"]> | undefined {
+  if (output.type === "json-schema") return { schema: output.schema, path: output.path };
+  return output.type === "json-object" ? { schema: { type: "object" }, path: "response_format" } : undefined;
+}
+
+function refuseOutputGaps(widened: readonly Gap[], output: OutputConstraint): void {
+  if (output.type !== "json-schema" || !output.strict) return;
+  refuseGaps(widened, output.path, `response_format '${output.name}'`, "invalid_json_schema");
+}
+
+function warningsOf(widened: readonly Gap[]): string[] {
+  return widened.map(
+    ({ path, keyword }) => `'${keyword}' at ${path} is not enforced by the grammar; the answer is checked.`,
+  );
 }

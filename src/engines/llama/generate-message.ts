@@ -1,11 +1,15 @@
 import { plainText } from "../../formats/plain-text.ts";
 import type { Format } from "../../formats/format.ts";
+import { toolInstruction } from "../../formats/grammar/tool-instruction.ts";
 import { FailureError, invalidRequest } from "../../generation/failure.ts";
 import type { ChatPrompt, GenerationRequest, TextPrompt } from "../../generation/request.ts";
 import type { ChatTemplate } from "../../templates/chat-template.ts";
+import { contextLengthExceeded } from "./context-length.ts";
+import type { AnswerCheckPlan } from "./answer-check.ts";
 import { constraintOf } from "./constraint-request.ts";
+import { genericCalls, hasCalls } from "./generic-tools.ts";
 import type { LlamaEngineOptions } from "./options.ts";
-import type { GenerateMessage, ModelFacts } from "./protocol.ts";
+import type { GenerateMessage, ModelFacts, PromptInput } from "./protocol.ts";
 
 /** What a request is turned into a message with. */
 export interface MessageSurroundings {
@@ -17,21 +21,26 @@ export interface MessageSurroundings {
   readonly now: Date;
 }
 
+export interface GenerateParts {
+  readonly message: GenerateMessage;
+  readonly warnings: readonly string[];
+  /** What the finished answer is checked against. */
+  readonly check?: AnswerCheckPlan;
+}
+
 /** The request as the model's process takes it, with its prompt rendered. Throws FailureError for what cannot be served. */
-export function generateMessage(
-  id: number,
-  request: GenerationRequest,
-  around: MessageSurroundings,
-): { message: GenerateMessage; warnings: readonly string[] } {
+export function generateMessage(id: number, request: GenerationRequest, around: MessageSurroundings): GenerateParts {
   const { facts, defaults } = around;
   checkTokenIds(request, facts);
   const { prompt } = request;
   const { prompts, reading, warnings } =
     prompt.kind === "chat" ? chatParts(request, prompt, around) : textParts(prompt, facts);
+  const promptParam = prompt.kind === "chat" ? "messages" : "prompt";
+  for (const input of prompts) checkTextLength(input, facts, promptParam);
   const n = request.n ?? 1;
   const bestOf = prompt.kind === "text" ? (prompt.bestOf ?? n) : n;
   const maxTokens = request.limits.maxTokens ?? defaults?.maxTokens;
-  const constraint = constraintOf(request, reading.format);
+  const constraint = constraintOf(request, reading, knowsThoughts(around.template, reading.format));
   return {
     message: {
       type: "generate",
@@ -44,11 +53,27 @@ export function generateMessage(
       limits: { ...request.limits, ...(maxTokens !== undefined && { maxTokens }) },
       ...(request.logprobs && { logprobs: request.logprobs }),
       echo: prompt.kind === "text" && prompt.echo === true,
-      ...(constraint && { constraint }),
-      promptParam: prompt.kind === "chat" ? "messages" : "prompt",
+      ...(constraint && { constraint: constraint.plan }),
+      promptParam,
     },
-    warnings,
+    warnings: [...warnings, ...(constraint?.warnings ?? [])],
+    ...(constraint?.check && { check: constraint.check }),
   };
+}
+
+/** The model may open a thought by itself: its template writes thoughts. */
+function knowsThoughts(template: ChatTemplate | null, { reasoning }: Format): boolean {
+  if (template === null || reasoning === undefined) return false;
+  return template.capabilities.thought !== null || reasoning.open.some((open) => template.source.includes(open));
+}
+
+/** Refuses what cannot fit whatever its tokens are: to tokenize megabytes would hold up every other answer. */
+function checkTextLength(prompt: PromptInput, facts: ModelFacts, param: "messages" | "prompt"): void {
+  if (prompt.type === "tokens") return;
+  const length = prompt.spans.reduce((sum, span) => sum + span.text.length, prompt.suffix?.length ?? 0);
+  const fewestTokens = Math.ceil(length / facts.longestToken);
+  if (fewestTokens > facts.contextSize)
+    throw new FailureError(contextLengthExceeded(facts.contextSize, `more than ${fewestTokens}`, param));
 }
 
 type PromptParts = Pick<GenerateMessage, "prompts" | "reading"> & { readonly warnings: readonly string[] };
@@ -74,9 +99,11 @@ function chatParts(request: GenerationRequest, prompt: ChatPrompt, around: Messa
   };
   const callsAllowed = tools.length > 0 && toolChoice?.type !== "none";
   const allowed = toolChoice?.type === "allowed" ? tools.filter((tool) => toolChoice.names.includes(tool.name)) : tools;
+  const knowsTools = template.capabilities.tools && hasCalls(format);
   const rendered = template.render({
     messages: prompt.messages,
     ...(callsAllowed && { tools: allowed }),
+    ...(callsAllowed && !knowsTools && { toolInstruction: toolInstruction(allowed, toolChoice) }),
     ...(toolChoice && { toolChoice }),
     options: { ...prompt.template, variables },
     now,
@@ -85,7 +112,7 @@ function chatParts(request: GenerationRequest, prompt: ChatPrompt, around: Messa
   return {
     prompts: [{ type: "spans", spans: rendered.spans, bos: rendered.startsWithBos }],
     reading: {
-      format,
+      format: callsAllowed && !knowsTools ? genericCalls(format) : format,
       prefix: rendered.generationPrefix,
       callsAllowed,
       ...(callsAllowed && { tools: allowed }),

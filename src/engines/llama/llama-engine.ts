@@ -4,6 +4,7 @@ import { FailureError } from "../../generation/failure.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { detectFormat } from "../../formats/detect.ts";
 import { ChatTemplate } from "../../templates/chat-template.ts";
+import { AnswerCheck } from "./answer-check.ts";
 import { Delivery } from "./delivery.ts";
 import { generateMessage, type MessageSurroundings } from "./generate-message.ts";
 import { ModelProcess } from "./model-process.ts";
@@ -72,13 +73,15 @@ export class LlamaEngine implements Engine {
     const id = this.#nextId++;
     const delivery = new Delivery((tokens) => this.#process.send({ type: "taken", id, tokens }));
     const abandon = (): void => this.#abandon(id, delivery);
+    let check: AnswerCheck | undefined;
     if (signal.aborted) delivery.abandon();
-    else this.#submit(id, request, delivery);
+    else check = this.#submit(id, request, delivery);
     signal.addEventListener("abort", abandon, { once: true });
     try {
       for (;;) {
         const batch = await delivery.next();
         if (!batch) return;
+        check?.read(batch);
         yield batch;
       }
     } finally {
@@ -87,18 +90,24 @@ export class LlamaEngine implements Engine {
     }
   }
 
-  #submit(id: number, request: GenerationRequest, delivery: Delivery): void {
+  /** Sends a request on its way. Gives what its answer is checked with, where the grammar does not hold all that was asked. */
+  #submit(id: number, request: GenerationRequest, delivery: Delivery): AnswerCheck | undefined {
     const refusal = this.#refusal();
-    if (refusal) return delivery.fail(refusal.kind, refusal.failure);
+    if (refusal) {
+      delivery.fail(refusal.kind, refusal.failure);
+      return undefined;
+    }
     try {
-      const { message, warnings } = generateMessage(id, request, { ...this.#surroundings, now: new Date() });
+      const { message, warnings, check } = generateMessage(id, request, { ...this.#surroundings, now: new Date() });
       for (const warning of warnings) this.#options.log?.(`${request.id}: ${warning}`);
       this.#deliveries.set(id, delivery);
       if (message.echo && message.logprobs) this.#echoing.add(id);
       if (this.#state === "ready") this.#process.send(message);
       else this.#unsent.set(id, message);
+      return check && new AnswerCheck(check, (line) => this.#options.log?.(`${request.id}: ${line}`));
     } catch (error) {
       delivery.fail("rejected", failureOf(error));
+      return undefined;
     }
   }
 

@@ -1,5 +1,5 @@
 import type { JsonSchema } from "../../generation/message.ts";
-import { isNever, type Expression } from "./expression.ts";
+import type { Expression } from "./expression.ts";
 import { SchemaReader } from "./flatten-schema.ts";
 import { Grammar, GrammarError } from "./grammar.ts";
 import { SchemaError, type Gap } from "./schema-error.ts";
@@ -34,29 +34,28 @@ export interface SchemaGrammar {
  */
 export function schemaToGbnf(schema: JsonSchema, path = "schema"): SchemaGrammar {
   const grammar = new Grammar();
+  const { root, widened, exact } = schemaAnswer(grammar, schema, path);
+  try {
+    return { gbnf: grammar.toGbnf(root), widened, exact };
+  } catch (error) {
+    if (!(error instanceof GrammarError)) throw error;
+    throw new SchemaError(path, `the schema allows no value: ${error.message}`, { cause: error });
+  }
+}
+
+/** The same as part of a larger grammar. */
+export function schemaAnswer(
+  grammar: Grammar,
+  schema: JsonSchema,
+  path: string,
+): Pick<SchemaGrammar, "widened" | "exact"> & { readonly root: Expression } {
   const reader = new SchemaReader(schema);
   const root = valueExpression({ grammar, reader, syntax: jsonSyntax(grammar) }, [{ schema, path }], "root-value");
-  return { gbnf: gbnfOrSchemaError(grammar, root, path), widened: reader.gaps, exact: isExact(reader) };
+  return { root, widened: reader.gaps, exact: reader.gaps.length === 0 && !reader.sawOneOf };
 }
 
 /** Any JSON object (`response_format: json_object`). */
 export function jsonObjectGbnf(): string {
   const grammar = new Grammar();
   return grammar.toGbnf(anyValue(grammar, jsonSyntax(grammar), "object"));
-}
-
-export function isExact(reader: SchemaReader): boolean {
-  return reader.gaps.length === 0 && !reader.sawOneOf;
-}
-
-/** @throws {SchemaError} if no text is in the grammar. */
-export function gbnfOrSchemaError(grammar: Grammar, root: Expression, path: string): string {
-  if (isNever(root)) throw new SchemaError(path, "the schema allows no value");
-  try {
-    return grammar.toGbnf(root);
-  } catch (error) {
-    if (error instanceof GrammarError)
-      throw new SchemaError(path, `no grammar for the schema: ${error.message}`, { cause: error });
-    throw error;
-  }
 }

@@ -198,7 +198,7 @@ export class Choice {
     const text = this.#text.push(this.#shown(token));
     this.#tell(this.#reader.push(text, logprobs ? logprob : undefined));
     if (before === "reasoning" || this.#phase === "reasoning") this.reasoningTokens++;
-    this.#constraint?.read(text, this.#reader);
+    this.#constraint?.read(text, vocabulary.bytes(token), this.#reader);
     if (this.#reader.stopped !== null) return this.#finish("stop", this.#reader.stopped);
     if (this.generatedTokens >= this.#maxTokens) this.#finish("length");
   }

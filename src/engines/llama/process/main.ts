@@ -50,7 +50,7 @@ async function open(message: OpenMessage): Promise<void> {
         vocabulary: opened.vocabulary,
         contextSize: facts.contextSize,
         newCallId,
-        openConstraint: constraintOpener(opened.model),
+        openConstraint: constraintOpener(opened.model, opened.vocabulary, (line) => tell({ type: "log", line })),
       },
       sequences: opened.sequences,
       gate: opened.gate,

@@ -51,8 +51,12 @@ function evaluateOptions(options: NativeSamplingOptions): SequenceEvaluateOption
   const { model, sampling, seed, penalized, maxPenalized, constraint } = options;
   const { repeatPenalty = 1, frequencyPenalty = 0, presencePenalty = 0, dry } = sampling;
   const biases = Object.entries(sampling.logitBias ?? {});
-  const bias = biases.length > 0 ? new TokenBias(model.tokenizer) : undefined;
-  for (const [token, logit] of biases) bias?.set(Number(token) as Token, { logit });
+  const biasWith = (banned: readonly number[]): TokenBias => {
+    const bias = new TokenBias(model.tokenizer);
+    for (const [token, logit] of biases) bias.set(Number(token) as Token, { logit });
+    for (const token of banned) bias.set(token as Token, "never");
+    return bias;
+  };
   return {
     temperature: sampling.temperature ?? 1,
     topK: topKOption(sampling.topK),
@@ -80,8 +84,11 @@ function evaluateOptions(options: NativeSamplingOptions): SequenceEvaluateOption
           ...(dry.sequenceBreakers && { sequenceBreakers: [...dry.sequenceBreakers] }),
         },
       }),
-    ...(bias && { tokenBias: bias }),
-    ...(constraint && { grammarEvaluationState: () => constraint.evaluationState }),
+    ...(biases.length > 0 && { tokenBias: biasWith([]) }),
+    ...(constraint && {
+      grammarEvaluationState: () => constraint.evaluationState,
+      tokenBias: () => biasWith(constraint.banned),
+    }),
   };
 }
 

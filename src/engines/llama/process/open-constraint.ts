@@ -1,9 +1,127 @@
-import type { LlamaModel } from "node-llama-cpp";
-import type { OpenConstraint } from "./token-constraint.ts";
+import { LlamaGrammar, LlamaGrammarEvaluationState, type LlamaModel } from "node-llama-cpp";
+import { afterText } from "../../../formats/grammar/after-text.ts";
+import { callHasBegun, type ReaderPlace } from "../../../formats/grammar/call-has-begun.ts";
+import { gbnfOfData } from "../../../formats/grammar/grammar.ts";
+import { invalidRequest } from "../../../generation/failure.ts";
+import type { ConstraintPlan } from "../constraint-plan.ts";
+import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
+import { UnseenBytes } from "./unseen-bytes.ts";
+import type { Vocabulary } from "./vocabulary.ts";
 
-/** Makes constraints for this model's choices. None can be enforced yet: the server refuses requests that need one, so none arrives. */
-export function constraintOpener(_model: LlamaModel): OpenConstraint {
-  return (plan) => {
-    throw new Error(`No constraint can be enforced, not one that begins ${plan.begins}.`);
+/** Makes constraints for this model's choices. `log` hears of constraints that could not begin. */
+export function constraintOpener(
+  model: LlamaModel,
+  vocabulary: Vocabulary,
+  log: (line: string) => void,
+): OpenConstraint {
+  const unseen = new UnseenBytes(vocabulary);
+  /** The choices of a request share its plan, and with it the parsed grammar. */
+  const parsed = new WeakMap<ConstraintPlan, LlamaGrammar>();
+  const grammarOf = (plan: ConstraintPlan): LlamaGrammar => {
+    let grammar = parsed.get(plan);
+    if (grammar === undefined) parsed.set(plan, (grammar = parse(model, plan)));
+    return grammar;
   };
+  return (plan) => {
+    // Also where it begins later: a grammar that llama.cpp refuses is to be an error before the answer begins.
+    const grammar = grammarOf(plan);
+    return new GrammarConstraint(model, plan, grammar, unseen, log);
+  };
+}
+
+function parse(model: LlamaModel, { grammar }: ConstraintPlan): LlamaGrammar {
+  try {
+    return grammarFrom(model, grammar.type === "ours" ? gbnfOfData(grammar.data) : grammar.gbnf);
+  } catch (cause) {
+    if (grammar.type === "ours") throw cause;
+    const { path } = grammar;
+    throw invalidRequest(`Invalid grammar at '${path}': llama.cpp cannot parse it.`, path, "invalid_grammar");
+  }
+}
+
+function grammarFrom(model: LlamaModel, gbnf: string): LlamaGrammar {
+  return new LlamaGrammar(model.llama, { grammar: gbnf });
+}
+
+class GrammarConstraint implements TokenConstraint {
+  readonly #model: LlamaModel;
+  readonly #plan: ConstraintPlan;
+  readonly #grammar: LlamaGrammar;
+  readonly #unseen: UnseenBytes;
+  readonly #log: (line: string) => void;
+  #state: LlamaGrammarEvaluationState | undefined;
+  #settled: boolean;
+  #bytes: Uint8Array = new Uint8Array();
+  /** The end of the reasoning so far, long enough to hold its closing marker. */
+  #tail = "";
+
+  constructor(
+    model: LlamaModel,
+    plan: ConstraintPlan,
+    grammar: LlamaGrammar,
+    unseen: UnseenBytes,
+    log: (line: string) => void,
+  ) {
+    this.#model = model;
+    this.#plan = plan;
+    this.#grammar = grammar;
+    this.#unseen = unseen;
+    this.#log = log;
+    this.#settled = plan.begins === "at-once";
+    if (this.#settled) this.#begin(grammar);
+  }
+
+  get evaluationState(): LlamaGrammarEvaluationState | undefined {
+    return this.#state;
+  }
+
+  get banned(): readonly number[] {
+    return this.#state === undefined ? [] : this.#unseen.banned(this.#plan.format, this.#bytes);
+  }
+
+  read(text: string, bytes: Uint8Array, reader: ReaderPlace): void {
+    this.#bytes = bytes;
+    if (this.#settled) return;
+    if (this.#plan.begins === "after-reasoning") this.#readThought(text, reader);
+    else if (callHasBegun(this.#plan.format, reader)) this.#goOn(reader.openCall ?? "", "a call that began otherwise");
+  }
+
+  #readThought(text: string, reader: ReaderPlace): void {
+    this.#tail += text;
+    if (reader.phase === "reasoning") {
+      this.#tail = this.#tail.slice(-longestMarker);
+      return;
+    }
+    this.#goOn(behindThought(this.#plan, this.#tail), "text behind the reasoning, in the token that ended it");
+  }
+
+  /** Binds from behind a text that has already come. */
+  #goOn(written: string, what: string): void {
+    this.#settled = true;
+    const { grammar } = this.#plan;
+    if (written === "" || (grammar.type === "gbnf" && written.trim() === "")) return this.#begin(this.#grammar);
+    const rest = grammar.type === "ours" ? afterText(grammar.data, written) : null;
+    if (rest !== null) return this.#begin(grammarFrom(this.#model, gbnfOfData(rest)));
+    this.#log(`A grammar could not begin: the model wrote ${what}: ${JSON.stringify(written)}`);
+  }
+
+  #begin(grammar: LlamaGrammar): void {
+    this.#state = new LlamaGrammarEvaluationState({ model: this.#model, grammar });
+  }
+}
+
+/** Longer than any closing marker together with the token that ends it. */
+const longestMarker = 400;
+
+/** What stands behind the last marker that ended the thought. A call's opener that ends it is not part of it. */
+function behindThought({ format }: ConstraintPlan, tail: string): string {
+  const { close = [], endedBy = [] } = format.reasoning ?? {};
+  const ends = [...close.map((marker) => endOf(tail, marker)), ...endedBy.map((marker) => tail.lastIndexOf(marker))];
+  const end = Math.max(...ends);
+  return end < 0 ? "" : tail.slice(end);
+}
+
+function endOf(tail: string, marker: string): number {
+  const at = tail.lastIndexOf(marker);
+  return at < 0 ? -1 : at + marker.length;
 }

@@ -1,0 +1,31 @@
+import { GrammarError } from "../../formats/grammar/grammar.ts";
+import { RegexError } from "../../formats/grammar/regex-syntax.ts";
+import { SchemaError, type Gap } from "../../formats/grammar/schema-error.ts";
+import { FailureError, invalidRequest } from "../../generation/failure.ts";
+
+/** Runs `make`; what it cannot make a grammar of is a 400 with its path. `path`: where the pattern or the grammar stood. */
+export function asInvalidRequest<T>(make: () => T, path = "tools"): T {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof FailureError) throw error;
+    if (error instanceof SchemaError)
+      throw invalidRequest(`Invalid schema at '${error.path}': ${error.message}.`, error.path, "invalid_json_schema");
+    if (error instanceof RegexError)
+      throw invalidRequest(`Invalid pattern at '${path}': ${error.message}.`, path, "invalid_value");
+    if (error instanceof GrammarError)
+      throw invalidRequest(`Invalid value at '${path}': ${error.message}.`, path, "invalid_value");
+    throw error;
+  }
+}
+
+/** Under `strict`, an assertion below `path` that the grammar does not hold is an error (requirement T16). */
+export function refuseGaps(widened: readonly Gap[], path: string, what: string, code: string): void {
+  const gap = widened.find((gap) => gap.path === path || gap.path.startsWith(`${path}.`));
+  if (gap === undefined) return;
+  throw invalidRequest(
+    `Invalid schema for ${what}: '${gap.keyword}' at '${gap.path}' cannot be enforced with strict: true.`,
+    `${gap.path}.${gap.keyword}`,
+    code,
+  );
+}
