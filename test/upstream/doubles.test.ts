@@ -39,7 +39,7 @@ const tools = ["get_weather", "get_time", "list_files", "now", "add", "search"].
   function: { name, parameters: { type: "object", properties: {} } },
 }));
 
-function requestOf(double: Double): OpenAI.ChatCompletionCreateParamsNonStreaming {
+function requestOf(double: Double): Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, "stream"> {
   return {
     model: double.id,
     messages: [{ role: "user", content: "Hi" }],

@@ -75,6 +75,8 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
   #ended = false;
   #sawWholeAnswer = false;
   #doneSeen = false;
+  /** The input is over: an event that is not complete now was cut. */
+  #ending = false;
   /** Text that was no event: what a proxy or a framework said instead. */
   #strayText = "";
   #templates: { readonly choice: Choice; readonly kind: TemplateKind; readonly template: ChunkTemplate }[] = [];
@@ -128,6 +130,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
   /** The input is over. `cause`: it did not end by itself, but was cut off. */
   end(cause?: Error): GenerationEvent[] {
     if (this.#ended) return [];
+    this.#ending = true;
     this.#frames.end();
     if (this.#ended) return this.#take();
     if (this.finished) {
@@ -239,6 +242,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
       if (this.#strayText.length < 20_000) this.#strayText += `${data}\n`;
       this.repairs.note("unknown-field");
     } else if (event === "ping" || /^(ping|keep-?alive|heartbeat)$/i.test(data.trim())) this.repairs.note("keep-alive");
+    else if (this.#ending && data.trimStart().startsWith("{")) return;
     else if (typeof value === "string" || event === "error" || !data.trimStart().startsWith("{")) {
       this.#fail(failureOfText(typeof value === "string" ? value : data));
     } else {
