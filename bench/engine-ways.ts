@@ -3,11 +3,14 @@ import { getLlama, type LlamaContextSequence } from "node-llama-cpp";
 import { Agent, request } from "undici";
 import { openLlamaEngine } from "../src/engines/llama/open-llama-engine.ts";
 import { startTruewire } from "../test/support/serve.ts";
+import { childOf } from "./process-cpu.ts";
 
 /** One way to generate text, open on a model. */
 export interface Way {
   /** Completes greedily; tells how many tokens came and when the first did. */
   generate(prompt: string, tokens: number): Promise<{ tokens: number; firstTokenMs: number }>;
+  /** The process that runs llama.cpp. */
+  readonly decodingProcess: number;
   close(): Promise<void>;
 }
 
@@ -24,6 +27,7 @@ export async function naiveWay({ model: modelPath, slots, contextSize }: WayOpti
   const context = await model.createContext({ sequences: slots, contextSize, batchSize: 512, threads: 1 });
   const free: LlamaContextSequence[] = Array.from({ length: slots }, () => context.getSequence());
   return {
+    decodingProcess: process.pid,
     async generate(prompt, tokens) {
       const sequence = free.shift();
       if (!sequence) throw new Error("More streams than slots.");
@@ -51,6 +55,7 @@ export async function directWay({ model, slots, contextSize }: WayOptions): Prom
   const engine = await openLlamaEngine({ model, slots, contextSize, threads: 1, gpu: false, batchSize: 512 });
   let requests = 0;
   return {
+    decodingProcess: (engine as unknown as { readonly processId: number }).processId,
     async generate(prompt, maxTokens) {
       const started = performance.now();
       let firstTokenMs = Number.NaN;
@@ -80,7 +85,11 @@ export async function directWay({ model, slots, contextSize }: WayOptions): Prom
 }
 
 /** The command line's server, in a process of its own, over HTTP. */
-export async function httpWay({ model, slots, contextSize }: WayOptions): Promise<Way & { processId: number }> {
+export async function httpWay({
+  model,
+  slots,
+  contextSize,
+}: WayOptions): Promise<Way & { readonly serverProcess: number }> {
   const numbers = [
     "--slots",
     String(slots),
@@ -95,8 +104,10 @@ export async function httpWay({ model, slots, contextSize }: WayOptions): Promis
     main: resolve(".cache/tools/src/cli/main.js"),
   });
   const dispatcher = new Agent({ connections: slots });
+  const serverProcess = server.process.pid ?? 0;
   return {
-    processId: server.process.pid ?? 0,
+    serverProcess,
+    decodingProcess: childOf(serverProcess),
     async generate(prompt, maxTokens) {
       const started = performance.now();
       const { body, statusCode } = await request(`${server.url}/v1/completions`, {

@@ -9,6 +9,11 @@ export function processCpuMs(pid: number): number {
   return nanoseconds / 1e6;
 }
 
+/** The process that this one started. */
+export function childOf(pid: number): number {
+  return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ")[0]);
+}
+
 /** CPU microseconds that a Node process spends on waking up for an empty timer: the floor for anything that happens one by one. */
 export function wakeUpMicroseconds(run: typeof spawnSync): string {
   const script =

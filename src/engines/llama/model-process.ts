@@ -16,6 +16,7 @@ export class ModelProcess {
   /** Fulfilled when the model is loaded; rejected with ModelOpenError. */
   readonly opened: Promise<ModelFacts>;
   readonly #child: ChildProcess;
+  readonly #exited: Promise<void>;
   #stopped = false;
 
   constructor(open: OpenMessage, listeners: ModelProcessListeners) {
@@ -26,6 +27,10 @@ export class ModelProcess {
     });
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       for (const line of text.split("\n")) if (line.trim() !== "") listeners.log(line);
+    });
+    this.#exited = new Promise((resolve) => {
+      this.#child.once("exit", () => resolve());
+      this.#child.once("error", () => resolve());
     });
     this.opened = new Promise((resolve, reject) => {
       let isOpen = false;
@@ -46,7 +51,7 @@ export class ModelProcess {
             break;
           case "failed":
             reject(new ModelOpenError(message.reason, message.message));
-            this.stop();
+            void this.stop();
         }
       });
       const gone = (how: string, cause?: unknown): void => {
@@ -72,9 +77,10 @@ export class ModelProcess {
     if (this.#child.connected) this.#child.send(message, () => {});
   }
 
-  /** Ends the process now; it holds nothing that would have to be saved. */
-  stop(): void {
+  /** Ends the process now; it holds nothing that would have to be saved. Resolves when it is gone. */
+  stop(): Promise<void> {
     this.#stopped = true;
     this.#child.kill("SIGKILL");
+    return this.#exited;
   }
 }

@@ -165,13 +165,12 @@ function raisesOthers(
   bias: ReadonlyMap<number, number>,
 ): boolean {
   const { repeatPenalty = 1, frequencyPenalty = 0, presencePenalty = 0 } = sampling;
-  const raised: number[] = [];
-  for (const [token, amount] of bias) if (amount > 0) raised.push(token);
-  if (frequencyPenalty < 0 || presencePenalty < 0) raised.push(...history.counts.keys());
-  if (repeatPenalty < 1) raised.push(...history.recent);
-  if (raised.length === 0) return false;
-  const known = new Set(window.tokens);
-  return raised.some((token) => !known.has(token));
+  const raised = new Set<number>();
+  for (const [token, amount] of bias) if (amount > 0) raised.add(token);
+  if (frequencyPenalty < 0 || presencePenalty < 0) for (const token of history.counts.keys()) raised.add(token);
+  if (repeatPenalty < 1) for (const token of history.recent) raised.add(token);
+  for (const token of window.tokens) raised.delete(token);
+  return raised.size > 0;
 }
 
 function maximum(candidates: readonly Candidate[]): number {

@@ -20,13 +20,14 @@ export function tokenizePrompt(model: LlamaModel, vocabulary: Vocabulary, prompt
     return prompt.tokens.length > 0 ? (prompt.tokens as Token[]).slice() : [documentStart(model)];
   }
   const { bos } = model.tokens;
-  const tokens: Token[] = [];
-  if (bos !== null && (prompt.bos || model.tokens.shouldPrependBosToken)) tokens.push(bos);
+  const start = bos !== null && (prompt.bos || model.tokens.shouldPrependBosToken) ? [bos] : [];
   const text = spanTokens(model, vocabulary, prompt.spans);
   // A client that writes the BOS itself into a completions prompt means the one that is there already.
-  const repeated = bos !== null && tokens.length > 0 && text[0] === bos ? 1 : 0;
-  if (prompt.suffix === undefined) tokens.push(...text.slice(repeated));
-  else tokens.push(...fillInMiddle(model, vocabulary, text.slice(repeated), prompt.suffix));
+  const repeated = start.length > 0 && text[0] === bos ? 1 : 0;
+  const body = text.slice(repeated);
+  const tokens = start.concat(
+    prompt.suffix === undefined ? body : fillInMiddle(model, vocabulary, body, prompt.suffix),
+  );
   return tokens.length > 0 ? tokens : [documentStart(model)];
 }
 
