@@ -239,7 +239,7 @@ export class LlamaEngine implements Engine {
       delivery.fail("shutdown", gone("The server is shutting down."));
       this.#forget(id);
     }
-    this.#process.stop();
+    await this.#process.stop();
   }
 }
 

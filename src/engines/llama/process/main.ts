@@ -17,7 +17,8 @@ process.umask(0o077);
 // The terminal sends its signals to all; when to stop is for the parent to say.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => {});
-process.on("disconnect", () => process.exit(0));
+// Nothing is to be saved, and an orderly exit would wait for the library's threads.
+process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
 
 let scheduler: Scheduler | undefined;
 
