@@ -5,8 +5,10 @@ import { probeCapabilities, type TemplateCapabilities } from "./capabilities.ts"
 import { continuedPrompt } from "./continued-prompt.ts";
 import { templateMessages, type TemplateMessage, type WriteCall } from "./conversation.ts";
 import { added, addedForAnswer } from "./generation-prompt.ts";
+import { toJson } from "./jinja/python-json.ts";
 import { PythonTemplate, TemplateRefusal } from "./jinja/python-template.ts";
 import { strftime } from "./jinja/strftime.ts";
+import { integerValue, runtimeValue } from "./jinja/values.ts";
 import type { RenderedPrompt } from "./rendered-prompt.ts";
 import { SpecialTokens } from "./special-tokens.ts";
 import { templateTools } from "./template-tools.ts";
@@ -141,7 +143,7 @@ export class ChatTemplate {
         bos_token: this.bosToken,
         eos_token: this.#eos,
         // Firefunction asks for these two.
-        functions: functionsJson(variables["tools"]),
+        functions: functionsJson(variables["tools"], user),
         datetime: strftime(now, "%b %d %Y %H:%M:%S"),
         // Llama 3 asks for this one, else it believes in a day of 2024.
         date_string: strftime(now, "%d %b %Y"),
@@ -191,9 +193,9 @@ function thinkingAliases(variables: Readonly<Record<string, unknown>>): Readonly
   return typeof wanted === "boolean" ? { enable_thinking: wanted, thinking: wanted } : {};
 }
 
-function functionsJson(tools: unknown): string {
+function functionsJson(tools: unknown, user: UserText): string {
   const functions = Array.isArray(tools) ? tools.map((tool: { readonly function: unknown }) => tool.function) : [];
-  return JSON.stringify(functions, null, 4);
+  return toJson(runtimeValue(functions), [integerValue(4)], user);
 }
 
 function withoutFailing<T>(attempt: () => T): T | null {

@@ -77,19 +77,23 @@ export class UserText {
     }
   }
 
-  /** Whether anything is marked at all; if not, text is what it looks like. */
-  get marked(): boolean {
-    return this.#textOf.size > 0;
+  /** Whether anything in the text is marked; if not, it is what it looks like. */
+  hasMarks(text: string): boolean {
+    if (this.#textOf.size === 0) return false;
+    for (const [character] of text.matchAll(privateUse)) if (this.#textOf.has(character)) return true;
+    return false;
   }
 
   /** The text without marks, as the client wrote it. */
   plain(text: string): string {
-    return this.marked ? text.replace(privateUse, (character) => this.#textOf.get(character) ?? character) : text;
+    return this.#textOf.size > 0
+      ? text.replace(privateUse, (character) => this.#textOf.get(character) ?? character)
+      : text;
   }
 
   /** Changes a text in which marks stay whole: `change` sees what lies between them, and what each stands for, on its own. */
   change(text: string, change: (piece: string) => string): string {
-    if (!this.marked) return change(text);
+    if (!this.hasMarks(text)) return change(text);
     return this.split(text)
       .map((span) => (span.special ? change(span.text) : this.markWhole(change(span.text))))
       .join("");
@@ -97,16 +101,16 @@ export class UserText {
 
   /** The characters (code points) of the text as the client wrote it, those under a mark each under one of their own. */
   characters(text: string): string[] {
-    if (!this.marked) return Array.from(text);
+    if (!this.hasMarks(text)) return Array.from(text);
     return Array.from(text).flatMap((character) => {
       const whole = this.#textOf.get(character);
       return whole === undefined ? character : Array.from(whole, (part) => this.markWhole(part));
     });
   }
 
-  /** How a text that the template looks for may stand in a text of the client: as it is, or marked. */
+  /** How a key that the template looks for may stand in a mapping of the client: as it is, or marked. */
   spellings(text: string): readonly string[] {
-    if (!this.marked) return [text];
+    if (this.#textOf.size === 0) return [text];
     const marked = this.markText(text);
     return marked === text ? [text] : [text, marked];
   }
@@ -115,10 +119,13 @@ export class UserText {
   split(rendered: string): PromptSpan[] {
     const spans: PromptSpan[] = [];
     const add = (text: string, special: boolean): void => {
-      if (text !== "") spans.push({ text, special });
+      const last = spans.at(-1);
+      if (text === "") return;
+      if (last?.special === special) spans[spans.length - 1] = { text: last.text + text, special };
+      else spans.push({ text, special });
     };
     let from = 0;
-    if (this.marked) {
+    if (this.#textOf.size > 0) {
       for (const match of rendered.matchAll(privateUse)) {
         const text = this.#textOf.get(match[0]);
         if (text === undefined) continue;

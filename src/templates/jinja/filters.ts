@@ -80,7 +80,7 @@ const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
     trim: (value, args, user) => {
       const [chars] = parameters(args, "chars");
       return textValue(
-        strip(pythonText(value, user), chars === undefined || isNone(chars) ? undefined : textOf(chars, "chars")),
+        strip(pythonText(value, user), chars === undefined || isNone(chars) ? undefined : textOf(chars, "chars"), user),
       );
     },
     indent: (value, args, user) => {
@@ -252,6 +252,6 @@ function numberIn(value: Value): number {
   if (isNumber(value)) return value.value;
   if (isBoolean(value)) return Number(value.value);
   if (!isText(value)) return Number.NaN;
-  const text = strip(value.value).replaceAll("_", "");
+  const text = value.value.trim().replaceAll("_", "");
   return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
 }

@@ -41,15 +41,15 @@ function methodTable<T>(methods: Readonly<Record<string, Method<T>>>): ReadonlyM
 }
 
 const stringMethods: ReadonlyMap<string, Method<string>> = methodTable<string>({
-  strip: (text, args) => textValue(strings.strip(text, characters(args))),
-  lstrip: (text, args) => textValue(strings.stripStart(text, characters(args))),
-  rstrip: (text, args) => textValue(strings.stripEnd(text, characters(args))),
+  strip: (text, args, user) => textValue(strings.strip(text, characters(args), user)),
+  lstrip: (text, args, user) => textValue(strings.stripStart(text, characters(args), user)),
+  rstrip: (text, args, user) => textValue(strings.stripEnd(text, characters(args), user)),
   upper: (text, _args, user) => textValue(user.change(text, (piece) => piece.toUpperCase())),
   lower: (text, _args, user) => textValue(user.change(text, (piece) => piece.toLowerCase())),
   title: (text, _args, user) => textValue(user.change(text, strings.titleCase)),
   capitalize: (text, _args, user) => textValue(user.change(text, strings.capitalize)),
   split: (text, args, user) => texts(strings.split(text, ...cutting(args), user)),
-  rsplit: (text, args, user) => texts(strings.splitFromEnd(text, ...cutting(args), user)),
+  rsplit: (text, args, user) => texts(strings.split(text, ...cutting(args), user, true)),
   splitlines: (text, [keep]) => texts(strings.splitLines(text, keep !== undefined && isTrue(keep))),
   partition: (text, args, user) => {
     const [before = "", after] = strings.split(text, textOf(args[0], "separator"), 1, user);
@@ -65,12 +65,14 @@ const stringMethods: ReadonlyMap<string, Method<string>> = methodTable<string>({
   endswith: (text, [end], user) =>
     booleanValue(oneOrMore(end).some((each) => strings.endsWith(text, textOf(each, "suffix"), user))),
   removeprefix: (text, [start], user) => {
-    const spelling = user.spellings(textOf(start, "prefix")).find((each) => text.startsWith(each));
-    return textValue(text.slice(spelling?.length ?? 0));
+    const prefix = textOf(start, "prefix");
+    if (!strings.startsWith(text, prefix, user)) return textValue(text);
+    return textValue(user.characters(text).slice(user.characters(prefix).length).join(""));
   },
   removesuffix: (text, [end], user) => {
-    const spelling = user.spellings(textOf(end, "suffix")).find((each) => text.endsWith(each));
-    return textValue(text.slice(0, text.length - (spelling?.length ?? 0)));
+    const suffix = textOf(end, "suffix");
+    if (suffix === "" || !strings.endsWith(text, suffix, user)) return textValue(text);
+    return textValue(user.characters(text).slice(0, -user.characters(suffix).length).join(""));
   },
   find: (text, [part], user) => integerValue(strings.find(text, textOf(part, "sub"), false, user)),
   rfind: (text, [part], user) => integerValue(strings.find(text, textOf(part, "sub"), true, user)),
@@ -96,7 +98,7 @@ const stringMethods: ReadonlyMap<string, Method<string>> = methodTable<string>({
   isdigit: (text, _args, user) => booleanValue(/^\p{Nd}+$/u.test(user.plain(text))),
   isalpha: (text, _args, user) => booleanValue(/^\p{L}+$/u.test(user.plain(text))),
   isalnum: (text, _args, user) => booleanValue(/^[\p{L}\p{N}]+$/u.test(user.plain(text))),
-  isspace: (text) => booleanValue(text !== "" && strings.strip(text) === ""),
+  isspace: (text, _args, user) => booleanValue(text !== "" && strings.strip(text, undefined, user) === ""),
   isupper: (text, _args, user) =>
     booleanValue(hasCase(user.plain(text)) && user.plain(text) === user.plain(text).toUpperCase()),
   islower: (text, _args, user) =>

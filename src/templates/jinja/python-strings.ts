@@ -8,81 +8,70 @@ const space = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029
 const leadingSpace = new RegExp(`^${space}+`);
 const isSpace = new RegExp(space);
 const lineEnd = /\r\n|[\n\r\v\f\x85\u2028\u2029]/g;
-const spaceRun = new RegExp(`${space}+`, "g");
+const word = new RegExp(`[^${space.slice(1)}+`, "g");
 
 /** `chars`: which characters to take off; absent: white space. */
-export function stripStart(text: string, chars?: string): string {
+export function stripStart(text: string, chars: string | undefined, user: UserText): string {
   if (chars === undefined) return text.replace(leadingSpace, "");
   const set = new Set(chars);
-  let from = 0;
-  for (const character of text) {
-    if (!set.has(character)) break;
-    from += character.length;
-  }
-  return text.slice(from);
+  const characters = user.characters(text);
+  const kept = characters.findIndex((character) => !set.has(user.plain(character)));
+  return kept === -1 ? "" : characters.slice(kept).join("");
 }
 
-export function stripEnd(text: string, chars?: string): string {
-  let to = text.length;
-  const set = chars === undefined ? null : new Set(chars);
-  while (to > 0) {
-    const wide = to > 1 && (text.codePointAt(to - 2) ?? 0) > 0xffff ? 2 : 1;
-    const character = text.slice(to - wide, to);
-    if (set === null ? !isSpace.test(character) : !set.has(character)) break;
-    to -= wide;
+export function stripEnd(text: string, chars: string | undefined, user: UserText): string {
+  if (chars !== undefined) {
+    const set = new Set(chars);
+    const characters = user.characters(text);
+    const last = characters.findLastIndex((character) => !set.has(user.plain(character)));
+    return characters.slice(0, last + 1).join("");
   }
+  let to = text.length;
+  while (to > 0 && isSpace.test(text.charAt(to - 1))) to--;
   return text.slice(0, to);
 }
 
-export function strip(text: string, chars?: string): string {
-  return stripEnd(stripStart(text, chars), chars);
+export function strip(text: string, chars: string | undefined, user: UserText): string {
+  return stripEnd(stripStart(text, chars, user), chars, user);
 }
 
-/** `limit`: at most so many cuts; negative: all. */
-export function split(text: string, separator: string | null, limit: number, user: UserText): string[] {
-  if (separator === null) return splitAtSpace(text, limit);
+/** `limit`: at most so many cuts; negative: all. `fromEnd`: the last ones instead of the first. */
+export function split(
+  text: string,
+  separator: string | null,
+  limit: number,
+  user: UserText,
+  fromEnd = false,
+): string[] {
+  if (limit === 0 && separator !== null) return [text];
+  if (separator === null) return splitAtSpace(text, limit, fromEnd);
+  const { whole, places } = occurrences(text, separator, user);
+  const kept = limit < 0 ? places : fromEnd ? places.slice(-limit) : places.slice(0, limit);
   const parts: string[] = [];
   let from = 0;
-  for (const { start, end } of occurrences(text, separator, user)) {
-    if (limit >= 0 && parts.length >= limit) break;
-    parts.push(text.slice(from, start));
-    from = end;
-  }
-  return [...parts, text.slice(from)];
-}
-
-/** As `split`, but the cuts are made from the end. */
-export function splitFromEnd(text: string, separator: string | null, limit: number, user: UserText): string[] {
-  if (limit < 0) return split(text, separator, limit, user);
-  const cuts =
-    separator === null
-      ? Array.from(strip(text).matchAll(spaceRun), (match) => ({
-          start: match.index,
-          end: match.index + match[0].length,
-        }))
-      : [...occurrences(text, separator, user)];
-  const whole = separator === null ? strip(text) : text;
-  const parts: string[] = [];
-  let from = 0;
-  for (const { start, end } of limit === 0 ? [] : cuts.slice(-limit)) {
+  for (const { start, end } of kept) {
     parts.push(whole.slice(from, start));
     from = end;
   }
-  return separator === null && whole === "" ? [] : [...parts, whole.slice(from)];
+  return [...parts, whole.slice(from)];
 }
 
-function splitAtSpace(text: string, limit: number): string[] {
-  const parts: string[] = [];
-  let rest = stripStart(text);
-  while (rest !== "") {
-    if (limit >= 0 && parts.length >= limit) return [...parts, rest];
-    spaceRun.lastIndex = 0;
-    const match = spaceRun.exec(rest);
-    if (match === null) return [...parts, rest];
-    parts.push(rest.slice(0, match.index));
-    rest = rest.slice(spaceRun.lastIndex);
+/** Runs of white space cut; such runs at the ends are dropped, but for one that the limit leaves in the last part. */
+function splitAtSpace(text: string, limit: number, fromEnd: boolean): string[] {
+  const words = Array.from(text.matchAll(word), (match) => ({
+    start: match.index,
+    end: match.index + match[0].length,
+  }));
+  const cuts = limit < 0 ? words.length : Math.min(limit, words.length);
+  if (words.length <= cuts) return words.map(({ start, end }) => text.slice(start, end));
+  if (fromEnd) {
+    const first = words[words.length - cuts - 1];
+    return [
+      text.slice(words[0]?.start, first?.end),
+      ...words.slice(words.length - cuts).map(({ start, end }) => text.slice(start, end)),
+    ];
   }
-  return parts;
+  return [...words.slice(0, cuts).map(({ start, end }) => text.slice(start, end)), text.slice(words[cuts]?.start)];
 }
 
 export function splitLines(text: string, keepEnds: boolean): string[] {
@@ -149,20 +138,39 @@ export function format(text: string, positional: readonly string[], named: Reado
   });
 }
 
-/** Where the text stands, under any spelling, from left to right. */
-function* occurrences(text: string, part: string, user: UserText): Generator<{ start: number; end: number }> {
+/**
+ * Where a part stands in a text, from left to right, by offsets of `whole`, which is the text with each marked character under a
+ * mark of its own where the text has marks: the part may begin or end inside of what one mark stands for.
+ */
+function occurrences(
+  text: string,
+  part: string,
+  user: UserText,
+): { whole: string; places: { start: number; end: number }[] } {
   if (part === "") throw new RangeError("empty separator");
-  const spellings = user.spellings(part);
-  let from = 0;
-  for (;;) {
-    let start = -1;
-    let length = 0;
-    for (const spelling of spellings) {
-      const at = text.indexOf(spelling, from);
-      if (at !== -1 && (start === -1 || at < start)) [start, length] = [at, spelling.length];
-    }
-    if (start === -1) return;
-    from = start + length;
-    yield { start, end: from };
+  const sought = user.plain(part);
+  if (!user.hasMarks(text)) return { whole: text, places: allIn(text, sought) };
+  const characters = user.characters(text);
+  const offsets = new Map<number, number>();
+  let plainLength = 0;
+  let length = 0;
+  for (const character of characters) {
+    offsets.set(plainLength, length);
+    plainLength += user.plain(character).length;
+    length += character.length;
   }
+  offsets.set(plainLength, length);
+  const places = allIn(user.plain(text), sought).map(({ start, end }) => ({
+    start: offsets.get(start) ?? 0,
+    end: offsets.get(end) ?? length,
+  }));
+  return { whole: characters.join(""), places };
+}
+
+function allIn(text: string, part: string): { start: number; end: number }[] {
+  const places: { start: number; end: number }[] = [];
+  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) {
+    places.push({ start: at, end: at + part.length });
+  }
+  return places;
 }
