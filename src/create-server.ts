@@ -5,15 +5,12 @@ import type { OpenOptions } from "./open-engine.ts";
 import type { ModelInfo } from "./generation/engine.ts";
 import { EnginePool, settingsOf } from "./service-of-config.ts";
 import { handle } from "./server/handle.ts";
-import { listen } from "./server/listen.ts";
 import type { Log } from "./server/log.ts";
-import { openLog } from "./server/logger.ts";
 import { ModelDirectory } from "./server/model-directory.ts";
 import { NodeExchange } from "./server/node-exchange.ts";
 import { isLoopback } from "./server/origins.ts";
 import { Requests } from "./server/service.ts";
 import type { Service } from "./server/service.ts";
-import { openStreamLog } from "./server/stream-log.ts";
 
 export interface TruewireServer {
   /** Where it listens, as a client would write it: `http://127.0.0.1:8080`. The API's base URL is this and `/v1`. */
@@ -48,6 +45,12 @@ export interface ServerOptions {
  */
 export async function createServer(config: TruewireConfig, options: ServerOptions = {}): Promise<TruewireServer> {
   let current = parseConfig(config);
+  // Node's modules are loaded only here: whoever imports `createHandler` for another runtime imports this file, too.
+  const [{ listen }, { openLog }, { openStreamLog }] = await Promise.all([
+    import("./server/listen.ts"),
+    import("./server/logger.ts"),
+    import("./server/stream-log.ts"),
+  ]);
   const log = options.log ?? openLog(current.logLevel);
   const { host, port, logStream } = current;
   const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, () => secretsOf(current));

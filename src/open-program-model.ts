@@ -1,20 +1,25 @@
 import type { ProgramModelConfig } from "./config/model-schema.ts";
-import { openProgramEngine } from "./engines/program/open-program-engine.ts";
-import type { ProgramEngineOptions } from "./engines/program/open-program-engine.ts";
+import { openLocalProgram } from "./engines/program/open-local-program.ts";
+import type { LocalProgramOptions } from "./engines/program/open-local-program.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "./generation/engine.ts";
 import type { OpenOptions } from "./open-engine.ts";
 
-/** Opens a user's program. Throws `ProgramLoadError` when it cannot be loaded. */
+/** Opens a user's program: a module in threads of its own, a function where it stands. Throws `ProgramLoadError`. */
 export async function openProgramModel(model: ProgramModelConfig, name: string, options: OpenOptions): Promise<Engine> {
-  const { watch, threads, toolFormat } = model;
-  return openProgramEngine({
+  const { program, watch, threads, toolFormat } = model;
+  const format = toolFormat === undefined ? {} : { format: formatOf(toolFormat) };
+  if (typeof program !== "string") {
     // What it may be, the engine itself finds out: it says so when it is none of them.
-    program: model.program as ProgramEngineOptions["program"],
+    return openLocalProgram({ program: program as LocalProgramOptions["program"], name, ...format });
+  }
+  const { openProgramEngine } = await import("./engines/program/open-program-engine.ts");
+  return openProgramEngine({
+    program,
     name,
+    ...format,
     ...(watch !== undefined && { watch }),
     ...(threads !== undefined && { threads }),
-    ...(toolFormat !== undefined && { format: formatOf(toolFormat) }),
     log: (line) => options.log.info({ model: name }, line),
   });
 }

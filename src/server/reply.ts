@@ -46,6 +46,8 @@ export class Reply {
     if (error instanceof ClientGone) return;
     const failure = error instanceof FailureError ? error.failure : internalError(error).failure;
     if (failure.cause !== undefined) this.record.cause = failure.cause;
+    // The words about a wrong key hold the key, and a short one unmasked.
+    this.record.refusal = failure.status === 401 ? (failure.code ?? "no key") : failure.message;
     if (this.#sent) return this.exchange.end("");
     const { status, contentType, body } = writeErrorBody(failure, this.profile);
     this.send(status, contentType, body, failureHeaders(failure));

@@ -16,6 +16,8 @@ export class RequestRecord {
   characters = 0;
   usage: Usage | undefined;
   end: GenerationEnd | undefined;
+  /** Why the request was refused, when that happened before an engine was asked. */
+  refusal: string | undefined;
   /** What broke, for the log alone. */
   cause: unknown;
   readonly finishes: FinishReason[] = [];
@@ -69,6 +71,7 @@ export class RequestRecord {
       ...(this.finishes.length > 0 && { finish: [...new Set(this.finishes)].join(",") }),
       ...(this.toolCalls > 0 && { toolCalls: this.toolCalls }),
       ...(failure && { end: this.end?.kind, error: failure.message }),
+      ...(!failure && this.refusal !== undefined && { error: this.refusal }),
       ...(cause !== undefined && { cause: cause instanceof Error ? (cause.stack ?? cause.message) : cause }),
     };
   }

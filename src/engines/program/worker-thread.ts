@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import type { ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import { ProgramLoadError } from "./load-program.ts";
+import { ProgramLoadError } from "./classify-program.ts";
 import type { FromWorker, ToWorker, WorkerSetup } from "./worker-messages.ts";
 
 /** Batches that may be under way to a slow reader before the program is held back. */

@@ -1,0 +1,33 @@
+import type { Engine } from "../../generation/engine.ts";
+import { isLanguageModel, languageModelProgram } from "./language-model.ts";
+import type { Program } from "./program.ts";
+
+/** What a module's default export turned out to be. */
+export type LoadedProgram =
+  /** `blocking`: a plain function or generator; it may compute for long without giving way. */
+  | { readonly kind: "program"; readonly program: Program; readonly blocking: boolean }
+  | { readonly kind: "engine"; readonly engine: Engine };
+
+/** A module that cannot be served; `message` is one sentence for the user. */
+export class ProgramLoadError extends Error {
+  override readonly name = "ProgramLoadError";
+}
+
+/** What a value is; undefined: nothing that can be served. */
+export function classify(value: unknown): LoadedProgram | undefined {
+  if (typeof value === "function") return { kind: "program", program: value as Program, blocking: isBlocking(value) };
+  if (isLanguageModel(value)) return { kind: "program", program: languageModelProgram(value), blocking: false };
+  if (isEngine(value)) return { kind: "engine", engine: value };
+  return undefined;
+}
+
+/** Whether a function can run long without an `await`: by its kind, since that is all that can be known before it runs. */
+function isBlocking(value: object): boolean {
+  const kind = Object.prototype.toString.call(value);
+  return kind !== "[object AsyncFunction]" && kind !== "[object AsyncGeneratorFunction]";
+}
+
+function isEngine(value: unknown): value is Engine {
+  const engine = value as Partial<Engine> | null;
+  return typeof engine === "object" && typeof engine?.generate === "function" && typeof engine.models === "function";
+}

@@ -1,0 +1,36 @@
+import type { Format } from "../../formats/format.ts";
+import { plainText } from "../../formats/plain-text.ts";
+import type { Engine } from "../../generation/engine.ts";
+import { toolCallId } from "../../wire/ids.ts";
+import { classify, ProgramLoadError } from "./classify-program.ts";
+import type { LanguageModel } from "./language-model.ts";
+import type { Program } from "./program.ts";
+import { ProgramEngine } from "./program-engine.ts";
+import { runProgram } from "./run-program.ts";
+
+export interface LocalProgramOptions {
+  /** The program itself. It runs in this thread, so it must not compute for long without an `await`. */
+  readonly program: Program | LanguageModel;
+  /** The model's name for clients; default "program". */
+  readonly name?: string;
+  /** How to read tool calls and reasoning that the program leaves in its text; default: not at all. */
+  readonly format?: Format;
+}
+
+/** Opens a program that is there already, without any Node built-in. Throws `ProgramLoadError` when it is none. */
+export function openLocalProgram({ program, name = "program", format = plainText }: LocalProgramOptions): Engine {
+  const loaded = classify(program);
+  if (loaded?.kind !== "program") {
+    throw new ProgramLoadError("A program must be a function or an AI SDK language model.");
+  }
+  const run = { format, newCallId: () => toolCallId(Math.random) };
+  return new ProgramEngine(
+    {
+      models: undefined,
+      run: (request, signal) => runProgram(loaded.program, request, signal, run),
+      load: () => ({}),
+      close: async () => {},
+    },
+    name,
+  );
+}

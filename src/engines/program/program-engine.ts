@@ -1,0 +1,79 @@
+import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
+import type { EndEvent, GenerationEvent } from "../../generation/event.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+
+/** Where a program runs. */
+export interface ProgramRunner {
+  readonly models: readonly ModelInfo[] | undefined;
+  run(request: GenerationRequest, signal: AbortSignal): AsyncIterable<readonly GenerationEvent[]>;
+  load(): Pick<EngineHealth, "slots" | "queued">;
+  close(): Promise<void>;
+}
+
+/** A program as an engine, wherever it runs. */
+export class ProgramEngine implements Engine {
+  readonly #runner: ProgramRunner;
+  readonly #name: string;
+  readonly #created = Math.floor(Date.now() / 1000);
+  readonly #running = new Set<AbortController>();
+  #closed = false;
+  #idle: () => void = () => {};
+
+  constructor(runner: ProgramRunner, name: string) {
+    this.#runner = runner;
+    this.#name = name;
+  }
+
+  models(): readonly ModelInfo[] {
+    return (
+      this.#runner.models ?? [
+        { id: this.#name, created: this.#created, ownedBy: "truewire", endpoints: ["chat", "completions"] },
+      ]
+    );
+  }
+
+  async *generate(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
+    if (this.#closed) {
+      yield [shutdown];
+      return;
+    }
+    const stop = new AbortController();
+    this.#running.add(stop);
+    try {
+      for await (const batch of this.#runner.run(request, AbortSignal.any([signal, stop.signal]))) {
+        // The runner knows only that it was aborted; who did it is known here.
+        yield stop.signal.aborted && !signal.aborted
+          ? [...batch.filter((event) => event.type !== "end"), shutdown]
+          : batch;
+      }
+    } finally {
+      this.#running.delete(stop);
+      if (this.#running.size === 0) this.#idle();
+    }
+  }
+
+  health(): EngineHealth {
+    return {
+      state: this.#closed ? "closed" : "ready",
+      ...this.#runner.load(),
+      counters: { running: this.#running.size },
+    };
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#closed = true;
+    if (this.#running.size > 0) {
+      const idle = new Promise<void>((resolve) => (this.#idle = resolve));
+      const timer = setTimeout(() => this.#idle(), graceMs);
+      await idle;
+      clearTimeout(timer);
+      for (const run of this.#running) run.abort();
+    }
+    await this.#runner.close();
+  }
+}
+
+const shutdown: EndEvent = {
+  type: "end",
+  end: { kind: "shutdown", failure: { message: "The server is shutting down.", status: 503, type: "server_error" } },
+};
