@@ -75,8 +75,8 @@ export interface LocalModel extends AnswerOptions {
   readonly batchSize?: number | string;
   /** A file with a Jinja chat template, in place of the model's own. */
   readonly chatTemplate?: string;
-  /** How the model writes tool calls and reasoning; default: found from the template. */
-  readonly toolFormat?: string;
+  /** How the model writes tool calls and reasoning: a name, or a description (docs/formats.md); default: found from the template. */
+  readonly toolFormat?: string | Readonly<Record<string, unknown>>;
   /** Answers that may wait for a slot; more are refused with 429. Default 64. */
   readonly queueLimit?: number | string;
   /** Where `hf:` models are kept; default: a folder in the home directory. */
@@ -116,7 +116,7 @@ export interface UpstreamModel extends AnswerOptions {
   /** The upstream takes only `n: 1`: several choices are several calls. */
   readonly singleChoice?: boolean;
   /** How the models write tool calls and reasoning, where the upstream leaves them in the text; `auto`: any known way. */
-  readonly toolFormat?: string;
+  readonly toolFormat?: string | Readonly<Record<string, unknown>>;
   readonly timeouts?: UpstreamTimeouts;
   /** Further attempts before the first event; default 2. */
   readonly retries?: number | string;
@@ -171,7 +171,7 @@ export interface ProgramModel extends AnswerOptions {
   /** Threads for a synchronous program. */
   readonly threads?: number | string;
   /** How it writes tool calls and reasoning, where it leaves them in its text; default: it does not. */
-  readonly toolFormat?: string;
+  readonly toolFormat?: string | Readonly<Record<string, unknown>>;
 }
 
 /** An engine made by the caller: in code only. */

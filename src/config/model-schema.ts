@@ -23,7 +23,10 @@ export const wireSchema: z.ZodType<WireName, WireName> = z.enum(["lean", "openai
 const urlError = "expected the base URL of a server, such as http://localhost:11434/v1, or a list of them";
 const baseUrl = z.url({ protocol: /^https?$/, error: urlError });
 const texts = z.record(z.string(), z.string());
-const toolFormat = z.string().min(1).optional();
+/** The name of a format or a description of one, which is read where it is used. */
+const toolFormat = z
+  .union([z.string().min(1), z.record(z.string(), z.unknown())], { error: "expected a name or a description" })
+  .optional();
 
 const answer = {
   name: z.string().min(1).optional().describe("The name that clients use"),
