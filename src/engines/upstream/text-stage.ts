@@ -3,6 +3,7 @@ import { TextReader } from "../../formats/text-reader.ts";
 import type { GenerationEvent, TextDeltaEvent, TokenLogprob } from "../../generation/event.ts";
 import type { Tool } from "../../generation/message.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
+import { callsWithoutCall } from "../../wire/tolerant/read-failure.ts";
 import { MarkerReader } from "./marker-reader.ts";
 
 /** What reads a choice's text: a format's reader, or one that finds the format by its markers. */
@@ -60,11 +61,7 @@ export class TextStage {
     const { reason } = event;
     if (choice.calls > 0) out.push({ ...event, reason: reason === "stop" ? "tool-calls" : reason });
     else if (reason === "tool-calls" || reason === "function-call") {
-      const message = 'The upstream said finish_reason "tool_calls" but sent no tool call.';
-      out.push({
-        type: "end",
-        end: { kind: "upstream-error", failure: { message, status: 502, type: "server_error" } },
-      });
+      out.push({ type: "end", end: { kind: "upstream-error", failure: callsWithoutCall() } });
       return false;
     } else out.push(event);
     return true;

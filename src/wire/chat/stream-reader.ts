@@ -1,8 +1,8 @@
 import type { GenerationEvent, StartEvent } from "../../generation/event.ts";
 import { AnswerReader } from "../tolerant/answer-reader.ts";
-import type { ChoiceState, TemplateKind } from "../tolerant/answer-reader.ts";
+import type { ChoiceState } from "../tolerant/answer-reader.ts";
 import { CallAssembler } from "../tolerant/call-assembler.ts";
-import type { HolePath } from "../tolerant/chunk-template.ts";
+import type { Hole } from "../tolerant/known-chunks.ts";
 import { readLogprobs } from "../tolerant/read-logprobs.ts";
 import { isObject } from "../tolerant/tolerant-json.ts";
 import type { JsonObject } from "../tolerant/tolerant-json.ts";
@@ -89,7 +89,7 @@ export class ChatStreamReader extends AnswerReader<ChatChoice> {
     return state.legacyCall;
   }
 
-  protected holePath(raw: JsonObject, event: GenerationEvent): { path: HolePath; kind: TemplateKind } | null {
+  protected holePath(raw: JsonObject, event: GenerationEvent): Hole | null {
     const delta = raw["delta"];
     if (!isObject(delta) || raw["logprobs"]) return null;
     if (event.type === "text-delta" && delta["content"] === event.text)

@@ -1,8 +1,8 @@
 import type { GenerationEvent } from "../../generation/event.ts";
 import { readContent } from "../chat/read-content.ts";
 import { AnswerReader } from "../tolerant/answer-reader.ts";
-import type { ChoiceState, TemplateKind } from "../tolerant/answer-reader.ts";
-import type { HolePath } from "../tolerant/chunk-template.ts";
+import type { ChoiceState } from "../tolerant/answer-reader.ts";
+import type { Hole } from "../tolerant/known-chunks.ts";
 import { readLogprobs } from "../tolerant/read-logprobs.ts";
 import { isObject } from "../tolerant/tolerant-json.ts";
 import type { JsonObject } from "../tolerant/tolerant-json.ts";
@@ -36,7 +36,7 @@ export class CompletionsStreamReader extends AnswerReader<ChoiceState> {
     return 0;
   }
 
-  protected holePath(raw: JsonObject, event: GenerationEvent): { path: HolePath; kind: TemplateKind } | null {
+  protected holePath(raw: JsonObject, event: GenerationEvent): Hole | null {
     if (event.type !== "text-delta" || raw["logprobs"] || raw["text"] !== event.text) return null;
     return { path: ["text"], kind: "text" };
   }

@@ -1,6 +1,6 @@
 import type { EmbeddingAnswer } from "../../generation/engine.ts";
 import { FailureError } from "../../generation/failure.ts";
-import { readFailure } from "../tolerant/read-failure.ts";
+import { badAnswer, readFailure } from "../tolerant/read-failure.ts";
 import { isObject } from "../tolerant/tolerant-json.ts";
 
 /** Reads a parsed embeddings answer. Throws `FailureError` for an error in its place, and for one that is no answer to `count` inputs. */
@@ -36,8 +36,4 @@ function readVector(value: unknown): readonly number[] {
   const bytes = Uint8Array.from(atob(value), (character) => character.charCodeAt(0));
   const view = new DataView(bytes.buffer);
   return Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(i * 4, true));
-}
-
-function badAnswer(message: string): FailureError["failure"] {
-  return { message, status: 502, type: "server_error", param: null, code: null };
 }

@@ -7,19 +7,19 @@ import type {
   StartEvent,
   Usage,
 } from "../../generation/event.ts";
-import { obfuscationSince } from "../capture-form.ts";
 import type { CaptureForm } from "../capture-form.ts";
-import { answerId } from "../ids.ts";
 import { FrameReader } from "../sse/frame-reader.ts";
-import { ChunkTemplate } from "./chunk-template.ts";
-import type { HolePath } from "./chunk-template.ts";
 import { ExtraReader } from "./extra-reader.ts";
 import { readFinishReason } from "./finish-reasons.ts";
-import { failureOfText, readFailure } from "./read-failure.ts";
+import { KnownChunks } from "./known-chunks.ts";
+import type { Hole, HoleKind } from "./known-chunks.ts";
+import { badAnswer, callsWithoutCall, failureOfText, readFailure } from "./read-failure.ts";
 import { readUsage } from "./read-usage.ts";
 import { RepairLog } from "./repairs.ts";
+import { SourceReader } from "./source-reader.ts";
 import { isObject, parseTolerantly } from "./tolerant-json.ts";
 import type { JsonObject } from "./tolerant-json.ts";
+import { trueFinishReason } from "./true-finish-reason.ts";
 
 export interface AnswerReaderOptions {
   /** Makes an id for a tool call that has none, or one that is taken. */
@@ -51,15 +51,6 @@ export interface ChoiceState {
  */
 export abstract class AnswerReader<Choice extends ChoiceState> {
   readonly repairs: RepairLog = new RepairLog();
-  /** The form of an answer of OpenAI's own; see `CaptureForm`. */
-  readonly form: CaptureForm = {
-    serviceTier: false,
-    systemFingerprint: false,
-    logprobs: false,
-    usage: false,
-    obfuscation: false,
-    choices: new Map(),
-  };
   protected readonly options: AnswerReaderOptions;
   /** Chunks of this object are streamed, those of `bodyObject` are whole answers. */
   protected abstract readonly chunkObject: string;
@@ -68,7 +59,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
   #frames: FrameReader;
   #out: GenerationEvent[] = [];
   #choices = new Map<number, Choice>();
-  #identity: SourceIdentity | undefined;
+  #source = new SourceReader(this.repairs);
   #usage: Usage | null = null;
   #usageTold = false;
   #extras = new ExtraReader();
@@ -79,10 +70,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
   #ending = false;
   /** Text that was no event: what a proxy or a framework said instead. */
   #strayText = "";
-  #templates: { readonly choice: Choice; readonly kind: TemplateKind; readonly template: ChunkTemplate }[] = [];
-  /** Learning costs a parse more; a source whose chunks never repeat is left in peace. */
-  #learnings = 0;
-  #matches = 0;
+  #knownChunks = new KnownChunks<Choice>();
 
   constructor(options: AnswerReaderOptions) {
     this.options = options;
@@ -106,13 +94,18 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
     return this.#choices.size > 0;
   }
 
-  /** Whether the source is OpenAI itself: its ids carry the time of creation (wire.md section 7). */
+  /** Whether the source is OpenAI itself. */
   get madeByOpenAi(): boolean {
-    return isOpenAiId(this.#identity?.id ?? "", this.#identity?.created ?? 0, this.form);
+    return this.#source.isOpenAi;
   }
 
   get identity(): SourceIdentity {
-    return this.#identity ?? {};
+    return this.#source.identity ?? {};
+  }
+
+  /** The form of an answer of OpenAI's own; see `CaptureForm`. */
+  get form(): CaptureForm {
+    return this.#source.form;
   }
 
   /** A piece of the answer, cut anywhere (text: at characters). Never throws for what it reads. */
@@ -122,7 +115,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
       this.#frames.push(input);
     } catch (error) {
       if (!(error instanceof Error)) throw error;
-      this.#fail({ message: error.message, status: 502, type: "server_error", cause: error });
+      this.#fail(badAnswer(error.message, error));
     }
     return this.#take();
   }
@@ -143,8 +136,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
       const why = cause
         ? `The upstream's answer was cut off: ${cause.message}`
         : "The upstream's answer ended too early.";
-      const failure = { message: why, status: 502, type: "server_error", ...(cause && { cause }) };
-      this.#end({ kind: "truncated", failure });
+      this.#end({ kind: "truncated", failure: badAnswer(why, cause) });
     }
     return this.#take();
   }
@@ -163,12 +155,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
     this.#object(body);
     if (this.#ended) return this.#take();
     if (this.finished) this.#finish();
-    else
-      this.#fail({
-        message: "The upstream's answer has no choice that is complete.",
-        status: 502,
-        type: "server_error",
-      });
+    else this.#fail(badAnswer("The upstream's answer has no choice that is complete."));
     return this.#take();
   }
 
@@ -186,19 +173,16 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
 
   /** A chunk that differs from an earlier one in one string alone; called by the frame reader. */
   take(line: string, start: number, end: number): boolean {
-    if (this.#ended) return false;
-    for (const { choice, kind, template } of this.#templates) {
-      const text = template.match(line, start, end);
-      if (text === null || text === "") continue;
-      const out = this.#out;
-      if (kind === "text") out.push({ type: "text-delta", choice: choice.choice, text });
-      else if (kind === "reasoning") out.push({ type: "reasoning-delta", choice: choice.choice, text });
-      else if (!this.continueCall(choice, text, out)) return false;
-      this.#matches++;
-      return true;
-    }
-    return false;
+    return !this.#ended && this.#knownChunks.match(line, start, end, this.#tellKnown);
   }
+
+  readonly #tellKnown = (state: Choice, kind: HoleKind, text: string): boolean => {
+    const { choice } = state;
+    if (kind === "text") this.#out.push({ type: "text-delta", choice, text });
+    else if (kind === "reasoning") this.#out.push({ type: "reasoning-delta", choice, text });
+    else return this.continueCall(state, text, this.#out);
+    return true;
+  };
 
   /** Reads one element of `choices`; false when it holds nothing. */
   protected abstract readChoice(raw: JsonObject, state: Choice, out: GenerationEvent[]): boolean;
@@ -208,9 +192,14 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
   /** How many calls a choice has. */
   protected abstract callCount(state: Choice): number;
   /** Where the one string of a chunk stood that became this one event; null when such chunks cannot be proved. */
-  protected abstract holePath(raw: JsonObject, event: GenerationEvent): { path: HolePath; kind: TemplateKind } | null;
+  protected abstract holePath(raw: JsonObject, event: GenerationEvent): Hole | null;
   /** Continues a call with text that a template proved; false: not possible, read the chunk. */
   protected continueCall(_state: Choice, _text: string, _out: GenerationEvent[]): boolean {
+    return false;
+  }
+
+  /** Whether a choice's call came in the legacy form. */
+  protected sawLegacyCall(_state: Choice): boolean {
     return false;
   }
 
@@ -222,7 +211,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
       type: "start",
       choice: state.choice,
       ...(announced && { announced }),
-      ...(this.#identity && { source: this.#identity }),
+      ...(this.#source.identity && { source: this.#source.identity }),
     });
   }
 
@@ -246,8 +235,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
     else if (typeof value === "string" || event === "error" || !data.trimStart().startsWith("{")) {
       this.#fail(failureOfText(typeof value === "string" ? value : data));
     } else {
-      const failure = { message: "The upstream sent an event that is not JSON.", status: 502, type: "server_error" };
-      this.#fail({ ...failure, cause: new Error(data.slice(0, 300)) });
+      this.#fail(badAnswer("The upstream sent an event that is not JSON.", new Error(data.slice(0, 300))));
     }
   }
 
@@ -258,21 +246,23 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
       return;
     }
     if (!isObject(value)) {
-      this.#fail({ message: "The upstream's answer is not an object.", status: 502, type: "server_error" });
+      this.#fail(badAnswer("The upstream's answer is not an object."));
       return;
     }
-    const before = this.repairs.total;
-    const eventsBefore = this.#out.length;
-    this.#identify(value);
+    const before = { repairs: this.repairs.total, events: this.#out.length };
     const choices = Array.isArray(value["choices"]) ? value["choices"].filter(isObject) : [];
     const usage = this.#readUsage(value);
     if (choices.length === 0 && !usage && !isAnnouncement(value)) this.repairs.note("no-choices");
-    if (choices.length > 0) this.#describeForm(value, choices[0] ?? {});
+    const [first] = choices;
+    this.#source.identify(value, first !== undefined);
+    if (first && !this.begun) this.#source.describeForm(value, first);
+    const object = isWhole(value, this.bodyObject) ? this.bodyObject : this.chunkObject;
+    if (value["object"] !== object) this.repairs.note("object");
     for (const [position, raw] of choices.entries()) this.#choice(raw, position, choices.length);
     if (this.#ended) return;
     if (choices.length === 0 && usage && this.finished) this.#tellUsage();
     this.#extras.chunk(value, this.#out);
-    this.#learn(value, choices, text, before, eventsBefore);
+    if (text !== undefined && choices.length === 1 && !usage) this.#learn(text, first ?? {}, before);
   }
 
   #choice(raw: JsonObject, position: number, siblings: number): void {
@@ -296,8 +286,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
     if (!finish) return;
     this.start(state, out);
     if (finish.reason === "failed") {
-      const message = `The upstream ended the answer with finish_reason "${String(raw["finish_reason"])}".`;
-      this.#fail({ message, status: 502, type: "server_error" });
+      this.#fail(badAnswer(`The upstream ended the answer with finish_reason "${String(raw["finish_reason"])}".`));
       return;
     }
     if (!finish.exact) this.repairs.note("finish-reason");
@@ -316,7 +305,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
     const stop = raw["stop_reason"] ?? raw["matched_stop"] ?? raw["stopping_word"];
     if (typeof stop === "string" && stop !== "") state.stop = stop;
     // What comes now has to be looked at: it may end the other choices' waiting, too.
-    this.#templates = [];
+    this.#knownChunks.forget();
   }
 
   #stateOf(raw: JsonObject, position: number, siblings: number): Choice {
@@ -329,46 +318,6 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
     let state = this.#choices.get(choice);
     if (!state) this.#choices.set(choice, (state = this.newChoice(choice)));
     return state;
-  }
-
-  #identify(value: JsonObject): void {
-    const id = nonEmpty(value["id"]);
-    const model = nonEmpty(value["model"]);
-    const rawCreated = value["created"];
-    const created = typeof rawCreated === "number" && rawCreated > 0 ? Math.floor(rawCreated) : undefined;
-    const known = this.#identity;
-    if (known?.id !== undefined && known.created !== undefined && known.model !== undefined) {
-      if (id !== known.id) this.repairs.note(id === undefined ? "no-id" : "other-id");
-      if (created !== undefined && created !== known.created) this.repairs.note("other-created");
-    } else {
-      const opening = !Array.isArray(value["choices"]) || value["choices"].length === 0;
-      if (id === undefined && !opening) this.repairs.note("no-id");
-      if (model === undefined && !opening) this.repairs.note("no-model");
-      const fingerprint = value["system_fingerprint"];
-      const tier = value["service_tier"];
-      this.#identity = {
-        ...(id !== undefined && { id }),
-        ...(created !== undefined && { created }),
-        ...(model !== undefined && { model }),
-        ...((typeof fingerprint === "string" || fingerprint === null) && { systemFingerprint: fingerprint }),
-        ...((typeof tier === "string" || tier === null) && { serviceTier: tier }),
-        ...known,
-      };
-    }
-    if (rawCreated !== undefined && rawCreated !== created) this.repairs.note("created");
-    if (value["object"] !== (isWhole(value, this.bodyObject) ? this.bodyObject : this.chunkObject))
-      this.repairs.note("object");
-  }
-
-  /** What today's writer must know of a capture; the first chunk with a choice tells it. */
-  #describeForm(value: JsonObject, choice: JsonObject): void {
-    const { form } = this;
-    if (this.begun) return;
-    form.serviceTier = "service_tier" in value;
-    form.systemFingerprint = "system_fingerprint" in value;
-    form.logprobs = "logprobs" in choice;
-    form.usage = "usage" in value;
-    form.obfuscation = "obfuscation" in value || (this.#identity?.created ?? 0) >= obfuscationSince;
   }
 
   /** Keeps the usage that a chunk carries; true when it does. */
@@ -404,40 +353,23 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
     if (state.told || state.finish === null || this.#ended) return;
     state.told = true;
     this.closeChoice(state, this.#out);
-    const reason = this.#reasonOf(state, state.finish);
+    const { choice, stop, finish: said } = state;
+    const calls = this.callCount(state);
+    const form = this.form.choices.get(choice);
+    const { callsInText = false, legacyFunctions } = this.options;
+    const sawLegacyCall = this.sawLegacyCall(state);
+    const isOpenAi = this.madeByOpenAi;
+    const reason = trueFinishReason({ said, calls, sawLegacyCall, callsInText, legacyFunctions, isOpenAi });
     if (reason === null) {
-      const message = 'The upstream said finish_reason "tool_calls" but sent no tool call.';
-      this.#fail({ message, status: 502, type: "server_error" });
+      this.#fail(callsWithoutCall());
       return;
     }
-    const { choice, stop } = state;
-    this.#out.push({ type: "finish", choice, reason, ...(stop !== undefined && { stop }) });
-  }
-
-  /** The reason that is true of what came; null: calls were announced and none came. */
-  #reasonOf(state: Choice, reason: FinishReason): FinishReason | null {
-    const calls = this.callCount(state);
-    if (reason === "tool-calls" || reason === "function-call") {
-      if (calls === 0 && !this.options.callsInText) return null;
-      const callReason = this.#callReason(reason);
-      if (callReason !== reason) this.repairs.note("finish-reason");
-      return callReason;
+    if (reason !== said) {
+      if (said !== "stop") this.repairs.note("finish-reason");
+      else if (form) form.stopWithCalls = true;
+      else this.repairs.note("finish-calls");
     }
-    if (calls === 0 || reason !== "stop") return reason;
-    const form = this.form.choices.get(state.choice);
-    if (form) form.stopWithCalls = true;
-    else this.repairs.note("finish-calls");
-    return this.#callReason(this.sawLegacyCall(state) ? "function-call" : "tool-calls");
-  }
-
-  #callReason(own: "tool-calls" | "function-call"): "tool-calls" | "function-call" {
-    const { legacyFunctions } = this.options;
-    if (legacyFunctions === undefined) return this.madeByOpenAi ? own : "tool-calls";
-    return legacyFunctions ? "function-call" : "tool-calls";
-  }
-
-  protected sawLegacyCall(_state: Choice): boolean {
-    return false;
+    this.#out.push({ type: "finish", choice, reason, ...(stop !== undefined && { stop }) });
   }
 
   /** [DONE]. A choice without a finish reason ends here all the same: the source says that it is complete. */
@@ -449,10 +381,8 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
       state.finish = "stop";
     }
     if (!this.begun) {
-      const message = "The upstream ended its answer without any choice.";
-      this.#fail(
-        this.#strayText === "" ? { message, status: 502, type: "server_error" } : failureOfText(this.#strayText),
-      );
+      const stray = this.#strayText;
+      this.#fail(stray === "" ? badAnswer("The upstream ended its answer without any choice.") : failureOfText(stray));
     } else this.#finish();
   }
 
@@ -473,27 +403,12 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
   }
 
   /** Keeps what a chunk looked like that was exact and became one event, as the proof for those that follow. */
-  #learn(
-    value: JsonObject,
-    choices: readonly JsonObject[],
-    text: string | undefined,
-    repairs: number,
-    events: number,
-  ): void {
-    const [raw] = choices;
-    const event = this.#out[events];
-    if (text === undefined || !raw || !event || choices.length !== 1 || this.#out.length !== events + 1) return;
-    if (this.repairs.total !== repairs || value["usage"] || value["x_groq"]) return;
-    if (this.#learnings > 8 && this.#matches < this.#learnings * 2) return;
+  #learn(chunk: string, raw: JsonObject, before: { readonly repairs: number; readonly events: number }): void {
+    const event = this.#out[before.events];
+    if (!event || this.#out.length !== before.events + 1 || this.repairs.total !== before.repairs) return;
     const hole = this.holePath(raw, event);
-    const string = hole && holeText(event);
-    if (!hole || !string || !("choice" in event) || event.choice === undefined) return;
-    const state = this.#choices.get(event.choice);
-    const template = ChunkTemplate.learn(text, ["choices", 0, ...hole.path], string);
-    if (!template || !state || state.finish !== null) return;
-    this.#learnings++;
-    this.#templates = this.#templates.filter((entry) => entry.choice !== state).slice(-7);
-    this.#templates.push({ choice: state, kind: hole.kind, template });
+    const state = "choice" in event && event.choice !== undefined ? this.#choices.get(event.choice) : undefined;
+    if (hole && state && state.finish === null) this.#knownChunks.learn(chunk, hole, event, state);
   }
 
   #take(): GenerationEvent[] {
@@ -501,17 +416,6 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
     if (out.length > 0) this.#out = [];
     return out;
   }
-}
-
-export type TemplateKind = "text" | "reasoning" | "arguments";
-
-function holeText(event: GenerationEvent): string | null {
-  if (event.type === "text-delta" || event.type === "reasoning-delta") return event.logprobs ? null : event.text;
-  return event.type === "tool-call-delta" ? event.arguments : null;
-}
-
-function nonEmpty(value: unknown): string | undefined {
-  return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /** A chunk without choices that has a reason to be there: Azure's filter results, OpenAI's moderation. */
@@ -525,20 +429,5 @@ function isWhole(value: unknown, bodyObject: string): boolean {
   return (
     isObject(first) &&
     (isObject(first["message"]) || (bodyObject === "text_completion" && first["finish_reason"] !== null))
-  );
-}
-
-/**
- * OpenAI's ids carry the time of creation in the five characters after the prefix (2,664 of 2,666 ids, the others one second off); its
- * search models answer with a UUID. Where that does not fit, members that only OpenAI sends decide.
- */
-function isOpenAiId(id: string, created: number, form: CaptureForm): boolean {
-  if (/^chatcmpl-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id))
-    return form.serviceTier && form.systemFingerprint;
-  const prefix = /^(chatcmpl-|cmpl-)[0-9A-Za-z]{29}$/.exec(id)?.[1] as "chatcmpl-" | "cmpl-" | undefined;
-  if (prefix === undefined) return false;
-  if (form.serviceTier && form.systemFingerprint) return true;
-  return [created, created - 1, created + 1].some((time) =>
-    id.startsWith(answerId(prefix, time, () => 0).slice(0, prefix.length + 5)),
   );
 }

@@ -36,6 +36,17 @@ export function readFailure(body: unknown, status?: number): GenerationFailure |
   return null;
 }
 
+/** A failure in our words: the upstream's answer is none. */
+export function badAnswer(message: string, cause?: unknown): GenerationFailure {
+  const failure = { message, status: 502, type: "server_error", param: null, code: null };
+  return cause === undefined ? failure : { ...failure, cause };
+}
+
+/** Requirement C8. */
+export function callsWithoutCall(): GenerationFailure {
+  return badAnswer('The upstream said finish_reason "tool_calls" but sent no tool call.');
+}
+
 /** The failure that a body tells which is not JSON: a proxy's page, plain words, nothing. */
 export function failureOfText(body: string, status?: number): GenerationFailure {
   const words = plainWords(body);
