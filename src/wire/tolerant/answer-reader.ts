@@ -12,7 +12,7 @@ import { FrameReader } from "../sse/frame-reader.ts";
 import { ExtraReader } from "./extra-reader.ts";
 import { readFinishReason } from "./finish-reasons.ts";
 import { KnownChunks } from "./known-chunks.ts";
-import type { Hole, HoleKind } from "./known-chunks.ts";
+import type { Hole } from "./known-chunks.ts";
 import { badAnswer, callsWithoutCall, failureOfText, readFailure } from "./read-failure.ts";
 import { readUsage } from "./read-usage.ts";
 import { RepairLog } from "./repairs.ts";
@@ -173,16 +173,15 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
 
   /** A chunk that differs from an earlier one in one string alone; called by the frame reader. */
   take(line: string, start: number, end: number): boolean {
-    return !this.#ended && this.#knownChunks.match(line, start, end, this.#tellKnown);
+    if (this.#ended) return false;
+    return this.#knownChunks.match(line, start, end, (state, kind, text) => {
+      const { choice } = state;
+      if (kind === "text") this.#out.push({ type: "text-delta", choice, text });
+      else if (kind === "reasoning") this.#out.push({ type: "reasoning-delta", choice, text });
+      else return this.continueCall(state, text, this.#out);
+      return true;
+    });
   }
-
-  readonly #tellKnown = (state: Choice, kind: HoleKind, text: string): boolean => {
-    const { choice } = state;
-    if (kind === "text") this.#out.push({ type: "text-delta", choice, text });
-    else if (kind === "reasoning") this.#out.push({ type: "reasoning-delta", choice, text });
-    else return this.continueCall(state, text, this.#out);
-    return true;
-  };
 
   /** Reads one element of `choices`; false when it holds nothing. */
   protected abstract readChoice(raw: JsonObject, state: Choice, out: GenerationEvent[]): boolean;
