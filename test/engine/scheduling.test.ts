@@ -135,18 +135,15 @@ test("a reader that stops reading stops its own sequence, and no other", async (
   const before = local.counters().generatedTokens ?? 0;
   const slow = local.batches({ prompt: endlessPrompt })[Symbol.asyncIterator]();
   await slow.next();
-  let last = -1;
-  await until(() => {
-    const now = local.counters().generatedTokens ?? 0;
-    const standsStill = now === last;
-    last = now;
-    return standsStill && now > before;
-  });
-  const ahead = last - before;
-  expect(ahead).toBeLessThan(200);
+  // It may run 64 tokens ahead of its reader.
+  const generated = (): number => (local.counters().generatedTokens ?? 0) - before;
+  await until(() => generated() >= 64);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const ahead = generated();
+  expect(ahead).toBeLessThan(64 + 16);
   const other = await local.complete("<|script:endless|>", { limits: { maxTokens: 400 } });
   expect(other.usage?.completionTokens).toBe(400);
-  expect((local.counters().generatedTokens ?? 0) - last).toBe(400);
+  expect(generated()).toBe(ahead + 400);
   // It reads on, and the sequence runs on.
   let read = 0;
   while (read < ahead + 100) {
