@@ -263,6 +263,8 @@ export const deltaRules: readonly StreamRule[] = [
       Array.isArray(view.exchange.request.body?.tools) && view.exchange.request.body.tool_choice !== "none",
     *judge(view) {
       for (const track of view.choices.values()) {
+        // A call that the limit cut before its name was complete can only be shown as the text that it is.
+        if (track.some(({ choice }) => choice.finish_reason === "length")) continue;
         const withText = track.filter((piece) => typeof piece.delta.content === "string" && piece.delta.content !== "");
         const text = withText.map((piece) => piece.delta.content).join("");
         const markup = /<tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|<function=|<\|tool_call|<｜tool▁call/.exec(text);
