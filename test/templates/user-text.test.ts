@@ -141,12 +141,10 @@ describe.skipIf(files.length === 0)("published templates (skipped without ../sha
         expect(got.spans.map((span) => span.text).join("")).toBe(got.text);
         expect(got.text).toBe(want.text);
         expect(got.generationPrefix).toBe(want.generationPrefix);
-        expect(
-          forged(
-            got,
-            [harmless, disguised(words)].map((others) => render(guarded, others)),
-          ),
-        ).toEqual([]);
+        const suspects = forged(specialTokens, got, guarded, [harmless, disguised(words)]);
+        // What the template itself writes may depend on what it finds in the text: `<think>` before a text with `</think>`, say.
+        const sure = suspects.filter((token) => forged([token], got, guarded, [disguised(words, token)]).length > 0);
+        expect(sure).toEqual([]);
       }),
       { numRuns: 40, seed: 7 },
     );
