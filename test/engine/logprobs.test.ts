@@ -114,6 +114,17 @@ test("echo without new tokens only reads the prompt", async () => {
   expect(local.counters().generatedTokens).toBe(before);
 });
 
+test("a prompt that is only given back needs no step at all", async () => {
+  await local.idle();
+  const before = local.counters().decodeSteps;
+  const prompt = { kind: "text", prompts: ["Say it again.", "x"], echo: true } as const;
+  const { choices, end } = await local.ask({ prompt, limits: { maxTokens: 0 } });
+  expect(choices.map((choice) => choice.text)).toEqual(["Say it again.", "x"]);
+  expect(end).toEqual({ kind: "done" });
+  await local.idle();
+  expect(local.counters().decodeSteps).toBe(before);
+});
+
 test("best_of returns the likeliest, numbered from 0, and counts all", async () => {
   const { choices, usage } = await local.ask({
     prompt: { kind: "text", prompts: ["<|script:odds|>"], bestOf: 16 },

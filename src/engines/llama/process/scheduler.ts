@@ -100,7 +100,7 @@ export class Scheduler {
     for (;;) {
       await this.#sweep();
       await this.#admit();
-      const active = this.#slots.filter((slot) => slot.job?.request.mayRunOn);
+      const active = this.#slots.filter(({ job }) => job && !job.choice.finished && job.request.mayRunOn);
       if (active.length > 0) await this.#step(active);
       else if (!this.#changed) await new Promise<void>((resolve) => (this.#wake = resolve));
       this.#changed = false;
@@ -151,6 +151,11 @@ export class Scheduler {
         await job.choice.begin(place.slot.sequence);
       });
       this.#cachedTokens += job.choice.cachedTokens;
+      // A prompt that is only given back is done before its first step.
+      if (job.choice.finished) {
+        this.#reportNews([place.slot]);
+        this.#stir();
+      }
     }
   }
 
