@@ -114,6 +114,10 @@ test("random weights say something, whatever it is, within the budget", async ()
     expect(end).toEqual({ kind: "done" });
     expect(usage?.completionTokens).toBeLessThanOrEqual(60);
   }
+  // Alone, and from the beginning, the same seed says the same.
+  const seeded = { sampling: { seed: 99 }, limits: { maxTokens: 60, cachePrompt: false } };
+  const once = await local.complete("Once", seeded);
+  expect((await local.complete("Once", seeded)).choices[0]?.text).toBe(once.choices[0]?.text);
   await engine.close(0);
 });
 
