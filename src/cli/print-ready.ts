@@ -2,17 +2,23 @@ import colors from "picocolors";
 import type { TruewireConfig } from "../config/config.ts";
 import type { TruewireServer } from "../create-server.ts";
 
+/** As many names are printed; an upstream may have hundreds. */
+const mostNames = 8;
+
 /** Says on stdout where the API is, what it serves, and a command line that works. */
-export async function printReady(server: TruewireServer, config: TruewireConfig, demo: boolean): Promise<void> {
+export function printReady(server: TruewireServer, config: TruewireConfig, demo: boolean): void {
   const models = server.models();
   const [first] = models;
-  const key =
-    config.apiKey !== undefined && config.apiKey.length > 0 ? ` -H "Authorization: Bearer $TRUEWIRE_API_KEY"` : "";
+  const names = models.slice(0, mostNames).map(({ id }) => id);
+  if (models.length > mostNames) names.push(`and ${models.length - mostNames} more`);
+  // The key itself is not printed: what is printed may be kept.
+  const withKey = config.apiKey !== undefined && config.apiKey.length > 0;
+  const key = withKey ? ' -H "Authorization: Bearer $TRUEWIRE_API_KEY"' : "";
   const lines = [
     ...(demo
       ? ["Nothing was named to serve, so this is the bundled demo model: small, and for trying things out."]
       : []),
-    `${colors.bold(`${server.url}/v1`)} speaks OpenAI's API. ${models.length === 1 ? "Model" : "Models"}: ${models.map(({ id }) => id).join(", ")}`,
+    `${colors.bold(`${server.url}/v1`)} speaks OpenAI's API. ${models.length === 1 ? "Model" : "Models"}: ${names.join(", ")}`,
   ];
   if (first) {
     const chats = first.endpoints.includes("chat");
@@ -20,7 +26,7 @@ export async function printReady(server: TruewireServer, config: TruewireConfig,
       ? { model: first.id, stream: true, messages: [{ role: "user", content: "Hello!" }] }
       : { model: first.id, stream: true, prompt: "Hello" };
     lines.push(
-      "Try it:",
+      withKey ? "Try it, with a key in TRUEWIRE_API_KEY:" : "Try it:",
       `  curl -N ${server.url}/v1/${chats ? "chat/completions" : "completions"}${key} -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`,
     );
   }

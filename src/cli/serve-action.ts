@@ -45,7 +45,13 @@ export async function serve(targets: readonly string[], options: Options): Promi
       console.error(`truewire: ${messageOf(error)}\ntruewire: nothing has changed.`);
     }
   };
-  await printReady(server, config, targets.length === 0 && file === undefined);
+  // A promise that a program left behind must not end everybody's streams.
+  process.on("unhandledRejection", (reason) => {
+    console.error(
+      `truewire: a promise was rejected and nobody cared: ${reason instanceof Error ? reason.stack : String(reason)}`,
+    );
+  });
+  printReady(server, config, targets.length === 0 && file === undefined);
   stopOnSignals(server);
   if (file !== undefined) {
     process.on("SIGHUP", () => void readAgain());

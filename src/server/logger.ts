@@ -16,9 +16,20 @@ export function forPeople(line: string): string {
   const { level, time, msg, method, path, ...rest } = JSON.parse(line) as Record<string, unknown>;
   const clock = new Date(Number(time)).toTimeString().slice(0, 8);
   const colour = Number(level) >= 50 ? colors.red : Number(level) >= 40 ? colors.yellow : colors.green;
-  const request = method === undefined ? "" : ` ${String(method)} ${String(path)}`;
+  const request = method === undefined ? "" : ` ${printable(`${String(method)} ${String(path)}`)}`;
   const fields = Object.entries(rest).map(([name, value]) => {
-    return ` ${colors.dim(`${name}=`)}${typeof value === "string" ? value : JSON.stringify(value)}`;
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    // A cause is ours and has its lines; all else may hold what a client made up, which must not steer the terminal.
+    return ` ${colors.dim(`${name}=`)}${name === "cause" ? text : printable(text)}`;
   });
   return `${colors.dim(clock)} ${colour(String(msg))}${request}${fields.join("")}\n`;
+}
+
+/** Without control characters, which are shown as in JSON. */
+function printable(text: string): string {
+  return text.replace(
+    // oxlint-disable-next-line no-control-regex -- they are what is looked for
+    /[\u0000-\u001f\u007f-\u009f]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }

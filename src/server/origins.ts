@@ -11,7 +11,10 @@ export interface Origins {
 }
 
 export interface OriginOptions {
-  /** Origins (`https://app.example.com`) or `*`. Empty: pages from this machine (`http://localhost:…`, `http://127.0.0.1:…`). */
+  /**
+   * Origins (`https://app.example.com`) or `*`. Empty: pages from this machine (`http://localhost:…`, `http://127.0.0.1:…`), and
+   * installed apps, whose pages have schemes of their own (`app://`, `file://`, `vscode-webview://`), which no web page can have.
+   */
   readonly allowed: readonly string[];
   /** Clients need a key, so that a page served under the API's own name cannot be an impostor's (DNS rebinding). */
   readonly keysRequired: boolean;
@@ -28,7 +31,7 @@ export function restrictedOrigins(options: OriginOptions): Origins {
       const may =
         all ||
         listed.has(origin.toLowerCase()) ||
-        (url !== null && ((listed.size === 0 && isLoopback(url.hostname)) || isOwn(url, exchange, options)));
+        (url !== null && ((listed.size === 0 && isLocal(url)) || isOwn(url, exchange, options)));
       if (!may) throw originRefused(origin);
       return {
         "access-control-allow-origin": all ? "*" : origin,
@@ -57,6 +60,10 @@ export function preflightHeaders(exchange: Exchange, methods: readonly string[])
 /** Whether a host name or address is this machine's own loopback. */
 export function isLoopback(hostname: string): boolean {
   return /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3})$/i.test(hostname) || ["[::1]", "::1"].includes(hostname);
+}
+
+function isLocal(page: URL): boolean {
+  return (page.protocol !== "http:" && page.protocol !== "https:") || isLoopback(page.hostname);
 }
 
 const anyOrigin: HeaderFields = { "access-control-allow-origin": "*" };

@@ -38,6 +38,10 @@ describe("pages, by default", () => {
     "http://127.0.0.1:3000",
     "http://[::1]:8080",
     "http://app.localhost",
+    "app://obsidian.md",
+    "file://",
+    "vscode-webview://abc",
+    "chrome-extension://abcdefgh",
   ])("%s, a page of this machine, may call and read", async (origin) => {
     const preflight = await fromPage(`${server.url}/v1/chat/completions`, origin, {
       method: "OPTIONS",
