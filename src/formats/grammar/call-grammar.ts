@@ -2,7 +2,7 @@ import type { Format, PlainFormat } from "../format.ts";
 import type { JsonSchema, Tool } from "../../generation/message.ts";
 import { plainCalls } from "./call-frame.ts";
 import { callableTool, callGap, type CallableTool, type CallContext } from "./call-parts.ts";
-import { choice, empty, isNever, optional, sequence, text, type Expression } from "./expression.ts";
+import { choice, empty, isNever, optional, repeat, sequence, text, type Expression } from "./expression.ts";
 import { SchemaReader } from "./flatten-schema.ts";
 import { Grammar, GrammarError, type GrammarData } from "./grammar.ts";
 import { routedCalls, routedContent, routedThought } from "./routed-calls.ts";
@@ -92,7 +92,10 @@ export function answerGrammar(
 function callsOf(context: CallContext, format: Format, { mode, prefix }: CallGrammarOptions): Expression {
   const lazy = mode === "lazy";
   if (format.kind === "plain") {
-    const calls = plainCalls(context, format, lazy);
+    // Special tokens that vanish may close the message, unless the calls must be the whole text.
+    const closing = format.calls[0]?.bare === "whole" ? [] : (format.strip ?? []);
+    const stripped = repeat(choice(...closing.map(text)), 0, 2);
+    const calls = sequence(plainCalls(context, format, lazy), stripped);
     return lazy ? calls : sequence(context.gap, calls);
   }
   return routedCalls(context, format, { begun: begunHeader(format.start, prefix), lazy });

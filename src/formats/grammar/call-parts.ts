@@ -13,6 +13,8 @@ export interface CallableTool {
   readonly parts: Parts;
   /** What of its parameters is declared, as the reader of tagged values will be told. */
   readonly tool: Tool;
+  /** Its arguments may be any object. */
+  readonly free: boolean;
 }
 
 /** What the parts of a call's grammar are made with. */
@@ -37,6 +39,7 @@ export function callableTool(tool: Tool, index: number, path: string, free: bool
   return {
     name: tool.name,
     tool,
+    free,
     reader: new SchemaReader(schema, `tool ${index}`),
     parts: [
       { schema, path },

@@ -3,6 +3,7 @@ import { membersInOrder } from "./object-expression.ts";
 import type { ArrayLimits, ObjectLimits, Parts, Shape } from "./schema-shape.ts";
 import { partsOf } from "./shape-accepts.ts";
 import { rawStrings } from "./strings.ts";
+import { until } from "./until.ts";
 import { asRaw } from "./value-syntax.ts";
 import { isConstrained, meantTypes, shapeExpression, type ValueContext } from "./value-expression.ts";
 
@@ -25,6 +26,8 @@ interface Around {
  */
 export function nestedValue(context: ValueContext, tags: NestedTags, parts: Parts, around: Around): Expression {
   const { grammar, reader } = context;
+  // Anything at all: text, JSON, or tags within tags.
+  if (parts.length === 0) return until(grammar, around.close);
   const key = `${reader.scope} nested ${JSON.stringify(around)} ${JSON.stringify(parts.map((part) => part.schema))}`;
   return grammar.shared(key, "nested", () =>
     choice(...reader.shapes(parts).map((shape) => shapeValue(context, tags, shape, parts[0]?.path ?? "", around))),
@@ -93,7 +96,8 @@ function items(context: ValueContext, tags: NestedTags, limits: ArrayLimits, out
     const rest = sequence(item, from(position + 1));
     return position >= least ? optional(rest) : rest;
   };
-  return choice(limits.min === 0 ? text("[]") : never, from(0));
+  const none = limits.min === 0 ? text("[]") : never;
+  return limits.max === 0 ? none : choice(none, from(0));
 }
 
 function tagged(context: ValueContext, tags: NestedTags, name: string, parts: Parts, outer: string): Expression {

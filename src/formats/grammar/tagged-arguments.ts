@@ -2,10 +2,10 @@ import type { TaggedArgs } from "../format.ts";
 import { typedValue, ToolTypes, type DeclaredTypes } from "../reading/tool-types.ts";
 import type { CallableTool, CallContext } from "./call-parts.ts";
 import { codePoints } from "./code-points.ts";
-import { chars, choice, empty, never, repeat, sequence, text, type Expression } from "./expression.ts";
+import { chars, choice, empty, never, optional, repeat, sequence, text, type Expression } from "./expression.ts";
 import { nestedValue } from "./nested-tags.ts";
 import { membersInOrder } from "./object-expression.ts";
-import { jsonTypes, type JsonType, type ObjectLimits, type Parts, type Shape } from "./schema-shape.ts";
+import { anything, jsonTypes, type JsonType, type ObjectLimits, type Parts, type Shape } from "./schema-shape.ts";
 import { acceptsAll, partsOf } from "./shape-accepts.ts";
 import { rawStrings } from "./strings.ts";
 import { isFree, isFreeString, meantTypes, shapeExpression, type ValueContext } from "./value-expression.ts";
@@ -21,6 +21,7 @@ export function taggedArguments(
   const { grammar, gap } = context;
   const { reader } = tool;
   const parameter = new Parameter(context, args, tool, closes);
+  if (tool.free) return sequence(gap, parameter.anyNumber());
   const shapes = reader.shapes(tool.parts).map(({ object: limits }) => {
     const names = [...new Set([...limits.properties.keys(), ...limits.required])];
     const members = names.map((name) => ({
@@ -56,6 +57,16 @@ class Parameter {
     const writable = name.trim() === name && name !== "" && !/[<\n]/.test(name) && !name.includes(keyEnd);
     if (!writable || (limits.names.length > 0 && !acceptsAll(reader, limits.names, name))) return never;
     return this.#tag(text(name), name, partsOf(limits, name));
+  }
+
+  /** Any parameters with any values: declared ones, and others where the tags allow for names that are not known. */
+  anyNumber(): Expression {
+    const { parameters } = this.#tool.tool;
+    const properties = typeof parameters === "object" ? parameters["properties"] : undefined;
+    const names = typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
+    const limits = anything.object;
+    const one = choice(this.other(limits), ...names.map((name) => this.declared(limits, name)));
+    return optional(sequence(one, repeat(sequence(this.#context.gap, one), 0, null)));
   }
 
   /** A parameter that is not declared, where nothing or anything is said of such. The reader cannot type it, so it may be any value. */

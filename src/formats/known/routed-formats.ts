@@ -14,7 +14,13 @@ export const routedFormats: readonly RoutedFormat[] = [
         header: "to=functions\\.(?<name>[^\\s<]+)",
         write: [
           "<|channel|>commentary to=functions.{name} <|constrain|>json",
+          "<|channel|>commentary to=functions.{name}",
+          "<|channel|>analysis to=functions.{name} <|constrain|>json",
+          "<|channel|>analysis to=functions.{name}",
           " to=functions.{name}<|channel|>commentary json",
+          " to=functions.{name}<|channel|>commentary <|constrain|>json",
+          " to=functions.{name}<|channel|>commentary",
+          " to=functions.{name}<|channel|>analysis",
         ],
         to: { kind: "json" },
       },
