@@ -19,7 +19,7 @@ import {
   isFunction,
   isNamespace,
   isTrue,
-  listValue,
+  tupleValue,
   mappingValue,
   separated,
   textValue,
@@ -230,7 +230,7 @@ function compileCallable(declared: readonly Parameter[], body: readonly Statemen
     for (const [index, { name, otherwise }] of names.entries()) {
       inner.set(name, positional[index] ?? keywords?.get(name) ?? otherwise?.(inner, rendering) ?? undefinedValue);
     }
-    inner.set("varargs", listValue(positional.slice(names.length)));
+    inner.set("varargs", tupleValue(positional.slice(names.length)));
     inner.set("kwargs", mappingValue([...(keywords ?? [])].filter(([name]) => !known.has(String(name)))));
     inner.set("caller", keywords?.get("caller") ?? undefinedValue);
     return text(inner, rendering);
