@@ -1,0 +1,99 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { Accumulator } from "../../generation/accumulate.ts";
+import type { GeneratedChoice } from "../../generation/accumulate.ts";
+import type { Tool } from "../../generation/message.ts";
+import { MarkerReader } from "./marker-reader.ts";
+
+const tools: Tool[] = [
+  { name: "get_weather", parameters: { type: "object", properties: { city: { type: "string" } } } },
+];
+
+function read(pieces: readonly string[], callsAllowed = true): GeneratedChoice | undefined {
+  let made = 0;
+  const reader = new MarkerReader({ choice: 0, newCallId: () => `call_${made++}`, tools, callsAllowed });
+  const accumulator = new Accumulator();
+  accumulator.add([{ type: "start", choice: 0 }]);
+  for (const piece of pieces) accumulator.add(reader.push(piece));
+  accumulator.add(reader.end());
+  return accumulator.result().choices[0];
+}
+
+const cases: [
+  title: string,
+  text: string,
+  expected: { text: string | null; reasoning?: string; calls?: [string, string][] },
+][] = [
+  ["plain text", "Just words, 1 < 2 and [a] {b} `c`.", { text: "Just words, 1 < 2 and [a] {b} `c`." }],
+  ["white space at the end", "Words \n", { text: "Words \n" }],
+  [
+    "Hermes",
+    'Sure.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>',
+    { text: "Sure.", calls: [["get_weather", '{"city":"Rome"}']] },
+  ],
+  [
+    "Qwen3-Coder",
+    "<tool_call>\n<function=get_weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call>",
+    { text: null, calls: [["get_weather", '{"city":"Rome"}']] },
+  ],
+  [
+    "Mistral",
+    '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Rome"}}]',
+    { text: null, calls: [["get_weather", '{"city":"Rome"}']] },
+  ],
+  ["a thought, then text", "<think>\nHm.\n</think>\n\nYes.", { text: "Yes.", reasoning: "Hm." }],
+  [
+    "a thought, then a call",
+    '<think>Hm.</think><tool_call>{"name": "get_weather", "arguments": {"city": "Rome"}}</tool_call>',
+    { text: null, reasoning: "Hm.", calls: [["get_weather", '{"city":"Rome"}']] },
+  ],
+  ["a marker that is only quoted", "The tag <tool_call> opens a call.", { text: "The tag <tool_call> opens a call." }],
+  [
+    "a call of an unknown tool",
+    '<tool_call>{"name": "other", "arguments": {}}</tool_call>',
+    { text: '<tool_call>{"name": "other", "arguments": {}}</tool_call>' },
+  ],
+  ["an unfinished marker", "a <tool_ca", { text: "a <tool_ca" }],
+];
+
+describe("the format is found by its markers", () => {
+  test.each(cases)("%s", (_, text, expected) => {
+    for (const pieces of [[text], [...text]]) {
+      const choice = read(pieces);
+      expect(choice?.text).toBe(expected.text);
+      expect(choice?.reasoning ?? "").toBe(expected.reasoning ?? "");
+      expect(choice?.toolCalls.map(({ name, arguments: args }) => [name, JSON.stringify(JSON.parse(args))])).toEqual(
+        expected.calls ?? [],
+      );
+    }
+  });
+});
+
+test("without tools, what looks like a call is text", () => {
+  const text = '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call>';
+  expect(read([text], false)?.text).toBe(text);
+});
+
+test("however the text is cut, the reading is the same", () => {
+  fc.assert(
+    fc.property(fc.constantFrom(...cases), fc.array(fc.nat(160), { maxLength: 10 }), ([, text], cuts) => {
+      const places = [0, ...cuts.filter((cut) => cut < text.length).sort((a, b) => a - b), text.length];
+      const pieces = places.slice(1).map((end, i) => text.slice(places[i], end));
+      expect(read(pieces)).toEqual(read([text]));
+    }),
+  );
+});
+
+test("a token's logprob goes with the text that holds its last character", () => {
+  const reader = new MarkerReader({ choice: 0, newCallId: () => "x", tools, callsAllowed: true });
+  const token = (text: string): { token: string; logprob: number; bytes: null; top: [] } => ({
+    token: text,
+    logprob: -1,
+    bytes: null,
+    top: [],
+  });
+  const events = ["Hi", " ", "<b"].flatMap((text) => reader.push(text, token(text)));
+  events.push(...reader.push("> now", token("> now")), ...reader.end());
+  const told = events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
+  expect(told.map(({ token }) => token)).toEqual(["Hi", " ", "<b", "> now"]);
+});
