@@ -15,6 +15,9 @@ export function asInvalidRequest<T>(make: () => T, path = "tools"): T {
       throw invalidRequest(`Invalid pattern at '${path}': ${error.message}.`, path, "invalid_value");
     if (error instanceof GrammarError)
       throw invalidRequest(`Invalid value at '${path}': ${error.message}.`, path, "invalid_value");
+    // The only recursion is into what the client sent.
+    if (error instanceof RangeError)
+      throw invalidRequest(`Invalid value at '${path}': it is nested too deeply.`, path, "invalid_value");
     throw error;
   }
 }

@@ -155,7 +155,7 @@ describe("callGrammar", () => {
           }
         },
       ),
-      { numRuns: 25 },
+      { numRuns: 12 },
     );
   });
 

@@ -6,6 +6,9 @@ import { anything, jsonTypes, meet, type JsonType, type Part, type Parts, type S
 /** Combinations of `anyOf`s within `allOf`s are multiplied out up to here. */
 const maxShapes = 128;
 
+/** Schemas that multiply (references to references, twice each) are refused before they hold up the server. */
+const maxWork = 20_000_000;
+
 /** Assertions of JSON Schema (2020-12 and draft-07) that a grammar cannot hold, whatever their value. */
 const beyond = ["not", "if", "contains", "dependentSchemas", "dependencies", "$dynamicRef", "$recursiveRef"];
 
@@ -15,6 +18,7 @@ export class SchemaReader {
   readonly scope: string;
   readonly #document: JsonSchema;
   readonly #gaps = new Map<string, Gap>();
+  #work = 0;
   /** A `oneOf` was read as `anyOf`: what matches two of its branches is let through. */
   sawOneOf = false;
 
@@ -31,6 +35,12 @@ export class SchemaReader {
     this.#gaps.set(`${path} ${keyword}`, { path, keyword });
   }
 
+  /** Counts what reading costs, in characters of schema or about as much work. @throws {SchemaError} when it is too much. */
+  spend(work: number, path: string): void {
+    this.#work += work;
+    if (this.#work > maxWork) throw new SchemaError(path, "the schema is too large");
+  }
+
   /** The shapes of a value that satisfies all `parts`; none if no value can. */
   shapes(parts: Parts, following: ReadonlySet<string> = new Set()): readonly Shape[] {
     return parts.reduce<readonly Shape[]>(
@@ -40,6 +50,7 @@ export class SchemaReader {
   }
 
   #shapesOf({ schema, path }: Part, following: ReadonlySet<string>): readonly Shape[] {
+    this.spend(500, path);
     if (typeof schema === "boolean") return schema ? [anything] : [];
     let shapes: readonly Shape[] = [this.#ownShape(schema, path)];
     if (typeof schema["$ref"] === "string") {

@@ -339,6 +339,13 @@ describe("schemaToGbnf", () => {
     }
   });
 
+  it("refuses a schema that multiplies, soon", () => {
+    const $defs: Record<string, JsonSchema> = { a0: { type: "string" } };
+    for (let i = 1; i < 40; i++)
+      $defs[`a${i}`] = { allOf: [{ $ref: `#/$defs/a${i - 1}` }, { $ref: `#/$defs/a${i - 1}` }] };
+    expect(() => schemaToGbnf({ $ref: "#/$defs/a39", $defs })).toThrow(/too large/);
+  });
+
   it("tells when a oneOf was read as anyOf", () => {
     expect(schemaToGbnf({ oneOf: [{ type: "integer" }, { type: "number" }] }).exact).toBe(false);
     expect(schemaToGbnf({ anyOf: [{ type: "integer" }, { type: "number" }] }).exact).toBe(true);

@@ -19,6 +19,7 @@ export interface ValueContext {
 export function valueExpression(context: ValueContext, parts: Parts, hint = "value"): Expression {
   const { grammar, reader, syntax } = context;
   const key = `${reader.scope} ${syntax.id} ${JSON.stringify(parts.map((part) => part.schema))}`;
+  reader.spend(key.length, parts[0]?.path ?? "");
   return grammar.shared(key, hint, () =>
     choice(...reader.shapes(parts).map((shape) => shapeExpression(context, shape, parts[0]?.path ?? "", hint))),
   );
