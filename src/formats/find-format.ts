@@ -1,5 +1,5 @@
 import { detectFormat, recognizeFormat } from "./detect.ts";
-import type { Format, PlainFormat, Reasoning } from "./format.ts";
+import type { Call, Format, PlainFormat, Reasoning } from "./format.ts";
 import { learnFormat } from "./learn-format.ts";
 import { readsBack, renderCalls } from "./read-back.ts";
 import type { Render } from "./read-back.ts";
@@ -14,8 +14,9 @@ export function findFormat(templateSource: string, render: Render): Format {
   const turn = renderCalls(render, 1);
   if (turn === null || (known && readsBack(known, turn))) return known ?? detectFormat(templateSource);
   const learned = learnFormat(render);
-  if (!known || !learned) return known ?? learned ?? detectFormat(templateSource);
-  return known.kind === "plain" ? combined(known, learned) : learned;
+  if (!learned) return known ?? detectFormat(templateSource);
+  const base = known ?? detectFormat(templateSource);
+  return base.kind === "plain" ? combined(base, learned) : learned;
 }
 
 /**
@@ -24,9 +25,17 @@ export function findFormat(templateSource: string, render: Render): Format {
  */
 function combined(known: PlainFormat, learned: PlainFormat): PlainFormat {
   const [call] = learned.calls;
-  if (call && !call.open) return { ...known, calls: [...known.calls, call] };
-  if (!known.reasoning || !learned.reasoning) return learned;
+  if (call && !call.open && !learned.section) return withCall(known, call);
+  if (!known.reasoning) return learned;
+  if (!learned.reasoning) return { ...learned, reasoning: known.reasoning };
   const opener = learned.section?.open ?? call?.open;
   const reasoning: Reasoning = { ...known.reasoning, open: learned.reasoning.open, close: learned.reasoning.close };
   return { ...learned, reasoning: reasoning.endedBy && opener ? { ...reasoning, endedBy: opener } : reasoning };
+}
+
+/** A format that reads this call as well. */
+function withCall(format: PlainFormat, call: Call): PlainFormat {
+  const shape = JSON.stringify(call);
+  const known = format.calls.some((other) => JSON.stringify(other) === shape);
+  return known ? format : { ...format, calls: [...format.calls, call] };
 }

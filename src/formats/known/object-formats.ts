@@ -331,6 +331,6 @@ export const objectFormats: readonly PlainFormat[] = [
     kind: "plain",
     id: "generic-json",
     reasoning: think,
-    calls: [{ form: "object", bare: "start", list: "one", ...usualKeys, argumentsRequired: true }],
+    calls: [{ form: "object", bare: "start", list: "stream", ...usualKeys, argumentsRequired: true }],
   },
 ];
