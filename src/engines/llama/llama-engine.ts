@@ -2,7 +2,9 @@ import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts
 import type { GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import { detectFormat } from "../../formats/detect.ts";
+import { findFormat } from "../../formats/find-format.ts";
+import type { Format } from "../../formats/format.ts";
+import { plainText } from "../../formats/plain-text.ts";
 import { ChatTemplate } from "../../templates/chat-template.ts";
 import { AnswerCheck } from "./answer-check.ts";
 import { Delivery } from "./delivery.ts";
@@ -54,7 +56,7 @@ export class LlamaEngine implements Engine {
             ...(facts.bosToken !== null && { bosToken: facts.bosToken }),
             ...(facts.eosToken !== null && { eosToken: facts.eosToken }),
           });
-    const format = options.toolFormat ?? detectFormat(source ?? "");
+    const format = options.toolFormat ?? formatOf(template);
     this.#surroundings = { facts, template, format, defaults: options.defaults };
     this.#model = {
       id: options.name ?? fileStem(facts.path),
@@ -270,4 +272,13 @@ function withUnknownLogprobs(events: readonly GenerationEvent[]): GenerationEven
 
 function fileStem(path: string): string {
   return path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1).replace(/\.gguf$/i, "");
+}
+
+/** How the model writes calls and thoughts: by its template's markers, else as the template itself writes them. */
+function formatOf(template: ChatTemplate | null): Format {
+  if (template === null) return plainText;
+  const now = new Date();
+  return findFormat(template.source, (messages, tools, addGenerationPrompt) => {
+    return template.render({ messages, tools, options: { addGenerationPrompt }, now }).text;
+  });
 }
