@@ -10,6 +10,7 @@ const rooms = {
   formats: ["generation"],
   templates: ["generation"],
   wire: ["generation"],
+  conversions: ["generation", "formats", "wire"],
   "engines/llama": ["generation", "formats", "templates"],
   "engines/upstream": ["generation", "formats", "templates", "wire"],
   "engines/program": ["generation", "formats", "wire"],
@@ -21,6 +22,7 @@ const rooms = {
     "formats",
     "templates",
     "wire",
+    "conversions",
     "engines/llama",
     "engines/upstream",
     "engines/program",
@@ -33,6 +35,7 @@ const rooms = {
     "formats",
     "templates",
     "wire",
+    "conversions",
     "engines/llama",
     "engines/upstream",
     "engines/program",
@@ -43,7 +46,7 @@ const rooms = {
   ],
 };
 /** Rooms, or parts of them, that run in a browser as they are. */
-const pure = ["generation", "formats", "templates", "wire", "check/rules"];
+const pure = ["generation", "formats", "templates", "wire", "conversions", "check/rules"];
 
 const root = "src";
 const files = walk(root).filter((file) => file.endsWith(".ts"));

@@ -36,8 +36,22 @@ export interface HandlerOptions {
  * Throws `ConfigError` for a configuration that cannot be meant.
  *
  * @example
- * const handler = createHandler({ models: [{ kind: "program", program: ({ messages }) => `You said ${messages.length} things.` }] });
- * http.createServer(handler).listen(8080);
+ * import { createHandler } from "truewire";
+ *
+ * const handler = createHandler({
+ *   models: [{ kind: "program", name: "count", program: ({ messages }) => `You said ${messages.length} things.` }],
+ * });
+ * // As a function of the web's; `http.createServer(handler)` and `app.use(handler)` serve the same.
+ * const response = await handler.fetch(
+ *   new Request("http://localhost/v1/chat/completions", {
+ *     method: "POST",
+ *     headers: { "content-type": "application/json" },
+ *     body: JSON.stringify({ model: "count", messages: [{ role: "user", content: "Hi" }] }),
+ *   }),
+ * );
+ * console.log((await response.json()).choices[0].message.content);
+ * // → You said 1 things.
+ * await handler.close();
  */
 export function createHandler(config: TruewireConfig, options: HandlerOptions = {}): Handler {
   const parsed = parseConfig(config);

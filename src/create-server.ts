@@ -39,8 +39,17 @@ export interface ServerOptions {
  * engine throws that cannot be opened.
  *
  * @example
- * const server = await createServer({ port: 0, models: ["./echo.ts"] });
- * console.log(`${server.url}/v1`);
+ * import { createServer } from "truewire";
+ *
+ * const program = () => "Hello from a program.";
+ * const server = await createServer({ port: 0, logLevel: "silent", models: [{ kind: "program", name: "hello", program }] });
+ * const response = await fetch(`${server.url}/v1/chat/completions`, {
+ *   method: "POST",
+ *   headers: { "content-type": "application/json" },
+ *   body: JSON.stringify({ model: "hello", messages: [{ role: "user", content: "Hi" }] }),
+ * });
+ * console.log((await response.json()).choices[0].message.content);
+ * // → Hello from a program.
  * await server.close();
  */
 export async function createServer(config: TruewireConfig, options: ServerOptions = {}): Promise<TruewireServer> {

@@ -1,4 +1,16 @@
-/** Something in a configuration that cannot be meant. Its message is for people, one line a problem. */
+/**
+ * Something in a configuration that cannot be meant. Its message is for people, one line a problem.
+ *
+ * @example
+ * import { ConfigError, createHandler } from "truewire";
+ *
+ * try {
+ *   createHandler({ hold: "soon" });
+ * } catch (error) {
+ *   if (error instanceof ConfigError) console.log(error.problems[0].path);
+ * }
+ * // → [ 'hold' ]
+ */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 

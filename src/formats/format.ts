@@ -10,7 +10,7 @@ export type Format = PlainFormat | RoutedFormat;
 /** Spellings of one marker. The first is what a grammar writes; the others are only read. */
 export type Markers = readonly [string, ...string[]];
 
-interface Common {
+export interface Common {
   readonly id: string;
   /** Substrings of a chat template that tell this format: `all` are there and `none` are not. */
   readonly detect?: { readonly all: readonly string[]; readonly none?: readonly string[] };
@@ -55,7 +55,7 @@ export interface PlainFormat extends Common {
 
 export type Call = ObjectCall | NamedCall;
 
-interface Delimited {
+export interface Delimited {
   readonly open?: Markers;
   readonly close?: Markers;
   /** Recognised by its shape alone: where the text starts, anywhere, or only if it is the whole text. */

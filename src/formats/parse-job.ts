@@ -34,25 +34,56 @@ export interface ParsedMessage {
   readonly calls: readonly { readonly name: string; readonly arguments: string }[];
 }
 
+/** What is known of a text before it comes. */
+export type TextFacts = Omit<ParseJob, "text" | "chunks" | "nonemptyContent" | "json">;
+
+/** Reads a text as it comes: events, `start` and `finish` included. What the prompt has begun of the message belongs to it. */
+export class JobReader {
+  readonly #reader: TextReader;
+  #begun: string;
+  #started = false;
+
+  /** `newCallId`: default `call_0`, `call_1`, … */
+  constructor(facts: TextFacts, newCallId?: () => string) {
+    const { begun, prefix } = begin(facts);
+    const { format, tools, thinking, separateReasoning, trace } = facts;
+    let calls = 0;
+    this.#begun = begun;
+    this.#reader = new TextReader({
+      format,
+      choice: 0,
+      newCallId: newCallId ?? (() => `call_${calls++}`),
+      ...(prefix !== undefined && { prefix }),
+      ...(tools && { tools }),
+      ...(thinking !== undefined && { thinking }),
+      ...(separateReasoning !== undefined && { separateReasoning }),
+      ...(trace !== undefined && { trace }),
+    });
+  }
+
+  push(text: string): GenerationEvent[] {
+    if (this.#started) return this.#reader.push(text);
+    this.#started = true;
+    const begun = this.#begun;
+    this.#begun = "";
+    return [{ type: "start", choice: 0 }, ...this.#reader.push(begun), ...this.#reader.push(text)];
+  }
+
+  /** `cut`: the model did not end the text, its budget did. */
+  end(cut = false): GenerationEvent[] {
+    const begun = this.#started ? [] : this.push("");
+    const rest = this.#reader.end(cut);
+    const reason = cut ? "length" : this.#reader.sawCalls ? "tool-calls" : "stop";
+    return [...begun, ...rest, { type: "finish", choice: 0, reason }];
+  }
+}
+
 /** Reads a text to its end: the events, `start` and `finish` included. */
 export function parseEvents(job: ParseJob): GenerationEvent[] {
-  const { begun, prefix } = begin(job);
-  let calls = 0;
-  const reader = new TextReader({
-    format: job.format,
-    choice: 0,
-    newCallId: () => `call_${calls++}`,
-    ...(prefix !== undefined && { prefix }),
-    ...(job.tools && { tools: job.tools }),
-    ...(job.thinking !== undefined && { thinking: job.thinking }),
-    ...(job.separateReasoning !== undefined && { separateReasoning: job.separateReasoning }),
-    ...(job.trace !== undefined && { trace: job.trace }),
-  });
-  const events: GenerationEvent[] = [{ type: "start", choice: 0 }];
-  for (const chunk of [begun, ...(job.chunks ?? [job.text])])
-    for (const event of reader.push(chunk)) events.push(event);
+  const reader = new JobReader(job);
+  const events: GenerationEvent[] = [];
+  for (const chunk of job.chunks ?? [job.text]) for (const event of reader.push(chunk)) events.push(event);
   for (const event of reader.end()) events.push(event);
-  events.push({ type: "finish", choice: 0, reason: reader.sawCalls ? "tool-calls" : "stop" });
   return events;
 }
 
@@ -70,7 +101,7 @@ export function parseMessage(job: ParseJob): ParsedMessage {
 }
 
 /** What of the prompt's end belongs to the message, and the prompt's end before that. */
-function begin({ format, prefix, continues }: ParseJob): { begun: string; prefix?: string } {
+function begin({ format, prefix, continues }: TextFacts): { begun: string; prefix?: string } {
   if (prefix === undefined) return { begun: "" };
   if (format.kind === "routed") {
     const at = prefix.indexOf(format.start);

@@ -128,7 +128,23 @@ export class Accumulator {
   }
 }
 
-/** The whole generation that these events tell. What a stream would have shown piece by piece is here at once. */
+/**
+ * The whole generation that these events tell. What a stream would have shown piece by piece is here at once. Without an `end` event it
+ * counts as truncated.
+ *
+ * @example
+ * import { accumulate } from "truewire";
+ *
+ * const { choices } = accumulate([
+ *   { type: "start", choice: 0 },
+ *   { type: "text-delta", choice: 0, text: "Hel" },
+ *   { type: "text-delta", choice: 0, text: "lo" },
+ *   { type: "finish", choice: 0, reason: "stop" },
+ *   { type: "end", end: { kind: "done" } },
+ * ]);
+ * console.log(choices[0].text, choices[0].finish.reason);
+ * // → Hello stop
+ */
 export function accumulate(events: Iterable<GenerationEvent>): Generation {
   const accumulator = new Accumulator();
   accumulator.add(events);

@@ -2,6 +2,16 @@ import type { GenerationFailure } from "./event.ts";
 
 /**
  * A failure on its way up to where it becomes an `end` event or an error body. Thrown inside rooms, never across `Engine.generate`.
+ *
+ * @example
+ * import { FailureError, fromOpenAiMessages } from "truewire";
+ *
+ * try {
+ *   fromOpenAiMessages([{ role: "robot", content: "Hi" }]);
+ * } catch (error) {
+ *   if (error instanceof FailureError) console.log(error.failure.status, error.failure.param, error.message);
+ * }
+ * // → 400 messages[0].role Unsupported message role: robot
  */
 export class FailureError extends Error {
   readonly failure: GenerationFailure;

@@ -79,7 +79,18 @@ export interface ProgramResult {
   readonly usage?: Usage;
 }
 
-/** Gives a program its types; returns it unchanged. */
+/**
+ * Gives a program its types; returns it unchanged.
+ *
+ * @example
+ * import { defineProgram } from "truewire";
+ *
+ * const echo = defineProgram(async function* ({ messages }) {
+ *   for (const { content } of messages) yield String(content);
+ * });
+ * for await (const text of echo({ messages: [{ role: "user", content: "Hi" }] })) console.log(text);
+ * // → Hi
+ */
 export function defineProgram<P extends Program>(program: P): P {
   return program;
 }
@@ -87,6 +98,13 @@ export function defineProgram<P extends Program>(program: P): P {
 /**
  * Thrown by a program for a request that it cannot serve: the client gets this status and message instead of a 500.
  * Recognised by its name, so that a program may bring its own copy of this package.
+ *
+ * @example
+ * import { RequestError } from "truewire";
+ *
+ * const error = new RequestError("One question at a time, please.", { param: "messages" });
+ * console.log(error.status, error.param);
+ * // → 400 messages
  */
 export class RequestError extends Error {
   readonly status: number;

@@ -1,0 +1,20 @@
+import type { EventSource } from "./conversions/call-progress.ts";
+import { Accumulator } from "./generation/accumulate.ts";
+import type { Generation } from "./generation/accumulate.ts";
+
+/**
+ * The whole generation that a stream of events tells: `accumulate` for events that are still to come. Rejects only where `events` throws.
+ *
+ * @example
+ * import { accumulateStream, readChatStream } from "truewire";
+ *
+ * const stream = 'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
+ * const { choices, end } = await accumulateStream(readChatStream(stream));
+ * console.log(choices[0].text, end.kind);
+ * // → Hi done
+ */
+export async function accumulateStream(events: EventSource): Promise<Generation> {
+  const accumulator = new Accumulator();
+  for await (const item of events) accumulator.add("type" in item ? [item] : item);
+  return accumulator.result();
+}

@@ -1,0 +1,35 @@
+import type { ToolCall } from "../generation/message.ts";
+
+/** What a call's arguments are. The model's own text survives beside what it says: numbers beyond a double and its key order are only there. */
+export type ParsedArguments =
+  | { readonly valid: true; readonly value: Readonly<Record<string, unknown>>; readonly text: string }
+  | { readonly valid: false; readonly value: null; readonly text: string; readonly problem: string };
+
+/**
+ * Parses the arguments of a call. Nothing is thrown: text that is no JSON object is flagged and kept. Empty text is a call without
+ * arguments, `{}`. Of a custom tool, whose input is free text, there is nothing to parse: it is "not valid". Requirements C3, C4, T11.
+ *
+ * @example
+ * import { parseArguments } from "truewire";
+ *
+ * const good = parseArguments({ id: "call_1", name: "count", arguments: '{"from": 0, "note": ""}' });
+ * console.log(good.value);
+ * // → { from: 0, note: '' }
+ * const bad = parseArguments({ id: "call_2", name: "count", arguments: '{"from": ' });
+ * console.log(bad.valid, bad.text);
+ * // → false {"from":
+ */
+export function parseArguments(call: ToolCall): ParsedArguments {
+  const { arguments: text, kind, name } = call;
+  if (kind === "custom") return { valid: false, value: null, text, problem: `${name} takes text, not JSON.` };
+  if (text.trim() === "") return { valid: true, value: {}, text };
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+      return { valid: true, value: value as Readonly<Record<string, unknown>>, text };
+    }
+    return { valid: false, value: null, text, problem: "The arguments are JSON, but no object." };
+  } catch (error) {
+    return { valid: false, value: null, text, problem: error instanceof Error ? error.message : String(error) };
+  }
+}

@@ -1,0 +1,108 @@
+import type { Content, ContentPart, Message } from "../generation/message.ts";
+
+/** An image's bytes and what they are: `image/png`. */
+export interface ImageBytes {
+  readonly bytes: Uint8Array;
+  readonly mediaType: string;
+}
+
+/** Fetches an image. `downloadImage` is one that is guarded. */
+export type DownloadImage = (url: string) => Promise<ImageBytes>;
+
+/**
+ * The content part of an image: a URL is kept as it is, bytes become a data URL. Without `mediaType`, the bytes tell whether they are
+ * PNG, JPEG, GIF or WebP; throws a TypeError when they do not. Requirement C7.
+ *
+ * @example
+ * import { imagePart } from "truewire";
+ *
+ * console.log(imagePart("https://example.com/cat.png"));
+ * // → { type: 'image', url: 'https://example.com/cat.png' }
+ * console.log(imagePart(Uint8Array.of(0xff, 0xd8, 0xff, 0xe0)).url);
+ * // → data:image/jpeg;base64,/9j/4A==
+ */
+export function imagePart(
+  image: string | URL | Uint8Array,
+  options: { readonly mediaType?: string; readonly detail?: string } = {},
+): ContentPart {
+  const { mediaType, detail } = options;
+  const url = image instanceof Uint8Array ? dataUrl(image, mediaType) : String(image);
+  return { type: "image", url, ...(detail !== undefined && { detail }) };
+}
+
+/**
+ * The bytes of a data URL; null when it is none, or is broken.
+ *
+ * @example
+ * import { readDataUrl } from "truewire";
+ *
+ * console.log(readDataUrl("data:image/png;base64,iVBORw=="));
+ * // → { bytes: Uint8Array(4) [ 137, 80, 78, 71 ], mediaType: 'image/png' }
+ */
+export function readDataUrl(url: string): ImageBytes | null {
+  const comma = url.indexOf(",");
+  if (comma < 0 || !/^data:/i.test(url)) return null;
+  const head = url.slice("data:".length, comma);
+  const body = url.slice(comma + 1);
+  const mediaType = head.split(";")[0]?.trim().toLowerCase() || "text/plain";
+  try {
+    const text = decodeURIComponent(body);
+    if (!/;\s*base64$/i.test(head)) return { bytes: new TextEncoder().encode(text), mediaType };
+    return { bytes: Uint8Array.from(atob(text), (character) => character.charCodeAt(0)), mediaType };
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * The same messages with every image that stands behind an http(s) URL fetched by `download` and put in as a data URL, for models that
+ * fetch nothing themselves. Each URL is fetched once. Rejects as `download` does.
+ *
+ * @example
+ * import { imagePart, inlineImages } from "truewire";
+ *
+ * const messages = [{ role: "user", content: [imagePart("https://example.com/dot.png")] }];
+ * const download = async () => ({ bytes: Uint8Array.of(1, 2, 3), mediaType: "image/png" });
+ * const [message] = await inlineImages(messages, download);
+ * console.log(message.content[0].url);
+ * // → data:image/png;base64,AQID
+ */
+export async function inlineImages(messages: readonly Message[], download: DownloadImage): Promise<Message[]> {
+  const fetched = new Map<string, Promise<string>>();
+  const inlined = (url: string): Promise<string> => {
+    let text = fetched.get(url);
+    if (!text) {
+      text = download(url).then(({ bytes, mediaType }) => dataUrl(bytes, mediaType));
+      fetched.set(url, text);
+    }
+    return text;
+  };
+  const part = async (part: ContentPart): Promise<ContentPart> =>
+    part.type === "image" && /^https?:/i.test(part.url) ? { ...part, url: await inlined(part.url) } : part;
+  const content = async (content: Content): Promise<Content> =>
+    typeof content === "string" ? content : Promise.all(content.map(part));
+  return Promise.all(
+    messages.map(async (message): Promise<Message> => {
+      if (message.role !== "assistant") return { ...message, content: await content(message.content) };
+      return { ...message, content: message.content === null ? null : await content(message.content) };
+    }),
+  );
+}
+
+/** The media type that an image's first bytes tell; undefined: none of PNG, JPEG, GIF, WebP. */
+export function imageTypeOf(bytes: Uint8Array): string | undefined {
+  const head = String.fromCharCode(...bytes.subarray(0, 12));
+  if (head.startsWith("\x89PNG")) return "image/png";
+  if (head.startsWith("\xFF\xD8\xFF")) return "image/jpeg";
+  if (/^GIF8[79]a/.test(head)) return "image/gif";
+  return head.startsWith("RIFF") && head.slice(8) === "WEBP" ? "image/webp" : undefined;
+}
+
+function dataUrl(bytes: Uint8Array, mediaType: string | undefined): string {
+  const type = mediaType ?? imageTypeOf(bytes);
+  if (type === undefined) throw new TypeError("The bytes are no PNG, JPEG, GIF or WebP: say their mediaType.");
+  let binary = "";
+  // In pieces: an argument list has a limit.
+  for (let at = 0; at < bytes.length; at += 0x8000) binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
+  return `data:${type};base64,${btoa(binary)}`;
+}

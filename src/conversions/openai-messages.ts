@@ -1,0 +1,58 @@
+import { invalidRequest } from "../generation/failure.ts";
+import type { Message } from "../generation/message.ts";
+import { chatParameters } from "../wire/chat/chat-parameters.ts";
+import type { RawMessage } from "../wire/chat/message-shape.ts";
+import { writeMessages } from "../wire/chat/write-messages.ts";
+import { lean, openai } from "../wire/profile.ts";
+import { emptyDraft } from "../wire/request/draft.ts";
+import { readParameters } from "../wire/request/read-parameters.ts";
+
+const messagesMember = chatParameters.filter(({ name }) => name === "messages");
+const roles = new Set<unknown>(["system", "developer", "user", "assistant", "tool", "function"]);
+
+/**
+ * Messages as a chat request has them. Reasoning is `reasoning_content`. `legacy`: calls as `function_call`, their results with role
+ * "function".
+ *
+ * @example
+ * import { toOpenAiMessages } from "truewire";
+ *
+ * const call = { id: "call_1", name: "now", arguments: "{}" };
+ * const messages = toOpenAiMessages([{ role: "assistant", content: null, toolCalls: [call] }]);
+ * console.log(JSON.stringify(messages[0].tool_calls));
+ * // → [{"id":"call_1","type":"function","function":{"name":"now","arguments":"{}"}}]
+ */
+export function toOpenAiMessages(
+  messages: readonly Message[],
+  options: { readonly legacy?: boolean } = {},
+): RawMessage[] {
+  return writeMessages(messages, options.legacy) as RawMessage[];
+}
+
+/**
+ * The conversation of a chat request's `messages`. Results find the name of what was called; legacy `function` messages become tool
+ * messages. A call's arguments stay the text that they are, parseable or not. `strict`: a result without its call is refused, as
+ * OpenAI does. Throws `FailureError` (400): "Unsupported message role: …", or what is wrong elsewhere, in OpenAI's words and with its
+ * path.
+ *
+ * @example
+ * import { fromOpenAiMessages } from "truewire";
+ *
+ * const [message] = fromOpenAiMessages([{ role: "user", content: [{ type: "image_url", image_url: { url: "https://example.com/a.png" } }] }]);
+ * console.log(message.content);
+ * // → [ { type: 'image', url: 'https://example.com/a.png' } ]
+ */
+export function fromOpenAiMessages(
+  messages: readonly unknown[],
+  options: { readonly strict?: boolean } = {},
+): readonly Message[] {
+  if (messages.length === 0) return [];
+  for (const [index, message] of messages.entries()) {
+    const { role } = (message ?? {}) as { readonly role?: unknown };
+    if (typeof role !== "string" || roles.has(role)) continue;
+    throw invalidRequest(`Unsupported message role: ${role}`, `messages[${index}].role`, "invalid_value");
+  }
+  const draft = emptyDraft("chat", options.strict === true ? openai : lean, false);
+  readParameters({ messages }, messagesMember, draft);
+  return draft.messages;
+}

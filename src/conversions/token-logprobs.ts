@@ -1,0 +1,66 @@
+import type { TokenLogprob } from "../generation/event.ts";
+import { completionLogprobs } from "../wire/completions/completion-logprobs.ts";
+import { jsonText } from "../wire/json-text.ts";
+import { chatLogprobs } from "../wire/logprobs.ts";
+import { lean } from "../wire/profile.ts";
+import { RepairLog } from "../wire/tolerant/repairs.ts";
+import { readLogprobs } from "../wire/tolerant/read-logprobs.ts";
+
+/**
+ * The shapes that logprobs have in the field.
+ *
+ * - chat: `{content: [{token, logprob, bytes, top_logprobs}], refusal}`
+ * - completions: `{tokens, token_logprobs, top_logprobs: [{token: logprob}], text_offset}`
+ * - together: `{tokens, token_logprobs}`, without alternatives
+ * - float: the bare logprob of the one token
+ */
+export type LogprobShape = "chat" | "completions" | "together" | "float";
+
+/**
+ * Reads logprobs in any of the four shapes (`LogprobShape`), which are told apart by what they hold. `text`: what they belong to; a bare
+ * float is the logprob of this one token. Repeated tokens keep their places. null: there are none. Requirement C1.
+ *
+ * @example
+ * import { readTokenLogprobs } from "truewire";
+ *
+ * console.log(readTokenLogprobs(-0.5, "Hi"));
+ * // → [ { token: 'Hi', logprob: -0.5, bytes: null, top: [] } ]
+ * console.log(readTokenLogprobs({ tokens: ["a", "a"], token_logprobs: [-1, -2] }).map(({ logprob }) => logprob));
+ * // → [ -1, -2 ]
+ */
+export function readTokenLogprobs(logprobs: unknown, text: string = ""): readonly TokenLogprob[] | null {
+  const read = readLogprobs(logprobs, text, new RepairLog());
+  return read?.text ?? read?.refusal ?? null;
+}
+
+/**
+ * Writes logprobs in one of the four shapes. What a shape has no room for is lost: bytes outside `chat`, alternatives in `together`
+ * and `float`, all but the first token in `float` (null where there is none). JSON has no infinity: impossible tokens get OpenAI's −9999.
+ *
+ * @example
+ * import { writeTokenLogprobs } from "truewire";
+ *
+ * const tokens = [{ token: "Hi", logprob: -0.5, bytes: [72, 105], top: [] }];
+ * console.log(JSON.stringify(writeTokenLogprobs(tokens, "chat")));
+ * // → {"content":[{"token":"Hi","logprob":-0.5,"bytes":[72,105],"top_logprobs":[]}],"refusal":null}
+ * console.log(JSON.stringify(writeTokenLogprobs(tokens, "together")));
+ * // → {"tokens":["Hi"],"token_logprobs":[-0.5]}
+ */
+export function writeTokenLogprobs(tokens: readonly TokenLogprob[], shape: LogprobShape): unknown {
+  switch (shape) {
+    case "chat":
+      return JSON.parse(jsonText(chatLogprobs(tokens, null, lean)));
+    case "completions":
+      return JSON.parse(jsonText(completionLogprobs(tokens, 0, lean).value));
+    case "together": {
+      const { tokens: texts, token_logprobs: logprobs } = JSON.parse(
+        jsonText(completionLogprobs(tokens, 0, lean).value),
+      ) as { readonly tokens: unknown; readonly token_logprobs: unknown };
+      return { tokens: texts, token_logprobs: logprobs };
+    }
+    case "float": {
+      const [first] = tokens;
+      return first === undefined ? null : Math.max(first.logprob, -9999);
+    }
+  }
+}

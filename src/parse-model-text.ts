@@ -1,0 +1,126 @@
+import { toAssistantMessage } from "./conversions/answer-message.ts";
+import { detectFormat } from "./formats/detect.ts";
+import { findFormat } from "./formats/find-format.ts";
+import type { Format } from "./formats/format.ts";
+import { formatNamed, knownFormats } from "./formats/known.ts";
+import { JobReader } from "./formats/parse-job.ts";
+import { Accumulator } from "./generation/accumulate.ts";
+import type { GenerationEvent } from "./generation/event.ts";
+import type { AssistantMessage, Tool } from "./generation/message.ts";
+import { ChatTemplate } from "./templates/chat-template.ts";
+import { toolCallId } from "./wire/ids.ts";
+
+/** How a model writes, and what is known of its prompt. One of `format` and `template` is needed. */
+export interface ModelTextOptions {
+  /** How the model writes: a name (`formatNames` lists them), or a description. */
+  readonly format?: string | Format;
+  /** The model's chat template, from which its format is found: by its markers, else by how it writes a call. */
+  readonly template?: string;
+  /** The tools that the model was told of: they type untyped values, and a call of another name stays text. Absent: every name is a call. */
+  readonly tools?: readonly Tool[];
+  /** The end of the prompt, from where the assistant's turn begins (`<think>\n`): a thought begun there goes on in the text. */
+  readonly prefix?: string;
+  /** Whether the model was asked to think; absent: not known. */
+  readonly thinking?: boolean;
+  /** Default true; false: reasoning and its markers stay in the content. */
+  readonly separateReasoning?: boolean;
+  /** Default: `call_` and 24 random characters. */
+  readonly newCallId?: () => string;
+}
+
+/** The names of the formats that are known. */
+export const formatNames: readonly string[] = knownFormats.map(({ id }) => id);
+
+/**
+ * Reads what a model wrote, as it came out of the tokenizer, into a message: content, reasoning, tool calls. What looks like a call and
+ * cannot be one is content; arguments that cannot be parsed are kept as they are (`parseArguments` says so). Throws a RangeError for a
+ * format that is unknown, a TypeError where neither format nor template is given; never for the text.
+ *
+ * @example
+ * import { parseModelText } from "truewire";
+ *
+ * const text = '<think>Easy.</think>Let me see.<tool_call>\n{"name": "add", "arguments": {"a": 1}}\n</tool_call>';
+ * const message = parseModelText(text, { format: "hermes" });
+ * console.log(message.reasoning, "|", message.content);
+ * // → Easy. | Let me see.
+ * console.log(message.toolCalls[0].name, message.toolCalls[0].arguments);
+ * // → add {"a": 1}
+ */
+export function parseModelText(text: string, options: ModelTextOptions): AssistantMessage {
+  const parser = new ModelTextParser(options);
+  const accumulator = new Accumulator();
+  accumulator.add(parser.push(text));
+  accumulator.add(parser.end());
+  const [choice] = accumulator.result().choices;
+  return choice ? toAssistantMessage(choice) : { role: "assistant", content: "" };
+}
+
+/**
+ * The same while the model writes: text in any pieces, events out, the same for every way of cutting it. Work is linear in the text, and
+ * only what may still become a marker is held back. Throws as `parseModelText` does, when it is made.
+ *
+ * @example
+ * import { ModelTextParser } from "truewire";
+ *
+ * const parser = new ModelTextParser({ format: "hermes" });
+ * for (const piece of ["Hi <tool", '_call>{"name": "f", "argum', 'ents": {}}</tool_call>']) {
+ *   for (const event of parser.push(piece)) console.log(event.type);
+ * }
+ * console.log(parser.end().map(({ type }) => type).join(" "));
+ * // → start
+ * // → text-delta
+ * // → tool-call-start
+ * // → tool-call-delta
+ * // → tool-call-end
+ * // → finish end
+ */
+export class ModelTextParser {
+  readonly #reader: JobReader;
+
+  constructor(options: ModelTextOptions) {
+    const { newCallId = () => toolCallId(Math.random), tools, prefix, thinking, separateReasoning } = options;
+    this.#reader = new JobReader(
+      {
+        format: formatOf(options),
+        ...(tools && { tools }),
+        ...(prefix !== undefined && { prefix }),
+        ...(thinking !== undefined && { thinking }),
+        ...(separateReasoning !== undefined && { separateReasoning }),
+      },
+      newCallId,
+    );
+  }
+
+  /** The next piece of the text → what became known by it. */
+  push(text: string): GenerationEvent[] {
+    return this.#reader.push(text);
+  }
+
+  /** No more text comes. `cut`: the model did not end it (finish reason "length"); what is open stays incomplete. */
+  end(cut: boolean = false): GenerationEvent[] {
+    return [...this.#reader.end(cut), { type: "end", end: { kind: "done" } }];
+  }
+}
+
+function formatOf({ format, template }: ModelTextOptions): Format {
+  if (typeof format === "object") return format;
+  if (format !== undefined) {
+    const found = formatNamed(format);
+    if (!found) throw new RangeError(`The format "${format}" is unknown. Known are ${formatNames.join(", ")}.`);
+    return found;
+  }
+  if (template === undefined) throw new TypeError("Say the format, or the chat template, of the model.");
+  return formatOfTemplate(template);
+}
+
+function formatOfTemplate(source: string): Format {
+  const template = new ChatTemplate({ source, specialTokens: [] });
+  try {
+    return findFormat(source, (messages, tools, addGenerationPrompt) => {
+      return template.render({ messages, tools, options: { addGenerationPrompt }, now: new Date(0) }).text;
+    });
+  } catch {
+    // A template that cannot be rendered here is still told by its markers.
+    return detectFormat(source);
+  }
+}

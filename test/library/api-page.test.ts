@@ -1,0 +1,66 @@
+import { execFile } from "node:child_process";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+/** The API page says what the docstrings say, and each of its examples prints what it says it prints. */
+
+const run = promisify(execFile);
+/** `TRUEWIRE_DIST` names another build than `npm run build`'s. */
+const dist = resolve(process.env.TRUEWIRE_DIST ?? "dist");
+const folder = resolve(".cache/api-examples");
+const page = await readFile("docs/api.md", "utf8");
+
+const examples = [...page.matchAll(/^### (\w+)\n[^]*?(?=^###? |(?![^]))/gm)].flatMap(([section, name = ""]) => {
+  const code = /```js\n([^]*?)```/.exec(section)?.[1];
+  return code === undefined ? [] : [{ name, code }];
+});
+
+/** Runs the modules that it is given, one after the other, and tells what each printed and threw: a process each takes seconds. */
+const runner = `
+import { formatWithOptions } from "node:util";
+import { writeSync } from "node:fs";
+const told = {};
+for (const file of process.argv.slice(2)) {
+  const lines = [];
+  console.log = (...values) => lines.push(...formatWithOptions({ colors: false }, ...values).split("\\n"));
+  const error = await import(file).then(() => null, (error) => String(error?.stack ?? error));
+  told[file] = { lines, error };
+}
+writeSync(1, JSON.stringify(told));
+process.exit();
+`;
+
+let printed: Record<string, { readonly lines: readonly string[]; readonly error: string | null }>;
+const urlOf = (name: string): string => pathToFileURL(join(folder, `${name}.mjs`)).href;
+
+beforeAll(async () => {
+  await mkdir(folder, { recursive: true });
+  const index = JSON.stringify(pathToFileURL(join(dist, "index.js")).href);
+  await writeFile(join(folder, "run-examples.mjs"), runner);
+  for (const { name, code } of examples) {
+    await writeFile(join(folder, `${name}.mjs`), code.replaceAll('from "truewire"', `from ${index}`));
+  }
+  const files = examples.map(({ name }) => urlOf(name));
+  const { stdout } = await run(process.execPath, [join(folder, "run-examples.mjs"), ...files], { timeout: 110_000 });
+  printed = JSON.parse(stdout);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test("docs/api.md is what the build's docstrings make it; every public function has an example", async () => {
+  await run(process.execPath, ["scripts/api-page.mjs", "--check", dist]);
+});
+
+test("the page has an example a function", () => {
+  expect(examples.length).toBeGreaterThan(30);
+});
+
+test.each(examples)("example of $name", ({ name, code }) => {
+  const promised = [...code.matchAll(/^ *\/\/ →(.*)$/gm)].map(([, line = ""]) => line.trim());
+  expect(promised.length).toBeGreaterThan(0);
+  const { lines = [], error = "was not run" } = printed[urlOf(name)] ?? {};
+  expect(error).toBeNull();
+  expect(lines.map((line) => line.trim())).toEqual(promised);
+});
