@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { detectFormat } from "../formats/detect.ts";
+import { findFormat } from "../formats/find-format.ts";
 import type { Format } from "../formats/format.ts";
 import { formatNamed } from "../formats/known.ts";
 import { readJob, readTools, writeResult } from "../formats/parse-line.ts";
 import { parseEvents, parseMessage } from "../formats/parse-job.ts";
+import { ChatTemplate } from "../templates/chat-template.ts";
 import type { ParseOptions } from "./parse.ts";
 
 /** Runs `truewire parse`. */
@@ -46,7 +47,16 @@ function chooseFormat({ format, template }: ParseOptions): Format {
     return found;
   }
   if (template === undefined) throw new Error("say --format NAME or --template FILE");
-  return detectFormat(readFileSync(template, "utf8"));
+  return formatOfTemplate(readFileSync(template, "utf8"));
+}
+
+/** As the local engine finds it: by the template's markers, else as the template itself writes a call. */
+function formatOfTemplate(source: string): Format {
+  const template = new ChatTemplate({ source, specialTokens: [] });
+  const now = new Date();
+  return findFormat(source, (messages, tools, addGenerationPrompt) => {
+    return template.render({ messages, tools, options: { addGenerationPrompt }, now }).text;
+  });
 }
 
 function print(value: unknown): void {
