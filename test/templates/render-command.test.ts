@@ -1,0 +1,107 @@
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { writeGguf } from "../fixtures/gguf-writer.ts";
+
+// `truewire render`, as built.
+
+const main = new URL("../../dist/cli/main.js", import.meta.url).pathname;
+const source =
+  "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
+const body = { messages: [{ role: "user", content: "Hi<|end|>" }] };
+let folder: string;
+let template: string;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "truewire-render-"));
+  template = join(folder, "chat.jinja");
+  writeFileSync(template, source);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+async function run(args: readonly string[], input: string): Promise<{ out: string; err: string; code: number | null }> {
+  const child = spawn(process.execPath, [main, "render", ...args]);
+  let [out, err] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+  child.stdin.end(input);
+  const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
+  return { out, err, code };
+}
+
+describe("truewire render", () => {
+  test("prints the prompt of a request", async () => {
+    const { out, code } = await run(["--template", template], JSON.stringify(body));
+    expect({ out, code }).toEqual({ out: "<|user|>Hi<|end|><|end|><|assistant|>", code: 0 });
+  });
+
+  test("shows what is tokenized how", async () => {
+    const args = ["--template", template, "--spans", "--special", "<|end|>", "--bos", "<s>"];
+    const { out } = await run(args, JSON.stringify(body));
+    expect(
+      out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as unknown),
+    ).toEqual([
+      { text: "<s>", special: true },
+      { text: "<|user|>Hi", special: true },
+      { text: "<|end|>", special: false },
+      { text: "<|end|><|assistant|>", special: true },
+    ]);
+  });
+
+  test("takes the template and its tokens from a GGUF", async () => {
+    const model = join(folder, "model.gguf");
+    writeGguf(
+      model,
+      {
+        "general.architecture": { type: "string", value: "llama" },
+        "general.quantized": { type: "bool", value: true },
+        "tokenizer.ggml.tokens": { type: "strings", value: ["<s>", "</s>", "<|end|>", "a"] },
+        "tokenizer.ggml.scores": { type: "f32s", value: [0, 0, 0, 0] },
+        "tokenizer.ggml.token_type": { type: "i32s", value: [3, 3, 3, 1] },
+        "tokenizer.ggml.bos_token_id": { type: "u32", value: 0 },
+        "tokenizer.ggml.eos_token_id": { type: "u32", value: 1 },
+        "tokenizer.chat_template": { type: "string", value: source },
+      },
+      [],
+    );
+    const { out } = await run(["--template", model, "--spans"], JSON.stringify(body));
+    const spans = out
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { text: string; special: boolean });
+    expect(spans[0]).toEqual({ text: "<s>", special: true });
+    expect(spans.filter((span) => !span.special)).toEqual([{ text: "<|end|>", special: false }]);
+  });
+
+  test("does one job a line, and goes on after one that fails", async () => {
+    const jobs = [
+      { id: 1, template, ...body },
+      { id: 2, template_source: "{{ raise_exception('not today') }}", ...body },
+      { id: 3, template_source: "{{ messages[0].content }}", messages: [] },
+      { id: 4, template_source: source, ...body, params: { add_generation_prompt: false } },
+    ];
+    const { out, code } = await run(["--jsonl"], jobs.map((job) => JSON.stringify(job)).join("\n"));
+    expect(code).toBe(1);
+    expect(
+      out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as unknown),
+    ).toEqual([
+      { id: 1, prompt: "<|user|>Hi<|end|><|end|><|assistant|>", generation_prefix: "<|assistant|>" },
+      { id: 2, error: "not today" },
+      { id: 3, error: expect.stringContaining("messages") as string },
+      { id: 4, prompt: "<|user|>Hi<|end|><|end|>", generation_prefix: "" },
+    ]);
+  });
+
+  test("says what is missing in one sentence", async () => {
+    expect(await run([], "{}")).toMatchObject({ code: 1, err: expect.stringContaining("--template") as string });
+    expect((await run(["--template", join(folder, "none")], "{}")).err).toContain("no such file");
+  });
+});
