@@ -32,7 +32,7 @@ export function register(program: Command): void {
     .optionsGroup("Options for the local models among the targets:")
     .option("--context-size <tokens>", "prompt and answer together, for each slot")
     .option("--slots <number>", "answers that are generated at once (default: 4)")
-    .option("--threads <number>", "CPU threads (default: one for each core); for programs: worker threads")
+    .option("--threads <number>", "CPU threads (default: all cores but one); for programs: worker threads")
     .option("--gpu <layers>", "auto, off, or a number of layers (default: auto)")
     .option("--batch-size <tokens>", "that are evaluated in one pass at most (default: 512)")
     .option("--queue-limit <number>", "answers that may wait for a slot (default: 64)")

@@ -67,7 +67,7 @@ export interface LocalModel extends AnswerOptions {
   readonly contextSize?: number | string;
   /** Answers that are generated at once; default 4. */
   readonly slots?: number | string;
-  /** CPU threads; default: one for each core. */
+  /** CPU threads; default: all cores but one. */
   readonly threads?: number | string;
   /** Layers on a GPU: as many as fit (`auto`, the default), none (`off`), or so many. */
   readonly gpu?: "auto" | "off" | number;

@@ -46,7 +46,7 @@ const local = z
     ...answer,
     contextSize: integer(1).optional().describe("Tokens of prompt and answer together, for each slot"),
     slots: integer(1).optional().describe("Answers that are generated at once (default 4)"),
-    threads: integer(1).optional().describe("CPU threads (default: one for each core)"),
+    threads: integer(1).optional().describe("CPU threads (default: all cores but one)"),
     gpu: z
       .union([z.enum(["auto", "off"]), integer(0)], { error: "expected auto, off or a number of layers" })
       .optional()

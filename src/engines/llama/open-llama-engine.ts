@@ -1,4 +1,3 @@
-import { availableParallelism } from "node:os";
 import type { Engine } from "../../generation/engine.ts";
 import { LlamaEngine } from "./llama-engine.ts";
 import { ModelProcess } from "./model-process.ts";
@@ -15,7 +14,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     model: options.model,
     contextSize: options.contextSize ?? null,
     slots: options.slots ?? 4,
-    threads: options.threads ?? availableParallelism(),
+    threads: options.threads ?? null,
     batchSize: options.batchSize ?? 512,
     gpu: options.gpu ?? "auto",
     queueLimit: options.queueLimit ?? 64,

@@ -14,7 +14,7 @@ export interface LlamaEngineOptions {
   readonly contextSize?: number;
   /** Sequences that are generated at the same time; each has its own KV cache of `contextSize` tokens. Default 4. */
   readonly slots?: number;
-  /** CPU threads. Default: the number of processor cores. */
+  /** CPU threads. Default: all processor cores but one; one for models under 64 MiB. */
   readonly threads?: number;
   /** Tokens that are evaluated in one pass at most; default 512. */
   readonly batchSize?: number;

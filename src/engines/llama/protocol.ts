@@ -32,7 +32,8 @@ export interface OpenMessage {
   /** null: as large as the model was trained for, at most 8192, and as fits in memory. */
   readonly contextSize: number | null;
   readonly slots: number;
-  readonly threads: number;
+  /** null: as fits the machine and the model. */
+  readonly threads: number | null;
   readonly batchSize: number;
   readonly gpu: "auto" | false | number;
   readonly queueLimit: number;
