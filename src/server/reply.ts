@@ -1,6 +1,6 @@
 import { FailureError } from "../generation/failure.ts";
 import type { GenerationFailure } from "../generation/event.ts";
-import { writeErrorBody } from "../wire/error-body.ts";
+import { errorObject, writeErrorBody } from "../wire/error-body.ts";
 import { internalError } from "../wire/failures.ts";
 import type { Profile } from "../wire/profile.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
@@ -48,7 +48,10 @@ export class Reply {
     if (failure.cause !== undefined) this.record.cause = failure.cause;
     // The words about a wrong key hold the key, and a short one unmasked.
     this.record.refusal = failure.status === 401 ? (failure.code ?? "no key") : failure.message;
-    if (this.#sent) return this.exchange.end("");
+    if (this.#sent) {
+      // Only a defect of ours comes here; a stream that is open still ends as every stream does.
+      return this.exchange.end(`data: ${JSON.stringify({ error: errorObject(failure) })}\n\ndata: [DONE]\n\n`);
+    }
     const { status, contentType, body } = writeErrorBody(failure, this.profile);
     this.send(status, contentType, body, failureHeaders(failure));
   }
