@@ -112,9 +112,9 @@ export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-/** Resolves once `condition` holds; rejects after ten seconds. */
+/** Resolves once `condition` holds; rejects after 45 seconds: machines may be slow, and a test ends after 60. */
 export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const deadline = performance.now() + 10_000;
+  const deadline = performance.now() + 45_000;
   while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`it never came to pass that ${what}`);
     await sleep(5);
