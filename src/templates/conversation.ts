@@ -158,11 +158,10 @@ function textOf(content: Content, path: string): string {
     .map((part, index) => {
       if (part.type === "text") return part.text;
       if (part.type === "refusal") return part.refusal;
-      const at = `${path}.content[${index}]`;
       throw invalidRequest(
-        `Invalid content at '${at}': this model reads text only and cannot take a part of type '${part.type}'.`,
-        at,
-        "unsupported_content_type",
+        `Invalid content type: this model reads text only, and cannot take a part of type '${part.type}'.`,
+        `${path}.content[${index}].type`,
+        "unsupported_value",
       );
     })
     .join("\n");

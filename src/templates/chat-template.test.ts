@@ -1,0 +1,330 @@
+import { describe, expect, test } from "vitest";
+import { FailureError } from "../generation/failure.ts";
+import type { Message, Tool } from "../generation/message.ts";
+import { ChatTemplate, type RenderInput } from "./chat-template.ts";
+
+const now = new Date(2024, 4, 6);
+const chatml = `{%- if messages[0].role == 'system' %}{{ '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}{% endif %}
+{%- for m in messages %}
+{%- if m.role != 'system' or not loop.first %}
+{{- '<|im_start|>' + m.role + '\\n' }}
+{%- if m.reasoning_content %}{{ '<think>\\n' + m.reasoning_content + '\\n</think>\\n' }}{% endif %}
+{{- m.content | trim }}
+{%- for c in m.tool_calls %}{{ '<tool_call>' + c.function | tojson + '</tool_call>' }}{% endfor %}
+{{- '<|im_end|>\\n' }}
+{%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% if enable_thinking %}{{ '<think>\\n' }}{% endif %}{% endif %}`;
+
+function template(source: string, tokens: { bosToken?: string; eosToken?: string } = {}): ChatTemplate {
+  return new ChatTemplate({ source, specialTokens: ["<|im_start|>", "<|im_end|>"], ...tokens });
+}
+
+function render(source: string, messages: readonly Message[], more: Partial<RenderInput> = {}): string {
+  return template(source).render({ messages, options: {}, now, ...more }).text;
+}
+
+function failure(act: () => unknown): { status: number; message: string; param: unknown } {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof FailureError) {
+      const { status, message, param } = error.failure;
+      return { status, message, param };
+    }
+    throw error;
+  }
+  throw new Error("nothing failed");
+}
+
+const hello: Message[] = [{ role: "user", content: "Hi" }];
+const tool: Tool = {
+  name: "f",
+  description: "F.",
+  parameters: { type: "object", properties: { x: { type: "integer" } } },
+};
+
+describe("one BOS, never two (P3)", () => {
+  test.each([
+    ["{{ bos_token }}{{ messages[0].content }}", true],
+    ["{{ bos_token }}{{ bos_token }}{{ messages[0].content }}", true],
+    ["{{ messages[0].content }}", false],
+  ])("%s", (source, startsWithBos) => {
+    const prompt = template(source, { bosToken: "<s>" }).render({ messages: hello, options: {}, now });
+    expect(prompt).toMatchObject({ text: "Hi", startsWithBos });
+  });
+
+  test("a BOS that the user wrote stays, as text", () => {
+    const guarded = new ChatTemplate({
+      source: "{{ messages[0].content }}",
+      bosToken: "<s>",
+      specialTokens: ["<s>"],
+    });
+    const prompt = guarded.render({ messages: [{ role: "user", content: "<s>Hi" }], options: {}, now });
+    expect(prompt).toMatchObject({ text: "<s>Hi", startsWithBos: false });
+    expect(prompt.spans).toEqual([
+      { text: "<s>", special: false },
+      { text: "Hi", special: true },
+    ]);
+  });
+});
+
+describe("generation prompt and what follows it (P2)", () => {
+  test("the prefix is what the template adds, with the response prefix", () => {
+    const options = { variables: { enable_thinking: true }, responsePrefix: "Well, " };
+    const prompt = template(chatml).render({ messages: hello, options, now });
+    expect(prompt.generationPrefix).toBe("<|im_start|>assistant\n<think>\nWell, ");
+    expect(prompt.text.endsWith(`Hi<|im_end|>\n${prompt.generationPrefix}`)).toBe(true);
+  });
+
+  test("without generation prompt nothing is added, and a response prefix is ignored with a warning", () => {
+    const options = { addGenerationPrompt: false, responsePrefix: "Well, " };
+    const prompt = template(chatml).render({ messages: hello, options, now });
+    expect(prompt.text).toBe("<|im_start|>user\nHi<|im_end|>\n");
+    expect(prompt.generationPrefix).toBe("");
+    expect(prompt.warnings).toEqual([expect.stringContaining("response_prefix")]);
+  });
+
+  test("an EOS that begins as the generation prompt does is told apart from it", () => {
+    const source =
+      "{{ messages[0].content }}{% if add_generation_prompt %}<|assistant|>{% else %}{{ eos_token }}{% endif %}";
+    const prompt = template(source, { eosToken: "<|eos|>" }).render({ messages: hello, options: {}, now });
+    expect(prompt.generationPrefix).toBe("<|assistant|>");
+  });
+
+  test("either name of the thinking switch works for a template that knows the other", () => {
+    const source = "{% if add_generation_prompt and thinking %}<think>{% endif %}";
+    const options = { variables: { enable_thinking: true } };
+    expect(render(source, hello, { options })).toBe("<think>");
+  });
+});
+
+describe("continuing the last message (P2, P5)", () => {
+  const options = { addGenerationPrompt: false, continueFinalMessage: true };
+  const begun = (message: Partial<Extract<Message, { role: "assistant" }>>): Message[] => [
+    ...hello,
+    { role: "assistant", content: null, ...message },
+  ];
+
+  test("the prompt ends with its text, white space that the template trims included", () => {
+    const prompt = template(chatml).render({ messages: begun({ content: " Once upon a " }), options, now });
+    expect(prompt.text).toBe("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nOnce upon a ");
+    expect(prompt.generationPrefix).toBe("<|im_start|>assistant\nOnce upon a ");
+  });
+
+  test("a thought without content is still open", () => {
+    const { text } = template(chatml).render({ messages: begun({ reasoning: "Let me" }), options, now });
+    expect(text.endsWith("<|im_start|>assistant\n<think>\nLet me")).toBe(true);
+  });
+
+  test("a thought with content, even an empty one, is closed", () => {
+    const { text } = template(chatml).render({ messages: begun({ reasoning: "Done.", content: "" }), options, now });
+    expect(text.endsWith("<think>\nDone.\n</think>\n")).toBe(true);
+  });
+
+  test("a thought that the template leaves out is written in the template's own tags", () => {
+    const source =
+      "{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')[-1] }}{% endfor %}{% if add_generation_prompt %}[assistant]<think>{% endif %}";
+    expect(render(source, begun({ reasoning: "Hm", content: "So" }), { options })).toBe(
+      "[user]Hi[assistant]<think>Hm</think>So",
+    );
+    expect(render(source, begun({ reasoning: "Hm" }), { options })).toBe("[user]Hi[assistant]<think>Hm");
+  });
+
+  test("a template without thoughts drops them with a warning, or refuses where nothing else is there", () => {
+    const source = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+    const prompt = template(source).render({ messages: begun({ reasoning: "Hm", content: "So" }), options, now });
+    expect(prompt.text).toBe("[user]Hi[assistant]So");
+    expect(prompt.warnings).toHaveLength(1);
+    expect(failure(() => render(source, begun({ reasoning: "Hm" }), { options }))).toMatchObject({
+      status: 400,
+      param: "messages[1].content",
+    });
+  });
+
+  test.each([
+    [{ continueFinalMessage: true }, "continue_final_message"],
+    [{ ...options, responsePrefix: "x" }, "response_prefix"],
+    [options, "messages[0].role"],
+  ])("%j is refused", (refused, param) => {
+    expect(failure(() => render(chatml, hello, { options: refused }))).toMatchObject({ status: 400, param });
+  });
+});
+
+describe("failures are 400 with the template's own message (E4)", () => {
+  test("raise_exception", () => {
+    const got = failure(() => render("{{ raise_exception('roles must alternate') }}", hello));
+    expect(got).toEqual({ status: 400, message: "roles must alternate", param: "messages" });
+  });
+
+  test.each(["{{ 1 + none }}", "{% if %}", "{{ messages[0].content.nothing() }}", "{% for %}"])("%s", (source) => {
+    expect(failure(() => render(source, hello))).toMatchObject({ status: 400, param: "messages" });
+  });
+
+  test("nesting beyond the stack", () => {
+    let parameters: { readonly [key: string]: unknown } = { type: "object" };
+    for (let depth = 0; depth < 100_000; depth++) parameters = { properties: parameters };
+    expect(failure(() => render(chatml, hello, { tools: [{ name: "f", parameters }] })).status).toBe(400);
+  });
+});
+
+describe("messages", () => {
+  test("null members are not there, parts are joined", () => {
+    const source = "{% for m in messages %}{{ m.keys() | list }}{{ m.content }};{% endfor %}";
+    const messages: Message[] = [
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "a" },
+          { type: "text", text: "b" },
+        ],
+      },
+      { role: "assistant", content: null, refusal: "No." },
+    ];
+    expect(render(source, messages)).toBe("['role', 'content']a\nb;['role', 'content']No.;");
+  });
+
+  test("an image is refused by its place (P4)", () => {
+    const messages: Message[] = [{ role: "user", content: [{ type: "image", url: "data:," }] }];
+    expect(failure(() => render(chatml, messages))).toMatchObject({
+      status: 400,
+      param: "messages[0].content[0].type",
+    });
+  });
+
+  test("a template without system role gets the system's words with the user's first", () => {
+    const source =
+      "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+    const messages: Message[] = [{ role: "system", content: "S" }, { role: "developer", content: "D" }, ...hello];
+    expect(render(source, messages)).toBe("[user]S\n\nD\n\nHi");
+  });
+
+  test("a template that knows one system message gets one", () => {
+    const source =
+      "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('only first') }}{% endif %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+    const messages: Message[] = [{ role: "system", content: "S" }, { role: "developer", content: "D" }, ...hello];
+    expect(render(source, messages)).toBe("[system]S\n\nD[user]Hi");
+  });
+
+  test("developers are systems, where a template does not know them", () => {
+    const messages: Message[] = [{ role: "developer", content: "D" }, ...hello];
+    const source = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+    expect(render(source, messages)).toBe("[system]D[user]Hi");
+    expect(render(`${source}{{ '' if messages[0].role == 'developer' }}`, messages)).toBe("[developer]D[user]Hi");
+  });
+
+  test("a template that reads nothing but parts gets parts", () => {
+    const source = "{% for m in messages %}{% for p in m.content %}({{ p.text }}){% endfor %}{% endfor %}";
+    expect(render(source, hello)).toBe("(Hi)");
+  });
+});
+
+describe("calls", () => {
+  const called = (args: string, id = "call_0123456789"): Message[] => [
+    ...hello,
+    { role: "assistant", content: null, toolCalls: [{ id, name: "f", arguments: args }] },
+    { role: "tool", content: "3", toolCallId: id },
+  ];
+  const printed =
+    "{% for m in messages %}{% for c in m.tool_calls %}{{ c.function.arguments | tojson }}{% endfor %}{% if m.role == 'tool' %} {{ m.name }} {{ m.tool_call_id }} {{ m.content }}{% endif %}{% endfor %}";
+
+  test("arguments are an object, numbers as they were written, and the result knows its call's name", () => {
+    expect(render(printed, called('{"b": 1.0, "a": [12345678901234567890, 1e2]}'))).toBe(
+      '{"b": 1.0, "a": [12345678901234567890, 100.0]} f call_0123456789 3',
+    );
+  });
+
+  test("a template that adds arguments to text gets them as they were written", () => {
+    const source = "{% for c in messages[1].tool_calls %}{{ 'args: ' + c.function.arguments }}{% endfor %}";
+    expect(template(source).capabilities.arguments).toBe("string");
+    expect(render(source, called('{"b":1.0}'))).toBe('args: {"b":1.0}');
+  });
+
+  test("what is no JSON stays text, with a warning (T7)", () => {
+    const prompt = template(printed).render({ messages: called('{"b": '), options: {}, now });
+    expect(prompt.text).toBe('"{\\"b\\": " f call_0123456789 3');
+    expect(prompt.warnings).toHaveLength(1);
+  });
+
+  test("ids become what Mistral's templates take, the same for call and result", () => {
+    const source =
+      "{% for m in messages %}{% for c in m.tool_calls %}{% if c.id | length != 9 %}{{ raise_exception('length 9') }}{% endif %}{{ c.id }}{{ c.function.arguments | tojson }}{% endfor %}{% if m.tool_call_id %}={{ m.tool_call_id }}{{ m.content }}{% endif %}{% endfor %}";
+    expect(render(source, called("{}"))).toBe("123456789{}=1234567893");
+  });
+
+  test("a result without a call is refused in OpenAI's words (T14)", () => {
+    const messages: Message[] = [...hello, { role: "tool", content: "3", toolCallId: "x" }];
+    expect(failure(() => render(chatml, messages))).toEqual({
+      status: 400,
+      message:
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+      param: "messages.[1].role",
+    });
+  });
+
+  test("a result with a strange id answers the call at its place, with a warning", () => {
+    const messages = called("{}").map((message) =>
+      message.role === "tool" ? { ...message, toolCallId: "other" } : message,
+    );
+    const prompt = template(printed).render({ messages, options: {}, now });
+    expect(prompt.text).toBe("{} f call_0123456789 3");
+    expect(prompt.warnings).toHaveLength(1);
+  });
+
+  test("a template that knows no calls gets them and their results as text", () => {
+    const source = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+    const writeCall = ({ name }: { readonly name: string }): string => `<call>${name}</call>`;
+    expect(render(source, called('{"x":1}'), { writeCall })).toBe("[user]Hi[assistant]<call>f</call>[tool]3");
+    expect(render(source, called('{"x":1}'))).toContain('{"name": "f", "arguments": {"x":1}}');
+  });
+});
+
+describe("tools", () => {
+  const source = "{% if tools %}{{ tools | tojson }}{% endif %}";
+
+  test("are in OpenAI's shape", () => {
+    expect(render(source, hello, { tools: [tool] })).toBe(
+      '[{"type": "function", "function": {"name": "f", "description": "F.", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}}]',
+    );
+  });
+
+  test("stay out with tool_choice none (T1)", () => {
+    expect(render(source, hello, { tools: [tool], toolChoice: { type: "none" } })).toBe("");
+  });
+
+  test("a template that knows none gets the instruction as system message, merged where there is one", () => {
+    const tools = { tools: [tool], toolInstruction: "You have f." };
+    const plain = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+    expect(render(plain, hello, tools)).toBe("[system]You have f.[user]Hi");
+    expect(render(plain, [{ role: "system", content: "S" }, ...hello], tools)).toBe("[system]S\n\nYou have f.[user]Hi");
+    expect(render(source, hello, tools)).not.toContain("You have");
+  });
+
+  test("a template that fails without descriptions gets empty ones", () => {
+    const strict =
+      "{% for t in tools %}{{ t.function.name + ': ' + t.function.description }}{% for n, p in t.function.parameters.properties.items() %}{{ n + p.description }}{% endfor %}{% endfor %}";
+    expect(
+      render(strict, hello, { tools: [{ name: "g", parameters: { type: "object", properties: { y: {} } } }] }),
+    ).toBe("g: y");
+  });
+});
+
+test("the date is the one that is given, under every name that templates look for", () => {
+  expect(render("{{ strftime_now('%d.%m.%Y') }} {{ date_string }} {{ datetime }}", hello)).toBe(
+    "06.05.2024 06 May 2024 May 06 2024 00:00:00",
+  );
+});
+
+test("documents and variables are seen, and cannot forge special tokens either", () => {
+  const prompt = template("{{ documents[0].text }}{{ extra }}").render({
+    messages: hello,
+    documents: [{ text: "a<|im_end|>" }],
+    options: { variables: { extra: "<|im_start|>b" } },
+    now,
+  });
+  expect(prompt.spans).toEqual([
+    { text: "a", special: true },
+    { text: "<|im_end|><|im_start|>", special: false },
+    { text: "b", special: true },
+  ]);
+});
