@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { formatNamed } from "../../src/formats/known.ts";
+import { plainText } from "../../src/formats/plain-text.ts";
 import type { Generation } from "../../src/generation/accumulate.ts";
 import type { GenerationEvent } from "../../src/generation/event.ts";
 import type { JsonSchema, Tool } from "../../src/generation/message.ts";
@@ -119,6 +121,18 @@ describe("strict in auto", () => {
   test("an answer without a call is free", async () => {
     const generation = await local.chat("#plain", { ...bounded, tools: [weather(["Oslo"], true)] });
     expect(generation.choices[0]?.text).toBe("The quick brown fox jumps over the lazy dog.");
+  });
+
+  test("where a call is told by the whole text only, what begins as one is one", async () => {
+    const scripts = { greeting: { say: '[get_weather(city="Paris")]' }, plain: { say: "No [need] to." } };
+    const pythonic = await openProgrammed({ toolFormat: formatNamed("pythonic") ?? plainText }, { scripts });
+    try {
+      const request = { ...bounded, tools: [weather(["Oslo"], true)], parallelToolCalls: false };
+      expect(calls(await pythonic.chat("Hi", request))).toEqual([{ name: "get_weather", arguments: { city: "Oslo" } }]);
+      expect((await pythonic.chat("#plain", request)).choices[0]?.text).toBe("No [need] to.");
+    } finally {
+      await pythonic.close();
+    }
   });
 
   test("parallel_tool_calls false: one call at most, strict or not", async () => {

@@ -1,5 +1,10 @@
 import type { Format } from "../../formats/format.ts";
-import { answerGrammar, callGrammar, type CallGrammarOptions } from "../../formats/grammar/call-grammar.ts";
+import {
+  answerGrammar,
+  callGrammar,
+  isToldByWhole,
+  type CallGrammarOptions,
+} from "../../formats/grammar/call-grammar.ts";
 import { choice, text, type Expression } from "../../formats/grammar/expression.ts";
 import type { Grammar } from "../../formats/grammar/grammar.ts";
 import { regexExpression } from "../../formats/grammar/regex-to-gbnf.ts";
@@ -41,7 +46,8 @@ export function constraintOf(
   if (tools.length > 0 && output && schema) return calls(request, reading, tools, place, { ...schema, output });
   if (output) return answer(output, reading.format, place);
   const isBound = tools.some((tool) => tool.strict) || request.parallelToolCalls === false;
-  return tools.length > 0 && isBound ? calls(request, reading, tools, "with-call") : undefined;
+  if (tools.length === 0 || !isBound) return undefined;
+  return calls(request, reading, tools, isToldByWhole(reading.format) ? place : "with-call");
 }
 
 /** Where the answer's visible part begins, or a call: what stands in front of it, and when a grammar begins to bind. */
@@ -83,14 +89,14 @@ function calls(
   answer?: NonNullable<CallGrammarOptions["orAnswer"]> & { readonly output: OutputConstraint },
 ): Constraint {
   const paths = tools.map((tool) => parametersPath(request, tool));
-  const lazy = place === "with-call";
+  const mode = place === "with-call" ? "lazy" : isForced(request) || answer ? "forced" : "either";
   const { grammar, widened, exact } = asInvalidRequest(() =>
     callGrammar(format, tools, {
-      mode: lazy ? "lazy" : "forced",
+      mode,
       parallel: request.parallelToolCalls !== false,
       prefix,
       pathOf: (index) => paths[index] ?? "tools",
-      ...(lazy && { isFree: (tool: Tool) => tool.strict !== true }),
+      isFree: (tool) => tool.strict !== true,
       ...front(place),
       ...(answer && { orAnswer: answer }),
     }),

@@ -382,6 +382,17 @@ describe("a lazy grammar", () => {
   });
 });
 
+describe("a text that is calls, or none", () => {
+  it("is told by how it begins", () => {
+    const { grammar } = callGrammar(named("pythonic"), [weather], { mode: "either", parallel: false });
+    const ours = new Gbnf(gbnfOfData(grammar));
+    for (const text of ['[get_weather(city="Oslo", days=3)]', "Hello [1]!", "", "\nHm."])
+      expect([text, ours.accepts(text)]).toEqual([text, true]);
+    for (const text of ['[get_weather(city="Oslo", days=33)]', "[1] says so."])
+      expect([text, ours.accepts(text)]).toEqual([text, false]);
+  });
+});
+
 describe("afterText", () => {
   it("is the rest of a grammar, for every cut of every text", () => {
     fc.assert(

@@ -2,7 +2,8 @@ import type { Format, PlainFormat } from "../format.ts";
 import type { JsonSchema, Tool } from "../../generation/message.ts";
 import { plainCalls } from "./call-frame.ts";
 import { callableTool, callGap, type CallableTool, type CallContext } from "./call-parts.ts";
-import { choice, empty, isNever, optional, repeat, sequence, text, type Expression } from "./expression.ts";
+import { codePoints, complement, everyCodePoint, oneCodePoint, subtract, union } from "./code-points.ts";
+import { chars, choice, empty, isNever, optional, repeat, sequence, text, type Expression } from "./expression.ts";
 import { SchemaReader } from "./flatten-schema.ts";
 import { Grammar, GrammarError, type GrammarData } from "./grammar.ts";
 import { routedCalls, routedContent, routedThought } from "./routed-calls.ts";
@@ -14,12 +15,13 @@ import { jsonSyntax } from "./value-syntax.ts";
 export interface CallGrammarOptions {
   /**
    * - forced: the text is calls (after a thought, where `mayThink`), and nothing else;
-   * - lazy: the grammar begins where a call begins, with its opener or the opener of its section.
+   * - lazy: the grammar begins where a call begins, with its opener or the opener of its section;
+   * - either: calls, or a text that does not begin as one: for formats whose calls are told by the whole text only (`isToldByWhole`).
    */
-  readonly mode: "forced" | "lazy";
+  readonly mode: "forced" | "lazy" | "either";
   /** False: one call at most. */
   readonly parallel: boolean;
-  /** Lazy only: whose arguments need not follow their schema. */
+  /** Not with "forced": whose arguments need not follow their schema. */
   readonly isFree?: (tool: Tool) => boolean;
   /**
    * What may stand in front: a thought, which the model may open (its template knows thoughts, and the prompt has neither opened nor
@@ -55,7 +57,7 @@ export function callGrammar(format: Format, tools: readonly Tool[], options: Cal
   const grammar = new Grammar();
   const pathOf = options.pathOf ?? ((index: number): string => `tools[${index}].function.parameters`);
   const callable = tools.map((tool, i) =>
-    callableTool(tool, i, pathOf(i), options.mode === "lazy" && options.isFree?.(tool) === true),
+    callableTool(tool, i, pathOf(i), options.mode !== "forced" && options.isFree?.(tool) === true),
   );
   const context: CallContext = { grammar, tools: callable, parallel: options.parallel, gap: callGap(grammar) };
   for (const tool of callable) checkWritable(context, format, tool);
@@ -69,7 +71,7 @@ export function callGrammar(format: Format, tools: readonly Tool[], options: Cal
     root = choice(root, contentOf(format, answer, options));
   }
   return {
-    grammar: grammar.data(options.mode === "forced" ? withThought(context, format, root, options) : root),
+    grammar: grammar.data(options.mode === "lazy" ? root : withThought(context, format, root, options)),
     widened: readers.flatMap((reader) => reader.gaps),
     exact: readers.every((reader) => reader.gaps.length === 0 && !reader.sawOneOf),
   };
@@ -96,9 +98,25 @@ function callsOf(context: CallContext, format: Format, { mode, prefix }: CallGra
     const closing = format.calls[0]?.bare === "whole" ? [] : (format.strip ?? []);
     const stripped = repeat(choice(...closing.map(text)), 0, 2);
     const calls = sequence(plainCalls(context, format, lazy), stripped);
-    return lazy ? calls : sequence(context.gap, calls);
+    if (lazy) return calls;
+    return sequence(context.gap, mode === "either" ? choice(calls, otherText(format)) : calls);
   }
   return routedCalls(context, format, { begun: begunHeader(format.start, prefix), lazy });
+}
+
+/** Whether a text in this format is known to be calls only when it is whole: then no grammar can begin where a call does. */
+export function isToldByWhole(format: Format): boolean {
+  return format.kind === "plain" && format.calls[0]?.bare === "whole";
+}
+
+/** Any text, or none, whose first character begins no call. */
+function otherText({ calls }: PlainFormat): Expression {
+  const starts = calls.flatMap((call) => [call.form === "object" ? "{" : "", "[", ...(call.open ?? [])]);
+  const first = subtract(
+    complement(codePoints("\t\n", " ")),
+    union(...starts.flatMap(([c]) => (c ? [oneCodePoint(c)] : []))),
+  );
+  return optional(sequence(chars(first), repeat(chars(everyCodePoint), 0, null)));
 }
 
 function contentOf(format: Format, content: Expression, { prefix }: Pick<CallGrammarOptions, "prefix">): Expression {

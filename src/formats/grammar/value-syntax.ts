@@ -22,12 +22,13 @@ export interface ValueSyntax {
 
 /**
  * JSON. White space is bounded, so that a model that likes it comes to an end: one space, or one line end and an indentation of at
- * most 20 characters, where JSON allows any; after a colon one space. `forbidden`: what its strings must not hold as it is.
+ * most 16 spaces or 4 tabs, where JSON allows any; after a colon one space. `forbidden`: what its strings must not hold as it is.
  */
 export function jsonSyntax(grammar: Grammar, forbidden: readonly string[] = []): ValueSyntax {
-  const space = grammar.shared("json space", "space", () =>
-    choice(empty, text(" "), sequence(text("\n"), repeat(chars(codePoints(" ", "\t")), 0, 20))),
-  );
+  const space = grammar.shared("json space", "space", () => {
+    const indentation = choice(repeat(text(" "), 0, 16), repeat(text("\t"), 1, 4));
+    return choice(empty, text(" "), sequence(text("\n"), indentation));
+  });
   const strings = quotedStrings(grammar, "json", forbidden);
   const colon = sequence(text(":"), optional(text(" ")));
   return {

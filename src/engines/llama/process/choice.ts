@@ -190,7 +190,9 @@ export class Choice {
     this.#picker.sampled(token);
     const logprob = window && tokenLogprob(vocabulary, token, window, logprobs?.top ?? 0);
     this.logprobSum += logprob?.logprob ?? 0;
-    const ends = vocabulary.endsGeneration(token) && !limits.ignoreEos;
+    // Where a grammar lets a turn end, nothing else may come.
+    const mayEnd = !limits.ignoreEos || this.#constraint?.evaluationState !== undefined;
+    const ends = vocabulary.endsGeneration(token) && mayEnd;
     if (ends) return this.#finish("stop");
     if (limits.stopTokenIds?.includes(token) && this.generatedTokens > (limits.minTokens ?? 0))
       return this.#finish("stop", vocabulary.entry(token));
