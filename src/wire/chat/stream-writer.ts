@@ -16,6 +16,7 @@ import type {
 import type { ChoiceForm } from "../capture-form.ts";
 import type { AnswerContext, StreamWriter } from "../endpoint.ts";
 import { memberText, passedMembers } from "../extras.ts";
+import { jsonString } from "../json-string.ts";
 import { chatLogprobsText } from "../logprobs.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
@@ -170,7 +171,7 @@ export class ChatStreamWriter implements StreamWriter {
     if (logprobs !== undefined || state.heldLogprobs.length > 0) return this.#textAndLogprobs(state, text, logprobs);
     if (text === "") return "";
     const frame = this.#extras === "" ? state.textFrame : null;
-    if (frame) return frame.before + JSON.stringify(text) + frame.after;
+    if (frame) return frame.before + jsonString(text) + frame.after;
     const chunks = this.#role(state, "text") + this.#chunk(state, `{"content":${JSON.stringify(text)}}`);
     state.textFrame = this.#frame(state, '{"content":\n}', false);
     return chunks;
@@ -237,7 +238,7 @@ export class ChatStreamWriter implements StreamWriter {
   #callDelta(state: ChoiceState, { index, arguments: text }: ToolCallDeltaEvent): string {
     if (text === "") return "";
     const frame = this.#extras === "" ? state.callFrame : null;
-    if (frame) return frame.before + JSON.stringify(text) + frame.after;
+    if (frame) return frame.before + jsonString(text) + frame.after;
     // The legacy form has room for one call; the request was read so that there is no second.
     if (this.#writesFunctionCall(state) && index > 0) return "";
     const chunk = this.#callChunk(state, this.#callDeltaOf(state, index, JSON.stringify(text)));

@@ -10,6 +10,7 @@ import type {
 } from "../../generation/event.ts";
 import type { AnswerContext, StreamWriter } from "../endpoint.ts";
 import { memberText, passedMembers } from "../extras.ts";
+import { jsonString } from "../json-string.ts";
 import { jsonText } from "../json-text.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { completionUsage, timingsObject } from "../usage.ts";
@@ -117,7 +118,7 @@ export class CompletionStreamWriter implements StreamWriter {
     if (state.finish !== null) return "";
     if (logprobs === undefined && state.heldLogprobs.length === 0) {
       if (text === "") return "";
-      if (state.textHead !== "" && this.#extras === "") return state.textHead + JSON.stringify(text) + state.textTail;
+      if (state.textHead !== "" && this.#extras === "") return state.textHead + jsonString(text) + state.textTail;
       return this.#textChunk(state, text, "null");
     }
     const tokens = [...state.heldLogprobs, ...(logprobs ?? [])];
