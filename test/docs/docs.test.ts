@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
 import { copyFileSync, existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { builtMain, startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
@@ -56,6 +56,13 @@ for (const page of pages) {
   const blocks = readBlocks(page, readFileSync(page, "utf8")).filter(({ language }) => runnable.has(language));
   if (blocks.length > 0) blocksOf.set(page, blocks);
 }
+
+test.each(pages)("every link of %s leads somewhere", (page) => {
+  const missing = [...readFileSync(page, "utf8").matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)]
+    .map(([, target = ""]) => target)
+    .filter((target) => !existsSync(join(dirname(page), target)));
+  expect(missing).toEqual([]);
+});
 
 describe.each([...blocksOf])("%s", (page, blocks) => {
   const folder = join(root, page.replaceAll("/", "-"));
