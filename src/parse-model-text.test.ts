@@ -45,9 +45,9 @@ test("with tools, a call of an unknown name stays text", () => {
 });
 
 test("a template tells the format, by its markers or by how it writes a call", () => {
-  const ownMarkers = `{%- for m in messages -%}[{{ m.role }}]{% if m.content %}{{ m.content }}{% endif %}
+  const ownMarkers = `{%- for m in messages -%}<|{{ m.role }}|>{% if m.content %}{{ m.content }}{% endif %}
 {%- for call in m.tool_calls or [] -%}<acme_call>{"name": "{{ call.function.name }}", "arguments": {{ call.function.arguments | tojson }}}</acme_call>{%- endfor -%}
-[end]{%- endfor -%}{%- if add_generation_prompt %}[assistant]{% endif -%}`;
+<|over|>{%- endfor -%}{%- if add_generation_prompt %}<|assistant|>{% endif -%}`;
   const message = parseModelText('<acme_call>{"name": "f", "arguments": {"a": 0}}</acme_call>', {
     template: ownMarkers,
     newCallId,
