@@ -45,14 +45,15 @@ export const legalMutations: readonly LegalMutation[] = [
     name: "arguments split over more deltas",
     apply(draft) {
       const elements = (delta: Json) => (Array.isArray(delta.tool_calls) ? (delta.tool_calls as Json[]) : []);
-      const text = (delta: Json) => String((elements(delta)[0]?.function as Json | undefined)?.arguments ?? "");
+      const functionOf = (delta: Json) => (elements(delta)[0]?.function ?? {}) as Json;
+      const text = (delta: Json) => String(functionOf(delta).arguments ?? "");
       const [piece] = piecesOf(draft, ({ delta }) => text(delta).length > 1 && !("id" in (elements(delta)[0] as Json)));
       if (!piece) return false;
       const whole = text(piece.delta);
       const second = structuredClone(piece.chunk);
-      (elements(piece.delta)[0]?.function as Json).arguments = whole.slice(0, 1);
+      functionOf(piece.delta).arguments = whole.slice(0, 1);
       const later = ((second.choices as Json[])[0] as Json).delta as Json;
-      (elements(later)[0]?.function as Json).arguments = whole.slice(1);
+      functionOf(later).arguments = whole.slice(1);
       draft.frames.splice(draft.frames.indexOf(piece.chunk) + 1, 0, second);
       return true;
     },

@@ -16,10 +16,8 @@ let client: OpenAI;
 beforeAll(async () => {
   upstream = await startTruewire([model]);
   const url = `${upstream.url}/v1`;
-  const env = {
-    ...{ MODEL_URL: url, MODEL: "model-for-examples", SMALL_URL: url, LARGE_URL: url },
-    ...{ SMALL_MODEL: "model-for-examples", LARGE_MODEL: "model-for-examples" },
-  };
+  const name = "model-for-examples";
+  const env = { MODEL_URL: url, MODEL: name, SMALL_URL: url, SMALL_MODEL: name, LARGE_URL: url, LARGE_MODEL: name };
   const names = ["echo", "retrieval", "router", "agent", "ai-sdk-model"];
   examples = await startTruewire(
     names.map((name) => `examples/${name}.ts`),
