@@ -124,7 +124,7 @@ describe("strict in auto", () => {
   });
 
   test("where a call is told by the whole text only, what begins as one is one", async () => {
-    const scripts = { greeting: { say: '[get_weather(city="Paris")]' }, plain: { say: "No [need] to." } };
+    const scripts = { greeting: { say: ["[get_weather(", "city=", '"Paris"', ")]"] }, plain: { say: "No [need] to." } };
     const pythonic = await openProgrammed({ toolFormat: formatNamed("pythonic") ?? plainText }, { scripts });
     try {
       const request = { ...bounded, tools: [weather(["Oslo"], true)], parallelToolCalls: false };

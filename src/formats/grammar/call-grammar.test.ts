@@ -108,9 +108,9 @@ describe("callGrammar", () => {
       expect(exact).toBe(true);
       const gbnf = gbnfOfData(grammar);
       const theirs = await llamaGrammar(gbnf);
-      for (const [i, text] of textsOf(gbnf, 12, 11).entries()) {
+      for (const [i, text] of textsOf(gbnf, 6, 11).entries()) {
         expect([text, fault(format, text, tools)]).toEqual([text, null]);
-        if (i < 3) expect([text, theirs.accepts(text)]).toEqual([text, true]);
+        if (i < 1) expect([text, theirs.accepts(text)]).toEqual([text, true]);
       }
     },
   );
@@ -349,7 +349,7 @@ describe("a lazy grammar", () => {
     const tools = [weather, clock];
     const prefix = format.kind === "routed" ? format.start : "";
     const { grammar } = callGrammar(format, tools, { mode: "lazy", parallel: true, prefix });
-    for (const text of textsOf(gbnfOfData(callGrammar(format, tools, { ...forced, prefix }).grammar), 8, 5)) {
+    for (const text of textsOf(gbnfOfData(callGrammar(format, tools, { ...forced, prefix }).grammar), 4, 5)) {
       // A call without its marker, where it may miss, is certain only with its name or at its end.
       const opener = format.kind === "plain" ? (format.section?.open[0] ?? format.calls[0]?.open?.[0] ?? "") : "";
       if (!text.trimStart().startsWith(opener)) continue;

@@ -263,7 +263,7 @@ describe("schemaToGbnf", () => {
     expect(widened).toEqual([]);
     const validate = ajv.compile(schema);
     const theirs = await llamaGrammar(gbnf);
-    for (const [i, text] of walks(gbnf, 60, 7).entries()) {
+    for (const [i, text] of walks(gbnf, 30, 7).entries()) {
       expect([text, validate(JSON.parse(text))]).toEqual([text, true]);
       if (i < 5) expect(theirs.accepts(text)).toBe(true);
     }
@@ -361,7 +361,7 @@ describe("schemaToGbnf", () => {
           if (!validate(JSON.parse(text))) throw new Error(`${text}\n${JSON.stringify(validate.errors)}`);
         }
       }),
-      { numRuns: 100 },
+      { numRuns: 50 },
     );
   });
 
@@ -378,7 +378,7 @@ describe("schemaToGbnf", () => {
           }
         },
       ),
-      { numRuns: 100 },
+      { numRuns: 50 },
     );
   });
 
@@ -389,7 +389,7 @@ describe("schemaToGbnf", () => {
         const theirs = await llamaGrammar(gbnf);
         for (const text of walks(gbnf, 2, seed)) if (!theirs.accepts(text)) throw new Error(text);
       }),
-      { numRuns: 60 },
+      { numRuns: 50 },
     );
   });
 });
