@@ -292,12 +292,12 @@ describe("tools", () => {
     expect(render(source, hello, { tools: [tool], toolChoice: { type: "none" } })).toBe("");
   });
 
-  test("a template that knows none gets the instruction as system message, merged where there is one", () => {
+  test("the instruction for a template that knows none is a system message, merged where there is one", () => {
     const tools = { tools: [tool], toolInstruction: "You have f." };
     const plain = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
     expect(render(plain, hello, tools)).toBe("[system]You have f.[user]Hi");
     expect(render(plain, [{ role: "system", content: "S" }, ...hello], tools)).toBe("[system]S\n\nYou have f.[user]Hi");
-    expect(render(source, hello, tools)).not.toContain("You have");
+    expect(render(plain, hello, { ...tools, toolChoice: { type: "none" } })).toBe("[user]Hi");
   });
 
   test("a template that fails without descriptions gets empty ones", () => {

@@ -31,7 +31,7 @@ export interface RenderInput {
   readonly options: TemplateOptions;
   /** What templates that print a date print; in the local time zone. */
   readonly now: Date;
-  /** What the model is told of the tools where the template does not tell it; part of the system message. */
+  /** What the model is told of the tools beside what the template tells it; goes into the system message. For templates without tools. */
   readonly toolInstruction?: string;
   /** A call as the model writes it, for templates that leave calls of earlier turns out; absent: a JSON object with name and arguments. */
   readonly writeCall?: WriteCall;
@@ -93,7 +93,7 @@ export class ChatTemplate {
       user,
       warnings,
       writeCall,
-      toolInstruction: shownTools.length > 0 && !wants.tools ? toolInstruction : undefined,
+      toolInstruction: shownTools.length > 0 ? toolInstruction : undefined,
     });
     const shared = {
       ...thinkingAliases(variables),

@@ -1,7 +1,9 @@
 import { plainText } from "../../formats/plain-text.ts";
 import type { Format } from "../../formats/format.ts";
 import { toolInstruction } from "../../formats/grammar/tool-instruction.ts";
+import { writeCall } from "../../formats/write-call.ts";
 import { FailureError, invalidRequest } from "../../generation/failure.ts";
+import type { ToolCall } from "../../generation/message.ts";
 import type { ChatPrompt, GenerationRequest, TextPrompt } from "../../generation/request.ts";
 import type { ChatTemplate } from "../../templates/chat-template.ts";
 import { contextLengthExceeded } from "./context-length.ts";
@@ -17,6 +19,8 @@ export interface MessageSurroundings {
   /** null: the model has none. */
   readonly template: ChatTemplate | null;
   readonly format: Format;
+  /** Texts that end an answer of this model to a conversation, beside the client's own. */
+  readonly stopStrings: readonly string[];
   readonly defaults: LlamaEngineOptions["defaults"];
   readonly now: Date;
 }
@@ -50,7 +54,12 @@ export function generateMessage(id: number, request: GenerationRequest, around: 
       bestOf,
       reading,
       sampling: { ...defaults?.sampling, ...request.sampling },
-      limits: { ...request.limits, ...(maxTokens !== undefined && { maxTokens }) },
+      limits: {
+        ...request.limits,
+        ...(maxTokens !== undefined && { maxTokens }),
+        ...(prompt.kind === "chat" &&
+          around.stopStrings.length > 0 && { stop: [...(request.limits.stop ?? []), ...around.stopStrings] }),
+      },
       ...(request.logprobs && { logprobs: request.logprobs }),
       echo: prompt.kind === "text" && prompt.echo === true,
       ...(constraint && { constraint: constraint.plan }),
@@ -105,6 +114,7 @@ function chatParts(request: GenerationRequest, prompt: ChatPrompt, around: Messa
     ...(callsAllowed && { tools: allowed }),
     ...(callsAllowed && !knowsTools && { toolInstruction: toolInstruction(allowed, toolChoice) }),
     ...(toolChoice && { toolChoice }),
+    writeCall: (call) => writtenCall(format, call),
     options: { ...prompt.template, variables },
     now,
   });
@@ -120,6 +130,19 @@ function chatParts(request: GenerationRequest, prompt: ChatPrompt, around: Messa
     },
     warnings: rendered.warnings,
   };
+}
+
+/** An earlier call as the model wrote it; as JSON where its format has no calls or its arguments are no object. */
+function writtenCall(format: Format, { name, arguments: text }: ToolCall): string {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text === "" ? "{}" : text);
+  } catch {
+    parsed = text;
+  }
+  const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
+  const written = isObject ? writeCall(format, { name, arguments: parsed as Readonly<Record<string, unknown>> }) : null;
+  return written ?? JSON.stringify({ name, arguments: parsed });
 }
 
 function textParts(prompt: TextPrompt, facts: ModelFacts): PromptParts {

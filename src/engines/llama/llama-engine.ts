@@ -6,6 +6,7 @@ import { findFormat } from "../../formats/find-format.ts";
 import type { Format } from "../../formats/format.ts";
 import { plainText } from "../../formats/plain-text.ts";
 import { ChatTemplate } from "../../templates/chat-template.ts";
+import { templateMetadata } from "../../templates/template-metadata.ts";
 import { AnswerCheck } from "./answer-check.ts";
 import { Delivery } from "./delivery.ts";
 import { generateMessage, type MessageSurroundings } from "./generate-message.ts";
@@ -13,6 +14,7 @@ import { ModelProcess } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
 import type { GenerateMessage, ModelFacts, ModelState, OpenMessage, StepMessage } from "./protocol.ts";
 import { RestartPause } from "./restart-pause.ts";
+import { formatInMetadata } from "./template-format.ts";
 
 /** A local model, in a process of its own that comes back when it crashes. Opened by `openLlamaEngine`. */
 export class LlamaEngine implements Engine {
@@ -56,8 +58,10 @@ export class LlamaEngine implements Engine {
             ...(facts.bosToken !== null && { bosToken: facts.bosToken }),
             ...(facts.eosToken !== null && { eosToken: facts.eosToken }),
           });
-    const format = options.toolFormat ?? formatOf(template);
-    this.#surroundings = { facts, template, format, defaults: options.defaults };
+    const metadata = templateMetadata(source ?? "");
+    const format = options.toolFormat ?? formatInMetadata(metadata) ?? formatOf(template);
+    const { stopStrings = [] } = metadata;
+    this.#surroundings = { facts, template, format, stopStrings, defaults: options.defaults };
     this.#model = {
       id: options.name ?? fileStem(facts.path),
       created,
