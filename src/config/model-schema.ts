@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
+import { formatSchema } from "../formats/read-format.ts";
 import { bytes, integer, time } from "./units.ts";
 
 /** A model's entry with its numbers as numbers, times in milliseconds. */
@@ -23,9 +24,14 @@ export const wireSchema: z.ZodType<WireName, WireName> = z.enum(["lean", "openai
 const urlError = "expected the base URL of a server, such as http://localhost:11434/v1, or a list of them";
 const baseUrl = z.url({ protocol: /^https?$/, error: urlError });
 const texts = z.record(z.string(), z.string());
-/** The name of a format or a description of one, which is read where it is used. */
+/** The name of a format or a description of one. */
 const toolFormat = z
   .union([z.string().min(1), z.record(z.string(), z.unknown())], { error: "expected a name or a description" })
+  .superRefine((value, context) => {
+    if (typeof value === "string") return;
+    const { issues = [] } = formatSchema.safeParse(value).error ?? {};
+    for (const { path, message } of issues) context.addIssue({ code: "custom", path: [...path], message });
+  })
   .optional();
 
 const answer = {
