@@ -19,7 +19,7 @@ export interface TruewireServer {
   models(): readonly ModelInfo[];
   /**
    * Goes over to another configuration. Running answers end as they began; models that both configurations have stay loaded. Where it
-   * listens, its time-outs and its log file stay as they are until a restart. Rejects when it cannot, and then nothing has changed.
+   * listens, its time-outs and its logs stay as they are until a restart. Rejects when it cannot, and then nothing has changed.
    */
   reload(config: TruewireConfig): Promise<void>;
   /** Stops accepting, lets what runs finish within `graceMs` (default: the configuration's `grace`), and releases everything. */
@@ -101,7 +101,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     const parsed = parseConfig(next);
     service.directory = await pool.use(parsed.models);
     service.settings = settingsOf(parsed, false);
-    const fixed = ["host", "port", "logStream", "headerTimeout", "requestTimeout", "idleTimeout"] as const;
+    const fixed = ["host", "port", "logLevel", "logStream", "headerTimeout", "requestTimeout", "idleTimeout"] as const;
     const needRestart = fixed.filter((name) => parsed[name] !== current[name]);
     if (needRestart.length > 0) log.warn({ settings: needRestart }, "these settings change with a restart only");
     current = { ...parsed, host, port };
