@@ -111,8 +111,8 @@ export class UserText {
   /** How a key that the template looks for may stand in a mapping of the client: as it is, or marked. */
   spellings(text: string): readonly string[] {
     if (this.#textOf.size === 0) return [text];
-    const marked = this.markText(text);
-    return marked === text ? [text] : [text, marked];
+    const plain = this.plain(text);
+    return [...new Set([text, plain, this.markText(plain)])];
   }
 
   /** A rendered text in pieces, with the marks turned back. */
