@@ -92,7 +92,7 @@ async function many(count: number): Promise<void> {
   const gateway = gateways.find(({ name }) => name === "truewire");
   if (!gateway?.pid) return;
   const { pid } = gateway;
-  const done = load({ url: gateway.url, model: "paced-1000", stream: true, concurrency: count, total: count });
+  const done = load({ url: gateway.url, model: "paced-1000-30", stream: true, concurrency: count, total: count });
   let peak = 0;
   let files = 0;
   const timer = setInterval(() => {

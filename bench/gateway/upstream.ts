@@ -1,5 +1,5 @@
 // The upstream of the gateway bench, a process of its own: answers from prepared bytes. The model's name says how:
-// `burst` (all events at once, each a write of its own), `paced-<ms>` (one event every so many milliseconds), anything without `stream`: JSON.
+// `burst` (all events at once, each a write of its own), `paced-<ms>[-<events>]` (one event every so many milliseconds, so many in all), anything without `stream`: JSON.
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -28,17 +28,19 @@ const json = JSON.stringify({
 });
 
 /** Open paced answers and how far each is; one timer drives all with the same pace. */
-const paced = new Map<number, Map<ServerResponse, number>>();
+const paced = new Map<string, Map<ServerResponse, number>>();
 
-function pace(response: ServerResponse, ms: number): void {
-  let group = paced.get(ms);
+function pace(response: ServerResponse, model: string): void {
+  const [, ms, count = events.length] = model.split("-").map(Number);
+  let group = paced.get(model);
   if (!group) {
     const fresh = (group = new Map<ServerResponse, number>());
-    paced.set(ms, fresh);
+    paced.set(model, fresh);
     setInterval(() => {
       for (const [open, at] of fresh) {
-        open.write(events[at]);
-        if (at + 1 < events.length) fresh.set(open, at + 1);
+        const isLast = at + 1 >= count;
+        open.write(events[isLast ? events.length - 1 : at]);
+        if (!isLast) fresh.set(open, at + 1);
         else {
           fresh.delete(open);
           open.end();
@@ -54,7 +56,7 @@ function pace(response: ServerResponse, ms: number): void {
 
 const server = createServer((request, response) => {
   if (request.url?.endsWith("/models")) {
-    const data = ["burst", "paced-10", "paced-1000"].map((id) => ({
+    const data = ["burst", "paced-10", "paced-1000-30"].map((id) => ({
       id,
       object: "model",
       created: 1,
@@ -73,7 +75,7 @@ const server = createServer((request, response) => {
       return;
     }
     response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
-    if (model.startsWith("paced-")) pace(response, Number(model.slice(6)));
+    if (model.startsWith("paced-")) pace(response, model);
     else {
       for (const event of events) response.write(event);
       response.end();

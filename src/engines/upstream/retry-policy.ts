@@ -1,4 +1,5 @@
 import type { GenerationFailure } from "../../generation/event.ts";
+import { isOutOfFiles } from "./transport-failure.ts";
 
 /** Waits longer than this are the client's to decide: it gets the 429 with its Retry-After. */
 const longestWaitMs = 10_000;
@@ -29,8 +30,8 @@ export function isRetryable({ status, code }: GenerationFailure): boolean {
 }
 
 /** Whether the failure is the server's and not the request's: it counts against the target. */
-export function isServersFault({ status }: GenerationFailure): boolean {
-  return status >= 500 && status !== 501;
+export function isServersFault({ status, cause }: GenerationFailure): boolean {
+  return status >= 500 && status !== 501 && !isOutOfFiles(cause);
 }
 
 /**

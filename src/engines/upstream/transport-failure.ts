@@ -7,11 +7,13 @@ export function transportFailure(error: Error, upstream: string): GenerationFail
   const code = codeOf(error);
   const timedOut = code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT";
   const absent = /^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/.test(code);
-  const [status, what] = timedOut
-    ? [504, "did not accept the connection in time"]
-    : absent
-      ? [503, "cannot be reached"]
-      : [502, "closed the connection without an answer"];
+  const [status, what] = isOutOfFiles(error)
+    ? [503, "cannot be reached: this process may open no more files"]
+    : timedOut
+      ? [504, "did not accept the connection in time"]
+      : absent
+        ? [503, "cannot be reached"]
+        : [502, "closed the connection without an answer"];
   return {
     message: `The upstream ${upstream} ${what}${code === "" ? "" : ` (${code})`}.`,
     status,
@@ -20,6 +22,11 @@ export function transportFailure(error: Error, upstream: string): GenerationFail
     code: null,
     cause: error,
   };
+}
+
+/** The system refuses connections because of this process, whoever they go to. */
+export function isOutOfFiles(error: unknown): boolean {
+  return /^(EMFILE|ENFILE)$/.test(codeOf(error));
 }
 
 export function silence(upstream: string, seconds: number): FailedEnd {
