@@ -59,6 +59,12 @@ const leaves: readonly fc.Arbitrary<SchemaSample>[] = [
     ),
   ),
   fc.constantFrom(...Object.entries(patterns)).map(([pattern, value]) => sample({ type: "string", pattern }, value)),
+  fc.constant(
+    sample(
+      { type: "string", pattern: "^[a-z]+(-[a-z]+)*$", minLength: 3, maxLength: 8 },
+      fc.stringMatching(/^[a-z]{3,4}(-[a-z]{1,3})?$/),
+    ),
+  ),
   fc.constantFrom(...Object.entries(formats)).map(([format, value]) => sample({ type: "string", format }, value)),
   fc
     .uniqueArray(fc.oneof(fc.string({ maxLength: 6 }), fc.integer(), fc.constant(null), fc.boolean()), {

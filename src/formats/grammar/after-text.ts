@@ -29,14 +29,14 @@ export function afterText(grammar: GrammarData, written: string): GrammarData | 
   return isNever(root) ? null : { ...grammar, root };
 }
 
-/** What is still to come, as a list; null: nothing, the text may end. */
-type Parse = { readonly first: Expression; readonly rest: Parse } | null;
+/** What is still to come of one way to read a text, as a list; null: nothing, the text may end. */
+export type Parse = { readonly first: Expression; readonly rest: Parse } | null;
 
 /** More open parses than this no grammar of ours has at a time; a grammar that does is not followed. */
 const maxOpen = 2_000;
 
 /** Goes on from each parse to where a character is next, all ways, each way once. */
-function settle(rules: ReadonlyMap<string, Expression>, parses: readonly Parse[]): readonly Parse[] {
+export function settle(rules: ReadonlyMap<string, Expression>, parses: readonly Parse[]): readonly Parse[] {
   const settled: Parse[] = [];
   const seen = new Set<string>();
   const todo: Parse[] = [...parses];
@@ -88,7 +88,7 @@ const ids = new WeakMap<object, number>();
 let nextId = 0;
 
 /** Equal parses have equal keys; expressions are compared as objects, texts and repetitions by what they are. */
-function keyOf(parse: Parse): string {
+export function keyOf(parse: Parse): string {
   let key = "";
   for (let at = parse; at !== null; at = at.rest) key += `${expressionKey(at.first)}|`;
   return key;

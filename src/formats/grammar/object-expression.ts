@@ -3,7 +3,7 @@ import { RegexError } from "./regex-syntax.ts";
 import { regexExpression } from "./regex-to-gbnf.ts";
 import type { ObjectLimits } from "./schema-shape.ts";
 import { acceptsAll, matches, partsOf } from "./shape-accepts.ts";
-import { stringCharacters } from "./string-limits.ts";
+import { keyCharacters } from "./string-limits.ts";
 import { valueExpression, type ValueContext } from "./value-expression.ts";
 import { anyKeyBut } from "./value-syntax.ts";
 
@@ -87,7 +87,7 @@ function nameKeys({ reader }: ValueContext, { names }: ObjectLimits, declared: R
         return choice(...free.map((value) => text(String(value))));
       }
       const apart = [...declared].every((name) => string.patterns.some(({ pattern }) => !matches(pattern, name)));
-      if (apart) return stringCharacters(reader, string, path, 1);
+      if (apart) return keyCharacters(reader, string, path);
       reader.report(path, "propertyNames");
       return anyKeyBut(declared);
     }),

@@ -57,6 +57,23 @@ describe("schemaToGbnf", () => {
       ['"a\\\\1"', '"\\"\\\\12"', '" a\\\\12"'],
     ],
     [
+      "patterns with lengths, and several",
+      {
+        allOf: [
+          { type: "string", pattern: "^[a-z]([a-z0-9-]*[a-z0-9])?$", maxLength: 6 },
+          { pattern: "-", minLength: 4 },
+        ],
+      },
+      ['"a-b1"', '"ab-cd2"'],
+      ['"a-b"', '"abcd"', '"abc-def"', '"-abc"', '"abc-"'],
+    ],
+    [
+      "a format with a length and a pattern",
+      { type: "string", format: "email", maxLength: 12, pattern: "@b\\.org$" },
+      ['"a.c@b.org"'],
+      ['"abcdefgh@b.org"', '"a@c.org"'],
+    ],
+    [
       "a pattern of one class with a length",
       { type: "string", pattern: "^[a-z]+$", maxLength: 3 },
       ['"a"', '"abc"'],
@@ -299,7 +316,7 @@ describe("schemaToGbnf", () => {
         b: { type: "array", items: { type: "string", format: "no-such" }, uniqueItems: true },
         c: { type: "string", pattern: "^(?!x)" },
         d: { type: "integer", multipleOf: 7919 },
-        e: { type: "string", pattern: "^(ab)*$", minLength: 3 },
+        e: { type: "string", pattern: "^(ab)*$", minLength: 3000 },
       },
       if: { required: ["a"] },
     };

@@ -1,53 +1,74 @@
 import { everyCodePoint } from "./code-points.ts";
 import { chars, isNever, lengths, repeat, type Expression } from "./expression.ts";
 import type { SchemaReader } from "./flatten-schema.ts";
+import type { Grammar } from "./grammar.ts";
 import { RegexError } from "./regex-syntax.ts";
 import { regexExpression } from "./regex-to-gbnf.ts";
+import { intersected } from "./regular-intersection.ts";
 import type { StringLimits } from "./schema-shape.ts";
 import { formatExpression } from "./string-formats.ts";
 import type { StringSyntax } from "./strings.ts";
 
 /** The strings within limits, as a syntax writes them. `path` is where they stand, for reports. */
 export function stringExpression(
-  reader: SchemaReader,
+  { grammar, reader }: { readonly grammar: Grammar; readonly reader: SchemaReader },
   syntax: StringSyntax,
   limits: StringLimits,
   path: string,
 ): Expression {
-  const characters = patternCharacters(reader, limits, path);
-  if (characters === null) {
-    return limits.min === 0 && limits.max === null ? syntax.any : syntax.ofLength(limits.min, limits.max);
+  const { min, max } = limits;
+  const held = described(reader, limits);
+  const [first] = held;
+  if (first === undefined) return min === 0 && max === null ? syntax.any : syntax.ofLength(min, max);
+  const whole = held.length === 1 ? ofLength(first.characters, limits) : null;
+  if (whole !== null) {
+    const written = syntax.of(whole);
+    if (!isNever(written) || isNever(whole)) return written;
+    reader.report(first.path, first.keyword);
+    return syntax.any;
   }
-  const written = syntax.of(characters);
-  if (!isNever(written) || isNever(characters)) return written;
-  const [at] = [...limits.patterns, ...limits.formats];
-  reader.report(at?.path ?? path, limits.patterns.length > 0 ? "pattern" : "format");
-  return syntax.any;
+  const expressions = held.map(({ characters }) => characters);
+  const both = intersected(grammar, { expressions, min, max }, (set) => syntax.spell(set));
+  if (both !== null) return syntax.around(both);
+  for (const other of held.slice(1)) reader.report(other.path, other.keyword);
+  const range = lengths(first.characters);
+  if (range.min < min) reader.report(path, "minLength");
+  if (max !== null && (range.max === null || range.max > max)) reader.report(path, "maxLength");
+  return syntax.of(first.characters);
 }
 
-/** The characters of the strings within limits; `least`: at least so many, whatever the limits say. */
-export function stringCharacters(reader: SchemaReader, limits: StringLimits, path: string, least: number): Expression {
-  return (
-    patternCharacters(reader, limits, path) ?? repeat(chars(everyCodePoint), Math.max(least, limits.min), limits.max)
-  );
+/** The characters of the keys within limits, at least one. What cannot be said without rules of its own is reported. */
+export function keyCharacters(reader: SchemaReader, limits: StringLimits, path: string): Expression {
+  const [first, ...others] = described(reader, limits);
+  if (first === undefined) return repeat(chars(everyCodePoint), Math.max(1, limits.min), limits.max);
+  const whole = ofLength(first.characters, limits);
+  if (whole === null || others.length > 0) reader.report(path, "propertyNames");
+  return whole ?? first.characters;
 }
 
-/** The characters of the strings that a pattern or a format asks for; null where there is none. */
-function patternCharacters(reader: SchemaReader, limits: StringLimits, path: string): Expression | null {
-  const candidates: { readonly characters: Expression; readonly path: string; readonly keyword: string }[] = [];
-  for (const { pattern, path } of limits.patterns) {
-    const characters = translated(pattern);
-    if (characters === null) reader.report(path, "pattern");
-    else candidates.push({ characters, path, keyword: "pattern" });
-  }
-  for (const { name, path } of limits.formats) {
-    const characters = formatExpression(name);
-    if (characters === null) reader.report(path, "format");
-    else candidates.push({ characters, path, keyword: "format" });
-  }
-  const [first, ...others] = candidates;
-  for (const other of others) reader.report(other.path, other.keyword);
-  return first === undefined ? null : ofLength(reader, first.characters, limits, path);
+interface Described {
+  readonly characters: Expression;
+  readonly path: string;
+  readonly keyword: string;
+}
+
+/** What the patterns and formats of a string ask for; those that no grammar can be made of are reported. */
+function described(reader: SchemaReader, limits: StringLimits): readonly Described[] {
+  const patterns = limits.patterns.map(({ pattern, path }) => ({
+    characters: translated(pattern),
+    path,
+    keyword: "pattern",
+  }));
+  const formats = limits.formats.map(({ name, path }) => ({
+    characters: formatExpression(name),
+    path,
+    keyword: "format",
+  }));
+  return [...patterns, ...formats].flatMap(({ characters, path, keyword }) => {
+    if (characters !== null) return [{ characters, path, keyword }];
+    reader.report(path, keyword);
+    return [];
+  });
 }
 
 function translated(pattern: string): Expression | null {
@@ -59,18 +80,15 @@ function translated(pattern: string): Expression | null {
   }
 }
 
-/** Of the texts that `characters` matches, those of the right length, as far as that can be said. */
-function ofLength(reader: SchemaReader, characters: Expression, { min, max }: StringLimits, path: string): Expression {
+/** Of the texts that `characters` matches, those of the right length, where that is simple to say. */
+function ofLength(characters: Expression, { min, max }: StringLimits): Expression | null {
   const range = lengths(characters);
   if (range.min >= min && (max === null || (range.max !== null && range.max <= max))) return characters;
   // One class, repeated (`^[a-z]*$`): its count is the length.
-  const item = characters.kind === "repeat" ? lengths(characters.item) : null;
-  if (characters.kind === "repeat" && item?.min === 1 && item.max === 1) {
-    const least = Math.max(min, characters.min);
-    const most = max === null || characters.max === null ? (max ?? characters.max) : Math.min(max, characters.max);
-    return repeat(characters.item, least, most);
-  }
-  if (range.min < min) reader.report(path, "minLength");
-  if (max !== null && (range.max === null || range.max > max)) reader.report(path, "maxLength");
-  return characters;
+  if (characters.kind !== "repeat") return null;
+  const item = lengths(characters.item);
+  if (item.min !== 1 || item.max !== 1) return null;
+  const least = Math.max(min, characters.min);
+  const most = max === null || characters.max === null ? (max ?? characters.max) : Math.min(max, characters.max);
+  return repeat(characters.item, least, most);
 }

@@ -21,6 +21,10 @@ export interface StringSyntax {
   ofLength(min: number, max: number | null): Expression;
   /** The strings whose characters are what the expression matches; `never` where the syntax can write none of them. */
   of(characters: Expression): Expression;
+  /** One character of a set, as it stands in a string; `never` where the syntax can write none of them. */
+  spell(set: CodePoints): Expression;
+  /** A string whose characters have been spelled. */
+  around(spelled: Expression): Expression;
 }
 
 /**
@@ -50,6 +54,8 @@ export function quotedStrings(
     any: grammar.shared(`${id} string`, "string", () => sequence(quote, rest())),
     ofLength: (min, max) => sequence(quote, repeat(character, min, max), quote),
     of: (characters) => sequence(quote, mapLeaves(characters, leaf), quote),
+    spell: (set) => canonicalSet(set, safe),
+    around: (spelled) => sequence(quote, spelled, quote),
   };
 }
 
@@ -86,6 +92,8 @@ export function rawStrings(
   return {
     any: sequence(before, until(grammar, edge + close, edge === "" ? forbidden : [close, ...forbidden])),
     ofLength: (min, max) => sequence(before, repeat(chars(safe), min, max), after),
+    spell: (set) => chars(intersection(set, safe)),
+    around: (spelled) => sequence(before, spelled, after),
     of: (characters) => {
       // A literal is known as a whole: it may hold anything that does not end it.
       if (characters.kind !== "text") return sequence(before, mapLeaves(characters, keep), after);

@@ -107,7 +107,7 @@ function typeExpression(context: ValueContext, shape: Shape, type: JsonType, pat
       return numberExpression(grammar, { ...shape.number, multiples: [] }) ?? never;
     }
     case "string":
-      return stringExpression(reader, syntax.strings, shape.string, path);
+      return stringExpression(context, syntax.strings, shape.string, path);
     case "array":
       if (!constrains(shape, "array")) return anyValue(grammar, syntax, "array");
       return arrayExpression(context, shape.array, hint);
