@@ -84,7 +84,7 @@ export function probeCapabilities(render: Probe, source: string): TemplateCapabi
 }
 
 /** The usual names of the switch; each template looks at its own. */
-export function thinkingSwitch(on: boolean): Readonly<Record<string, boolean>> {
+function thinkingSwitch(on: boolean): Readonly<Record<string, boolean>> {
   return { enable_thinking: on, thinking: on };
 }
 
@@ -95,40 +95,53 @@ type CallCapabilities = Pick<
 
 /** Renders one call with its result in each shape there is, the likeliest first, and keeps the first that works best. */
 function probeCalls(attempt: (messages: readonly TemplateMessage[]) => string | null): CallCapabilities {
-  let best: { score: number; found: CallCapabilities } = {
-    score: 0,
-    found: { toolCalls: false, toolResults: false, arguments: "object", callIds: "any", contentBesideCalls: "absent" },
+  let best = 0;
+  let found: CallCapabilities = {
+    toolCalls: false,
+    toolResults: false,
+    arguments: "object",
+    callIds: "any",
+    contentBesideCalls: "absent",
   };
-  for (const callIds of ["any", "nine"] as const) {
-    for (const args of ["object", "string"] as const) {
-      for (const contentBesideCalls of ["absent", "null", "empty"] as const) {
-        const id = callIds === "any" ? "call_abcdefghijklmnopqrstuvwx" : "abcdefghi";
-        const rendered = attempt([
-          user,
-          {
-            role: "assistant",
-            ...(contentBesideCalls === "null" && { content: null }),
-            ...(contentBesideCalls === "empty" && { content: "" }),
-            tool_calls: [{ id, type: "function", function: { name: "needle_tool", arguments: probeArguments[args] } }],
-          },
-          { role: "tool", content: "RESULTNEEDLE", tool_call_id: id, name: "needle_tool" },
-        ]);
-        if (rendered === null) continue;
-        const score = callScore(rendered);
-        if (score <= best.score) continue;
-        const found = {
-          toolCalls: score > 1,
-          toolResults: rendered.includes("RESULTNEEDLE"),
-          arguments: args,
-          callIds,
-          contentBesideCalls,
-        };
-        best = { score, found };
-      }
-    }
+  for (const shape of callShapes) {
+    const rendered = attempt(probedCall(shape)) ?? "";
+    const score = callScore(rendered);
+    if (score <= best) continue;
+    best = score;
+    found = { ...shape, toolCalls: score > 1, toolResults: rendered.includes("RESULTNEEDLE") };
+    if (best === bestScore) break;
   }
-  return best.found;
+  return found;
 }
+
+type CallShape = Pick<TemplateCapabilities, "arguments" | "callIds" | "contentBesideCalls">;
+
+const callShapes: readonly CallShape[] = (["any", "nine"] as const).flatMap((callIds) =>
+  (["object", "string"] as const).flatMap((args) =>
+    (["absent", "null", "empty"] as const).map((contentBesideCalls) => ({
+      arguments: args,
+      callIds,
+      contentBesideCalls,
+    })),
+  ),
+);
+
+function probedCall(shape: CallShape): TemplateMessage[] {
+  const id = shape.callIds === "any" ? "call_abcdefghijklmnopqrstuvwx" : "abcdefghi";
+  const call = { id, type: "function", function: { name: "needle_tool", arguments: probeArguments[shape.arguments] } };
+  return [
+    user,
+    {
+      role: "assistant",
+      ...(shape.contentBesideCalls === "null" && { content: null }),
+      ...(shape.contentBesideCalls === "empty" && { content: "" }),
+      tool_calls: [call],
+    },
+    { role: "tool", content: "RESULTNEEDLE", tool_call_id: id, name: "needle_tool" },
+  ];
+}
+
+const bestScore = 4;
 
 /** 0: neither call nor result is told; 1: the result alone; up to 4 with the call as a model would write it. */
 function callScore(rendered: string): number {

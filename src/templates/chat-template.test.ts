@@ -96,6 +96,9 @@ describe("generation prompt and what follows it (P2)", () => {
     const source = "{% if add_generation_prompt and thinking %}<think>{% endif %}";
     const options = { variables: { enable_thinking: true } };
     expect(render(source, hello, { options })).toBe("<think>");
+    const off = "{% if enable_thinking is defined and not enable_thinking %}no thoughts{% endif %}";
+    expect(render(off, hello, { options: { variables: { reasoning_effort: "none" } } })).toBe("no thoughts");
+    expect(render(off, hello)).toBe("");
   });
 });
 

@@ -187,9 +187,10 @@ function jsonCall(call: ToolCall): string {
   return `{"name": ${JSON.stringify(call.name)}, "arguments": ${call.arguments === "" ? "{}" : call.arguments}}`;
 }
 
-/** A request says `enable_thinking` or `thinking`; templates know the one or the other. */
+/** A request says `enable_thinking`, `thinking` or an effort of none; templates know the one or the other. */
 function thinkingAliases(variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const wanted = variables["enable_thinking"] ?? variables["thinking"];
+  const effort = variables["reasoning_effort"] === "none" ? false : undefined;
+  const wanted = variables["enable_thinking"] ?? variables["thinking"] ?? effort;
   return typeof wanted === "boolean" ? { enable_thinking: wanted, thinking: wanted } : {};
 }
 
