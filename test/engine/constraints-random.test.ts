@@ -13,7 +13,7 @@ import { boundedObjectSchema } from "../support/schemas.ts";
 import { drive, openBuilt } from "./local-engine.ts";
 
 /** Generated schemas a kind; the full proof is 200 (`TRUEWIRE_SCHEMAS=200`). */
-const count = Number(process.env.TRUEWIRE_SCHEMAS ?? 24);
+const count = Number(process.env.TRUEWIRE_SCHEMAS ?? 16);
 const ajv = new Ajv2020({ strict: false });
 addFormats.default(ajv);
 

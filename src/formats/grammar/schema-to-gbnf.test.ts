@@ -1,7 +1,7 @@
 import { Ajv2020, type AnySchema } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
@@ -9,6 +9,9 @@ import { boundedSchema } from "../../../test/support/schemas.ts";
 import type { JsonSchema } from "../../generation/message.ts";
 import { SchemaError } from "./schema-error.ts";
 import { jsonObjectGbnf, schemaToGbnf } from "./schema-to-gbnf.ts";
+
+// Other work may share the machine.
+vi.setConfig({ testTimeout: 60_000 });
 
 const ajv = new Ajv2020({ strict: false, allErrors: false });
 addFormats.default(ajv);
