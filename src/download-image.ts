@@ -1,4 +1,3 @@
-import type { LookupFunction } from "node:net";
 import type { Dispatcher } from "undici";
 import { imageTypeOf } from "./conversions/image-parts.ts";
 import type { ImageBytes } from "./conversions/image-parts.ts";
@@ -18,31 +17,6 @@ export interface DownloadImageOptions {
 const defaultMaxBytes = 20 * 1024 * 1024;
 const maxRedirects = 3;
 
-/** Addresses that are not the public internet. Source: IANA's registries of special-purpose addresses, and multicast. */
-const privateNetworks: readonly (readonly [string, number])[] = [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.0.2.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["198.51.100.0", 24],
-  ["203.0.113.0", 24],
-  ["224.0.0.0", 3],
-];
-/** Only 2000::/3 is given out as public; of it, these lead elsewhere: Teredo and documentation, 6to4, documentation. */
-const publicNetwork = ["2000::", 3] as const;
-const otherNetworks: readonly (readonly [string, number])[] = [
-  ["2001::", 23],
-  ["2001:db8::", 32],
-  ["2002::", 16],
-  ["3fff::", 20],
-];
-
 /**
  * Fetches an image, guarded for URLs that come from strangers: http and https only, a limit on size and time, no private address (checked
  * on the very address that is connected to, on every redirect), no credentials in the URL, and only what its first bytes show to be
@@ -58,13 +32,11 @@ export async function downloadImage(url: string | URL, options: DownloadImageOpt
   const { maxBytes = defaultMaxBytes, timeoutMs = 10_000, allowPrivateAddresses = false } = options;
   const limit = AbortSignal.timeout(timeoutMs);
   const signal = options.signal ? AbortSignal.any([options.signal, limit]) : limit;
-  const { Agent, request } = await import("undici");
-  const isPublic = allowPrivateAddresses ? () => true : await publicAddresses();
-  const lookup = allowPrivateAddresses ? undefined : await guardedLookup(isPublic);
-  const agent = new Agent({ connect: { timeout: timeoutMs, ...(lookup && { lookup }) } });
+  const { openDownloads } = await import("./guarded-downloads.ts");
+  const downloads = openDownloads({ timeoutMs, allowPrivateAddresses });
+  const { isPublic } = downloads;
   try {
-    const get = (from: URL): Promise<Dispatcher.ResponseData> =>
-      request(from, { dispatcher: agent, signal, headers: { accept: "image/*", "accept-encoding": "identity" } });
+    const get = (from: URL): Promise<Dispatcher.ResponseData> => downloads.get(from, signal);
     const { body } = await followed(checkedUrl(String(url), undefined, isPublic), get, isPublic);
     const bytes = await readImage(body, maxBytes);
     const mediaType = imageTypeOf(bytes);
@@ -74,7 +46,7 @@ export async function downloadImage(url: string | URL, options: DownloadImageOpt
     options.signal?.throwIfAborted();
     throw refusal(String(url), limit.aborted ? new Error(`it took longer than ${timeoutMs} ms`, { cause }) : cause);
   } finally {
-    await agent.destroy();
+    await downloads.close();
   }
 }
 
@@ -129,34 +101,6 @@ async function readImage(body: AsyncIterable<Uint8Array>, maxBytes: number): Pro
     at += piece.length;
   }
   return bytes;
-}
-
-async function publicAddresses(): Promise<(address: string) => boolean> {
-  const { BlockList, isIPv6 } = await import("node:net");
-  const blocked = new BlockList();
-  for (const [network, bits] of privateNetworks) blocked.addSubnet(network, bits, "ipv4");
-  for (const [network, bits] of otherNetworks) blocked.addSubnet(network, bits, "ipv6");
-  const given = new BlockList();
-  given.addSubnet(...publicNetwork, "ipv6");
-  return (address) => {
-    if (!isIPv6(address)) return !blocked.check(address, "ipv4");
-    return given.check(address, "ipv6") && !blocked.check(address, "ipv6");
-  };
-}
-
-/** Looks names up as Node does, and fails where any address is private: between a check and the connection nothing can change. */
-async function guardedLookup(isPublic: (address: string) => boolean): Promise<LookupFunction> {
-  const { lookup } = await import("node:dns");
-  return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error) return callback(error, []);
-      const hidden = addresses.find(({ address }) => !isPublic(address));
-      const [first] = addresses;
-      if (hidden || !first) return callback(new Error(`${hostname} is not a public address`), []);
-      if (options.all) callback(null, addresses);
-      else callback(null, first.address, first.family);
-    });
-  };
 }
 
 function refusal(url: string, cause: unknown): FailureError {

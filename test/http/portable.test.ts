@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
@@ -6,9 +6,29 @@ import { expect, test } from "vitest";
 /** Packages that need Node. */
 const nodeOnly = new Set(["undici", "pino", "jiti", "node-llama-cpp", "commander"]);
 
-/** The modules that `file` brings with it, and what outside of src/ each of them names. `import()` brings nothing until it runs. */
-function brings(file: string, seen: Map<string, string[]> = new Map<string, string[]>()): Map<string, string[]> {
-  if (seen.has(file)) return seen;
+function needsNode(name: string): boolean {
+  return name.startsWith("node:") || builtinModules.includes(name) || nodeOnly.has(name);
+}
+
+/** What bundlers for the web put in the place of a file: another one, or nothing. */
+const { browser } = JSON.parse(readFileSync("package.json", "utf8")) as { browser: Record<string, string | false> };
+const sourceOf = (built: string): string => built.replace("./dist/", "src/").replace(/\.js$/, ".ts");
+const replaced = new Map(
+  Object.entries(browser).map(([file, by]) => [sourceOf(file), by === false ? by : sourceOf(by)]),
+);
+
+/**
+ * The modules that `file` brings with it, and what outside of src/ each of them names. `import()` brings nothing until it runs.
+ * `bundled`: all that a bundle for the web holds, what is imported later and the replacements included.
+ */
+function brings(
+  file: string,
+  bundled = false,
+  seen: Map<string, string[]> = new Map<string, string[]>(),
+): Map<string, string[]> {
+  const other = bundled ? replaced.get(file) : undefined;
+  if (other === false || seen.has(file)) return seen;
+  if (other !== undefined) return brings(other, bundled, seen);
   const packages: string[] = [];
   seen.set(file, packages);
   const text = readFileSync(file, "utf8");
@@ -16,8 +36,14 @@ function brings(file: string, seen: Map<string, string[]> = new Map<string, stri
     /^(?:import|export)\b[^;]*?from "([^"]+)";|^import "[^"]+";/gm,
   )) {
     if (/^(?:import|export) type\b/.test(statement)) continue;
-    if (specifier.startsWith(".")) brings(join(dirname(file), specifier), seen);
+    if (specifier.startsWith(".")) brings(join(dirname(file), specifier), bundled, seen);
     else packages.push(specifier);
+  }
+  if (bundled) {
+    for (const [, specifier = ""] of text.matchAll(/\bimport\("([^"]+)"\)/g)) {
+      if (specifier.startsWith(".")) brings(join(dirname(file), specifier), bundled, seen);
+      else packages.push(specifier);
+    }
   }
   return seen;
 }
@@ -28,10 +54,24 @@ test.each(["src/index.ts", "src/create-handler.ts", "src/open-program-model.ts"]
     const modules = brings(file);
     expect(modules.size).toBeGreaterThan(20);
     for (const [module, packages] of modules) {
-      const wrong = packages.filter(
-        (name) => name.startsWith("node:") || builtinModules.includes(name) || nodeOnly.has(name),
-      );
-      expect(wrong, module).toEqual([]);
+      expect(packages.filter(needsNode), module).toEqual([]);
     }
+  },
+);
+
+test("what package.json replaces for the web is there, and so is what it puts in its place", () => {
+  for (const [file, by] of replaced) {
+    expect(existsSync(file), file).toBe(true);
+    if (by !== false) expect(existsSync(by), by).toBe(true);
+  }
+});
+
+test.each(["src/index.ts", "src/create-handler.ts"])(
+  "a bundle of %s for the web holds no Node built-in at all, upstreams and programs included",
+  (file) => {
+    const modules = brings(file, true);
+    expect([...modules.keys()]).toContain("src/engines/upstream/fetch-transport.ts");
+    expect([...modules.keys()]).toContain("src/engines/program/program-engine.ts");
+    for (const [module, packages] of modules) expect(packages.filter(needsNode), module).toEqual([]);
   },
 );

@@ -1,4 +1,3 @@
-import { StringDecoder } from "node:string_decoder";
 import type { Dispatcher } from "undici";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import type { AnswerReader, ChoiceState } from "../../wire/tolerant/answer-reader.ts";
@@ -8,6 +7,7 @@ import { parseTolerantly } from "../../wire/tolerant/tolerant-json.ts";
 import { passedHeaders, retryAfterSeconds } from "./answer-headers.ts";
 import type { ReceivedHeaders } from "./answer-headers.ts";
 import type { Target } from "./target.ts";
+import type { Decoder } from "./transport.ts";
 import { answerTooLong, silence, transportFailure } from "./transport-failure.ts";
 import type { Watch, Watched } from "./watch.ts";
 
@@ -43,14 +43,14 @@ export interface AttemptOptions {
 export class Attempt implements Dispatcher.DispatchHandler, Watched {
   readonly #options: AttemptOptions;
   #controller: Dispatcher.DispatchController | undefined;
-  #decoder = new StringDecoder("utf8");
+  readonly #decoder: Decoder;
   #status = 0;
   #headers: ReceivedHeaders = {};
   /** The pieces of a body that is read whole: an answer without a stream, or an error. */
   #body: string[] = [];
   #bodySize = 0;
   /** What arrived within this turn and is not read yet. */
-  #arrived: Buffer[] = [];
+  #arrived: Uint8Array[] = [];
   #pending: GenerationEvent[] = [];
   #unreadBytes = 0;
   #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
@@ -70,9 +70,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   constructor(options: AttemptOptions) {
     this.#options = options;
     const { target, path, headers, body, watch } = options;
+    this.#decoder = target.transport.decoder();
     target.outstanding++;
     watch.add(this);
-    target.pool.dispatch({ method: "POST", path, headers, body }, this);
+    target.transport.dispatch({ method: "POST", path, headers, body }, this);
   }
 
   /** What arrived since the last call; waits for something. null: `end` was told before. */
@@ -101,7 +102,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     this.#headers = headers;
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
     this.#heard = true;
     if (this.#ended) return;
     this.#bytesReceived += chunk.length;
@@ -154,15 +155,15 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   readonly #readArrived = (): void => {
     const { length } = this.#arrived;
     if (length === 0 || this.#ended) return;
-    const bytes = length === 1 ? this.#arrived[0] : Buffer.concat(this.#arrived);
+    let text = "";
+    for (const bytes of this.#arrived) text += this.#decoder.write(bytes);
     this.#arrived = [];
-    const text = bytes ? this.#decoder.write(bytes) : "";
     if (text !== "") this.#add(this.#options.reader.push(text));
     // Nothing to tell: nobody will take it, so it holds nobody back.
     if (this.#pending.length === 0) this.#resume();
   };
 
-  #keep(chunk: Buffer): void {
+  #keep(chunk: Uint8Array): void {
     const isAnswer = this.#status === 200;
     this.#bodySize += chunk.length;
     if (isAnswer && this.#bodySize > this.#options.answerLimit) this.abort(answerTooLong(this.#options.answerLimit));

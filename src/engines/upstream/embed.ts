@@ -69,7 +69,7 @@ async function askOne(
         statusCode,
         headers: received,
         body,
-      } = await target.pool.request({
+      } = await target.transport.request({
         method: "POST",
         path: target.path("/embeddings"),
         headers: {
@@ -83,7 +83,7 @@ async function askOne(
       });
       const decoder = new TextDecoder();
       let text = "";
-      for await (const piece of body as AsyncIterable<Uint8Array>) {
+      for await (const piece of body) {
         text += decoder.decode(piece, { stream: true });
         if (text.length > limit) throw new FailureError(answerTooLong(limit).failure);
       }

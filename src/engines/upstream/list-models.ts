@@ -8,7 +8,7 @@ const longestList = 16 * 1024 * 1024;
 
 /** The models that a target lists. Rejects with an Error that says why there is no list. */
 export async function listModels(target: Target, headers: Readonly<Record<string, string>>): Promise<ModelInfo[]> {
-  const { statusCode, body } = await target.pool.request({
+  const { statusCode, body } = await target.transport.request({
     method: "GET",
     path: target.path("/models"),
     headers,
@@ -16,7 +16,7 @@ export async function listModels(target: Target, headers: Readonly<Record<string
   });
   let text = "";
   const decoder = new TextDecoder();
-  for await (const piece of body as AsyncIterable<Uint8Array>) {
+  for await (const piece of body) {
     text += decoder.decode(piece, { stream: true });
     if (text.length > longestList) throw new Error(`the model list of ${target.url} has no end`);
   }
@@ -36,7 +36,7 @@ export async function listModels(target: Target, headers: Readonly<Record<string
 export async function answers(target: Target, headers: Readonly<Record<string, string>>): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(patienceMs);
-    const { statusCode, body } = await target.pool.request({
+    const { statusCode, body } = await target.transport.request({
       method: "GET",
       path: target.path("/models"),
       headers,

@@ -1,5 +1,7 @@
+import { inBackground } from "./background.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { Target } from "./target.ts";
+import type { OpenTransport } from "./transport.ts";
 
 /** How often ejected targets are looked at. */
 const probeEveryMs = 500;
@@ -16,8 +18,8 @@ export class TargetSet {
   #timer: NodeJS.Timeout | undefined;
 
   /** `probe`: whether a target answers at all. */
-  constructor(options: UpstreamOptions, probe: (target: Target) => Promise<boolean>) {
-    this.targets = options.urls.map((url) => new Target(url, options));
+  constructor(options: UpstreamOptions, open: OpenTransport, probe: (target: Target) => Promise<boolean>) {
+    this.targets = options.urls.map((url) => new Target(url, options, open));
     this.#probe = probe;
     this.#log = options.log;
   }
@@ -42,12 +44,12 @@ export class TargetSet {
   failed(target: Target): void {
     if (!target.failed(performance.now())) return;
     this.#log?.("out of service", { url: target.url });
-    this.#timer ??= setInterval(() => this.#probeDue(), probeEveryMs).unref();
+    this.#timer ??= inBackground(setInterval(() => this.#probeDue(), probeEveryMs));
   }
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    await Promise.all(this.targets.map(({ pool }) => pool.destroy()));
+    await Promise.all(this.targets.map(({ transport }) => transport.destroy()));
   }
 
   #probeDue(): void {

@@ -1,5 +1,5 @@
-import { Pool } from "undici";
 import type { UpstreamOptions } from "./options.ts";
+import type { OpenTransport, Transport } from "./transport.ts";
 
 /** After so many failures in a row a target gets no requests, if there are others. */
 const failuresUntilEjected = 3;
@@ -9,7 +9,7 @@ const longestEjectionMs = 60_000;
 /** One base URL: its connections, how much it has to do, and whether it works. */
 export class Target {
   readonly url: string;
-  readonly pool: Pool;
+  readonly transport: Transport;
   readonly #basePath: string;
   readonly #query: string;
   /** Requests whose answers are not complete. */
@@ -19,27 +19,12 @@ export class Target {
   /** 0: in service. Else the time (of `now`) when it is asked again. */
   #ejectedUntil = 0;
 
-  constructor(url: string, { tls, timeouts }: UpstreamOptions) {
+  constructor(url: string, options: UpstreamOptions, open: OpenTransport) {
     const base = new URL(url);
     this.url = url;
     this.#query = base.search;
     this.#basePath = base.pathname.replace(/\/+$/, "");
-    this.pool = new Pool(base.origin, {
-      // Every stream has a connection of its own; idle ones are kept for the next, but shorter than servers keep them.
-      connections: null,
-      pipelining: 1,
-      keepAliveTimeout: 4000,
-      headersTimeout: timeouts?.firstEvent ?? 600_000,
-      bodyTimeout: timeouts?.idle ?? 120_000,
-      connect: {
-        timeout: timeouts?.connect ?? 10_000,
-        ...(tls?.ca !== undefined && { ca: tls.ca }),
-        ...(tls?.cert !== undefined && { cert: tls.cert }),
-        ...(tls?.key !== undefined && { key: tls.key }),
-        ...(tls?.serverName !== undefined && { servername: tls.serverName }),
-        ...(tls?.verify === false && { rejectUnauthorized: false }),
-      },
-    });
+    this.transport = open(base.origin, options);
   }
 
   /** The path of an endpoint (`/chat/completions`) on this server, with the query that the base URL has. */

@@ -7,6 +7,7 @@ import { CompletionsStreamReader } from "../../wire/completions/stream-reader.ts
 import { writeCompletionsRequest } from "../../wire/completions/write-request.ts";
 import { toolCallId } from "../../wire/ids.ts";
 import type { AttemptOptions } from "./attempt.ts";
+import { inBackground } from "./background.ts";
 import { embed } from "./embed.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type { GenerationPlan } from "./generation-stream.ts";
@@ -17,6 +18,7 @@ import { SeveralChoices } from "./several-choices.ts";
 import { TargetSet } from "./target-set.ts";
 import type { Target } from "./target.ts";
 import { TextStage } from "./text-stage.ts";
+import type { OpenTransport } from "./transport.ts";
 import { Watch } from "./watch.ts";
 
 const defaults = { firstEventMs: 600_000, idleMs: 120_000, answerLimit: 16 * 1024 * 1024, retries: 2 };
@@ -41,7 +43,7 @@ export class UpstreamEngine implements Engine {
   #closed = false;
   #retries = 0;
 
-  constructor(options: UpstreamOptions) {
+  constructor(options: UpstreamOptions, open: OpenTransport) {
     this.#options = options;
     this.#headers = {
       "user-agent": "truewire",
@@ -52,7 +54,7 @@ export class UpstreamEngine implements Engine {
     this.#firstEventMs = options.timeouts?.firstEvent ?? defaults.firstEventMs;
     this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
     this.#watch = new Watch(Math.min(this.#firstEventMs, this.#idleMs));
-    this.#targets = new TargetSet(options, (target) => answers(target, this.#headers));
+    this.#targets = new TargetSet(options, open, (target) => answers(target, this.#headers));
   }
 
   /** Learns the models: from the options, else from the first target that has a list. Rejects when there is none to be had. */
@@ -73,7 +75,7 @@ export class UpstreamEngine implements Engine {
       await this.#targets.close();
       throw cause;
     }
-    this.#refresh = setInterval(() => void this.#refreshModels(), refreshMs).unref();
+    this.#refresh = inBackground(setInterval(() => void this.#refreshModels(), refreshMs));
   }
 
   models(): readonly ModelInfo[] {

@@ -1,3 +1,5 @@
+import { inBackground } from "./background.ts";
+
 /** Something that must not stay silent for ever. */
 export interface Watched {
   /** Called every `tickMs`. */
@@ -19,9 +21,11 @@ export class Watch {
 
   add(watched: Watched): void {
     this.#watched.add(watched);
-    this.#timer ??= setInterval(() => {
-      for (const each of this.#watched) each.tick(this.#tickMs);
-    }, this.#tickMs).unref();
+    this.#timer ??= inBackground(
+      setInterval(() => {
+        for (const each of this.#watched) each.tick(this.#tickMs);
+      }, this.#tickMs),
+    );
   }
 
   remove(watched: Watched): void {

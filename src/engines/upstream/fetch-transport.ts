@@ -1,0 +1,113 @@
+import type { Dispatcher } from "undici";
+import type { UpstreamOptions } from "./options.ts";
+import type { Transport, TransportRequest } from "./transport.ts";
+
+/**
+ * Asks through `fetch`, where there are no sockets: browsers, Workers. Bundlers for these put it in the place of undici-transport.ts
+ * (`browser` in package.json). Throws where TLS options are given, which `fetch` does not have.
+ */
+export function openTransport(origin: string, { tls }: UpstreamOptions): Transport {
+  if (tls) throw new Error("TLS options of an upstream need Node: fetch has none.");
+  const ask = ({ method, path, headers, body }: TransportRequest, signal: AbortSignal): Promise<Response> =>
+    fetch(origin + path, { method, headers, signal, redirect: "manual", ...(body !== undefined && { body }) });
+  return {
+    dispatch(request, handler) {
+      const controller = new FetchController();
+      void deliver(() => ask(request, controller.signal), controller, handler);
+    },
+    async request(request) {
+      const response = await ask(request, request.signal);
+      const body = bytesOf(response);
+      return {
+        statusCode: response.status,
+        headers: Object.fromEntries(response.headers),
+        body: Object.assign(body, { dump: () => body.return(undefined) }),
+      };
+    },
+    decoder() {
+      const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+      return { write: (bytes) => decoder.decode(bytes, { stream: true }), end: () => decoder.decode() };
+    },
+    destroy: async () => {},
+  };
+}
+
+/** What undici's handlers hold on to: to pause, go on, and give up. */
+class FetchController implements Dispatcher.DispatchController {
+  readonly #abort = new AbortController();
+  #resumed: (() => void) | undefined;
+  paused = false;
+
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  get aborted(): boolean {
+    return this.#abort.signal.aborted;
+  }
+
+  get reason(): Error | null {
+    return this.aborted ? (this.#abort.signal.reason as Error) : null;
+  }
+
+  pause(): void {
+    this.paused = true;
+  }
+
+  resume(): void {
+    this.paused = false;
+    this.#resumed?.();
+    this.#resumed = undefined;
+  }
+
+  abort(reason: Error): void {
+    this.#abort.abort(reason);
+    this.resume();
+  }
+
+  /** Resolves when reading may go on. */
+  async ready(): Promise<void> {
+    if (this.paused) await new Promise<void>((resolve) => (this.#resumed = resolve));
+  }
+}
+
+async function deliver(
+  ask: () => Promise<Response>,
+  controller: FetchController,
+  handler: Dispatcher.DispatchHandler,
+): Promise<void> {
+  // Not within the call that asks: undici's handlers are told later, too.
+  await Promise.resolve();
+  try {
+    handler.onRequestStart?.(controller, {});
+    const response = await ask();
+    const headers = Object.fromEntries(response.headers);
+    handler.onResponseStart?.(controller, response.status, headers, response.statusText);
+    for await (const bytes of bytesOf(response)) {
+      // Only Node has a Buffer; what is done with it here, any bytes can.
+      handler.onResponseData?.(controller, bytes as Buffer);
+      await controller.ready();
+      controller.signal.throwIfAborted();
+    }
+  } catch (error) {
+    handler.onResponseError?.(controller, error instanceof Error ? error : new Error(String(error)));
+    return;
+  }
+  handler.onResponseEnd?.(controller, {});
+}
+
+/** A body's bytes, for streams that cannot be iterated, too. */
+async function* bytesOf({ body }: Response): AsyncGenerator<Uint8Array, undefined> {
+  const reader = body?.getReader();
+  if (!reader) return;
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // Of a body that failed there is nothing to give up.
+    await reader.cancel().catch(() => {});
+  }
+}

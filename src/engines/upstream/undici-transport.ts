@@ -1,0 +1,30 @@
+import { StringDecoder } from "node:string_decoder";
+import { Pool } from "undici";
+import type { UpstreamOptions } from "./options.ts";
+import type { Transport } from "./transport.ts";
+
+/** Asks through undici: its streams cost a fraction of what those of `fetch` do, and it knows TLS options. */
+export function openTransport(origin: string, { tls, timeouts }: UpstreamOptions): Transport {
+  const pool = new Pool(origin, {
+    // Every stream has a connection of its own; idle ones are kept for the next, but shorter than servers keep them.
+    connections: null,
+    pipelining: 1,
+    keepAliveTimeout: 4000,
+    headersTimeout: timeouts?.firstEvent ?? 600_000,
+    bodyTimeout: timeouts?.idle ?? 120_000,
+    connect: {
+      timeout: timeouts?.connect ?? 10_000,
+      ...(tls?.ca !== undefined && { ca: tls.ca }),
+      ...(tls?.cert !== undefined && { cert: tls.cert }),
+      ...(tls?.key !== undefined && { key: tls.key }),
+      ...(tls?.serverName !== undefined && { servername: tls.serverName }),
+      ...(tls?.verify === false && { rejectUnauthorized: false }),
+    },
+  });
+  return {
+    dispatch: (request, handler) => void pool.dispatch(request, handler),
+    request: (request) => pool.request(request),
+    decoder: () => new StringDecoder("utf8"),
+    destroy: () => pool.destroy(),
+  };
+}
