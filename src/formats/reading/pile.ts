@@ -5,22 +5,25 @@ const blockSize = 512;
 export class Pile {
   length = 0;
   #whole = "";
-  #pieces: string[] = [];
+  /** Behind `#whole`; null: nothing. Most piles have one piece. */
+  #pieces: string[] | null = null;
 
   add(piece: string): void {
     if (piece === "") return;
+    if (this.length === 0) this.#whole = piece;
+    else if (this.#pieces === null) this.#pieces = [piece];
+    else if (this.#pieces.push(piece) === blockSize) this.#join();
     this.length += piece.length;
-    this.#pieces.push(piece);
-    if (this.#pieces.length === blockSize) this.#join();
   }
 
   #join(): void {
+    if (this.#pieces === null) return;
     this.#whole += this.#pieces.join("");
-    this.#pieces = [];
+    this.#pieces = null;
   }
 
   toString(): string {
-    if (this.#pieces.length > 0) this.#join();
+    this.#join();
     return this.#whole;
   }
 
@@ -33,6 +36,6 @@ export class Pile {
   clear(): void {
     this.length = 0;
     this.#whole = "";
-    this.#pieces = [];
+    this.#pieces = null;
   }
 }

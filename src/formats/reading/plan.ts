@@ -1,4 +1,4 @@
-import type { Call, Format, PlainFormat } from "../format.ts";
+import type { Call, Format, NamedCall, ObjectCall, PlainFormat } from "../format.ts";
 import { MarkerSet } from "./marker-set.ts";
 
 /** What a marker in the visible text may be; one spelling may be several things. */
@@ -7,7 +7,9 @@ export interface Role {
   closesThought: boolean;
   opensSection: boolean;
   /** The calls that it opens. */
-  calls: Call[];
+  calls: Candidates | null;
+  /** The same of calls without a marker, which it begins. */
+  bareCalls: Candidates | null;
   closesCall: boolean;
   strips: boolean;
   /** Nothing behind it belongs to this text. */
@@ -20,6 +22,15 @@ export interface Role {
 export interface Markup {
   readonly set: MarkerSet;
   readonly roles: readonly Role[];
+}
+
+/** Calls of which one may stand somewhere, sorted for the decision which it is. */
+export interface Candidates {
+  readonly calls: readonly Call[];
+  /** Their openers. */
+  readonly openers: MarkerSet;
+  readonly objects: readonly ObjectCall[];
+  readonly named: NamedCall | undefined;
 }
 
 export interface MarkupOptions {
@@ -35,8 +46,24 @@ export class Plan {
   readonly #markups = new Map<string, Markup>();
   readonly #sets = new Map<string, MarkerSet>();
 
+  readonly #behind = new Map<string | undefined, Candidates>();
+  /** Calls without a marker, where the visible text begins. */
+  readonly bare: Candidates;
+
   constructor(format: PlainFormat) {
     this.format = format;
+    this.bare = candidates(format.calls.filter((call) => call.bare === "start" || call.bare === "whole"));
+  }
+
+  /** The calls that this marker opens; undefined: those that need none within a section. */
+  behind(opener: string | undefined): Candidates {
+    let found = this.#behind.get(opener);
+    if (!found) {
+      const { calls } = this.format;
+      found = candidates(calls.filter(({ open }) => (opener === undefined ? !open : open?.includes(opener))));
+      this.#behind.set(opener, found);
+    }
+    return found;
   }
 
   /** All markers of the visible text. */
@@ -61,10 +88,13 @@ export class Plan {
       for (const open of section?.open ?? []) role(open).opensSection = true;
       for (const close of section?.close ?? []) role(close).closesCall = true;
       for (const call of this.format.calls) {
-        if (section?.required !== true) for (const open of call.open ?? []) role(open).calls.push(call);
+        if (section?.required !== true) for (const open of call.open ?? []) role(open).calls = this.behind(open);
         for (const close of call.close ?? []) role(close).closesCall = true;
-        if (call.bare === "anywhere") for (const open of bareOpeners(call)) role(open).calls.push(call);
       }
+    }
+    if (calls) {
+      const anywhere = this.format.calls.filter((call) => call.bare === "anywhere");
+      for (const open of anywhere.flatMap(bareOpeners)) role(open).bareCalls = candidates(anywhere);
     }
     for (const end of ends) role(end).ends = true;
     for (const token of strip) role(token).strips = true;
@@ -88,6 +118,15 @@ export function planOf(format: PlainFormat): Plan {
   return plan;
 }
 
+function candidates(calls: readonly Call[]): Candidates {
+  return {
+    calls,
+    openers: new MarkerSet(calls.flatMap(({ open }) => open ?? [])),
+    objects: calls.filter((call) => call.form === "object"),
+    named: calls.find((call) => call.form === "named"),
+  };
+}
+
 /** What a call without a marker begins with. */
 function bareOpeners(call: Call): string[] {
   const fences = call.fence === true ? ["```json\n", "```\n"] : [];
@@ -99,7 +138,8 @@ function noRole(): Role {
     opensThought: false,
     closesThought: false,
     opensSection: false,
-    calls: [],
+    calls: null,
+    bareCalls: null,
     closesCall: false,
     strips: false,
     ends: false,

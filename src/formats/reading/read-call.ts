@@ -1,8 +1,7 @@
-import type { Call, NamedCall, ObjectCall } from "../format.ts";
 import type { Reading } from "./cursor.ts";
 import type { CallDesk, CallOutcome, Desk } from "./desk.ts";
 import { matchMarker } from "./marker-set.ts";
-import type { Role } from "./plan.ts";
+import type { Candidates, Role } from "./plan.ts";
 import { passFence } from "./pass-fence.ts";
 import { readNamedCall } from "./read-named-call.ts";
 import { readObjectCalls } from "./read-object-call.ts";
@@ -13,9 +12,10 @@ export function* readCallBehind(desk: Desk, role: Role, marker: string): Reading
   const { cursor, output, plan } = desk;
   const { section, calls } = plan.format;
   if (!role.opensSection) {
-    const bare = role.calls.every((call) => call.open?.includes(marker) !== true);
-    if (bare) cursor.pos -= marker.length;
-    return (yield* readOneOf(desk, role.calls, bare)) !== "none";
+    if (role.calls !== null) return (yield* readOneOf(desk, role.calls, false)) !== "none";
+    if (role.bareCalls === null) return false;
+    cursor.pos -= marker.length;
+    return (yield* readOneOf(desk, role.bareCalls, true)) !== "none";
   }
   const openers = plan.set("calls in a section", () => [
     ...(section?.close ?? []),
@@ -34,8 +34,8 @@ export function* readCallBehind(desk: Desk, role: Role, marker: string): Reading
     }
     if (found >= 0 && found < closes + opens) continue;
     const opener = found < 0 ? undefined : openers.markers[found];
-    const candidates = calls.filter((call) => (opener === undefined ? !call.open : call.open?.includes(opener)));
-    if (candidates.length === 0) break;
+    const candidates = plan.behind(opener);
+    if (candidates.calls.length === 0) break;
     output.phase = "call";
     const outcome = yield* readOneOf(desk, candidates, false);
     if (outcome === "none") break;
@@ -49,11 +49,11 @@ export function* readCallBehind(desk: Desk, role: Role, marker: string): Reading
 /** Reads calls that have no marker, where the visible text begins. */
 export function* readBareCall(desk: Desk): Reading<void> {
   const { cursor, output, plan } = desk;
-  const bare = plan.format.calls.filter((call) => call.bare === "start" || call.bare === "whole");
-  if (bare.length === 0) return;
+  const { bare } = plan;
+  if (bare.calls.length === 0) return;
   yield* cursor.skipSpace();
   output.phase = "call";
-  const whole = bare.some((call) => call.bare === "whole");
+  const whole = bare.calls.some((call) => call.bare === "whole");
   const outcome = whole
     ? yield* recordCall(
         desk,
@@ -69,16 +69,12 @@ export function* readBareCall(desk: Desk): Reading<void> {
 }
 
 /** What follows the opener decides which of the calls it is. */
-function* readOneOf(desk: CallDesk, calls: readonly Call[], bare: boolean): Reading<CallOutcome> {
-  const { cursor, plan } = desk;
+function* readOneOf(desk: CallDesk, candidates: Candidates, bare: boolean): Reading<CallOutcome> {
+  const { cursor } = desk;
+  const { openers, objects, named } = candidates;
   let code = yield* cursor.skipSpace();
-  if (!bare) {
-    const openers = calls.flatMap((call) => call.open ?? []);
-    const again = plan.set(`again ${openers.join(" ")}`, () => openers);
-    while ((yield* matchMarker(cursor, again)) >= 0) code = yield* cursor.skipSpace();
-  }
-  const objects = calls.filter((call): call is ObjectCall => call.form === "object");
-  const named = calls.find((call): call is NamedCall => call.form === "named");
+  // A model may write the opener twice.
+  if (!bare) while ((yield* matchMarker(cursor, openers)) >= 0) code = yield* cursor.skipSpace();
   const fence = code === 96 && objects.some((call) => call.fence);
   if (fence) {
     if (!(yield* passFence(desk))) return "none";

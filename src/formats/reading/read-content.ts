@@ -41,7 +41,7 @@ export function* readPlain(desk: Desk, start: Start, ends: readonly string[] = [
     if (role.opensThought && mayThink && (!seen || reasoning?.anywhere === true)) {
       yield* think(cursor.take(), start.assumed && !seen);
       if (desk.callsAllowed && !seen) yield* readBareCall(desk);
-    } else if (role.opensSection || role.calls.length > 0) {
+    } else if (role.opensSection || role.calls !== null || role.bareCalls !== null) {
       output.phase = "call";
       afterCall = yield* readCallBehind(desk, role, markup.set.markers[found] ?? "");
       output.phase = "content";

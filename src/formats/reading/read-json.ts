@@ -15,8 +15,7 @@ export function* readJsonString(cursor: Cursor): Reading<string | null> {
   if ((yield* cursor.peek()) !== 34) return null;
   const json = yield* readJson(cursor);
   if (json === null) return null;
-  const value: unknown = JSON.parse(json);
-  return typeof value === "string" ? value : null;
+  return json.includes("\\") ? String(JSON.parse(json)) : json.slice(1, -1);
 }
 
 /**

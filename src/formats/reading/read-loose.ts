@@ -3,6 +3,7 @@ import { isSpace } from "./cursor.ts";
 import type { Cursor, Reading } from "./cursor.ts";
 import { CallAtHand, escapeCharacters } from "./desk.ts";
 import type { ArgumentSink, CallDesk, CallOutcome } from "./desk.ts";
+import { failCall } from "./fail-call.ts";
 import { MarkerSet, matchMarker, readToMarker } from "./marker-set.ts";
 import type { Head } from "./read-head.ts";
 import { literalWord, readMembers } from "./read-literal.ts";
@@ -19,10 +20,9 @@ export function* readLoose(desk: CallDesk, call: NamedCall, quotes: Markers, hea
     plan.set("loose ends", () => call.close ?? []),
   );
   const good = yield* readMembers(cursor, style, atHand, 0);
-  if (!good && !atHand.announced) return "none";
-  const whole = good && !(cursor.cut && cursor.ended);
-  atHand.end(whole ? "succeeded" : "failed");
-  return whole ? "read" : "failed";
+  if (!good || (cursor.cut && cursor.ended)) return yield* failCall(desk, atHand);
+  atHand.end("succeeded");
+  return "read";
 }
 
 function looseStyle(quotes: MarkerSet, ends: MarkerSet): LiteralStyle {

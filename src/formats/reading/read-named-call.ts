@@ -3,6 +3,7 @@ import type { Reading } from "./cursor.ts";
 import { CallAtHand } from "./desk.ts";
 import type { CallDesk, CallOutcome } from "./desk.ts";
 import { matchMarker, readToMarker } from "./marker-set.ts";
+import { failCall } from "./fail-call.ts";
 import { passFence } from "./pass-fence.ts";
 import { readHead } from "./read-head.ts";
 import type { Head } from "./read-head.ts";
@@ -51,11 +52,10 @@ function* readJsonArguments(desk: CallDesk, call: NamedCall, head: Head): Readin
     code = yield* cursor.skipSpace();
   }
   if (code === 123) {
-    const good = yield* streamJson(cursor, atHand);
-    if (!good && !atHand.announced) return "none";
-    if (good && call.fence === true && (yield* cursor.skipSpace()) === 96) yield* passFence(desk);
-    atHand.end(good ? "succeeded" : "failed");
-    return good ? "read" : "failed";
+    if (!(yield* streamJson(cursor, atHand))) return yield* failCall(desk, atHand);
+    if (call.fence === true && (yield* cursor.skipSpace()) === 96) yield* passFence(desk);
+    atHand.end("succeeded");
+    return "read";
   }
   const closes = plan.set("closes", () => [...(call.close ?? []), ...(plan.format.section?.close ?? [])]);
   const found = yield* matchMarker(cursor, closes);

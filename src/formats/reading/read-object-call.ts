@@ -2,6 +2,7 @@ import type { ObjectCall } from "../format.ts";
 import type { Reading } from "./cursor.ts";
 import { CallAtHand } from "./desk.ts";
 import type { CallDesk, CallOutcome } from "./desk.ts";
+import { failCall } from "./fail-call.ts";
 import { passFence } from "./pass-fence.ts";
 import { innerObject, streamJsonText } from "./read-json-text.ts";
 import { readJson, readJsonString, streamJson } from "./read-json.ts";
@@ -55,23 +56,19 @@ function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean, outerId?: 
   let isNested = false;
   let held: string | null = null;
   let atHand: CallAtHand | null = null;
-  const failed = (): CallOutcome => {
-    if (!atHand?.announced) return "none";
-    atHand.end("failed");
-    return "failed";
-  };
+  const failed = (): Reading<CallOutcome> => fail(desk, atHand);
   if ((yield* cursor.peek()) !== 123) return "none";
   cursor.pos++;
   for (let first = true; ; first = false) {
     let code = yield* cursor.skipSpace();
     if (code === 125) break;
     if (!first) {
-      if (code !== 44) return failed();
+      if (code !== 44) return yield* failed();
       cursor.pos++;
       code = yield* cursor.skipSpace();
     }
     const key = yield* readJsonString(cursor);
-    if (key === null || (yield* cursor.skipSpace()) !== 58) return failed();
+    if (key === null || (yield* cursor.skipSpace()) !== 58) return yield* failed();
     // Without a marker, an object that begins otherwise is an answer in JSON, which must not be held back.
     if (bare && first && !mayBegin(call, key)) return "none";
     cursor.pos++;
@@ -94,11 +91,11 @@ function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean, outerId?: 
         continue;
       }
       atHand = new CallAtHand(desk, name, id);
-      if (!(yield* readArguments(desk, atHand, code))) return failed();
+      if (!(yield* readArguments(desk, atHand, code))) return yield* failed();
       continue;
     }
     const other = yield* readJson(cursor);
-    if (other === null) return failed();
+    if (other === null) return yield* failed();
     if (key === call.id) id = textOf(other);
   }
   cursor.pos++;
@@ -122,6 +119,10 @@ function* readArguments({ cursor }: CallDesk, atHand: CallAtHand, code: number):
   const json = yield* readJson(cursor);
   if (json !== null) atHand.json(json === "null" ? "{}" : json);
   return json !== null;
+}
+
+function* fail(desk: CallDesk, atHand: CallAtHand | null): Reading<CallOutcome> {
+  return atHand === null ? "none" : yield* failCall(desk, atHand);
 }
 
 function mayBegin(call: ObjectCall, key: string): boolean {

@@ -2,6 +2,7 @@ import type { NamedCall } from "../format.ts";
 import type { Reading } from "./cursor.ts";
 import { CallAtHand } from "./desk.ts";
 import type { CallDesk, CallOutcome } from "./desk.ts";
+import { failCall } from "./fail-call.ts";
 import { readHead } from "./read-head.ts";
 import { python, readLiteral } from "./read-literal.ts";
 
@@ -33,17 +34,12 @@ function* readPythonCall(desk: CallDesk, call: NamedCall): Reading<CallOutcome> 
   const head = yield* readHead(desk, call);
   if (head === null || !nameForm.test(head.name)) return "none";
   const atHand = new CallAtHand(desk, head.name, head.id);
-  const failed = (): CallOutcome => {
-    if (!atHand.announced) return "none";
-    atHand.end("failed");
-    return "failed";
-  };
   for (let first = true; ; first = false) {
     let code = yield* cursor.skipSpace();
     if (!first && code === 44) {
       cursor.pos++;
       code = yield* cursor.skipSpace();
-    } else if (!first && code !== 41) return failed();
+    } else if (!first && code !== 41) return yield* failCall(desk, atHand);
     if (code === 41) {
       cursor.pos++;
       atHand.json(first ? "{}" : "}");
@@ -51,9 +47,9 @@ function* readPythonCall(desk: CallDesk, call: NamedCall): Reading<CallOutcome> 
       return "read";
     }
     const key = yield* readKeyword(desk);
-    if (key === null) return failed();
+    if (key === null) return yield* failCall(desk, atHand);
     // The first character of the value decides that this is a call: it is announced with what comes of the value.
-    if ((yield* cursor.skipSpace()) < 0) return failed();
+    if ((yield* cursor.skipSpace()) < 0) return yield* failCall(desk, atHand);
     const lead = `${first ? "{" : ","}${JSON.stringify(key)}:`;
     let led = false;
     const sink = {
@@ -64,7 +60,7 @@ function* readPythonCall(desk: CallDesk, call: NamedCall): Reading<CallOutcome> 
         led = true;
       },
     };
-    if (!(yield* readLiteral(cursor, python, sink))) return failed();
+    if (!(yield* readLiteral(cursor, python, sink))) return yield* failCall(desk, atHand);
   }
 }
 

@@ -3,6 +3,7 @@ import type { Reading } from "./cursor.ts";
 import { CallAtHand } from "./desk.ts";
 import type { CallDesk, CallOutcome } from "./desk.ts";
 import { matchMarker, readToMarker } from "./marker-set.ts";
+import { failCall } from "./fail-call.ts";
 import type { Head } from "./read-head.ts";
 import { streamJson } from "./read-json.ts";
 import { readKey, readParameter, readWrapped } from "./read-parameter.ts";
@@ -66,15 +67,12 @@ export function* readTagged(desk: CallDesk, call: NamedCall, args: TaggedArgs, h
 /** A JSON object in place of the tags. */
 function* readBody(desk: CallDesk, atHand: CallAtHand, call: NamedCall): Reading<CallOutcome> {
   const { cursor, plan } = desk;
-  const good = yield* streamJson(cursor, atHand);
-  if (!good && !atHand.announced) return "none";
-  if (good) {
-    yield* cursor.skipSpace();
-    yield* matchMarker(
-      cursor,
-      plan.set("body close", () => call.close ?? []),
-    );
-  }
-  atHand.end(good ? "succeeded" : "failed");
-  return good ? "read" : "failed";
+  if (!(yield* streamJson(cursor, atHand))) return yield* failCall(desk, atHand);
+  yield* cursor.skipSpace();
+  yield* matchMarker(
+    cursor,
+    plan.set("body close", () => call.close ?? []),
+  );
+  atHand.end("succeeded");
+  return "read";
 }
