@@ -111,6 +111,8 @@ try {
   if (values.many !== undefined) await many(Number(values.many));
   else {
     console.log("gateway       load      open  answers/s  p50 ms    p99 ms   CPU µs (per event; json: per answer)");
+    // Code that has run only a few hundred times is not compiled for speed yet, in any of the processes.
+    for (const { url } of gateways) await load({ url, model: "burst", stream: true, concurrency: 16, total: 2000 });
     const loads = values.json ? [] : values.paced ? ["paced-10"] : ["burst"];
     for (const model of loads) {
       for (const concurrency of values.streams.split(",").map(Number)) {
