@@ -1,5 +1,8 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
+import { detectFormat } from "../formats/detect.ts";
+import { toolInstruction } from "../formats/grammar/tool-instruction.ts";
+import { writeCall } from "../formats/write-call.ts";
 import { chatEndpoint } from "../wire/chat/endpoint.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import type { PromptSpan, RenderedPrompt } from "../templates/rendered-prompt.ts";
@@ -77,6 +80,8 @@ function rendered(template: ChatTemplate, body: unknown): RenderedPrompt {
     messages,
     ...(tools && { tools }),
     ...(toolChoice && { toolChoice }),
+    ...(tools && !template.capabilities.tools && { toolInstruction: toolInstruction(tools, toolChoice) }),
+    writeCall: (call) => writeCall(detectFormat(template.source), call),
     options: { ...options, variables: { ...effort, ...options.variables } },
     now: new Date(),
   });

@@ -274,11 +274,14 @@ describe("calls", () => {
     expect(prompt.warnings).toHaveLength(1);
   });
 
-  test("a template that knows no calls gets them and their results as text", () => {
+  test("a template that knows no calls gets them as text, whose special tokens are meant", () => {
     const source = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
-    const writeCall = ({ name }: { readonly name: string }): string => `<call>${name}</call>`;
-    expect(render(source, called('{"x":1}'), { writeCall })).toBe("[user]Hi[assistant]<call>f</call>[tool]3");
-    expect(render(source, called('{"x":1}'))).toContain('{"name": "f", "arguments": {"x":1}}');
+    const writeCall = (): string => "<|im_start|>f(1)";
+    const prompt = template(source).render({ messages: called('{"x":1}'), options: {}, now, writeCall });
+    expect(prompt.text).toBe("[user]Hi[assistant]<|im_start|>f(1)[tool]3");
+    expect(prompt.spans).toHaveLength(1);
+    expect(render(source, called('{"x":1}'))).toContain('{"name":"f","arguments":{"x":1}}');
+    expect(render(source, called('{"x":'))).toContain('{"name":"f","arguments":"{\\"x\\":"}');
   });
 });
 

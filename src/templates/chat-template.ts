@@ -1,5 +1,5 @@
 import { FailureError, invalidRequest } from "../generation/failure.ts";
-import type { Message, Tool, ToolCall, ToolChoice } from "../generation/message.ts";
+import type { Message, Tool, ToolChoice } from "../generation/message.ts";
 import type { TemplateOptions } from "../generation/request.ts";
 import { probeCapabilities, type TemplateCapabilities } from "./capabilities.ts";
 import { continuedPrompt } from "./continued-prompt.ts";
@@ -33,7 +33,7 @@ export interface RenderInput {
   readonly now: Date;
   /** What the model is told of the tools beside what the template tells it; goes into the system message. For templates without tools. */
   readonly toolInstruction?: string;
-  /** A call as the model writes it, for templates that leave calls of earlier turns out; absent: a JSON object with name and arguments. */
+  /** For templates that leave the calls of earlier turns out; absent or null: a JSON object with name and arguments. */
   readonly writeCall?: WriteCall;
   /** For templates that ground answers in documents (Command R, Granite). */
   readonly documents?: readonly unknown[];
@@ -82,7 +82,7 @@ export class ChatTemplate {
   }
 
   #render(input: RenderInput): RenderedPrompt {
-    const { messages, tools = [], toolChoice, options, now, documents, toolInstruction, writeCall = jsonCall } = input;
+    const { messages, tools = [], toolChoice, options, now, documents, toolInstruction, writeCall = noSyntax } = input;
     const warnings: string[] = [];
     const wants = this.capabilities;
     const { variables = {}, addGenerationPrompt = true, continueFinalMessage = false, responsePrefix = "" } = options;
@@ -183,9 +183,7 @@ function checkOptions({ messages, options }: RenderInput): void {
   }
 }
 
-function jsonCall(call: ToolCall): string {
-  return `{"name": ${JSON.stringify(call.name)}, "arguments": ${call.arguments === "" ? "{}" : call.arguments}}`;
-}
+const noSyntax: WriteCall = () => null;
 
 /** A request says `enable_thinking`, `thinking` or an effort of none; templates know the one or the other. */
 function thinkingAliases(variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {

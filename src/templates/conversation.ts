@@ -16,11 +16,14 @@ export interface Shaping {
   readonly wants: TemplateCapabilities;
   readonly user: UserText;
   readonly warnings: string[];
-  /** Writes a call as the model would; for templates that leave the calls of earlier turns out. */
   readonly writeCall: WriteCall;
 }
 
-export type WriteCall = (call: ToolCall) => string;
+/** Writes a call as the model would; null: the model has no syntax for calls. */
+export type WriteCall = (call: {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}) => string | null;
 
 /**
  * The conversation as this template reads it, the client's text marked. Throws `FailureError` for what a text model cannot read
@@ -67,9 +70,9 @@ function assistantMessage(
   const spoken = message.content === null ? message.refusal : textOf(message.content, path);
   const name = message.name === undefined ? {} : { name: user.markText(message.name) };
   if (calls.length > 0 && !wants.toolCalls) {
-    const written = calls.map(shaping.writeCall);
-    const content = [spoken ?? "", ...written].filter((part) => part !== "").join("\n");
-    return { role: "assistant", content: user.markText(content), ...name };
+    const written = calls.map((call) => writtenCall(call, shaping));
+    const content = [user.markText(spoken ?? ""), ...written].filter((part) => part !== "").join("\n");
+    return { role: "assistant", content, ...name };
   }
   return {
     role: "assistant",
@@ -110,6 +113,23 @@ function templateCall(call: ToolCall, id: string, path: string, { wants, user, w
     }
   }
   return { id: user.markText(id), type: "function", function: { name: user.markText(call.name), arguments: args } };
+}
+
+/**
+ * A call in the text of the assistant's message. Only the client's name and arguments are marked: the tokens of the model's syntax are
+ * meant.
+ */
+function writtenCall({ name, arguments: text }: ToolCall, { user, writeCall }: Shaping): string {
+  const marked = user.markText(name);
+  let args: unknown;
+  try {
+    args = user.mark(JSON.parse(text === "" ? "{}" : text) as unknown);
+  } catch {
+    args = user.markText(text);
+  }
+  const isObject = typeof args === "object" && args !== null && !Array.isArray(args);
+  const written = isObject ? writeCall({ name: marked, arguments: args as Readonly<Record<string, unknown>> }) : null;
+  return written ?? JSON.stringify({ name: marked, arguments: args });
 }
 
 /** Adds to the first system message, or puts one first. */

@@ -3,7 +3,6 @@ import type { Format } from "../../formats/format.ts";
 import { toolInstruction } from "../../formats/grammar/tool-instruction.ts";
 import { writeCall } from "../../formats/write-call.ts";
 import { FailureError, invalidRequest } from "../../generation/failure.ts";
-import type { ToolCall } from "../../generation/message.ts";
 import type { ChatPrompt, GenerationRequest, TextPrompt } from "../../generation/request.ts";
 import type { ChatTemplate } from "../../templates/chat-template.ts";
 import { contextLengthExceeded } from "./context-length.ts";
@@ -114,7 +113,7 @@ function chatParts(request: GenerationRequest, prompt: ChatPrompt, around: Messa
     ...(callsAllowed && { tools: allowed }),
     ...(callsAllowed && !knowsTools && { toolInstruction: toolInstruction(allowed, toolChoice) }),
     ...(toolChoice && { toolChoice }),
-    writeCall: (call) => writtenCall(format, call),
+    writeCall: (call) => writeCall(format, call),
     options: { ...prompt.template, variables },
     now,
   });
@@ -130,19 +129,6 @@ function chatParts(request: GenerationRequest, prompt: ChatPrompt, around: Messa
     },
     warnings: rendered.warnings,
   };
-}
-
-/** An earlier call as the model wrote it; as JSON where its format has no calls or its arguments are no object. */
-function writtenCall(format: Format, { name, arguments: text }: ToolCall): string {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(text === "" ? "{}" : text);
-  } catch {
-    parsed = text;
-  }
-  const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
-  const written = isObject ? writeCall(format, { name, arguments: parsed as Readonly<Record<string, unknown>> }) : null;
-  return written ?? JSON.stringify({ name, arguments: parsed });
 }
 
 function textParts(prompt: TextPrompt, facts: ModelFacts): PromptParts {
