@@ -3,7 +3,7 @@ import { orderViolation } from "../../../test/upstream/legal-order.ts";
 import { accumulate } from "../../generation/accumulate.ts";
 import type { Generation } from "../../generation/accumulate.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
-import { readCompletionsResponse } from "./response-reader.ts";
+import { readResponseBody } from "../tolerant/read-response.ts";
 import { CompletionsStreamReader } from "./stream-reader.ts";
 
 function read(stream: string): Generation & { repairs: readonly string[] } {
@@ -88,15 +88,24 @@ test("whole answers: JSON, a stream in its place, a page", () => {
     model: "m",
     choices: [{ index: 0, text: "Hi", finish_reason: "stop" }],
   });
-  expect(readCompletionsResponse(body, options)).toMatchObject({ choices: [{ text: "Hi" }], end: { kind: "done" } });
-  expect(readCompletionsResponse(chunk({ text: "Hi", finish_reason: "stop" }) + done, options)).toMatchObject({
+  expect(accumulate(readResponseBody(body, new CompletionsStreamReader(options)))).toMatchObject({
     choices: [{ text: "Hi" }],
     end: { kind: "done" },
   });
-  expect(readCompletionsResponse("<html><title>Oh no</title></html>", options).end).toMatchObject({
+  expect(
+    accumulate(
+      readResponseBody(chunk({ text: "Hi", finish_reason: "stop" }) + done, new CompletionsStreamReader(options)),
+    ),
+  ).toMatchObject({
+    choices: [{ text: "Hi" }],
+    end: { kind: "done" },
+  });
+  expect(
+    accumulate(readResponseBody("<html><title>Oh no</title></html>", new CompletionsStreamReader(options))).end,
+  ).toMatchObject({
     failure: { message: "Oh no", status: 502 },
   });
-  expect(readCompletionsResponse("", options).end).toMatchObject({
+  expect(accumulate(readResponseBody("", new CompletionsStreamReader(options))).end).toMatchObject({
     failure: { message: "The upstream's answer is empty." },
   });
 });
