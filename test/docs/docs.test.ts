@@ -48,6 +48,17 @@ afterAll(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
+/** Files that pages read from. */
+const request = { messages: [{ role: "user", content: "Hello!" }] };
+const template = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}";
+const inputs: Readonly<Record<string, string>> = {
+  "broken.sse":
+    'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\ndata: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n',
+  "request.json": JSON.stringify({ model: "demo", ...request }),
+  "chat.jinja": template,
+  "jobs.jsonl": `${JSON.stringify({ id: 1, template_source: template, ...request })}\n`,
+};
+
 const runnable = new Set(["sh", "ts", "python", "yaml"]);
 
 /** The runnable blocks of each page that has some. */
@@ -75,10 +86,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
         copyFileSync(join(root, "model.gguf"), join(folder, model));
     }
     await writeFile(join(folder, "program.ts"), "export default () => 'Hello from a program.';\n");
-    await writeFile(
-      join(folder, "broken.sse"),
-      'data: {"choices":[{"delta":{"content":"Hi"}}]}\n\ndata: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n',
-    );
+    for (const [name, text] of Object.entries(inputs)) await writeFile(join(folder, name), text);
   });
   afterAll(() => server?.stop());
 
