@@ -280,8 +280,8 @@ describe("calls", () => {
     const prompt = template(source).render({ messages: called('{"x":1}'), options: {}, now, writeCall });
     expect(prompt.text).toBe("[user]Hi[assistant]<|im_start|>f(1)[tool]3");
     expect(prompt.spans).toHaveLength(1);
-    expect(render(source, called('{"x":1}'))).toContain('{"name":"f","arguments":{"x":1}}');
-    expect(render(source, called('{"x":'))).toContain('{"name":"f","arguments":"{\\"x\\":"}');
+    expect(render(source, called('{"x":1}'))).toContain('{"name": "f", "arguments": {"x": 1}}');
+    expect(render(source, called('{"x":'))).toContain('{"name": "f", "arguments": "{\\"x\\":"}');
   });
 });
 

@@ -3,6 +3,8 @@ import type { AssistantMessage, Content, Message, ToolCall } from "../generation
 import { matchCalls } from "./call-ids.ts";
 import type { TemplateCapabilities } from "./capabilities.ts";
 import { parseExactJson } from "./exact-json.ts";
+import { toJson } from "./jinja/python-json.ts";
+import { runtimeValue } from "./jinja/values.ts";
 import type { UserText } from "./user-text.ts";
 
 /** A message in the shape that chat templates read: OpenAI's, without null members. */
@@ -123,13 +125,13 @@ function writtenCall({ name, arguments: text }: ToolCall, { user, writeCall }: S
   const marked = user.markText(name);
   let args: unknown;
   try {
-    args = user.mark(JSON.parse(text === "" ? "{}" : text) as unknown);
+    args = user.mark(JSON.parse(text.trim() === "" ? "{}" : text) as unknown);
   } catch {
     args = user.markText(text);
   }
   const isObject = typeof args === "object" && args !== null && !Array.isArray(args);
   const written = isObject ? writeCall({ name: marked, arguments: args as Readonly<Record<string, unknown>> }) : null;
-  return written ?? JSON.stringify({ name: marked, arguments: args });
+  return written ?? toJson(runtimeValue({ name: marked, arguments: args }), [], user);
 }
 
 /** Adds to the first system message, or puts one first. */
