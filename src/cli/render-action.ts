@@ -65,6 +65,7 @@ interface RenderJob {
   readonly params?: {
     readonly enable_thinking?: boolean;
     readonly add_generation_prompt?: boolean;
+    /** "reasoning": the last message's thought is still open; any other text: it is closed. */
     readonly continue_final_message?: boolean | string;
   };
 }
@@ -93,10 +94,11 @@ function rendered(template: ChatTemplate, body: unknown): RenderedPrompt {
 function requestBody(body: unknown): unknown {
   if (typeof body !== "object" || body === null || Array.isArray(body)) return body;
   const { params, id: _id, template: _template, template_source: _source, ...request } = body as RenderJob;
-  const { tools } = request as { readonly tools?: unknown };
+  const { tools, messages } = request as { readonly tools?: unknown; readonly messages?: unknown };
   return {
     model: "template",
     ...request,
+    ...(params?.continue_final_message === "reasoning" && { messages: stillThinking(messages) }),
     ...(Array.isArray(tools) && tools.length === 0 && { tools: null }),
     ...(params?.enable_thinking !== undefined && { chat_template_kwargs: { enable_thinking: params.enable_thinking } }),
     ...(params?.add_generation_prompt !== undefined && { add_generation_prompt: params.add_generation_prompt }),
@@ -104,6 +106,12 @@ function requestBody(body: unknown): unknown {
       continue_final_message: Boolean(params.continue_final_message),
     }),
   };
+}
+
+/** The same messages, the last one without content, not even an empty one. */
+function stillThinking(messages: unknown): unknown {
+  if (!Array.isArray(messages)) return messages;
+  return [...(messages.slice(0, -1) as unknown[]), { ...(messages.at(-1) as object), content: null }];
 }
 
 function openTemplate(file: string, options: RenderOptions): ChatTemplate {
