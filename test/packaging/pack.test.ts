@@ -97,7 +97,7 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
   test("a local model without node-llama-cpp: the command that installs it", async () => {
     const model = join(folder, "model.gguf");
     writeProgrammedModel(model);
-    const { code, stderr } = await runTruewire(["serve", model], { main, cwd: folder });
+    const { code, stderr } = await runTruewire(["serve", model, "--port", "0"], { main, cwd: folder });
     expect(code).toBe(1);
     expect(stderr).toMatch(/^truewire: .*npm install .*node-llama-cpp@3\.22\.1.*\n$/);
   });
