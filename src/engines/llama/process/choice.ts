@@ -220,7 +220,9 @@ export class Choice {
   #finish(reason: "stop" | "length", stop?: string): void {
     if (this.#reader.stopped === null) {
       const rest = this.#text.end();
-      this.#tell([...(rest === "" ? [] : this.#reader.push(rest)), ...this.#reader.end()]);
+      // A call that the budget cut is what was streamed of it; only a text that ended by itself closes what it left open.
+      const cut = reason === "length";
+      this.#tell([...(rest === "" ? [] : this.#reader.push(rest)), ...this.#reader.end(cut)]);
     }
     this.finished = true;
     // A stop string may stand in what was held back to the end.
