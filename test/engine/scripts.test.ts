@@ -104,27 +104,24 @@ test("a thought that uses the budget up ends with length and no text", async () 
 
 test("a call that the budget cuts ends with length; what was streamed stays", async () => {
   const whole = await local.chat("#calls", { tools: [weather] });
-
-  // The end of the text used to close what a cut call had left open, which made arguments that the model never wrote.
-  test("wherever the budget cuts, a call has nothing that the model did not write", async () => {
-    const whole = await local.chat("#calls", { tools: [weather] });
-    const written = whole.choices[0]?.toolCalls.map((call) => call.arguments) ?? [];
-    const budgets = Array.from({ length: (whole.usage?.completionTokens ?? 0) - 1 }, (_, i) => i + 1);
-    for (const maxTokens of budgets) {
-      const { choices } = await local.chat("#calls", { tools: [weather], limits: { maxTokens } });
-      expect(choices[0]?.finish?.reason).toBe("length");
-      for (const [i, call] of choices[0]?.toolCalls.entries() ?? [])
-        expect(written[i]).toMatch(startingWith(call.arguments));
-    }
-  });
-
-  function startingWith(text: string): RegExp {
-    return new RegExp(`^${text.replace(/[^\w\s]/g, "\\$&")}`);
-  }
   const tokens = whole.usage?.completionTokens ?? 0;
   const { choices } = await local.chat("#calls", { tools: [weather], limits: { maxTokens: tokens - 3 } });
   expect(choices[0]?.finish?.reason).toBe("length");
   expect(choices[0]?.toolCalls[0]?.arguments).toBe('{"city": "Paris"}');
+});
+
+// The end of the text used to close what a cut call had left open, which made arguments that the model never wrote.
+test("wherever the budget cuts, a call has nothing that the model did not write", async () => {
+  const whole = await local.chat("#calls", { tools: [weather] });
+  const written = whole.choices[0]?.toolCalls.map((call) => call.arguments) ?? [];
+  const budgets = Array.from({ length: (whole.usage?.completionTokens ?? 0) - 1 }, (_, i) => i + 1);
+  for (const maxTokens of budgets) {
+    const { choices } = await local.chat("#calls", { tools: [weather], limits: { maxTokens } });
+    expect(choices[0]?.finish?.reason).toBe("length");
+    for (const [i, call] of choices[0]?.toolCalls.entries() ?? []) {
+      expect(written[i]?.slice(0, call.arguments.length)).toBe(call.arguments);
+    }
+  }
 });
 
 test.each([
