@@ -59,6 +59,8 @@ const inputs: Readonly<Record<string, string>> = {
   "jobs.jsonl": `${JSON.stringify({ id: 1, template_source: template, ...request })}\n`,
 };
 
+const jiti = join(process.cwd(), "node_modules/jiti/lib/jiti-cli.mjs");
+
 const runnable = new Set(["sh", "ts", "python", "yaml"]);
 
 /** The runnable blocks of each page that has some. */
@@ -170,7 +172,9 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       const program = await startTruewire([file]);
       await program.stop();
     } else if (named === undefined) {
-      await run(process.execPath, ["--import", "jiti/register", file], {
+      // jiti's own command: with its loader hooks (`--import jiti/register`) Node 20 now and then fails an assertion of its own when
+      // a CommonJS dependency is required while others are being imported.
+      await run(process.execPath, [jiti, file], {
         cwd: folder,
         env: environment(),
         timeout: 120_000,
