@@ -55,7 +55,7 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
     );
     const stray = packed.filter(
       (path) =>
-        !/^(dist\/.*(?<!\.test)\.(js|d\.ts)|models\/demo\/[^/]+\.gguf|README\.md|LICENSE|package\.json|truewire\.schema\.json)$/.test(
+        !/^(dist\/.*(?<!\.test)\.(js|d\.ts)|models\/demo\/(demo\.gguf|README\.md)|README\.md|LICENSE|package\.json|truewire\.schema\.json)$/.test(
           path,
         ),
     );

@@ -35,6 +35,7 @@ const sampling: fc.Arbitrary<Sampling> = fc.record(
 const uniform = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 const token = fc.nat(39);
 
+// Once, a ban on a token outside the window left its weight in the sum, and a penalty could reorder the draw.
 test("what a window decides, the whole vocabulary decides the same", () => {
   let decided = 0;
   fc.assert(
@@ -56,7 +57,7 @@ test("what a window decides, the whole vocabulary decides the same", () => {
         expect(part).toBe(drawToken(windowOf(logits, logits.length), settings, history, bias, chances));
       },
     ),
-    { numRuns: 1500 },
+    { numRuns: 3000 },
   );
   expect(decided).toBeGreaterThan(150);
 }, 60_000);
@@ -90,6 +91,6 @@ test("a draw walks down the probabilities", () => {
 test("a flat tail that might hold the token is not guessed at", () => {
   const logits = Array<number>(1000).fill(0);
   expect(drawToken(windowOf(logits, 10), {}, nothing, noBias, [0.5, 0])).toBeNull();
-  expect(drawToken(windowOf(logits, 10), {}, nothing, noBias, [0.005, 0])).toBe(5);
+  expect(drawToken(windowOf(logits, 10), {}, nothing, noBias, [0.0055, 0])).toBe(5);
   expect(drawToken(windowOf(logits, 10), { temperature: 0.5 }, nothing, noBias, [0.5, 0])).toBeNull();
 });
