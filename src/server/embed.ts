@@ -10,18 +10,21 @@ import type { Service } from "./service.ts";
 /** `POST /v1/embeddings`. */
 export async function embed(reply: Reply, { settings, directory }: Service): Promise<void> {
   const { exchange, record, requestId } = reply;
-  const { request, encoding } = readEmbeddingsRequest(await readJson(exchange, settings.bodyLimit), requestId);
+  const body = await readJson(exchange, settings.bodyLimit);
+  const model = directory.namedIn(body);
+  const profile = reply.useProfile(model?.from.profile);
+  const { request, encoding } = readEmbeddingsRequest(body, requestId);
   record.model = request.model;
-  const model = directory.find(request.model);
   if (!model) {
-    const known = directory.list().filter(({ info }) => info.endpoints.includes("embeddings"));
+    // OpenAI does not say what there is.
+    const all = profile.name === "lean" ? directory.list() : [];
+    const known = all.filter(({ info }) => info.endpoints.includes("embeddings"));
     throw modelNotFound(
       request.model,
       known.map(({ info }) => info.id),
     );
   }
-  const { engine, profile = settings.profile } = model.from;
-  reply.profile = profile;
+  const { engine } = model.from;
   if (!engine.embed) {
     const { failure } = invalidRequest(`The model '${request.model}' does not make embeddings.`, "model");
     throw new FailureError({ ...failure, status: 404 });

@@ -1,7 +1,6 @@
 import { answerId } from "../wire/ids.ts";
 import type { AnswerContext, Endpoint } from "../wire/endpoint.ts";
 import { modelNotFound } from "../wire/failures.ts";
-import type { ModelDirectory, ServedModel } from "./model-directory.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
@@ -15,9 +14,8 @@ export async function generate(endpoint: Endpoint, reply: Reply, service: Servic
   const { exchange, record, requestId } = reply;
   const body = await readJson(exchange, settings.bodyLimit);
   // How a request is judged depends on who will answer it; a request without a model's name is judged all the same.
-  const model = modelOf(body, directory);
-  const profile = model?.from.profile ?? settings.profile;
-  reply.profile = profile;
+  const model = directory.namedIn(body);
+  const profile = reply.useProfile(model?.from.profile);
   const forwards = model?.from.forwards ?? false;
   const { request, asked, warnings } = endpoint.readRequest(body, requestId, { profile, forwards });
   record.model = request.model;
@@ -58,9 +56,4 @@ export async function generate(endpoint: Endpoint, reply: Reply, service: Servic
     keepAliveMs: settings.keepAliveMs,
     ...(service.streamLog && { streamLog: service.streamLog }),
   });
-}
-
-function modelOf(body: unknown, directory: ModelDirectory): ServedModel | undefined {
-  if (typeof body !== "object" || body === null || !("model" in body)) return undefined;
-  return typeof body.model === "string" ? directory.find(body.model) : undefined;
 }

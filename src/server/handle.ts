@@ -1,6 +1,7 @@
 import { FailureError } from "../generation/failure.ts";
 import { methodNotAllowed, unknownUrl } from "../wire/failures.ts";
 import { requestId } from "../wire/ids.ts";
+import { askedProfile } from "./asked-profile.ts";
 import type { Exchange } from "./exchange.ts";
 import { preflightHeaders } from "./origins.ts";
 import { Reply } from "./reply.ts";
@@ -29,6 +30,7 @@ async function answer(reply: Reply, service: Service): Promise<void> {
   const { method, path } = exchange;
   const { settings } = service;
   reply.headers = settings.origins.headersFor(exchange);
+  reply.askedProfile = askedProfile(exchange);
   const found = routeOf(path);
   if (!found) throw unknownUrl(method, path);
   const { route, parameter } = found;

@@ -39,6 +39,12 @@ export class ModelDirectory {
     return this.#current().get(name);
   }
 
+  /** The model that a request's body (parsed JSON of any shape) asks for. */
+  namedIn(body: unknown): ServedModel | undefined {
+    if (typeof body !== "object" || body === null || !("model" in body)) return undefined;
+    return typeof body.model === "string" ? this.find(body.model) : undefined;
+  }
+
   /** In the order of the engines. */
   list(): readonly ServedModel[] {
     return [...this.#current().values()];

@@ -1,4 +1,5 @@
 import { FailureError } from "../generation/failure.ts";
+import { profileHeader } from "./asked-profile.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 
 /**
@@ -45,11 +46,14 @@ export function restrictedOrigins(options: OriginOptions): Origins {
 /** For a handler inside somebody else's server, which has its own mind about pages. */
 export const unrestrictedOrigins: Origins = { headersFor: () => ({}) };
 
+/** The request headers that mean something here. */
+const ownHeaders = `authorization, content-type, ${profileHeader.toLowerCase()}`;
+
 /** What a browser asks before it sends a page's request (CORS protocol, preflight). */
 export function preflightHeaders(exchange: Exchange, methods: readonly string[]): HeaderFields {
   return {
     "access-control-allow-methods": [...methods, "OPTIONS"].join(", "),
-    "access-control-allow-headers": exchange.header("access-control-request-headers") ?? "authorization, content-type",
+    "access-control-allow-headers": exchange.header("access-control-request-headers") ?? ownHeaders,
     "access-control-max-age": "7200",
     ...(exchange.header("access-control-request-private-network") === "true" && {
       "access-control-allow-private-network": "true",

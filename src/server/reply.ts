@@ -12,17 +12,30 @@ export class Reply {
   readonly requestId: string;
   readonly record: RequestRecord;
   readonly exchange: Exchange;
-  /** The profile that errors are written in; that of the model, once it is known. */
-  profile: Profile;
+  /** What the client's own header asks for; it goes before what model and server are set to. */
+  askedProfile: Profile | undefined;
   /** Added to whatever is sent. */
   headers: HeaderFields = {};
+  /** What the model is set to, once it is known; the server's until then. */
+  #ownProfile: Profile;
   #sent = false;
 
   constructor(exchange: Exchange, requestId: string, record: RequestRecord, profile: Profile) {
     this.exchange = exchange;
     this.requestId = requestId;
     this.record = record;
-    this.profile = profile;
+    this.#ownProfile = profile;
+  }
+
+  /** The form of this answer, errors included. */
+  get profile(): Profile {
+    return this.askedProfile ?? this.#ownProfile;
+  }
+
+  /** The answer is that of a model with this profile; undefined: the server's. Tells the form that it gets. */
+  useProfile(profile: Profile | undefined): Profile {
+    if (profile) this.#ownProfile = profile;
+    return this.profile;
   }
 
   /** Status and headers are out. */

@@ -40,7 +40,7 @@ const routes: Readonly<Record<string, Route>> = {
     answer(reply, { directory }, name) {
       const model = directory.find(name);
       if (!model) throw modelDoesNotExist(name);
-      reply.send(200, "application/json", writeModel(model.info, reply.profile));
+      reply.send(200, "application/json", writeModel(model.info, reply.useProfile(model.from.profile)));
     },
   },
   "/health": { method: "GET", open: true, answer: answerHealth },
