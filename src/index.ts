@@ -13,6 +13,7 @@ export type {
   LogLevel,
   ModelEntry,
   ProgramModel,
+  ServiceTier,
   Size,
   TruewireConfig,
   UpstreamModel,

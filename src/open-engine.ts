@@ -15,7 +15,7 @@ export interface OpenOptions {
 
 /** Opens the engine of one configured model, with how its answers look. What each kind of engine needs is loaded only here. */
 export async function openServedEngine(model: ModelConfig, options: OpenOptions): Promise<ServedEngine> {
-  const { aliases, wire, systemFingerprint, reasoningFields } = model;
+  const { aliases, wire, systemFingerprint, serviceTier, logprobsKey, reasoningFields } = model;
   return {
     name: nameOf(model),
     engine: await openEngine(model, options),
@@ -24,6 +24,8 @@ export async function openServedEngine(model: ModelConfig, options: OpenOptions)
     ...(model.kind === "upstream" && { forwards: true }),
     settings: {
       ...(systemFingerprint !== undefined && { systemFingerprint }),
+      ...(serviceTier !== undefined && { serviceTier }),
+      ...(logprobsKey !== undefined && { logprobsKey }),
       ...(reasoningFields && { reasoningFields }),
       ...(model.kind === "upstream" && model.passExtra !== undefined && { passExtra: model.passExtra }),
     },

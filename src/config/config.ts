@@ -38,6 +38,7 @@ export interface TruewireConfig {
 }
 
 export type WireName = "lean" | "openai";
+export type ServiceTier = "auto" | "default" | "flex" | "scale" | "priority";
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 export type Duration = number | string;
 export type Size = number | string;
@@ -54,6 +55,13 @@ export interface AnswerOptions {
   readonly wire?: WireName;
   /** What `system_fingerprint` says; default null. */
   readonly systemFingerprint?: string;
+  /** Form `openai`: what `service_tier` says where the source says nothing; default `default`. */
+  readonly serviceTier?: ServiceTier;
+  /**
+   * Form `openai`: whether choices have a `logprobs` member when nobody asked for log probabilities. Default: by the model's name, as
+   * OpenAI has it: not those of reasoning, audio and search models (`o4-mini`, `gpt-5…`, `gpt-audio`, `…-search-preview`).
+   */
+  readonly logprobsKey?: boolean;
   /** Names of the members that carry reasoning; default `reasoning_content`. */
   readonly reasoningFields?: readonly ("reasoning_content" | "reasoning")[];
 }

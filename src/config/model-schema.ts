@@ -39,6 +39,14 @@ const answer = {
   aliases: z.array(z.string().min(1)).default([]).describe("Further names for it"),
   wire: wireSchema.optional(),
   systemFingerprint: z.string().optional().describe("What system_fingerprint says (default null)"),
+  serviceTier: z
+    .enum(["auto", "default", "flex", "scale", "priority"])
+    .optional()
+    .describe("Form openai: what service_tier says where the source says nothing (default default)"),
+  logprobsKey: z
+    .boolean()
+    .optional()
+    .describe("Form openai: whether choices have logprobs when nobody asked for them (default: by the model's name)"),
   reasoningFields: z
     .array(z.enum(["reasoning_content", "reasoning"]))
     .optional()

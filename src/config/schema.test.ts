@@ -57,6 +57,15 @@ describe("parseConfig", () => {
     [{ bodyLimit: "big" }, "bodyLimit: expected a size, such as 1048576, 512KiB or 32MiB"],
     [{ apiKey: 3 }, "apiKey: expected a text or a list of texts"],
     [{ models: [{ kind: "local" }] }, "models[0].path: is missing"],
+    [
+      { models: [{ kind: "local", path: "x", serviceTier: "gold" }] },
+      'models[0].serviceTier: Invalid option: expected one of "auto"|"default"|"flex"|"scale"|"priority"',
+    ],
+    // This one said "is missing" once, of any value of a wrong type.
+    [
+      { models: [{ kind: "local", path: "x", logprobsKey: "no" }] },
+      "models[0].logprobsKey: expected boolean, received string",
+    ],
     [{ models: [{ kind: "local", path: "x", slots: 0 }] }, "models[0].slots: expected a whole number from 1 on"],
     [{ models: [{ kind: "local", path: "x", slot: 1 }] }, "models[0].slot: there is no such setting"],
     [{ models: [{ kind: "remote" }] }, "models[0].kind: "],

@@ -91,6 +91,8 @@ function problemsOf(issue: z.core.$ZodIssue): ConfigProblem[] {
   if (issue.code === "unrecognized_keys") {
     return issue.keys.map((key) => ({ path: [...path, key], message: "there is no such setting" }));
   }
-  const message = issue.code === "invalid_type" && issue.input === undefined ? "is missing" : issue.message;
+  // The issue does not carry the value; its message tells a wrong type from none at all.
+  const missing = issue.code === "invalid_type" && issue.message.endsWith("received undefined");
+  const message = missing ? "is missing" : issue.message;
   return [{ path, message: message.replace(/^Invalid input: /, "") }];
 }

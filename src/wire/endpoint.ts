@@ -88,8 +88,9 @@ export interface AnswerContext {
 
 export interface AnswerSettings {
   readonly systemFingerprint?: string | null;
+  /** Profile `openai`: what `service_tier` says where the source says nothing; default "default". */
   readonly serviceTier?: string;
-  /** Profile `openai`: whether chunks have a `logprobs` key (wire.md, by model class); default true. */
+  /** Profile `openai`: whether choices have a `logprobs` key when nobody asked for log probabilities; default: by the model's class. */
   readonly logprobsKey?: boolean;
   /** Names of the members that carry reasoning; default: `reasoning_content` alone. */
   readonly reasoningFields?: readonly ("reasoning_content" | "reasoning")[];

@@ -2,6 +2,7 @@ import type { SourceIdentity } from "../../generation/event.ts";
 import type { AnswerContext } from "../endpoint.ts";
 import { answerIdentity } from "../identity.ts";
 import { obfuscate } from "../obfuscation.ts";
+import { showsLogprobsKey } from "./logprobs-key.ts";
 
 /**
  * What every chunk of one chat stream has around its choices, prepared once. Key order: wire.md section 2.2.
@@ -17,13 +18,13 @@ export class ChatEnvelope {
   readonly #showsLogprobs: boolean;
 
   constructor(context: AnswerContext, source: SourceIdentity | undefined) {
-    const { profile, asked, settings, capture, random } = context;
+    const { profile, asked, capture, random } = context;
     const { id, created, model, systemFingerprint, serviceTier } = answerIdentity(context, "chatcmpl-", source);
     const isLean = profile.name === "lean";
     this.#random = random;
     this.obfuscated = !isLean && capture ? capture.obfuscation : (asked.includeObfuscation ?? !isLean);
     this.#usage = (capture ? capture.usage : asked.includeUsage) ? '"usage":null' : null;
-    this.#showsLogprobs = isLean || (capture?.logprobs ?? settings.logprobsKey ?? true);
+    this.#showsLogprobs = showsLogprobsKey(context);
     this.#start =
       `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},` +
       (serviceTier === undefined ? "" : `"service_tier":${JSON.stringify(serviceTier)},`) +

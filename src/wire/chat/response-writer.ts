@@ -8,6 +8,7 @@ import { jsonText } from "../json-text.ts";
 import { chatLogprobs } from "../logprobs.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
 import { finishReason } from "./finish-reason.ts";
+import { showsLogprobsKey } from "./logprobs-key.ts";
 import { reasoningFields } from "./reasoning-fields.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
@@ -41,16 +42,15 @@ export function writeChatResponse(generation: Generation, context: AnswerContext
 }
 
 function choiceObject(choice: GeneratedChoice, generation: Generation, context: AnswerContext): Members {
-  const { profile, settings, capture, asked } = context;
+  const { profile, capture, asked } = context;
   const form = capture?.choices.get(choice.choice);
-  const showsLogprobs = profile.name === "lean" || (capture?.logprobs ?? settings.logprobsKey ?? true);
   const mayHaveLogprobs = asked.logprobs || capture !== undefined;
   const logprobs = mayHaveLogprobs ? chatLogprobs(choice.textLogprobs, choice.refusalLogprobs, profile) : null;
   const stop = asked.includeStopString ? choice.finish?.stop : undefined;
   return {
     index: choice.choice,
     message: message(choice, generation, context, form),
-    logprobs: showsLogprobs ? logprobs : undefined,
+    logprobs: showsLogprobsKey(context) ? logprobs : undefined,
     finish_reason: choice.finish ? finishReason(choice.finish.reason, context, form) : null,
     stop_str: stop,
     ...extraMembers(generation, context, choice.choice, "choice"),
