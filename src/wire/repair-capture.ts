@@ -9,7 +9,8 @@ import type { AnswerContext } from "./endpoint.ts";
 import { writeErrorBody } from "./error-body.ts";
 import { answerId, toolCallId } from "./ids.ts";
 import type { Profile } from "./profile.ts";
-import type { AnswerReader, ChoiceState } from "./tolerant/answer-reader.ts";
+import type { ChoiceState } from "./tolerant/answer-choices.ts";
+import type { AnswerReader } from "./tolerant/answer-reader.ts";
 import { readResponseBody } from "./tolerant/read-response.ts";
 import type { Repair } from "./tolerant/repairs.ts";
 

@@ -1,6 +1,7 @@
 import type { Dispatcher } from "undici";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
-import type { AnswerReader, ChoiceState } from "../../wire/tolerant/answer-reader.ts";
+import type { ChoiceState } from "../../wire/tolerant/answer-choices.ts";
+import type { AnswerReader } from "../../wire/tolerant/answer-reader.ts";
 import { failureOfText, readFailure } from "../../wire/tolerant/read-failure.ts";
 import { readResponseBody } from "../../wire/tolerant/read-response.ts";
 import { parseTolerantly } from "../../wire/tolerant/tolerant-json.ts";

@@ -1,6 +1,6 @@
 import type { GenerationEvent, StartEvent } from "../../generation/event.ts";
 import { AnswerReader } from "../tolerant/answer-reader.ts";
-import type { ChoiceState } from "../tolerant/answer-reader.ts";
+import type { ChoiceState } from "../tolerant/answer-choices.ts";
 import { CallAssembler } from "../tolerant/call-assembler.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
 import { readLogprobs } from "../tolerant/read-logprobs.ts";

@@ -1,7 +1,7 @@
 import type { GenerationEvent } from "../../generation/event.ts";
 import { readContent } from "../chat/read-content.ts";
 import { AnswerReader } from "../tolerant/answer-reader.ts";
-import type { ChoiceState } from "../tolerant/answer-reader.ts";
+import type { ChoiceState } from "../tolerant/answer-choices.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
 import { readLogprobs } from "../tolerant/read-logprobs.ts";
 import { isObject } from "../tolerant/tolerant-json.ts";

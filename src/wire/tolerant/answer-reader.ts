@@ -1,5 +1,4 @@
 import type {
-  FinishReason,
   GenerationEnd,
   GenerationEvent,
   GenerationFailure,
@@ -9,15 +8,19 @@ import type {
 } from "../../generation/event.ts";
 import type { CaptureForm } from "../capture-form.ts";
 import { FrameReader } from "../sse/frame-reader.ts";
+import { AnswerChoices } from "./answer-choices.ts";
+import type { ChoiceState } from "./answer-choices.ts";
+import { isAnnouncement, isWhole } from "./answer-shape.ts";
 import { ExtraReader } from "./extra-reader.ts";
 import { readFinishReason } from "./finish-reasons.ts";
+import { readFrame } from "./frame-content.ts";
 import { KnownChunks } from "./known-chunks.ts";
 import type { Hole } from "./known-chunks.ts";
 import { badAnswer, callsWithoutCall, failureOfText, readFailure } from "./read-failure.ts";
 import { readUsage } from "./read-usage.ts";
 import { RepairLog } from "./repairs.ts";
 import { SourceReader } from "./source-reader.ts";
-import { isObject, parseTolerantly } from "./tolerant-json.ts";
+import { isObject } from "./tolerant-json.ts";
 import type { JsonObject } from "./tolerant-json.ts";
 import { trueFinishReason } from "./true-finish-reason.ts";
 
@@ -30,16 +33,6 @@ export interface AnswerReaderOptions {
   readonly callsInText?: boolean;
   /** The longest event, in characters; default 16 Mi. */
   readonly frameLimit?: number;
-}
-
-/** What a subclass keeps of a choice, and what this class does. */
-export interface ChoiceState {
-  readonly choice: number;
-  started: boolean;
-  /** The reason that came, while it waits to be told. */
-  finish: FinishReason | null;
-  stop: string | undefined;
-  told: boolean;
 }
 
 /**
@@ -58,7 +51,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
 
   #frames: FrameReader;
   #out: GenerationEvent[] = [];
-  #choices = new Map<number, Choice>();
+  #choices: AnswerChoices<Choice>;
   #source = new SourceReader(this.repairs);
   #usage: Usage | null = null;
   #usageTold = false;
@@ -74,6 +67,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
 
   constructor(options: AnswerReaderOptions) {
     this.options = options;
+    this.#choices = new AnswerChoices((choice) => this.newChoice(choice), this.repairs);
     this.#frames = new FrameReader(this, this.repairs, options.frameLimit);
   }
 
@@ -84,9 +78,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
 
   /** Every choice that began has its finish reason: only usage, [DONE] and noise are still due. */
   get finished(): boolean {
-    if (this.#choices.size === 0) return false;
-    for (const choice of this.#choices.values()) if (choice.finish === null && !choice.told) return false;
-    return true;
+    return this.#choices.finished;
   }
 
   /** Whether any choice has begun: a failure before is still a failure with a status. */
@@ -215,26 +207,20 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
   }
 
   #parse(data: string, event: string, bare: boolean): void {
-    const value = parseTolerantly(data, this.repairs);
-    if (value !== undefined && typeof value === "object") {
-      const isBody = bare && !this.begun && isWhole(value, this.bodyObject);
-      if (bare) this.repairs.note(isBody ? "json-body" : "bare-json");
-      if (event === "error" && readFailure(value) === null) this.#fail(failureOfText(JSON.stringify(value)));
-      else this.#object(value, data);
-      if (isBody && !this.#ended && this.finished) {
-        this.#sawWholeAnswer = true;
-        this.#finish();
-      }
-    } else if (bare) {
-      // Words between events are noise; words instead of events are the failure.
-      if (this.#strayText.length < 20_000) this.#strayText += `${data}\n`;
-      this.repairs.note("unknown-field");
-    } else if (event === "ping" || /^(ping|keep-?alive|heartbeat)$/i.test(data.trim())) this.repairs.note("keep-alive");
-    else if (this.#ending && data.trimStart().startsWith("{")) return;
-    else if (typeof value === "string" || event === "error" || !data.trimStart().startsWith("{")) {
-      this.#fail(failureOfText(typeof value === "string" ? value : data));
-    } else {
-      this.#fail(badAnswer("The upstream sent an event that is not JSON.", new Error(data.slice(0, 300))));
+    const content = readFrame(data, { event, bare, ending: this.#ending }, this.repairs);
+    if (content.kind === "object") this.#frameObject(content.value, data, event, bare);
+    else if (content.kind === "failure") this.#fail(content.failure);
+    else if (content.kind === "words" && this.#strayText.length < 20_000) this.#strayText += `${data}\n`;
+  }
+
+  #frameObject(value: object | null, data: string, event: string, bare: boolean): void {
+    const isBody = bare && !this.begun && isWhole(value, this.bodyObject);
+    if (bare) this.repairs.note(isBody ? "json-body" : "bare-json");
+    if (event === "error" && readFailure(value) === null) this.#fail(failureOfText(JSON.stringify(value)));
+    else this.#object(value, data);
+    if (isBody && !this.#ended && this.finished) {
+      this.#sawWholeAnswer = true;
+      this.#finish();
     }
   }
 
@@ -266,7 +252,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
 
   #choice(raw: JsonObject, position: number, siblings: number): void {
     if (this.#ended) return;
-    const state = this.#stateOf(raw, position, siblings);
+    const state = this.#choices.of(raw, position, siblings);
     const out = this.#out;
     if (state.told) {
       // Usage came, or another choice went on while the source was exact. What follows may be OpenAI's farewell to audio.
@@ -307,18 +293,6 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
     this.#knownChunks.forget();
   }
 
-  #stateOf(raw: JsonObject, position: number, siblings: number): Choice {
-    const index = raw["index"];
-    let choice = typeof index === "number" && Number.isInteger(index) && index >= 0 ? index : -1;
-    if (choice === -1) {
-      this.repairs.note("choice-index");
-      choice = siblings > 1 ? position : 0;
-    }
-    let state = this.#choices.get(choice);
-    if (!state) this.#choices.set(choice, (state = this.newChoice(choice)));
-    return state;
-  }
-
   /** Keeps the usage that a chunk carries; true when it does. */
   #readUsage(value: JsonObject): boolean {
     const groq = isObject(value["x_groq"]) ? value["x_groq"]["usage"] : undefined;
@@ -341,11 +315,11 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
 
   /** Tells the finish of the choices that have one, but for `current`, which goes on. */
   #settleOthers(current: Choice): void {
-    for (const state of this.#choices.values()) if (state !== current && state.finish !== null) this.#tellFinish(state);
+    for (const state of this.#choices) if (state !== current && state.finish !== null) this.#tellFinish(state);
   }
 
   #settle(): void {
-    for (const state of this.#choices.values()) this.#tellFinish(state);
+    for (const state of this.#choices) this.#tellFinish(state);
   }
 
   #tellFinish(state: Choice): void {
@@ -374,7 +348,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
   /** [DONE]. A choice without a finish reason ends here all the same: the source says that it is complete. */
   #done(): void {
     this.#doneSeen = true;
-    for (const state of this.#choices.values()) {
+    for (const state of this.#choices) {
       if (state.finish !== null || state.told) continue;
       this.repairs.note("no-finish");
       state.finish = "stop";
@@ -386,7 +360,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
   }
 
   #finish(): void {
-    for (const state of this.#choices.values()) this.start(state, this.#out);
+    for (const state of this.#choices) this.start(state, this.#out);
     this.#tellUsage();
     if (!this.#ended) this.#end({ kind: "done" });
   }
@@ -415,18 +389,4 @@ export abstract class AnswerReader<Choice extends ChoiceState> {
     if (out.length > 0) this.#out = [];
     return out;
   }
-}
-
-/** A chunk without choices that has a reason to be there: Azure's filter results, OpenAI's moderation. */
-function isAnnouncement(value: JsonObject): boolean {
-  return value["prompt_filter_results"] !== undefined || value["moderation"] !== undefined;
-}
-
-function isWhole(value: unknown, bodyObject: string): boolean {
-  if (!isObject(value)) return false;
-  const first: unknown = Array.isArray(value["choices"]) ? value["choices"][0] : undefined;
-  return (
-    isObject(first) &&
-    (isObject(first["message"]) || (bodyObject === "text_completion" && first["finish_reason"] !== null))
-  );
 }

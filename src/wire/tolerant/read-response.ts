@@ -1,5 +1,6 @@
 import type { GenerationEvent } from "../../generation/event.ts";
-import type { AnswerReader, ChoiceState } from "./answer-reader.ts";
+import type { ChoiceState } from "./answer-choices.ts";
+import type { AnswerReader } from "./answer-reader.ts";
 import { failureOfText } from "./read-failure.ts";
 import { parseTolerantly } from "./tolerant-json.ts";
 
