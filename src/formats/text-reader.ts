@@ -45,27 +45,24 @@ export class TextReader {
   readonly #reading: Reading<unknown>;
 
   constructor(options: TextReaderOptions) {
-    const { format } = options;
-    const plain = isPlainText(format);
-    this.#output = new Output({
-      choice: options.choice,
-      newCallId: options.newCallId,
-      ...(options.tools && { known: new Set(options.tools.map((tool) => tool.name)) }),
+    const { format, choice, newCallId, tools, stop } = options;
+    const types = tools ? new ToolTypes(tools) : noTools;
+    const output = new Output({
+      choice,
+      newCallId,
+      known: tools ? types : null,
       mergeReasoning: options.separateReasoning === false,
-      keepSpace: plain,
-      ...(options.stop && options.stop.length > 0 && { stop: new StopFilter(options.stop) }),
+      keepSpace: format.kind === "plain" && planOf(format).isPlainText,
+      stop: stop && stop.length > 0 ? new StopFilter(stop) : null,
       trace: options.trace === true,
     });
-    const desk = {
-      cursor: this.#cursor,
-      output: this.#output,
-      types: new ToolTypes(options.tools ?? []),
-      callsAllowed: options.callsAllowed !== false,
-    };
+    this.#output = output;
+    const cursor = this.#cursor;
+    const callsAllowed = options.callsAllowed !== false;
     this.#reading =
-      format.kind === "routed"
-        ? readRouted(desk, format, options.prefix)
-        : readPlain({ ...desk, plan: planOf(format) }, startOf(format.reasoning, options));
+      format.kind === "plain"
+        ? readPlain({ cursor, output, types, callsAllowed, plan: planOf(format) }, startOf(format.reasoning, options))
+        : readRouted({ cursor, output, types, callsAllowed }, format, options.prefix);
   }
 
   /**
@@ -105,6 +102,11 @@ export class TextReader {
     return this.#output.sawCalls;
   }
 
+  /** Names in calls of tools that the request does not have: those calls stayed text (requirement T6). Twenty names at most. */
+  get unknownTools(): ReadonlySet<string> {
+    return this.#output.unknownTools;
+  }
+
   get phase(): "reasoning" | "content" | "call" {
     return this.#output.phase;
   }
@@ -116,7 +118,4 @@ export class TextReader {
   }
 }
 
-/** Nothing in it is markup: every character, white space at the edges included, is content. */
-function isPlainText(format: Format): boolean {
-  return format.kind === "plain" && format.calls.length === 0 && !format.reasoning && !format.strip && !format.drop;
-}
+const noTools = new ToolTypes([]);

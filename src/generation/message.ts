@@ -58,7 +58,10 @@ export interface Tool {
   readonly parameters?: JsonSchema;
   /** Arguments must follow the schema exactly, whatever the choice of tools. */
   readonly strict?: boolean;
+  /** "custom": a call holds free text in place of arguments. Default "function". */
   readonly kind?: "function" | "custom";
+  /** What the whole text of a custom tool's call must match. */
+  readonly inputGrammar?: { readonly syntax: "regex" | "lark"; readonly definition: string };
 }
 
 /** Any JSON Schema: an object, or true / false. */

@@ -27,6 +27,8 @@ export interface CallOutput {
   closer(raw: string): void;
   /** Whether a call of this name is one. */
   isKnown(name: string): boolean;
+  /** A call of this name stays text, since it is no tool. */
+  unknown(name: string): void;
 }
 
 /** Where the JSON of arguments goes, in pieces. */

@@ -1,21 +1,26 @@
 import type { GenerationEvent, TokenLogprob } from "../../generation/event.ts";
 import { isSpace } from "./cursor.ts";
+import { CustomInput } from "./custom-input.ts";
 import { Pile } from "./pile.ts";
 import type { StopFilter } from "./stop-filter.ts";
+import type { ToolTypes } from "./tool-types.ts";
 
 export interface OutputOptions {
   readonly choice: number;
   readonly newCallId: () => string;
-  /** Names that are tools; absent: every name is. */
-  readonly known?: ReadonlySet<string>;
+  /** Names that are tools; null: every name is. */
+  readonly known: ToolTypes | null;
   /** Reasoning and its markers are content. */
   readonly mergeReasoning: boolean;
   /** White space at the edges is content as well. */
   readonly keepSpace: boolean;
-  readonly stop?: StopFilter;
+  readonly stop: StopFilter | null;
   /** Make markup events. */
   readonly trace: boolean;
 }
+
+/** Of so many unknown tools the names are kept: they are told in the log, and a model may invent any number. */
+const mostUnknown = 20;
 
 interface PendingToken {
   /** How much text there was with this token. */
@@ -32,6 +37,8 @@ export class Output {
   sawCalls = false;
   /** The stop string that was hit. */
   stopped: string | null = null;
+  /** Names in calls that stayed text because the request has no such tool. */
+  readonly unknownTools: Set<string> = new Set();
   readonly #options: OutputOptions;
   #events: GenerationEvent[] = [];
   /** White space at an edge, not yet decided, and what it becomes when something visible follows. */
@@ -41,6 +48,8 @@ export class Output {
   #callIndex = -1;
   /** Raw text of the call at hand. */
   #call = new Pile();
+  /** Of a custom tool's call at hand: what its arguments say. */
+  #input: CustomInput | null = null;
   /** The call at hand has an unknown name: all of it is text. */
   #demoted = false;
   #lastDemoted = false;
@@ -146,6 +155,10 @@ export class Output {
     return this.#options.known?.has(name) ?? true;
   }
 
+  unknown(name: string): void {
+    if (this.unknownTools.size < mostUnknown) this.unknownTools.add(name);
+  }
+
   /** White space at an edge that nothing visible followed. */
   #dropSpace(): void {
     if (this.#space.length > 0) this.#markup(this.#space.take());
@@ -195,6 +208,7 @@ export class Output {
     if (this.stopped !== null) return;
     this.#lastDemoted = !this.isKnown(name);
     if (this.#lastDemoted) {
+      this.unknown(name);
       this.#demoted = true;
       return this.text(raw);
     }
@@ -206,12 +220,16 @@ export class Output {
     this.#call.add(raw);
     this.phase = "call";
     this.#markup(raw);
+    const { choice, known, newCallId } = this.#options;
+    const isCustom = known?.isCustom(name) === true;
+    this.#input = isCustom ? new CustomInput() : null;
     this.#events.push({
       type: "tool-call-start",
-      choice: this.#options.choice,
+      choice,
       index: this.#callIndex,
-      id: id ?? this.#options.newCallId(),
+      id: id ?? newCallId(),
       name,
+      ...(isCustom && { kind: "custom" }),
     });
   }
 
@@ -221,13 +239,17 @@ export class Output {
     if (this.#demoted) return this.text(raw);
     this.#call.add(raw);
     this.#markup(raw);
-    if (json === "") return;
+    this.#arguments(this.#input === null ? json : this.#input.push(json));
+  }
+
+  #arguments(text: string): void {
+    if (text === "") return;
     const last = this.#events.at(-1);
     const { choice } = this.#options;
     const index = this.#callIndex;
     if (last?.type === "tool-call-delta") {
-      this.#events[this.#events.length - 1] = { ...last, arguments: last.arguments + json };
-    } else this.#events.push({ type: "tool-call-delta", choice, index, arguments: json });
+      this.#events[this.#events.length - 1] = { ...last, arguments: last.arguments + text };
+    } else this.#events.push({ type: "tool-call-delta", choice, index, arguments: text });
   }
 
   endCall(status: "succeeded" | "failed", raw: string): void {
@@ -239,6 +261,7 @@ export class Output {
     }
     this.#call.add(raw);
     this.#markup(raw);
+    if (this.#input !== null) this.#arguments(this.#input.end());
     const { choice } = this.#options;
     const failed = status === "failed" ? { raw: this.#call.toString() } : undefined;
     this.#events.push({ type: "tool-call-end", choice, index: this.#callIndex, status, ...failed });

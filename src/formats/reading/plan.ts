@@ -43,15 +43,17 @@ export interface MarkupOptions {
 /** What the reading needs of a format, compiled once. */
 export class Plan {
   readonly format: PlainFormat;
+  /** Nothing in it is markup: every character, white space at the edges included, is content. */
+  readonly isPlainText: boolean;
   readonly #markups = new Map<string, Markup>();
-  readonly #sets = new Map<string, MarkerSet>();
-
+  readonly #sets = new Map<object, Map<string, MarkerSet>>();
   readonly #behind = new Map<string | undefined, Candidates>();
   /** Calls without a marker, where the visible text begins. */
   readonly bare: Candidates;
 
   constructor(format: PlainFormat) {
     this.format = format;
+    this.isPlainText = format.calls.length === 0 && !format.reasoning && !format.strip && !format.drop;
     this.bare = candidates(format.calls.filter((call) => call.bare === "start" || call.bare === "whole"));
   }
 
@@ -68,7 +70,7 @@ export class Plan {
 
   /** All markers of the visible text. */
   markup(options: MarkupOptions): Markup {
-    const key = `${options.calls} ${options.ends.join(" ")}`;
+    const key = (options.calls ? "calls " : "") + options.ends.join(" ");
     let markup = this.#markups.get(key);
     if (!markup) this.#markups.set(key, (markup = this.#compileMarkup(options)));
     return markup;
@@ -102,11 +104,21 @@ export class Plan {
     return { set: new MarkerSet([...roles.keys()]), roles: [...roles.values()] };
   }
 
-  /** A set of markers that is wanted again, under a name of its own. */
-  set(name: string, markers: () => readonly string[]): MarkerSet {
-    let set = this.#sets.get(name);
-    if (!set) this.#sets.set(name, (set = new MarkerSet(markers())));
+  /**
+   * A set of markers that is wanted again, under a name of its own. `part`: the part of the format, a call or its arguments, whose markers
+   * they are; default: the whole.
+   */
+  set(name: string, markers: () => readonly string[], part: object = this): MarkerSet {
+    let sets = this.#sets.get(part);
+    if (!sets) this.#sets.set(part, (sets = new Map()));
+    let set = sets.get(name);
+    if (!set) sets.set(name, (set = new MarkerSet(markers())));
     return set;
+  }
+
+  /** What ends a call of this kind: its own closes, then those of the section. */
+  closes(call: Call): MarkerSet {
+    return this.set("closes", () => [...(call.close ?? []), ...(this.format.section?.close ?? [])], call);
   }
 }
 

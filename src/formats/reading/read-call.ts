@@ -1,3 +1,4 @@
+import { awaited } from "./cursor.ts";
 import type { Reading } from "./cursor.ts";
 import type { CallDesk, CallOutcome, Desk } from "./desk.ts";
 import { matchMarker } from "./marker-set.ts";
@@ -72,7 +73,8 @@ export function* readBareCall(desk: Desk): Reading<void> {
 function* readOneOf(desk: CallDesk, candidates: Candidates, bare: boolean): Reading<CallOutcome> {
   const { cursor } = desk;
   const { openers, objects, named } = candidates;
-  let code = yield* cursor.skipSpace();
+  let code = cursor.skipSpaceNow();
+  if (code === awaited) code = yield* cursor.skipSpace();
   // A model may write the opener twice.
   if (!bare) while ((yield* matchMarker(cursor, openers)) >= 0) code = yield* cursor.skipSpace();
   const fence = code === 96 && objects.some((call) => call.fence);

@@ -1,4 +1,5 @@
 import type { NamedCall } from "../format.ts";
+import { awaited } from "./cursor.ts";
 import type { Reading } from "./cursor.ts";
 import type { CallDesk } from "./desk.ts";
 import { matchMarker, readToMarker } from "./marker-set.ts";
@@ -21,11 +22,12 @@ const notInNames = new Set([..."\n<>{}"].map((character) => character.charCodeAt
 export function* readHead(desk: CallDesk, call: NamedCall): Reading<Head | null> {
   const { cursor, plan } = desk;
   const kept = call.headEndKept ?? [];
-  const ends = plan.set(`head ${call.head} ${call.headEnd.join(" ")}`, () => call.headEnd);
+  const ends = plan.set("head end", () => call.headEnd, call);
   let text = "";
   let marker = "";
   for (;;) {
-    const code = yield* cursor.peek();
+    let code = cursor.now();
+    if (code === awaited) code = yield* cursor.peek();
     if (code < 0) return null;
     if (ends.child(0, code) >= 0) {
       const end = yield* matchMarker(cursor, ends);
@@ -48,7 +50,7 @@ export function* readHead(desk: CallDesk, call: NamedCall): Reading<Head | null>
     let attributes = "";
     const found = yield* readToMarker(
       cursor,
-      plan.set(`tag ${tagEnd}`, () => [tagEnd, "\n"]),
+      plan.set("tag end", () => [tagEnd, "\n"], call),
       () => {},
     );
     if (found !== 0) return null;

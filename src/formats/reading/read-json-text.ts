@@ -1,6 +1,7 @@
 import type { Cursor, Reading } from "./cursor.ts";
 import { escapeCharacters } from "./desk.ts";
 import type { CallAtHand } from "./desk.ts";
+import { JsonStringDecoder } from "./json-string-decoder.ts";
 import { JsonScan } from "./json-scan.ts";
 import { Pile } from "./pile.ts";
 
@@ -10,35 +11,15 @@ import { Pile } from "./pile.ts";
  */
 export function* streamJsonText(cursor: Cursor, call: CallAtHand): Reading<boolean> {
   const inner = new InnerText(call);
-  let escape = "";
-  let closed = false;
+  const string = new JsonStringDecoder();
   cursor.pos++;
   yield* cursor.repeat(() => {
-    const { text } = cursor;
-    let decoded = "";
-    let i = cursor.pos;
-    while (i < text.length && !closed) {
-      const code = text.charCodeAt(i);
-      if (escape !== "") {
-        escape += text[i];
-        i++;
-        if (escape.length < (escape[1] === "u" ? 6 : 2)) continue;
-        decoded += meaningOf(escape);
-        escape = "";
-      } else if (code === 34 || code === 92) {
-        if (code === 34) closed = true;
-        else escape = "\\";
-        i++;
-      } else {
-        const from = i;
-        while (i < text.length && text.charCodeAt(i) !== 34 && text.charCodeAt(i) !== 92) i++;
-        decoded += text.slice(from, i);
-      }
-    }
-    cursor.pos = i;
-    return inner.push(decoded) && !closed;
+    const decoded = string.read(cursor.text, cursor.pos);
+    cursor.pos = string.pos;
+    return inner.push(decoded) && !string.closed;
   });
-  return inner.end(closed);
+  inner.push(string.end());
+  return inner.end(string.closed);
 }
 
 /** The arguments of a JSON value that was read whole. */
@@ -103,13 +84,5 @@ class InnerText {
     if (!closed) return false;
     this.#call.json(this.#kind === "string" ? '"' : "{}");
     return true;
-  }
-}
-
-function meaningOf(escape: string): string {
-  try {
-    return String(JSON.parse(`"${escape}"`));
-  } catch {
-    return escape;
   }
 }

@@ -1,3 +1,4 @@
+import { awaited } from "./cursor.ts";
 import type { Cursor, Reading } from "./cursor.ts";
 import type { CallAtHand } from "./desk.ts";
 import { JsonScan } from "./json-scan.ts";
@@ -12,10 +13,27 @@ export function* readJson(cursor: Cursor): Reading<string | null> {
 
 /** Passes a JSON string. Gives what it says; null if there is none. */
 export function* readJsonString(cursor: Cursor): Reading<string | null> {
+  const plain = plainString(cursor);
+  if (plain !== null) return plain;
   if ((yield* cursor.peek()) !== 34) return null;
   const json = yield* readJson(cursor);
   if (json === null) return null;
   return json.includes("\\") ? String(JSON.parse(json)) : json.slice(1, -1);
+}
+
+/** A string without escapes that stands whole in the text at hand, as nearly all keys and names do. */
+function plainString(cursor: Cursor): string | null {
+  const { text, pos } = cursor;
+  if (text.charCodeAt(pos) !== 34) return null;
+  for (let i = pos + 1; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 34) {
+      cursor.pos = i + 1;
+      return text.slice(pos + 1, i);
+    }
+    if (code === 92 || code < 32) return null;
+  }
+  return null;
 }
 
 /**
@@ -34,7 +52,7 @@ export function* streamJson(cursor: Cursor, call: CallAtHand): Reading<boolean> 
 /** Follows one JSON value; its text goes to `piece` as it comes, with the cursor behind it. `certain`: more than its first bracket. */
 function* scanJson(cursor: Cursor, piece: (json: string, certain: boolean) => void): Reading<boolean> {
   const scan = new JsonScan();
-  yield* cursor.skipSpace();
+  if (cursor.skipSpaceNow() === awaited) yield* cursor.skipSpace();
   yield* cursor.repeat(() => {
     for (;;) {
       const { text, pos } = cursor;

@@ -1,4 +1,4 @@
-import { Cursor, isSpace } from "./cursor.ts";
+import { awaited, Cursor, isSpace } from "./cursor.ts";
 import type { Reading } from "./cursor.ts";
 import type { ArgumentSink } from "./desk.ts";
 import { escapeCharacters } from "./desk.ts";
@@ -14,8 +14,8 @@ export interface LiteralStyle {
 
 /** Keys have no quotes, and what is open at the end of the call is closed. */
 export interface LooseStyle {
-  /** Passes a quote token of the format's own, if there is one here, and gives it. */
-  quote(cursor: Cursor): Reading<string | null>;
+  /** The quote tokens of the format's own. */
+  readonly quotes: MarkerSet;
   /** Reads a string behind such a token, and the token behind it. */
   rawString(cursor: Cursor, quote: string, sink: ArgumentSink, depth: number): Reading<boolean>;
   /** Whether the call ends here, brackets or not. */
@@ -33,10 +33,12 @@ const deepest = 100;
  * is a beginning of JSON.
  */
 export function* readLiteral(cursor: Cursor, style: LiteralStyle, sink: ArgumentSink, depth = 0): Reading<boolean> {
-  const space = yield* passSpace(cursor);
-  const code = yield* cursor.peek();
-  if (style.loose) {
-    const quote = yield* style.loose.quote(cursor);
+  const here = cursor.now();
+  const space = here === awaited || isSpace(here) ? yield* passSpace(cursor) : "";
+  let code = cursor.now();
+  if (code === awaited) code = yield* cursor.peek();
+  if (style.loose && style.loose.quotes.child(0, code) >= 0) {
+    const quote = yield* passQuote(cursor, style.loose);
     if (quote !== null) return yield* style.loose.rawString(cursor, quote, sink, depth);
   }
   if (code === 34 || code === 39) return yield* readQuoted(cursor, code, sink);
@@ -48,6 +50,12 @@ export function* readLiteral(cursor: Cursor, style: LiteralStyle, sink: Argument
       : yield* readItems(cursor, style, sink, depth + 1, code);
   }
   return yield* style.word(cursor, space, sink);
+}
+
+/** Passes a quote token of the format's own, if there is one here, and gives it. */
+function* passQuote(cursor: Cursor, { quotes }: LooseStyle): Reading<string | null> {
+  const found = yield* matchMarker(cursor, quotes);
+  return quotes.markers[found] ?? null;
 }
 
 /** White space before a value; only a string without quotes needs it, so more than a little of it is not kept. */
@@ -64,7 +72,8 @@ function* passSpace(cursor: Cursor): Reading<string> {
 /** Reads the members of an object behind its `{`, and the `}`. */
 export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: ArgumentSink, depth: number): Reading<boolean> {
   for (let first = true; ; first = false) {
-    let code = yield* cursor.skipSpace();
+    let code = cursor.skipSpaceNow();
+    if (code === awaited) code = yield* cursor.skipSpace();
     if (!first && code === 44) {
       cursor.pos++;
       code = yield* cursor.skipSpace();
@@ -79,7 +88,9 @@ export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: Argument
       return true;
     }
     const key = yield* readKey(cursor, style);
-    if (key === null || (yield* cursor.skipSpace()) !== 58) return false;
+    code = cursor.skipSpaceNow();
+    if (code === awaited) code = yield* cursor.skipSpace();
+    if (key === null || code !== 58) return false;
     cursor.pos++;
     sink.json(`${first ? "{" : ","}${JSON.stringify(key)}:`);
     if (!(yield* readLiteral(cursor, style, sink, depth))) return false;
@@ -87,13 +98,16 @@ export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: Argument
 }
 
 function* readKey(cursor: Cursor, style: LiteralStyle): Reading<string | null> {
-  const code = yield* cursor.skipSpace();
-  const quote = style.loose ? yield* style.loose.quote(cursor) : null;
+  let code = cursor.skipSpaceNow();
+  if (code === awaited) code = yield* cursor.skipSpace();
+  const mayQuote = style.loose && style.loose.quotes.child(0, code) >= 0;
+  const quote = mayQuote ? yield* passQuote(cursor, style.loose) : null;
   if (quote !== null) return yield* collectTo(cursor, quote);
   if (code === 34 || code === 39) return yield* readQuotedKey(cursor, code);
   let key = "";
   for (;;) {
-    const next = yield* cursor.peek();
+    let next = cursor.now();
+    if (next === awaited) next = yield* cursor.peek();
     if (next < 0 || isSpace(next) || next === 58 || next === 44 || next === 123 || next === 125) break;
     if (key.length > longestWord) return null;
     key += cursor.text[cursor.pos];
@@ -215,12 +229,12 @@ function* readQuoted(cursor: Cursor, quote: number, sink: ArgumentSink): Reading
         if (quotes > 0) json += escapeCharacters(String.fromCharCode(quote).repeat(quotes));
         quotes = 0;
         const from = i;
-        while (i < text.length && text.charCodeAt(i) !== quote && text.charCodeAt(i) !== 92) i++;
-        json += escapeCharacters(text.slice(from, i));
-        if (text.charCodeAt(i) === 92) {
-          escape = "\\";
-          i++;
-        }
+        i = behindSame(text, i, quote);
+        json += text.slice(from, i);
+        if (i === text.length || text.charCodeAt(i) === quote) continue;
+        if (text.charCodeAt(i) === 92) escape = "\\";
+        else json += escapeCharacters(text[i] ?? "");
+        i++;
       }
     }
     cursor.pos = i;
@@ -230,6 +244,20 @@ function* readQuoted(cursor: Cursor, quote: number, sink: ArgumentSink): Reading
   if (closed) sink.json('"');
   return closed;
 }
+
+/** How far the text of a string stands in JSON as it stands here, most escapes included. */
+function behindSame(text: string, from: number, quote: number): number {
+  let i = from;
+  for (; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === 92 && i + 1 < text.length && sameEscapes.includes(text[i + 1] ?? "")) i++;
+    else if (code === 92 || code === quote || code === 34 || code < 32) return i;
+  }
+  return i;
+}
+
+/** What stands behind the backslash of escapes that mean the same in Python and in JSON, and are complete. */
+const sameEscapes = '"\\/bfnrt';
 
 /**
  * What an escape means, as the inside of a JSON string; null while it is not complete. Python keeps the backslash of an escape that it
@@ -243,7 +271,7 @@ function meaningOf(escape: string): string | null {
     if (!isHexadecimal(escape.charCodeAt(escape.length - 1))) return `\\\\${escape.slice(1, -1)}`;
     return escape.length < whole ? null : `\\u${escape.slice(2).padStart(4, "0")}`;
   }
-  if ('"\\/bfnrt'.includes(character)) return escape;
+  if (sameEscapes.includes(character)) return escape;
   if (character === "'") return "'";
   if (character === "\n") return "";
   return `\\\\${escapeCharacters(character)}`;

@@ -4,7 +4,8 @@ import type { Cursor, Reading } from "./cursor.ts";
 import { CallAtHand, escapeCharacters } from "./desk.ts";
 import type { ArgumentSink, CallDesk, CallOutcome } from "./desk.ts";
 import { failCall } from "./fail-call.ts";
-import { MarkerSet, matchMarker, readToMarker } from "./marker-set.ts";
+import { matchMarker, readToMarker } from "./marker-set.ts";
+import type { MarkerSet } from "./marker-set.ts";
 import type { Head } from "./read-head.ts";
 import { literalWord, readMembers } from "./read-literal.ts";
 import type { LiteralStyle } from "./read-literal.ts";
@@ -15,9 +16,11 @@ export function* readLoose(desk: CallDesk, call: NamedCall, quotes: Markers, hea
   if ((yield* cursor.skipSpace()) !== 123) return "none";
   cursor.pos++;
   const atHand = new CallAtHand(desk, head.name, head.id);
+  const tokens = plan.set("quotes", () => quotes, call);
   const style = looseStyle(
-    plan.set(`quotes ${quotes.join(" ")}`, () => quotes),
-    plan.set("loose ends", () => call.close ?? []),
+    tokens,
+    plan.set("close", () => call.close ?? [], call),
+    (quote) => plan.set(quote, () => [quote, ...(call.close ?? [])], tokens),
   );
   const good = yield* readMembers(cursor, style, atHand, 0);
   if (!good || (cursor.cut && cursor.ended)) return yield* failCall(desk, atHand);
@@ -25,15 +28,13 @@ export function* readLoose(desk: CallDesk, call: NamedCall, quotes: Markers, hea
   return "read";
 }
 
-function looseStyle(quotes: MarkerSet, ends: MarkerSet): LiteralStyle {
+/** `ends`: what ends the call; `stringEnds`: the same, and before it this quote token. */
+function looseStyle(quotes: MarkerSet, ends: MarkerSet, stringEnds: (quote: string) => MarkerSet): LiteralStyle {
   return {
     word: (cursor, space, sink) => readBareWord(cursor, ends, space, sink),
     loose: {
-      *quote(cursor) {
-        const found = yield* matchMarker(cursor, quotes);
-        return quotes.markers[found] ?? null;
-      },
-      rawString: (cursor, quote, sink, depth) => readRawString(cursor, ends, quote, sink, depth),
+      quotes,
+      rawString: (cursor, quote, sink, depth) => readRawString(cursor, stringEnds(quote), sink, depth),
       *atEnd(cursor) {
         if ((yield* cursor.peek()) < 0) return true;
         const found = yield* matchMarker(cursor, ends);
@@ -45,19 +46,12 @@ function looseStyle(quotes: MarkerSet, ends: MarkerSet): LiteralStyle {
   };
 }
 
-/** A string behind a quote token, up to the same token or to the end of the call. */
-function* readRawString(
-  cursor: Cursor,
-  ends: MarkerSet,
-  quote: string,
-  sink: ArgumentSink,
-  depth: number,
-): Reading<boolean> {
+/** A string behind a quote token, up to the first of `ends`, which is the same token, or to another, which is the end of the call. */
+function* readRawString(cursor: Cursor, ends: MarkerSet, sink: ArgumentSink, depth: number): Reading<boolean> {
   sink.json('"');
-  const set = new MarkerSet([quote, ...ends.markers]);
   // Where nobody closes the string, the brackets before the call's end are the call's.
   let brackets = "";
-  const found = yield* readToMarker(cursor, set, (kept) => {
+  const found = yield* readToMarker(cursor, ends, (kept) => {
     const raw = cursor.take(kept);
     const text = brackets + raw;
     let end = text.length;
@@ -65,7 +59,7 @@ function* readRawString(
     brackets = text.slice(end);
     sink.write(escapeCharacters(text.slice(0, end)), raw);
   });
-  if (found > 0) cursor.pos -= set.markers[found]?.length ?? 0;
+  if (found > 0) cursor.pos -= ends.markers[found]?.length ?? 0;
   sink.json(found === 0 ? `${brackets}"` : '"');
   return true;
 }

@@ -35,7 +35,7 @@ export function* readNamedCall(desk: CallDesk, call: NamedCall, bracket: boolean
 /** A call without a name is no call. With nothing in it either, it is not even text. */
 function* passEmptyCall({ cursor, output, plan }: CallDesk, call: NamedCall): Reading<boolean> {
   yield* cursor.skipSpace();
-  const closes = plan.set(`close ${call.head}`, () => call.close ?? []);
+  const closes = plan.set("close", () => call.close ?? [], call);
   if (call.headEndKept || (yield* matchMarker(cursor, closes)) < 0) return false;
   output.closer(cursor.take());
   return true;
@@ -57,7 +57,7 @@ function* readJsonArguments(desk: CallDesk, call: NamedCall, head: Head): Readin
     atHand.end("succeeded");
     return "read";
   }
-  const closes = plan.set("closes", () => [...(call.close ?? []), ...(plan.format.section?.close ?? [])]);
+  const closes = plan.closes(call);
   const found = yield* matchMarker(cursor, closes);
   if (found < 0) return "none";
   cursor.pos -= closes.markers[found]?.length ?? 0;
@@ -69,7 +69,7 @@ function* readJsonArguments(desk: CallDesk, call: NamedCall, head: Head): Readin
 /** Everything up to the close is the arguments, whether it is JSON or not. */
 function* readRawArguments(desk: CallDesk, call: NamedCall, atHand: CallAtHand): Reading<CallOutcome> {
   const { cursor, plan } = desk;
-  const closes = plan.set("closes", () => [...(call.close ?? []), ...(plan.format.section?.close ?? [])]);
+  const closes = plan.closes(call);
   yield* cursor.skipSpace();
   atHand.announce();
   let space = "";

@@ -1,4 +1,5 @@
 import type { ObjectCall } from "../format.ts";
+import { awaited } from "./cursor.ts";
 import type { Reading } from "./cursor.ts";
 import { CallAtHand } from "./desk.ts";
 import type { CallDesk, CallOutcome } from "./desk.ts";
@@ -57,22 +58,26 @@ function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean, outerId?: 
   let held: string | null = null;
   let atHand: CallAtHand | null = null;
   const failed = (): Reading<CallOutcome> => fail(desk, atHand);
-  if ((yield* cursor.peek()) !== 123) return "none";
+  if ((cursor.now() === awaited ? yield* cursor.peek() : cursor.now()) !== 123) return "none";
   cursor.pos++;
   for (let first = true; ; first = false) {
-    let code = yield* cursor.skipSpace();
+    let code = cursor.skipSpaceNow();
+    if (code === awaited) code = yield* cursor.skipSpace();
     if (code === 125) break;
     if (!first) {
       if (code !== 44) return yield* failed();
       cursor.pos++;
-      code = yield* cursor.skipSpace();
+      if (cursor.skipSpaceNow() === awaited) yield* cursor.skipSpace();
     }
     const key = yield* readJsonString(cursor);
-    if (key === null || (yield* cursor.skipSpace()) !== 58) return yield* failed();
+    code = cursor.skipSpaceNow();
+    if (code === awaited) code = yield* cursor.skipSpace();
+    if (key === null || code !== 58) return yield* failed();
     // Without a marker, an object that begins otherwise is an answer in JSON, which must not be held back.
     if (bare && first && !mayBegin(call, key)) return "none";
     cursor.pos++;
-    code = yield* cursor.skipSpace();
+    code = cursor.skipSpaceNow();
+    if (code === awaited) code = yield* cursor.skipSpace();
     if (key === call.nested && code === 123 && atHand === null) {
       const { nested: _, ...inner } = call;
       if ((yield* readObject(desk, inner, bare, id)) === "none") return "none";

@@ -1,4 +1,5 @@
 import type { TaggedArgs } from "../format.ts";
+import { awaited } from "./cursor.ts";
 import type { Reading } from "./cursor.ts";
 import type { CallAtHand, CallDesk } from "./desk.ts";
 import { MarkerSet, matchMarker, readToMarker } from "./marker-set.ts";
@@ -20,10 +21,11 @@ const longestKey = 400;
 /** Reads a parameter's key behind its opener, up to where the value begins. null: there is none. */
 export function* readKey(desk: CallDesk, args: TaggedArgs): Reading<Key | null> {
   const { cursor, plan } = desk;
-  const end = plan.set(`key end ${args.keyEnd}`, () => [args.keyEnd]);
+  const end = plan.set("key end", () => [args.keyEnd], args);
   let name = "";
   for (;;) {
-    const code = yield* cursor.peek();
+    let code = cursor.now();
+    if (code === awaited) code = yield* cursor.peek();
     if (code < 0 || name.length > longestKey) return null;
     if (end.child(0, code) >= 0 && (yield* matchMarker(cursor, end)) >= 0) break;
     if (code === 60 || code === 10) return null;
@@ -34,7 +36,7 @@ export function* readKey(desk: CallDesk, args: TaggedArgs): Reading<Key | null> 
   if (name === "") return null;
   let kind: ValueKind = "typed";
   if (args.tagEnd !== undefined) {
-    const attributes = yield* readAttributes(desk, args.tagEnd);
+    const attributes = yield* readAttributes(desk, args, args.tagEnd);
     if (attributes === null) return null;
     const { hint } = args;
     if (hint && attributes.includes(`${hint.attribute}="`)) {
@@ -45,12 +47,13 @@ export function* readKey(desk: CallDesk, args: TaggedArgs): Reading<Key | null> 
 }
 
 /** The text of a tag up to its end, which is passed. null: it is no tag. */
-function* readAttributes(desk: CallDesk, tagEnd: string): Reading<string | null> {
+function* readAttributes(desk: CallDesk, args: TaggedArgs, tagEnd: string): Reading<string | null> {
   const { cursor, plan } = desk;
-  const end = plan.set(`tag end ${tagEnd}`, () => [tagEnd]);
+  const end = plan.set("tag end", () => [tagEnd], args);
   let text = "";
   for (;;) {
-    const code = yield* cursor.peek();
+    let code = cursor.now();
+    if (code === awaited) code = yield* cursor.peek();
     if (code < 0 || code === 10 || text.length > longestKey) return null;
     if (end.child(0, code) >= 0 && (yield* matchMarker(cursor, end)) >= 0) return text;
     text += cursor.text[cursor.pos];
@@ -63,22 +66,21 @@ export function* readParameter(
   desk: CallDesk,
   atHand: CallAtHand,
   args: TaggedArgs,
-  closes: readonly string[],
+  closes: MarkerSet,
   key: Key,
   lead: string,
   declared: DeclaredTypes | undefined,
 ): Reading<boolean> {
   const { cursor, plan } = desk;
   let opened = true;
-  if (args.valueOpen !== undefined) opened = yield* passValueOpen(desk, args.valueOpen);
+  if (args.valueOpen !== undefined) opened = yield* passValueOpen(desk, args, args.valueOpen);
   // What stands before the value is accounted for, so that all that is taken from here on is the value.
   atHand.json("");
   const close = args.close.replace("{key}", key.name);
-  const plain = args.nestedItem === undefined ? [args.open] : [];
-  const ends =
-    close === args.close
-      ? plan.set(`value ends ${close} ${closes.join(" ")}`, () => [close, ...plain, ...closes])
-      : new MarkerSet([close, ...plain, ...closes]);
+  const markers = (): readonly string[] => {
+    return [close, ...(args.nestedItem === undefined ? [args.open] : []), ...closes.markers];
+  };
+  const ends = close === args.close ? plan.set("value ends", markers, closes) : new MarkerSet(markers());
   if (args.nestedItem !== undefined) {
     const text = yield* gather(desk, atHand, ends);
     atHand.json(lead + nestedValue(text, args.open, args.nestedItem, declared, desk.types.root(atHand.name)));
@@ -101,7 +103,7 @@ export function* readParameter(
       yield* cursor.skipSpace();
       yield* matchMarker(
         cursor,
-        plan.set(`after cdata ${close}`, () => [close]),
+        plan.set("after cdata", () => [close], args),
       );
       atHand.json("");
       return true;
@@ -120,9 +122,9 @@ export function* readParameter(
 }
 
 /** White space and what stands before a value; also the two characters `\n`, which GLM writes at times. */
-function* passValueOpen(desk: CallDesk, open: string): Reading<boolean> {
+function* passValueOpen(desk: CallDesk, args: TaggedArgs, open: string): Reading<boolean> {
   const { cursor, plan } = desk;
-  const set = plan.set(`value open ${open}`, () => [open, "\\n"]);
+  const set = plan.set("value open", () => [open, "\\n"], args);
   for (;;) {
     yield* cursor.skipSpace();
     const found = yield* matchMarker(cursor, set);
@@ -151,23 +153,24 @@ export function* readWrapped(
   desk: CallDesk,
   atHand: CallAtHand,
   args: TaggedArgs,
-  closes: readonly string[],
+  closes: MarkerSet,
   key: Key,
 ): Reading<boolean> {
-  const { cursor } = desk;
+  const { cursor, plan } = desk;
   atHand.json("");
-  const text = yield* gather(desk, atHand, new MarkerSet([args.close, args.open, ...closes]));
+  const ends = plan.set("wrapped ends", () => [args.close, args.open, ...closes.markers], closes);
+  const text = yield* gather(desk, atHand, ends);
   const json = key.kind === "string" ? JSON.stringify(text) : typedValue(text, undefined);
   const inner = key.kind === "string" ? typedValue(text, undefined) : json;
   yield* cursor.skipSpace();
-  const found = yield* matchMarker(cursor, new MarkerSet(closes));
+  const found = yield* matchMarker(cursor, closes);
   const last = found >= 0 || (yield* cursor.peek()) < 0;
   if (inner.startsWith("{") && last) {
     atHand.json(inner);
     atHand.end("succeeded");
     return true;
   }
-  if (found >= 0) cursor.pos -= closes[found]?.length ?? 0;
+  if (found >= 0) cursor.pos -= closes.markers[found]?.length ?? 0;
   atHand.json(`{${JSON.stringify(key.name)}:${json}`);
   return false;
 }

@@ -1,4 +1,5 @@
 import type { Route, RoutedFormat } from "../format.ts";
+import { awaited } from "./cursor.ts";
 import type { Reading } from "./cursor.ts";
 import { CallAtHand } from "./desk.ts";
 import type { Desk } from "./desk.ts";
@@ -69,7 +70,8 @@ function* readHeader(desk: RoutedDesk, { format, start, header }: Routing, begun
   if ((yield* matchMarker(cursor, start)) >= 0) output.markup(cursor.take());
   let text = begun;
   for (;;) {
-    const code = yield* cursor.peek();
+    let code = cursor.now();
+    if (code === awaited) code = yield* cursor.peek();
     if (code < 0 || text.length > longestHeader) return null;
     if (header.child(0, code) >= 0) {
       const found = yield* matchMarker(cursor, header);

@@ -1,4 +1,5 @@
 import type { NamedCall, TaggedArgs } from "../format.ts";
+import { awaited } from "./cursor.ts";
 import type { Reading } from "./cursor.ts";
 import { CallAtHand } from "./desk.ts";
 import type { CallDesk, CallOutcome } from "./desk.ts";
@@ -12,8 +13,8 @@ import { readKey, readParameter, readWrapped } from "./read-parameter.ts";
 export function* readTagged(desk: CallDesk, call: NamedCall, args: TaggedArgs, head: Head): Reading<CallOutcome> {
   const { cursor, plan } = desk;
   const atHand = new CallAtHand(desk, head.name, head.id);
-  const closes = [...(call.close ?? []), ...(plan.format.section?.close ?? [])];
-  const items = plan.set(`tags ${args.open} ${closes.join(" ")}`, () => [args.open, ...closes]);
+  const closes = plan.closes(call);
+  const items = plan.set("tags", () => [args.open, ...closes.markers], closes);
   const seen = new Set<string>();
   const finish = (): CallOutcome => {
     if (cursor.cut && cursor.ended) {
@@ -26,7 +27,8 @@ export function* readTagged(desk: CallDesk, call: NamedCall, args: TaggedArgs, h
   };
   if (head.empty) return finish();
   for (let first = true; ; first = false) {
-    const code = yield* cursor.skipSpace();
+    let code = cursor.skipSpaceNow();
+    if (code === awaited) code = yield* cursor.skipSpace();
     if (first && args.jsonBody === true && code === 123) return yield* readBody(desk, atHand, call);
     const found = yield* matchMarker(cursor, items);
     if (found < 0) {
@@ -71,7 +73,7 @@ function* readBody(desk: CallDesk, atHand: CallAtHand, call: NamedCall): Reading
   yield* cursor.skipSpace();
   yield* matchMarker(
     cursor,
-    plan.set("body close", () => call.close ?? []),
+    plan.set("close", () => call.close ?? [], call),
   );
   atHand.end("succeeded");
   return "read";

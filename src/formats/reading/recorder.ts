@@ -40,6 +40,10 @@ class Recorder implements CallOutput {
     return this.#output.isKnown(name);
   }
 
+  unknown(name: string): void {
+    this.#output.unknown(name);
+  }
+
   replay(): void {
     for (const step of this.#steps) step(this.#output);
   }

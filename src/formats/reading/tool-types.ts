@@ -1,3 +1,4 @@
+import { parametersOf } from "../../generation/custom-tool.ts";
 import type { JsonSchema, Tool } from "../../generation/message.ts";
 import { literalToJson } from "./read-literal.ts";
 
@@ -8,12 +9,24 @@ export interface DeclaredTypes {
   readonly schema: JsonSchema;
 }
 
-/** The declared parameters of a request's tools: what types a value that is written as plain text. */
+/** A request's tools by name, and their declared parameters: what types a value that is written as plain text. */
 export class ToolTypes {
-  readonly #tools: ReadonlyMap<string, JsonSchema | undefined>;
+  readonly #tools = new Map<string, JsonSchema | undefined>();
+  readonly #custom = new Set<string>();
 
   constructor(tools: readonly Tool[]) {
-    this.#tools = new Map(tools.map((tool) => [tool.name, tool.parameters]));
+    for (const tool of tools) {
+      this.#tools.set(tool.name, parametersOf(tool));
+      if (tool.kind === "custom") this.#custom.add(tool.name);
+    }
+  }
+
+  has(tool: string): boolean {
+    return this.#tools.has(tool);
+  }
+
+  isCustom(tool: string): boolean {
+    return this.#custom.has(tool);
   }
 
   /** What is declared of a parameter; undefined: nothing. */
@@ -144,8 +157,11 @@ interface Parsed {
   readonly value: unknown;
 }
 
+/** To fail in `JSON.parse` costs as much as to read a page. */
+const beginsJson = /^[[{"\d\-tfn]/;
+
 function parsed(json: string | null): Parsed | undefined {
-  if (json === null) return undefined;
+  if (json === null || !beginsJson.test(json)) return undefined;
   try {
     return { json, value: JSON.parse(json) as unknown };
   } catch {

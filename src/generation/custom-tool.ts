@@ -1,0 +1,19 @@
+import type { JsonSchema, Tool } from "./message.ts";
+
+/**
+ * The member of a call's arguments that holds the text for a custom tool. Models are trained on functions alone, so those that a prompt
+ * is written for are offered a custom tool as a function with this one string; what they write for it becomes the call's input.
+ */
+export const customInput = "input";
+
+/** What a call of this tool holds, as a model is told of it: the parameters of a function, undefined where it declares none. */
+export function parametersOf({ kind, parameters, inputGrammar }: Tool): JsonSchema | undefined {
+  if (kind !== "custom") return parameters;
+  const pattern = inputGrammar?.syntax === "regex" ? { pattern: `^(?:${inputGrammar.definition})$` } : {};
+  return {
+    type: "object",
+    properties: { [customInput]: { type: "string", ...pattern } },
+    required: [customInput],
+    additionalProperties: false,
+  };
+}
