@@ -48,6 +48,7 @@ export function generateMessage(id: number, request: GenerationRequest, around: 
     message: {
       type: "generate",
       id,
+      requestId: request.id,
       prompts,
       n,
       bestOf,

@@ -62,6 +62,8 @@ export interface ModelFacts {
 export interface GenerateMessage {
   readonly type: "generate";
   readonly id: number;
+  /** The server's id for the request, which lines for the log begin with. */
+  readonly requestId: string;
   readonly prompts: readonly PromptInput[];
   /** Choices that are returned, and that are generated, per prompt. */
   readonly n: number;

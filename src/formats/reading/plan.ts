@@ -46,7 +46,7 @@ export class Plan {
   /** Nothing in it is markup: every character, white space at the edges included, is content. */
   readonly isPlainText: boolean;
   readonly #markups = new Map<string, Markup>();
-  readonly #sets = new Map<object, Map<string, MarkerSet>>();
+  readonly #sets = new WeakMap<object, Map<string, MarkerSet>>();
   readonly #behind = new Map<string | undefined, Candidates>();
   /** Calls without a marker, where the visible text begins. */
   readonly bare: Candidates;

@@ -4,6 +4,7 @@ import type { Reading } from "./cursor.ts";
 import { CallAtHand } from "./desk.ts";
 import type { CallDesk, CallOutcome } from "./desk.ts";
 import { failCall } from "./fail-call.ts";
+import { matchMarker } from "./marker-set.ts";
 import { passFence } from "./pass-fence.ts";
 import { innerObject, streamJsonText } from "./read-json-text.ts";
 import { readJson, readJsonString, streamJson } from "./read-json.ts";
@@ -86,7 +87,11 @@ function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean, outerId?: 
     }
     if (call.name === "key" ? name === null : call.name.includes(key) && name === null) {
       name = call.name === "key" ? key : yield* readJsonString(cursor);
-      if (name === null || name === "" || (bare && !output.isKnown(name))) return "none";
+      if (name === null || name === "") return "none";
+      if (bare && !output.isKnown(name)) {
+        if (held !== null || (yield* argumentsFollow(desk, call))) output.unknown(name);
+        return "none";
+      }
       if (call.name !== "key") continue;
     }
     if (atHand === null && (call.name === "key" || call.arguments.includes(key))) {
@@ -128,6 +133,15 @@ function* readArguments({ cursor }: CallDesk, atHand: CallAtHand, code: number):
 
 function* fail(desk: CallDesk, atHand: CallAtHand | null): Reading<CallOutcome> {
   return atHand === null ? "none" : yield* failCall(desk, atHand);
+}
+
+/** Whether the next member is the arguments. Nothing is held back for it but the key as far as it is theirs. */
+function* argumentsFollow({ cursor, plan }: CallDesk, call: ObjectCall): Reading<boolean> {
+  if ((yield* cursor.skipSpace()) !== 44) return false;
+  cursor.pos++;
+  yield* cursor.skipSpace();
+  const keys = plan.set("keys", () => call.arguments.map((key) => JSON.stringify(key)), call.arguments);
+  return (yield* matchMarker(cursor, keys)) >= 0;
 }
 
 function mayBegin(call: ObjectCall, key: string): boolean {

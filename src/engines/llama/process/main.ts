@@ -41,7 +41,8 @@ async function open(message: OpenMessage): Promise<void> {
     tell({ type: "progress", progress });
   };
   try {
-    const { facts, ...opened } = await openModel(message, { onProgress, log: (line) => tell({ type: "log", line }) });
+    const log = (line: string): void => tell({ type: "log", line });
+    const { facts, ...opened } = await openModel(message, { onProgress, log });
     // Only now: they import the library, and without one `openModel` has just said which command installs it.
     const { Scheduler } = await import("./scheduler.ts");
     const { constraintOpener } = await import("./open-constraint.ts");
@@ -51,7 +52,8 @@ async function open(message: OpenMessage): Promise<void> {
         vocabulary: opened.vocabulary,
         contextSize: facts.contextSize,
         newCallId,
-        openConstraint: constraintOpener(opened.model, opened.vocabulary, (line) => tell({ type: "log", line })),
+        openConstraint: constraintOpener(opened.model, opened.vocabulary, log),
+        log,
       },
       sequences: opened.sequences,
       gate: opened.gate,

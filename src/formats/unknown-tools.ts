@@ -1,0 +1,6 @@
+/** What the log is told of calls that stayed text because the request has no such tools (requirement T6); null: there were none. */
+export function unknownToolsWarning(names: ReadonlySet<string>): string | null {
+  if (names.size === 0) return null;
+  const list = [...names].map((name) => `'${name}'`).join(", ");
+  return `The model called ${list}, which the request does not have as a tool; the call is left in the text.`;
+}
