@@ -84,12 +84,16 @@ export async function directWay({ model, slots, contextSize }: WayOptions): Prom
   };
 }
 
-/** The command line's server, in a process of its own, over HTTP. */
+/**
+ * The command line's server, in a process of its own, over HTTP. `warmUp` is a quick model that it serves, too, and has written some
+ * thousands of tokens with before this returns: a server's first seconds are spent on compiling its code.
+ */
 export async function httpWay({
   model,
   slots,
   contextSize,
-}: WayOptions): Promise<Way & { readonly serverProcess: number }> {
+  warmUp,
+}: WayOptions & { readonly warmUp?: string }): Promise<Way & { readonly serverProcess: number }> {
   const numbers = [
     "--slots",
     String(slots),
@@ -100,22 +104,22 @@ export async function httpWay({
     "--batch-size",
     "512",
   ];
-  const server = await startTruewire([`bench=${model}`, "--gpu", "off", "--log-level", "silent", ...numbers], {
+  const models = [`bench=${model}`, ...(warmUp === undefined ? [] : [`quick=${warmUp}`])];
+  const server = await startTruewire([...models, "--gpu", "off", "--log-level", "silent", ...numbers], {
     main: resolve(".cache/tools/src/cli/main.js"),
   });
   const dispatcher = new Agent({ connections: slots });
   const serverProcess = server.process.pid ?? 0;
-  return {
-    serverProcess,
-    decodingProcess: childOf(serverProcess),
-    async generate(prompt, maxTokens) {
+  const generate =
+    (name: string): Way["generate"] =>
+    async (prompt, maxTokens) => {
       const started = performance.now();
       const { body, statusCode } = await request(`${server.url}/v1/completions`, {
         method: "POST",
         dispatcher,
         headers: { "content-type": "application/json" },
         body: JSON.stringify({
-          model: "bench",
+          model: name,
           prompt,
           max_tokens: maxTokens,
           temperature: 0,
@@ -132,7 +136,13 @@ export async function httpWay({
       const count = /"completion_tokens":(\d+)/.exec(last)?.[1];
       if (statusCode !== 200 || count === undefined) throw new Error(`The server answered ${statusCode}: ${last}`);
       return { tokens: Number(count), firstTokenMs };
-    },
+    };
+  for (let round = 0; warmUp !== undefined && round < 40; round++)
+    await Promise.all(Array.from({ length: slots }, () => generate("quick")("<|script:endless|>", contextSize - 32)));
+  return {
+    serverProcess,
+    decodingProcess: childOf(serverProcess),
+    generate: generate("bench"),
     async close() {
       await dispatcher.close();
       await server.stop();
