@@ -25,7 +25,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(model.toolFormat !== undefined && { toolFormat: formatOf(model.toolFormat) }),
     ...(model.defaults && { defaults: { sampling, ...(maxTokens !== undefined && { maxTokens }) } }),
     onProgress: (progress) => options.onProgress?.(name, progress),
-    log: (line) => options.log.info({ model: name }, line),
+    log: (line, level) => options.log[level]({ model: name }, line),
   });
 }
 

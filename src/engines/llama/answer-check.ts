@@ -1,6 +1,7 @@
 import type { ErrorObject } from "ajv";
 import type { GenerationEvent } from "../../generation/event.ts";
 import type { JsonSchema, Tool } from "../../generation/message.ts";
+import type { WriteLine } from "./options.ts";
 
 /** What a finished answer is checked against, where the grammar does not hold all of it. */
 export interface AnswerCheckPlan {
@@ -15,11 +16,11 @@ export interface AnswerCheckPlan {
  */
 export class AnswerCheck {
   readonly #plan: AnswerCheckPlan;
-  readonly #log: (line: string) => void;
+  readonly #log: WriteLine;
   readonly #texts = new Map<number, string>();
   readonly #calls = new Map<string, { readonly name: string; arguments: string }>();
 
-  constructor(plan: AnswerCheckPlan, log: (line: string) => void) {
+  constructor(plan: AnswerCheckPlan, log: WriteLine) {
     this.#plan = plan;
     this.#log = log;
   }
@@ -51,9 +52,10 @@ export class AnswerCheck {
       formats.default.default(ajv);
       const validate = ajv.compile(schema === true || schema === false ? schema : { ...schema });
       const valid = validate(JSON.parse(json));
-      this.#log(`${what}: ${valid ? "valid, as checked beyond the grammar" : `not valid: ${told(validate.errors)}`}`);
+      if (valid) this.#log(`${what}: valid, as checked beyond the grammar`, "info");
+      else this.#log(`${what}: not valid: ${told(validate.errors)}`, "warn");
     } catch (error) {
-      this.#log(`${what}: could not be checked: ${error instanceof Error ? error.message : String(error)}`);
+      this.#log(`${what}: could not be checked: ${error instanceof Error ? error.message : String(error)}`, "warn");
     }
   }
 }

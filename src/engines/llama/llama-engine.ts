@@ -105,12 +105,12 @@ export class LlamaEngine implements Engine {
     }
     try {
       const { message, warnings, check } = generateMessage(id, request, { ...this.#surroundings, now: new Date() });
-      for (const warning of warnings) this.#options.log?.(`${request.id}: ${warning}`);
+      for (const warning of warnings) this.#options.log?.(`${request.id}: ${warning}`, "warn");
       this.#deliveries.set(id, delivery);
       if (message.echo && message.logprobs) this.#echoing.add(id);
       if (this.#state === "ready") this.#process.send(message);
       else this.#unsent.set(id, message);
-      return check && new AnswerCheck(check, (line) => this.#options.log?.(`${request.id}: ${line}`));
+      return check && new AnswerCheck(check, (line, level) => this.#options.log?.(`${request.id}: ${line}`, level));
     } catch (error) {
       delivery.fail("rejected", failureOf(error));
       return undefined;
@@ -154,7 +154,7 @@ export class LlamaEngine implements Engine {
   onGone(how: string): void {
     if (this.#state === "closed") return;
     this.#modelState = undefined;
-    this.#options.log?.(`The model's process ${how}; it is started again.`);
+    this.#options.log?.(`The model's process ${how}; it is started again.`, "warn");
     const failure = gone(`The model's process ${how} while it generated. It is being restarted; please retry.`);
     for (const [id, delivery] of this.#deliveries) {
       if (this.#unsent.has(id)) continue;
@@ -179,7 +179,7 @@ export class LlamaEngine implements Engine {
       await this.#process.opened;
     } catch (error) {
       if (this.#isClosed()) return;
-      this.#options.log?.(error instanceof Error ? error.message : String(error));
+      this.#options.log?.(error instanceof Error ? error.message : String(error), "warn");
       return this.#restart();
     }
     if (this.#isClosed()) return;
@@ -208,7 +208,7 @@ export class LlamaEngine implements Engine {
       onStep: (message) => this.onStep(message),
       onGone: (how) => this.onGone(how),
       onProgress: () => {},
-      log: (line) => this.#options.log?.(line),
+      log: (line, level) => this.#options.log?.(line, level),
     };
   }
 

@@ -1,12 +1,12 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { ModelOpenError } from "./model-open-error.ts";
-import type { OpenProgress } from "./options.ts";
+import type { OpenProgress, WriteLine } from "./options.ts";
 import type { FromModel, ModelFacts, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
 
 export interface ModelProcessListeners {
   readonly onStep: (message: StepMessage) => void;
   readonly onProgress: (progress: OpenProgress) => void;
-  readonly log: (line: string) => void;
+  readonly log: WriteLine;
   /** The process is gone, though it was not stopped; once, and only after `opened` was fulfilled. */
   readonly onGone: (how: string) => void;
 }
@@ -26,7 +26,7 @@ export class ModelProcess {
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      for (const line of text.split("\n")) if (line.trim() !== "") listeners.log(line);
+      for (const line of text.split("\n")) if (line.trim() !== "") listeners.log(line, "info");
     });
     this.#exited = new Promise((resolve) => {
       this.#child.once("exit", () => resolve());
@@ -43,7 +43,7 @@ export class ModelProcess {
             listeners.onProgress(message.progress);
             break;
           case "log":
-            listeners.log(message.line);
+            listeners.log(message.line, message.level);
             break;
           case "ready":
             isOpen = true;

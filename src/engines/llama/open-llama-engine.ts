@@ -26,7 +26,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     onStep: (message) => engine?.onStep(message),
     onGone: (how) => engine?.onGone(how),
     onProgress: (progress) => options.onProgress?.(progress),
-    log: (line) => options.log?.(line),
+    log: (line, level) => options.log?.(line, level),
   });
   engine = new LlamaEngine(options, open, process, await process.opened, Math.floor(Date.now() / 1000));
   return engine;

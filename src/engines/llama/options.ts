@@ -34,9 +34,12 @@ export interface LlamaEngineOptions {
   readonly hub?: string;
   /** Called with 0…1 while the model is downloaded, then again from 0 while it is loaded. */
   readonly onProgress?: (progress: OpenProgress) => void;
-  /** Called with one line for the log: what the library warns of, restarts. */
-  readonly log?: (line: string) => void;
+  /** Called with one line for the log: what the library says, restarts, what a request asks for that cannot be had. */
+  readonly log?: WriteLine;
 }
+
+/** Takes one line for the log. "warn": somebody should know; "info": it is said for the record. */
+export type WriteLine = (line: string, level: "info" | "warn") => void;
 
 export interface OpenProgress {
   readonly phase: "download" | "load";

@@ -22,7 +22,7 @@ export type FromModel =
   | { readonly type: "progress"; readonly progress: OpenProgress }
   | { readonly type: "ready"; readonly facts: ModelFacts }
   | { readonly type: "failed"; readonly reason: ModelOpenReason; readonly message: string }
-  | { readonly type: "log"; readonly line: string }
+  | { readonly type: "log"; readonly line: string; readonly level: "info" | "warn" }
   | StepMessage;
 
 export interface OpenMessage {

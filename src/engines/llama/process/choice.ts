@@ -2,6 +2,7 @@ import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import type { GenerationEvent, TokenLogprob } from "../../../generation/event.ts";
 import { TextReader } from "../../../formats/text-reader.ts";
 import { unknownToolsWarning } from "../../../formats/unknown-tools.ts";
+import type { WriteLine } from "../options.ts";
 import type { GenerateMessage } from "../protocol.ts";
 import { tokenLogprob } from "./logprobs.ts";
 import { readPromptLogits } from "./raw-logits.ts";
@@ -18,7 +19,7 @@ export interface ChoiceSurroundings {
   readonly contextSize: number;
   readonly newCallId: () => string;
   readonly openConstraint: OpenConstraint;
-  readonly log: (line: string) => void;
+  readonly log: WriteLine;
 }
 
 export interface ChoiceOptions {
@@ -228,7 +229,7 @@ export class Choice {
     }
     this.finished = true;
     const warning = unknownToolsWarning(this.#reader.unknownTools);
-    if (warning !== null) this.#around.log(`${this.#message.requestId}: ${warning}`);
+    if (warning !== null) this.#around.log(`${this.#message.requestId}: ${warning}`, "warn");
     // A stop string may stand in what was held back to the end.
     const stopped = stop ?? this.#reader.stopped ?? undefined;
     this.#tell([

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { ModelOpenError } from "../model-open-error.ts";
-import type { OpenProgress } from "../options.ts";
+import type { OpenProgress, WriteLine } from "../options.ts";
 import type { FromModel, OpenMessage, ToModel } from "../protocol.ts";
 import { newCallId } from "./call-id.ts";
 import { openModel } from "./open-model.ts";
@@ -41,7 +41,7 @@ async function open(message: OpenMessage): Promise<void> {
     tell({ type: "progress", progress });
   };
   try {
-    const log = (line: string): void => tell({ type: "log", line });
+    const log: WriteLine = (line, level) => tell({ type: "log", line, level });
     const { facts, ...opened } = await openModel(message, { onProgress, log });
     // Only now: they import the library, and without one `openModel` has just said which command installs it.
     const { Scheduler } = await import("./scheduler.ts");

@@ -4,16 +4,13 @@ import { callHasBegun, type ReaderPlace } from "../../../formats/grammar/call-ha
 import { gbnfOfData } from "../../../formats/grammar/grammar.ts";
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { ConstraintPlan } from "../constraint-plan.ts";
+import type { WriteLine } from "../options.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
 import { UnseenBytes } from "./unseen-bytes.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
 /** Makes constraints for this model's choices. `log` hears of constraints that could not begin. */
-export function constraintOpener(
-  model: LlamaModel,
-  vocabulary: Vocabulary,
-  log: (line: string) => void,
-): OpenConstraint {
+export function constraintOpener(model: LlamaModel, vocabulary: Vocabulary, log: WriteLine): OpenConstraint {
   const unseen = new UnseenBytes(vocabulary);
   /** The choices of a request share its plan, and with it the parsed grammar. */
   const parsed = new WeakMap<ConstraintPlan, LlamaGrammar>();
@@ -48,20 +45,14 @@ class GrammarConstraint implements TokenConstraint {
   readonly #plan: ConstraintPlan;
   readonly #grammar: LlamaGrammar;
   readonly #unseen: UnseenBytes;
-  readonly #log: (line: string) => void;
+  readonly #log: WriteLine;
   #state: LlamaGrammarEvaluationState | undefined;
   #settled: boolean;
   #bytes: Uint8Array = new Uint8Array();
   /** The end of the reasoning so far, long enough to hold its closing marker. */
   #tail = "";
 
-  constructor(
-    model: LlamaModel,
-    plan: ConstraintPlan,
-    grammar: LlamaGrammar,
-    unseen: UnseenBytes,
-    log: (line: string) => void,
-  ) {
+  constructor(model: LlamaModel, plan: ConstraintPlan, grammar: LlamaGrammar, unseen: UnseenBytes, log: WriteLine) {
     this.#model = model;
     this.#plan = plan;
     this.#grammar = grammar;
@@ -102,7 +93,7 @@ class GrammarConstraint implements TokenConstraint {
     if (written === "" || (grammar.type === "gbnf" && written.trim() === "")) return this.#begin(this.#grammar);
     const rest = grammar.type === "ours" ? afterText(grammar.data, written) : null;
     if (rest !== null) return this.#begin(grammarFrom(this.#model, gbnfOfData(rest)));
-    this.#log(`A grammar could not begin: the model wrote ${what}: ${JSON.stringify(written)}`);
+    this.#log(`A grammar could not begin: the model wrote ${what}: ${JSON.stringify(written)}`, "warn");
   }
 
   #begin(grammar: LlamaGrammar): void {

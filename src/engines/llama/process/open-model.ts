@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import type * as LlamaLibrary from "node-llama-cpp";
 import type { LlamaContextSequence, LlamaModel } from "node-llama-cpp";
 import { ModelOpenError } from "../model-open-error.ts";
-import type { OpenProgress } from "../options.ts";
+import type { OpenProgress, WriteLine } from "../options.ts";
 import type { ModelFacts, OpenMessage } from "../protocol.ts";
 import { BatchGate } from "./batch-gate.ts";
 import { fittingContextSize } from "./memory.ts";
@@ -23,7 +23,7 @@ export interface OpenModel {
 
 export interface OpenListeners {
   readonly onProgress: (progress: OpenProgress) => void;
-  readonly log: (line: string) => void;
+  readonly log: WriteLine;
 }
 
 /** Finds, checks and loads the model, and makes its context. Throws ModelOpenError with one sentence for whatever goes wrong. */
@@ -54,7 +54,7 @@ async function load(
     // 0: contexts get the number of threads that they ask for.
     maxThreads: 0,
     logLevel: library.LlamaLogLevel.warn,
-    logger: (level, message) => log(`llama.cpp ${level}: ${message.trimEnd()}`),
+    logger: (level, message) => log(`llama.cpp ${level}: ${message.trimEnd()}`, "info"),
   });
   const insights = await library.GgufInsights.from(
     await library.readGgufFileInfo(path, { sourceType: "filesystem", logWarnings: false }),
