@@ -20,8 +20,19 @@ export async function parse(options: ParseOptions): Promise<void> {
     ...(options.prefix !== undefined && { prefix: options.prefix.replaceAll("\\n", "\n") }),
     ...(options.tools !== undefined && { tools: readTools(JSON.parse(readFileSync(options.tools, "utf8"))) }),
   };
-  if (options.events) for (const event of parseEvents({ ...job, trace: true })) print(event);
-  else process.stdout.write(`${JSON.stringify(writeResult(parseMessage(job)), null, 2)}\n`);
+  if (options.events) {
+    const { events, warnings } = parseEvents({ ...job, trace: true });
+    for (const event of events) print(event);
+    warn(warnings);
+  } else {
+    const message = parseMessage(job);
+    process.stdout.write(`${JSON.stringify(writeResult(message), null, 2)}\n`);
+    warn(message.warnings ?? []);
+  }
+}
+
+function warn(warnings: readonly string[]): void {
+  for (const warning of warnings) console.error(`truewire: ${warning}`);
 }
 
 /** One job a line, one result a line, in order. A line that cannot be read has a result that says so. */
@@ -32,7 +43,9 @@ async function parseLines(): Promise<void> {
     try {
       const value: unknown = JSON.parse(line);
       if (typeof value === "object" && value !== null && "id" in value) ({ id } = value);
-      print({ id, ...writeResult(parseMessage(readJob(value))) });
+      const message = parseMessage(readJob(value));
+      const { warnings } = message;
+      print({ id, ...writeResult(message), ...(warnings && { warnings }) });
     } catch (error) {
       print({ id, error: error instanceof Error ? error.message : String(error) });
       process.exitCode = 1;

@@ -4,6 +4,7 @@ import type { Tool } from "../generation/message.ts";
 import type { Format, Reasoning } from "./format.ts";
 import { openThought } from "./reading/start.ts";
 import { TextReader } from "./text-reader.ts";
+import { unknownToolsWarning } from "./unknown-tools.ts";
 
 /** A raw text of a model and what is known of how it came about. */
 export interface ParseJob {
@@ -31,7 +32,10 @@ export interface ParseJob {
 export interface ParsedMessage {
   readonly content: string;
   readonly reasoning: string;
-  readonly calls: readonly { readonly name: string; readonly arguments: string }[];
+  /** `arguments`: of a custom tool, the input. */
+  readonly calls: readonly { readonly name: string; readonly arguments: string; readonly kind?: "custom" }[];
+  /** Absent: none. */
+  readonly warnings?: readonly string[];
 }
 
 /** What is known of a text before it comes. */
@@ -61,6 +65,12 @@ export class JobReader {
     });
   }
 
+  /** What the log is to be told: calls that stayed text because the request has no such tool. */
+  get warnings(): readonly string[] {
+    const warning = unknownToolsWarning(this.#reader.unknownTools);
+    return warning === null ? [] : [warning];
+  }
+
   push(text: string): GenerationEvent[] {
     if (this.#started) return this.#reader.push(text);
     this.#started = true;
@@ -78,25 +88,29 @@ export class JobReader {
   }
 }
 
-/** Reads a text to its end: the events, `start` and `finish` included. */
-export function parseEvents(job: ParseJob): GenerationEvent[] {
+/** Reads a text to its end: the events, `start` and `finish` included, and what the log is to be told. */
+export function parseEvents(job: ParseJob): { events: readonly GenerationEvent[]; warnings: readonly string[] } {
   const reader = new JobReader(job);
   const events: GenerationEvent[] = [];
   for (const chunk of job.chunks ?? [job.text]) for (const event of reader.push(chunk)) events.push(event);
   for (const event of reader.end()) events.push(event);
-  return events;
+  return { events, warnings: reader.warnings };
 }
 
 /** Reads a text to its end: the message that it is. */
 export function parseMessage(job: ParseJob): ParsedMessage {
-  const choice = accumulate(parseEvents(job)).choices[0];
+  const { events, warnings } = parseEvents(job);
+  const choice = accumulate(events).choices[0];
   const content = (job.separateReasoning === false ? promptOpener(job) : "") + (choice?.text ?? "");
   const reasoning = choice?.reasoning ?? "";
   const swapped = job.nonemptyContent === true && content.trim() === "";
   return {
     content: swapped ? reasoning : job.json === true ? withoutFence(content) : content,
     reasoning: swapped ? "" : reasoning,
-    calls: (choice?.toolCalls ?? []).map((call) => ({ name: call.name, arguments: call.arguments })),
+    calls: (choice?.toolCalls ?? []).map(({ name, arguments: text, kind }) => {
+      return { name, arguments: text, ...(kind === "custom" && { kind }) };
+    }),
+    ...(warnings.length > 0 && { warnings }),
   };
 }
 

@@ -56,15 +56,17 @@ function plainValue(value: unknown): unknown {
   return isRecord(value) && "Value" in value ? value["Value"] : value;
 }
 
-/** Reads tools as they stand in a request, `{type, function: {name, …}}` or the functions alone. */
+/** Reads tools as they stand in a request, `{type, function: {name, …}}`, `{type, custom: {name, …}}`, or the functions alone. */
 export function readTools(value: unknown): Tool[] {
   if (!Array.isArray(value)) throw new Error("tools: must be an array");
   return value.map((entry: unknown, index) => {
-    const tool = isRecord(entry) && isRecord(entry["function"]) ? entry["function"] : entry;
+    const custom = isRecord(entry) && isRecord(entry["custom"]) ? entry["custom"] : undefined;
+    const tool = custom ?? (isRecord(entry) && isRecord(entry["function"]) ? entry["function"] : entry);
     if (!isRecord(tool) || typeof tool["name"] !== "string") throw new Error(`tools[${index}]: has no name`);
     const { name, description, parameters } = tool;
     return {
       name,
+      ...(custom && { kind: "custom" as const }),
       ...(typeof description === "string" && { description }),
       ...((isRecord(parameters) || typeof parameters === "boolean") && { parameters }),
     };
@@ -73,7 +75,10 @@ export function readTools(value: unknown): Tool[] {
 
 /** A message as `truewire parse` prints it. */
 export function writeResult({ content, reasoning, calls }: ParsedMessage): Record<string, unknown> {
-  return { content, reasoning, tool_calls: calls };
+  const written = calls.map(({ name, arguments: text, kind }) => {
+    return kind === "custom" ? { name, input: text } : { name, arguments: text };
+  });
+  return { content, reasoning, tool_calls: written };
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -136,3 +136,65 @@ test("a call that was cut keeps what was streamed, and is closed only if the tex
   expect(end(true)).toMatchObject([{ arguments: '{"a":"long te', status: "failed" }]);
   expect(end(false)).toMatchObject([{ arguments: '{"a":"long te"}', status: "succeeded" }]);
 });
+
+test("calls of tools that the request does not have are named, for the log (requirement T6)", () => {
+  const unknown = (format: string, text: string, callsAllowed = true): string[] => {
+    const reader = new TextReader({
+      format: formatNamed(format) ?? plainText,
+      choice: 0,
+      newCallId: () => "call_0",
+      tools: [{ name: "f" }],
+      callsAllowed,
+    });
+    for (const character of text) reader.push(character);
+    reader.end();
+    return [...reader.unknownTools];
+  };
+  const call = (name: string): string => `<tool_call>{"name": "${name}", "arguments": {}}</tool_call>`;
+  expect(unknown("hermes", `${call("g")}${call("f")}${call("h")}${call("g")}`)).toEqual(["g", "h"]);
+  expect(unknown("hermes", call("g"), false)).toEqual([]);
+  expect(unknown("hermes", call("f"))).toEqual([]);
+  // Without a marker, an object with a name alone may be any answer in JSON.
+  expect(unknown("llama3-json", '{"name": "g", "parameters": {}}')).toEqual(["g"]);
+  expect(unknown("llama3-json", '{"parameters": {}, "name": "g"}')).toEqual(["g"]);
+  expect(unknown("llama3-json", '{"name": "Ann", "age": 30}')).toEqual([]);
+  expect(unknown("pythonic", "[g(a=1), f()]")).toEqual(["g"]);
+  expect(unknown("minicpm5", '<function name="g"><param name="a">1</param></function>')).toEqual(["g"]);
+  expect(unknown("gpt-oss", '<|channel|>commentary to=functions.g<|message|>{"a": 1}<|call|>')).toEqual(["g"]);
+  const many = Array.from({ length: 50 }, (_, i) => call(`g${i}`)).join("");
+  expect(unknown("hermes", many)).toHaveLength(20);
+});
+
+test("a call of a custom tool carries its input, however it is written and cut", () => {
+  const tools = [{ name: "run", kind: "custom" as const }, { name: "f" }];
+  const input = 'print("é 😀\\n")\n</x>';
+  const json = JSON.stringify({ input });
+  const escaped = json.replace("😀", "\\ud83d\\ude00");
+  const written: [format: string, text: string][] = [
+    ["hermes", `<tool_call>{"name": "run", "arguments": ${json}}</tool_call>`],
+    ["hermes", `<tool_call>{"name": "run", "arguments": ${escaped}}</tool_call>`],
+    ["hermes", `<tool_call>{"arguments": ${json}, "name": "run"}</tool_call>`],
+    ["hermes", `<tool_call>{"name": "run", "arguments": { "input" : ${JSON.stringify(input)}, "x": 1 }}</tool_call>`],
+    ["qwen3-coder", `<tool_call><function=run><parameter=input>\n${input}\n</parameter></function></tool_call>`],
+    ["lfm2", `<|tool_call_start|>[run(input=${JSON.stringify(input)})]<|tool_call_end|>`],
+    ["gpt-oss", `<|channel|>commentary to=functions.run<|message|>${json}<|call|>`],
+  ];
+  for (const [name, text] of written) {
+    for (const chunks of [[text], text, text.match(/[^]{1,3}/g) ?? []]) {
+      const { toolCalls } = read(chunks, { format: formatNamed(name) ?? plainText, tools });
+      expect(toolCalls, text).toMatchObject([{ name: "run", kind: "custom", arguments: input, status: "succeeded" }]);
+    }
+  }
+});
+
+test("what a model writes for a custom tool in another form is the input as it stands", () => {
+  const tools = [{ name: "run", kind: "custom" as const }, { name: "f" }];
+  const inputOf = (json: string): string | undefined =>
+    read(`<tool_call>{"name": "run", "arguments": ${json}}</tool_call>`, { tools }).toolCalls?.[0]?.arguments;
+  expect(inputOf('"ls -l"')).toBe("ls -l");
+  expect(inputOf("{}")).toBe("");
+  expect(inputOf('{"command": "ls"}')).toBe('{"command": "ls"}');
+  expect(inputOf('{"input": 7}')).toBe('{"input": 7}');
+  const call = read('<tool_call>{"name": "f", "arguments": {"input": "x"}}</tool_call>', { tools }).toolCalls?.[0];
+  expect(call).toMatchObject({ kind: "function", arguments: '{"input": "x"}' });
+});

@@ -97,3 +97,11 @@ test("a token's logprob goes with the text that holds its last character", () =>
   const told = events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
   expect(told.map(({ token }) => token)).toEqual(["Hi", " ", "<b", "> now"]);
 });
+
+test("calls of tools that the request does not have are named, for the log", () => {
+  const reader = new MarkerReader({ choice: 0, newCallId: () => "call_0", tools });
+  const call = (name: string): string => `<tool_call>{"name": "${name}", "arguments": {}}</tool_call>`;
+  for (const text of [call("other"), " and ", call("get_weather"), call("third")]) reader.push(text);
+  reader.end();
+  expect([...reader.unknownTools]).toEqual(["other", "third"]);
+});

@@ -19,6 +19,7 @@ export class MarkerReader {
   /** A tail that may become a marker. */
   #held = "";
   #sawCalls = false;
+  readonly #unknownTools = new Set<string>();
   #afterThought = false;
   /** Of tokens whose text is held. */
   #logprobs: TokenLogprob[] = [];
@@ -31,6 +32,11 @@ export class MarkerReader {
 
   get sawCalls(): boolean {
     return this.#sawCalls;
+  }
+
+  /** Names in calls of tools that the request does not have, as far as it was clear that they are calls. */
+  get unknownTools(): ReadonlySet<string> {
+    return new Set([...this.#unknownTools, ...(this.#chosen?.unknownTools ?? [])]);
   }
 
   push(text: string, logprob?: TokenLogprob): GenerationEvent[] {
@@ -149,8 +155,11 @@ export class MarkerReader {
       trial.candidates = [thinker];
       return false;
     }
+    // Of several formats that take it for a call of an unknown tool, the first tells its name.
+    trial.unknown ??= trial.candidates.find(({ reader }) => reader.unknownTools.size > 0)?.reader.unknownTools;
     trial.candidates = trial.candidates.filter(({ events }) => !events.some(isText));
     if (trial.candidates.length > 0 && !atEnd) return false;
+    for (const name of trial.unknown ?? []) this.#unknownTools.add(name);
     // Nobody made anything of it. Its first character is text; a marker may begin after it.
     this.#trial = undefined;
     this.#tellText(trial.raw, events);
@@ -192,6 +201,8 @@ interface Trial {
   thinking?: Candidate;
   /** The text since the marker, for when it was none. */
   raw: string;
+  /** Names in what may be calls of tools that the request does not have. */
+  unknown?: ReadonlySet<string> | undefined;
 }
 
 interface Candidate {

@@ -1,5 +1,6 @@
 import type { Format } from "../../formats/format.ts";
 import { TextReader } from "../../formats/text-reader.ts";
+import { unknownToolsWarning } from "../../formats/unknown-tools.ts";
 import type { GenerationEvent, TextDeltaEvent, TokenLogprob } from "../../generation/event.ts";
 import type { Tool } from "../../generation/message.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
@@ -11,6 +12,7 @@ export interface ChoiceTextReader {
   push(text: string, logprob?: TokenLogprob): GenerationEvent[];
   end(): GenerationEvent[];
   readonly sawCalls: boolean;
+  readonly unknownTools: ReadonlySet<string>;
 }
 
 /**
@@ -22,11 +24,19 @@ export class TextStage {
   readonly #newCallId: () => string;
   readonly #tools: readonly Tool[];
   readonly #callsAllowed: boolean;
+  readonly #warn: (warning: string) => void;
   #choices = new Map<number, Choice>();
 
-  constructor(format: Format | "auto", request: GenerationRequest, newCallId: () => string) {
+  /** `warn` hears of calls that stayed text because the request has no such tool (requirement T6). */
+  constructor(
+    format: Format | "auto",
+    request: GenerationRequest,
+    newCallId: () => string,
+    warn: (warning: string) => void = () => {},
+  ) {
     this.#format = format;
     this.#newCallId = newCallId;
+    this.#warn = warn;
     this.#tools = request.tools ?? [];
     this.#callsAllowed = this.#tools.length > 0 && request.toolChoice?.type !== "none";
   }
@@ -58,6 +68,8 @@ export class TextStage {
   #finish(event: Extract<GenerationEvent, { type: "finish" }>, out: GenerationEvent[]): boolean {
     const choice = this.#choice(event.choice);
     this.#tell(choice.reader.end(), choice, "text", out);
+    const warning = unknownToolsWarning(choice.reader.unknownTools);
+    if (warning !== null) this.#warn(warning);
     const { reason } = event;
     if (choice.calls > 0) out.push({ ...event, reason: reason === "stop" ? "tool-calls" : reason });
     else if (reason === "tool-calls" || reason === "function-call") {

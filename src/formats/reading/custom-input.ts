@@ -4,6 +4,7 @@ import { JsonStringDecoder } from "./json-string-decoder.ts";
 
 /** What stands before the text: a model that begins otherwise has not understood, and its arguments are the input as they are. */
 const expected = ["{", `"${customInput}"`, ":"] as const;
+const noMembers = /^\s*\{\s*\}\s*$/;
 /** White space before the text beyond this is no beginning of it any more; it bounds what is held back. */
 const longestLead = 200;
 
@@ -55,9 +56,9 @@ export class CustomInput {
 
   /** The arguments are complete, or will not be. Gives what of the input is still due. */
   end(): string {
-    const rest = this.#state === "lead" ? this.#held.trim() : "";
+    const rest = this.#state === "lead" && !noMembers.test(this.#held) ? this.#held : "";
     this.#held = "";
-    return (rest === "{}" ? "" : rest) + this.#string.end();
+    return rest + this.#string.end();
   }
 }
 
@@ -65,6 +66,7 @@ export class CustomInput {
 function textBegins(json: string): number | "later" | "never" {
   let at = passSpace(json, 0);
   if (json[at] === '"') return at + 1;
+  if (noMembers.test(json)) return "later";
   for (const part of expected) {
     const here = json.slice(at, at + part.length);
     if (here !== part) return part.startsWith(here) && at + here.length === json.length ? "later" : "never";
