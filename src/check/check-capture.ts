@@ -1,16 +1,25 @@
 import type { Judgement } from "./report/report.ts";
 import type { Exchange } from "./rules/exchange.ts";
 import { judge } from "./rules/judge.ts";
+import type { ProfileName } from "./rules/profile/profile-rule.ts";
 import { isObject } from "./rules/view.ts";
 
-/** Judges the body of an answer that was captured elsewhere, with its request where that was kept. */
-export function judgeCapture(name: string, body: string, request?: Record<string, unknown>): Judgement {
+/**
+ * Judges the body of an answer that was captured elsewhere, with its request where that was kept; `demanded`: the profile that it must
+ * have.
+ */
+export function judgeCapture(
+  name: string,
+  body: string,
+  request?: Record<string, unknown>,
+  demanded?: ProfileName,
+): Judgement {
   const exchange: Exchange = {
     endpoint: endpointOf(body, request),
     request: { method: "POST", path: "", ...(request && { body: request }) },
     response: { status: statusOf(body), headers: null, body, complete: true },
   };
-  const { findings, shown } = judge(exchange);
+  const { findings, shown } = judge(exchange, demanded);
   return { id: name, about: "a capture", exchange, findings, shown };
 }
 

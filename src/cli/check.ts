@@ -9,7 +9,7 @@ export function register(program: Command): void {
     .option("--model <name>", "the model to ask (default: the first that the server lists)")
     .option("--key <key>", "the API key (default: $OPENAI_API_KEY)")
     .option("--only <prefix...>", "only probes whose id begins so")
-    .option("--profile <name>", "demand one form of the wire: lean or openai")
+    .option("--profile <name>", "demand one form of the wire: lean or openai; every departure is then an error")
     .option("--format <name>", "pretty, json, junit, markdown or html", "pretty")
     .option("--output <file>", "write the report to a file")
     .option("--timeout <seconds>", "how long one probe may take", "60")

@@ -1,33 +1,68 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { everyRule } from "../../src/check/rules/every-rule.ts";
+import type { Exchange } from "../../src/check/rules/exchange.ts";
 import { judge } from "../../src/check/rules/judge.ts";
-import { streamRules } from "../../src/check/rules/stream/stream-rules.ts";
-import { illegalMutations } from "./illegal-mutations.ts";
-import { legalExchange } from "./legal-exchange.ts";
-import { illegal, runIllegal, runLegal } from "./mutation-run.ts";
+import { legalBody } from "./legal/body.ts";
+import { type Legal, legalStream } from "./legal/stream.ts";
+import { runIllegal, runLegal } from "./mutation-run.ts";
+import { illegalChanges, legalChanges } from "./mutations/every-mutation.ts";
+
+const other = { lean: "openai", openai: "lean" } as const;
 
 // What our own reader and writer make is legal in both profiles: no rule finds anything in it, not even a note.
-test("no finding in 2,000 streams of our own writer", () => {
-  const found: string[] = [];
-  for (let seed = 0; seed < 2000; seed++) {
-    for (const finding of judge(legalExchange(seed)).findings)
-      found.push(`seed ${seed}: ${finding.rule}: ${finding.found}`);
-  }
-  expect(found).toEqual([]);
+describe.each<[string, (seed: number) => Legal]>([
+  ["streams", legalStream],
+  ["bodies", legalBody],
+])("2,000 %s of our own writer", (_, legal) => {
+  test("have no finding, whichever profile is demanded: none, or their own", () => {
+    const found: string[] = [];
+    for (let seed = 0; seed < 2000; seed++) {
+      const { exchange, profile } = legal(seed);
+      for (const demanded of [undefined, profile.name]) {
+        for (const finding of judge(exchange, demanded).findings)
+          found.push(`seed ${seed}, ${demanded}: ${finding.rule}: ${finding.found}`);
+      }
+    }
+    expect(found).toEqual([]);
+  });
+
+  test("are not of the other profile", () => {
+    for (let seed = 0; seed < 2000; seed++) {
+      const { exchange, profile } = legal(seed);
+      expect(rulesBroken(exchange, other[profile.name])).not.toEqual([]);
+    }
+  });
 });
 
-test.each(illegalMutations)("$rule notices $name", (mutation) => {
+function rulesBroken(exchange: Exchange, demanded: "lean" | "openai"): string[] {
+  return judge(exchange, demanded).findings.map(({ rule }) => rule);
+}
+
+test.each(illegalChanges)("$rule notices $name", (change) => {
   for (let seed = 0; seed < 3000; seed++) {
-    const findings = illegal(mutation, seed);
+    const findings = change.make(seed);
     if (findings === undefined) continue;
-    expect(findings.map((finding) => finding.rule)).toContain(mutation.rule);
+    expect(findings.map((finding) => finding.rule)).toContain(change.rule);
     return;
   }
-  expect.unreachable("no stream that this mutation fits");
+  expect.unreachable("nothing that this change fits");
 });
 
-test("every rule about streams has a mutation", () => {
-  const covered = new Set(illegalMutations.map((mutation) => mutation.rule));
-  expect(streamRules.map((rule) => rule.id).filter((id) => !covered.has(id))).toEqual([]);
+test.each(legalChanges)("nobody minds $name", (change) => {
+  for (let seed = 0; seed < 3000; seed++) {
+    const findings = change.make(seed);
+    if (findings === undefined) continue;
+    expect(findings).toEqual([]);
+    return;
+  }
+  expect.unreachable("nothing that this change fits");
+});
+
+test("every rule has a change that it notices, and every change a rule", () => {
+  const covered = new Set(illegalChanges.map(({ rule }) => rule));
+  const rules = everyRule.map(({ id }) => id);
+  expect(rules.filter((id) => !covered.has(id))).toEqual([]);
+  expect([...covered].filter((id) => !rules.includes(id))).toEqual([]);
 });
 
 test("of 2,000 random illegal changes at least 99 % are reported (npm run mutate makes 10,000)", () => {

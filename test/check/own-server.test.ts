@@ -9,7 +9,7 @@ import { programmedTemplate } from "../fixtures/programmed-template.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
 import { type RunningTruewire, startTruewire } from "../support/serve.ts";
 
-// Our own server under our own rules: no error and no warning, in both profiles, over scripted text and over noise.
+// Our own server under our own rules: no error and no warning, in both profiles, each demanded, over scripted text and over noise.
 
 let folder: string;
 const servers = new Map<string, RunningTruewire>();
@@ -33,14 +33,14 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test.each([
+test.each<["lean" | "openai", string]>([
   ["lean", "programmed"],
   ["lean", "random"],
   ["openai", "programmed"],
   ["openai", "random"],
 ])("profile %s, the %s model", { timeout: 300_000 }, async (wire, model) => {
   const url = `${servers.get(wire)?.url}/v1`;
-  const run = await runCheck({ url, model, timeout: 120_000, concurrency: 2 });
+  const run = await runCheck({ url, model, profile: wire, timeout: 120_000, concurrency: 2 });
   const found = run.judged.flatMap(({ id, findings }) =>
     findings
       .filter(({ rule }) => ruleNamed(rule).severity !== "note")

@@ -1,22 +1,13 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { Exchange } from "../../src/check/rules/exchange.ts";
+import { formOf } from "../../src/check/rules/form.ts";
 import { judge } from "../../src/check/rules/judge.ts";
 import { allRules } from "../../src/check/rules/all-rules.ts";
+import { exchangeOfRecording, readRecordings, recordings } from "./read-recordings.ts";
 
 // Real OpenAI traffic is legal by definition: a rule that objects to it is wrong, or the recording is.
-const recordings = new URL("../../../shared/recordings/", import.meta.url);
 const present = existsSync(recordings);
 if (!present) console.log("skipped: no ../shared/recordings to judge");
-
-interface Recording {
-  readonly name: string;
-  readonly endpoint: string;
-  readonly status: number;
-  readonly request: Record<string, unknown> | null;
-  readonly headers: Record<string, string>;
-  readonly body: string;
-}
 
 /** What is wrong with a recording, and so no fault of the rule that finds it. */
 const exceptions: Record<string, Record<string, string>> = {
@@ -50,26 +41,27 @@ const files = [
 test.skipIf(!present).each(files)("no error and no warning on the recordings in %s.jsonl", (file, endpoint) => {
   const severities = new Map(allRules.map((rule) => [rule.id, rule.severity]));
   const found: string[] = [];
-  const lines = readFileSync(new URL(`${file}.jsonl`, recordings), "utf8")
-    .split("\n")
-    .filter(Boolean);
-  for (const line of lines) {
-    const recording = JSON.parse(line) as Recording;
-    for (const finding of judge(exchangeOf(recording, endpoint)).findings) {
+  const all = readRecordings(file);
+  for (const recording of all) {
+    for (const finding of judge(exchangeOfRecording(recording, endpoint)).findings) {
       if (severities.get(finding.rule) === "note" || exceptions[recording.name]?.[finding.rule] !== undefined) continue;
       found.push(`${recording.name}: ${finding.rule}: ${finding.found}`);
     }
   }
   expect(found).toEqual([]);
-  expect(lines.length).toBeGreaterThan(0);
+  expect(all.length).toBeGreaterThan(0);
 });
 
-function exchangeOf(recording: Recording, endpoint: Exchange["endpoint"]): Exchange {
-  // Some recorders kept only a few headers; without Content-Type they tell nothing.
-  const headers = recording.headers["content-type"] === undefined ? null : recording.headers;
-  return {
-    endpoint,
-    request: { method: "POST", path: recording.endpoint, ...(recording.request && { body: recording.request }) },
-    response: { status: recording.status, headers, body: recording.body, complete: true },
-  };
-}
+// Not even a note: the rule about obfuscation is what the recordings show.
+test.skipIf(!present)("the obfuscation of every recorded stream is right", () => {
+  const judged = readRecordings("chat-stream").map((recording) => judge(exchangeOfRecording(recording, "chat")));
+  const ofRule = judged.flatMap(({ findings }) => findings.filter(({ rule }) => rule === "stream/obfuscation"));
+  expect(ofRule).toEqual([]);
+  expect(judged.filter(({ shown }) => shown.includes("stream/obfuscation")).length).toBeGreaterThan(100);
+});
+
+// The form of each is one of OpenAI's, by its date.
+test.skipIf(!present)("every recorded chat stream is of a form that OpenAI had", () => {
+  const forms = readRecordings("chat-stream").map((recording) => formOf(exchangeOfRecording(recording, "chat")));
+  expect(forms.filter((form) => form !== undefined && !form.startsWith("openai"))).toEqual([]);
+});

@@ -2,6 +2,7 @@ import { request as httpRequest } from "undici";
 import { judgeExpectation } from "../rules/group/expectation.ts";
 import { judgeSame } from "../rules/group/same.ts";
 import { judge } from "../rules/judge.ts";
+import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import type { Finding } from "../rules/rule.ts";
 import { isObject } from "../rules/view.ts";
 import { leaveAndAsk, secondStream, streamsSideBySide } from "./live.ts";
@@ -14,6 +15,8 @@ export interface CheckOptions extends Omit<Target, "model"> {
   readonly model?: string;
   /** Probes whose id begins with one of these, and rules whose id does; default: all. */
   readonly only?: readonly string[];
+  /** The form that every answer must have; default: any legal one. */
+  readonly profile?: ProfileName;
   /** How many probes may be under way at once. */
   readonly concurrency: number;
   readonly signal?: AbortSignal;
@@ -64,7 +67,7 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   const all = chosen.length + twins.length + scenarios.length;
   let done = 0;
   const judged = await pooled(chosen, options.concurrency, async (probe) => {
-    const one = await judgeProbe(probe, target, options.signal);
+    const one = await judgeProbe(probe, target, options);
     options.onProgress?.(++done, all, probe.about);
     return one;
   });
@@ -83,7 +86,7 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   return { url, model, judged };
 }
 
-async function judgeProbe(probe: Probe, target: Target, signal?: AbortSignal): Promise<Judged> {
+async function judgeProbe(probe: Probe, target: Target, { signal, profile }: CheckOptions): Promise<Judged> {
   const { id, about } = probe;
   const result = await send(probe, target, signal);
   const { exchange } = result;
@@ -91,7 +94,7 @@ async function judgeProbe(probe: Probe, target: Target, signal?: AbortSignal): P
     const findings = [{ rule: "answer/status", start: 0, end: 0, found: result.failure ?? "no answer" }];
     return { id, about, result, findings: probe.expects === "any" ? [] : findings, shown: ["answer/status"] };
   }
-  const verdict = judge(exchange);
+  const verdict = judge(exchange, profile);
   const expected = judgeExpectation(exchange, probe.expects);
   const notShown = exchange.response.status === 200 ? probe.notShown?.(exchange) : undefined;
   return {

@@ -1,6 +1,7 @@
 import { everyRule } from "../rules/every-rule.ts";
 import type { Exchange } from "../rules/exchange.ts";
 import { type Form, formOf } from "../rules/form.ts";
+import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import type { Concern, Finding, RuleFacts, Severity } from "../rules/rule.ts";
 
 /** One thing that was judged: a probe, a live scenario, or a capture. */
@@ -18,6 +19,8 @@ export interface Report {
   /** What was checked: a URL, or a capture's file. */
   readonly subject: string;
   readonly model?: string;
+  /** The form that was demanded. */
+  readonly profile?: ProfileName;
   /** Forms of the chat streams that were seen. */
   readonly forms: readonly Form[];
   readonly judgements: readonly Judgement[];
@@ -53,10 +56,18 @@ export const concerns: readonly Concern[] = [
   "requests are misunderstood",
   "token counts are wrong",
   "log probabilities are wrong",
+  "it is not the form that was demanded",
   "it differs from OpenAI",
 ];
 
-export function reportOf(subject: string, judgements: readonly Judgement[], model?: string): Report {
+export interface ReportFacts {
+  readonly model?: string;
+  readonly profile?: ProfileName;
+}
+
+/** Without a demanded profile, the rules about one are left out: they hold for nobody. */
+export function reportOf(subject: string, judgements: readonly Judgement[], facts: ReportFacts = {}): Report {
+  const { model, profile } = facts;
   const shown = new Set(judgements.flatMap((judgement) => judgement.shown));
   const evidence = new Map<string, Evidence[]>();
   for (const judgement of judgements) {
@@ -66,7 +77,8 @@ export function reportOf(subject: string, judgements: readonly Judgement[], mode
       list.push(evidenceOf(judgement, finding));
     }
   }
-  const rules = everyRule.map((rule): RuleOutcome => {
+  const applying = everyRule.filter(({ judges }) => judges !== "profile" || profile !== undefined);
+  const rules = applying.map((rule): RuleOutcome => {
     const { id, severity, concern, says, source, breaks } = rule;
     const found = evidence.get(id) ?? [];
     const status = found.length > 0 ? "broken" : shown.has(id) ? "passed" : "not shown";
@@ -78,6 +90,7 @@ export function reportOf(subject: string, judgements: readonly Judgement[], mode
   return {
     subject,
     ...(model !== undefined && { model }),
+    ...(profile !== undefined && { profile }),
     forms: [...new Set(forms)],
     judgements,
     rules,
@@ -115,7 +128,7 @@ export function brokenBy(report: Report, concern: Concern): RuleOutcome[] {
 }
 
 /** One line that sums a report up. */
-export function summaryOf({ counts, forms }: Report): string {
+export function summaryOf({ counts, forms, profile }: Report): string {
   const numbers = [
     plural(counts.error, "error"),
     plural(counts.warning, "warning"),
@@ -124,7 +137,8 @@ export function summaryOf({ counts, forms }: Report): string {
     `${counts["not shown"]} not shown`,
   ];
   const form = forms.length === 0 ? "" : `; streams in the form "${forms.join('", "')}"`;
-  return `${numbers.join(", ")}${form}`;
+  const demanded = profile === undefined ? "" : `; the form "${profile}" was demanded`;
+  return `${numbers.join(", ")}${form}${demanded}`;
 }
 
 function plural(count: number, word: string): string {

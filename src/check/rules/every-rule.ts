@@ -1,14 +1,18 @@
 import { allRules } from "./all-rules.ts";
 import { type GroupRule, groupRules } from "./group/group-rules.ts";
+import type { ProfileRule } from "./profile/profile-rule.ts";
+import { profileRules } from "./profile/profile-rules.ts";
 import type { Rule } from "./rule.ts";
 
-/** Rules about one exchange and about several, by area. */
-export const everyRule: readonly (Rule | GroupRule)[] = [...allRules, ...groupRules];
+export type EveryRule = Rule | ProfileRule | GroupRule;
 
-const byId: ReadonlyMap<string, Rule | GroupRule> = new Map(everyRule.map((rule) => [rule.id, rule]));
+/** Rules about one exchange, about a form that was demanded, and about several exchanges, by area. */
+export const everyRule: readonly EveryRule[] = [...allRules, ...profileRules, ...groupRules];
+
+const byId: ReadonlyMap<string, EveryRule> = new Map(everyRule.map((rule) => [rule.id, rule]));
 
 /** Throws for an id that no rule has, which only a defect of a rule or probe can bring about. */
-export function ruleNamed(id: string): Rule | GroupRule {
+export function ruleNamed(id: string): EveryRule {
   const rule = byId.get(id);
   if (!rule) throw new Error(`there is no rule ${id}`);
   return rule;

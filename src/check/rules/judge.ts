@@ -1,6 +1,8 @@
 import type { Exchange } from "./exchange.ts";
-import { type BodyRule, type Finding, type Offence, offencesShown, type RuleFacts, type StreamRule } from "./rule.ts";
 import { bodyRules } from "./body/body-rules.ts";
+import type { ProfileJudge, ProfileName } from "./profile/profile-rule.ts";
+import { profileRules } from "./profile/profile-rules.ts";
+import { type Finding, type Offence, offencesShown, type RuleFacts, type StreamRule } from "./rule.ts";
 import { streamRules } from "./stream/stream-rules.ts";
 import { bodyView, streamView } from "./view.ts";
 
@@ -10,31 +12,40 @@ export interface Verdict {
   readonly shown: readonly string[];
 }
 
-/** Judges one exchange by every rule that applies to it. Pure: the same exchange has the same verdict everywhere. */
-export function judge(exchange: Exchange): Verdict {
+/**
+ * Judges one exchange by every rule that applies to it; `demanded`: also by those of the profile that it must have. Pure: the same
+ * exchange has the same verdict everywhere.
+ */
+export function judge(exchange: Exchange, demanded?: ProfileName): Verdict {
   const findings: Finding[] = [];
   const shown: string[] = [];
-  const apply = <View>(
-    rule: RuleFacts & { shown?(view: View): boolean; judge(view: View): Iterable<Offence> },
-    view: View,
-  ) => {
-    if (rule.shown && !rule.shown(view)) return;
-    shown.push(rule.id);
+  const tell = (rule: string, offences: Iterable<Offence>) => {
+    shown.push(rule);
     let count = 0;
-    for (const offence of rule.judge(view)) {
+    for (const offence of offences) {
       if (++count > offencesShown) break;
-      findings.push({ rule: rule.id, ...offence });
+      findings.push({ rule, ...offence });
     }
+  };
+  const apply = <View>(rule: Judging<View>, view: View) => {
+    if (rule.shown?.(view) !== false) tell(rule.id, rule.judge(view));
+  };
+  const demand = <View>(rule: string, judging: ProfileJudge<View> | undefined, view: View) => {
+    if (demanded && judging?.shown(view, demanded)) tell(rule, judging.judge(view, demanded));
   };
   if (isStream(exchange)) {
     const view = streamView(exchange);
     for (const rule of streamRules) if (appliesTo(rule, exchange)) apply(rule, view);
+    for (const rule of profileRules) demand(rule.id, rule.stream, view);
   } else {
     const view = bodyView(exchange);
-    for (const rule of bodyRules as readonly BodyRule[]) apply(rule, view);
+    for (const rule of bodyRules) apply(rule, view);
+    for (const rule of profileRules) demand(rule.id, rule.body, view);
   }
   return { findings, shown };
 }
+
+type Judging<View> = RuleFacts & { shown?(view: View): boolean; judge(view: View): Iterable<Offence> };
 
 function appliesTo(rule: StreamRule, exchange: Exchange): boolean {
   return (rule.endpoints as readonly string[]).includes(exchange.endpoint);

@@ -1,7 +1,7 @@
 import type { BodyView, StreamView } from "./view.ts";
 
 /**
- * error: the specification, or an official client, breaks. warning: clients in the field are known to break. note: it differs from
+ * error: the specification, or an official client, breaks, or a form that was demanded is another. warning: clients in the field are known to break. note: it differs from
  * OpenAI, and nobody is known to mind.
  */
 export type Severity = "error" | "warning" | "note";
@@ -17,7 +17,8 @@ export type Concern =
   | "log probabilities are wrong"
   | "choices mix"
   | "requests are misunderstood"
-  | "it differs from OpenAI";
+  | "it differs from OpenAI"
+  | "it is not the form that was demanded";
 
 export interface RuleFacts {
   /** `area/name`, stable: users put it into their CI. */

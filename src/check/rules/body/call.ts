@@ -45,9 +45,11 @@ export const callRules: readonly BodyRule[] = [
     source: "recordings; vLLM #28806",
     breaks: ["every agent (JSON.parse throws)"],
     judges: "body",
-    shown: (view) => hasCalls(view) && choicesOf(view).every((choice) => choice.finish_reason !== "length"),
+    shown: hasCalls,
     *judge(view) {
-      for (const call of choicesOf(view).flatMap(callsOf)) {
+      // A call that the limit cut is what had come of it.
+      const whole = choicesOf(view).filter((choice) => choice.finish_reason !== "length");
+      for (const call of whole.flatMap(callsOf)) {
         const text = isObject(call.function) ? call.function.arguments : undefined;
         if (typeof text === "string" && !isJsonObject(text))
           yield atName(view, "arguments", `arguments ${shown(text)}`);

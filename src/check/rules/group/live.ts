@@ -1,6 +1,9 @@
+import type { Exchange } from "../exchange.ts";
+import type { Finding } from "../rule.ts";
+import { streamView } from "../view.ts";
 import type { GroupRule } from "./group-rules.ts";
 
-/** Rules that only a running server can show; the probes in ../../probe/live-*.ts judge by them. */
+/** Rules that only a running server can show: what ../../probe/live.ts measures, these judge. */
 export const liveRules: readonly GroupRule[] = [
   {
     id: "live/streams-apart",
@@ -30,3 +33,73 @@ export const liveRules: readonly GroupRule[] = [
     judges: "group",
   },
 ];
+
+/** What a live probe found, and which of its rules it could show. */
+export interface LiveVerdict {
+  readonly findings: readonly Finding[];
+  readonly shown: readonly string[];
+  /** Why a rule could not be shown. */
+  readonly reason?: string;
+}
+
+/** `streams`: those that ran side by side, and the word that each was asked for. */
+export function judgeStreamsApart(
+  streams: readonly { readonly word: string; readonly exchange: Exchange }[],
+): LiveVerdict {
+  const findings: Finding[] = [];
+  const ids = new Set<unknown>();
+  for (const { word, exchange } of streams) {
+    const view = streamView(exchange);
+    const id = view.chunks[0]?.value.id;
+    const text = [...view.choices.values()]
+      .flat()
+      .map(({ delta }) => (typeof delta.content === "string" ? delta.content : ""))
+      .join("");
+    const foreign = streams.find((other) => other.word !== word && text.includes(other.word));
+    if (ids.has(id)) findings.push(offence("live/streams-apart", `two streams with the id ${String(id)}`));
+    else if (foreign !== undefined)
+      findings.push(offence("live/streams-apart", `the word "${foreign.word}" in the answer to another request`));
+    ids.add(id);
+  }
+  if (streams.length < 2) return { findings: [], shown: [], reason: "fewer than two streams were answered" };
+  return { findings, shown: ["live/streams-apart"] };
+}
+
+/** An answer that took less may have ended before a busy machine could open a second one beside it. In milliseconds. */
+const shortestOverlap = 2000;
+
+/** Of a long stream, when a second one had begun: whether it had ended, and how long it took until then. */
+export function judgeSideBySide(first: { readonly ended: boolean; readonly milliseconds: number }): LiveVerdict {
+  const shown = ["live/side-by-side"];
+  // The first has ended before the second began: either one waits for the other, or the answer was too short to tell.
+  if (!first.ended) return { findings: [], shown };
+  if (first.milliseconds < shortestOverlap)
+    return { findings: [], shown: [], reason: "the answers are made too fast to overlap" };
+  return { findings: [offence("live/side-by-side", "the second stream began when the first had ended")], shown };
+}
+
+export interface LeavingTimes {
+  /** A short answer, alone. In milliseconds, as the others. */
+  readonly alone: number;
+  /** A long answer, alone. */
+  readonly long: number;
+  /** The short answer again, after `clients` had begun long ones and left. */
+  readonly after: number;
+  readonly clients: number;
+}
+
+/** Were the answers that were left behind still being made, the short one would wait for a good part of them. */
+export function judgeDisconnect({ alone, long, after, clients }: LeavingTimes): LiveVerdict {
+  if (long < 10 * alone || long < 3000) return { findings: [], shown: [], reason: "the server is too fast to tell" };
+  const slow = after > alone * 4 + 500;
+  const found = `${seconds(after)} for a short answer after ${clients} clients had left, ${seconds(alone)} before`;
+  return { findings: slow ? [offence("live/disconnect", found)] : [], shown: ["live/disconnect"] };
+}
+
+function offence(rule: string, found: string): Finding {
+  return { rule, start: 0, end: 0, found };
+}
+
+function seconds(milliseconds: number): string {
+  return `${(milliseconds / 1000).toFixed(1)} s`;
+}

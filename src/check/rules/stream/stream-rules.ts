@@ -7,6 +7,7 @@ import { framingRules } from "./framing.ts";
 import { headerRules } from "./headers.ts";
 import { logprobRules } from "./logprobs.ts";
 import { obedienceRules } from "./obedience.ts";
+import { obfuscationRules } from "./obfuscation.ts";
 import { toolRules } from "./tools.ts";
 import { usageRules } from "./usage.ts";
 import { specStreamRules } from "../spec/spec-rules.ts";
@@ -16,6 +17,7 @@ export const streamRules: readonly StreamRule[] = [
   ...framingRules,
   ...headerRules,
   ...envelopeRules,
+  ...obfuscationRules,
   ...deltaRules,
   ...toolRules,
   ...finishRules,

@@ -95,7 +95,7 @@ export const usageRules: readonly StreamRule[] = [
         if (chunk.choices.length > 0) yield atMember(chunk, "usage", "usage beside a choice");
         const later = view.chunks
           .slice(chunk.index + 1)
-          .find((next) => next.choices.some((choice) => isObject(choice.delta) && !("audio" in choice.delta)));
+          .find((next) => next.choices.some(({ delta }) => !(isObject(delta) && "audio" in delta)));
         if (later) yield atFrame(later.frame, "a choice after the usage chunk");
       }
     },

@@ -1,10 +1,12 @@
-import type { Exchange } from "../../src/check/rules/exchange.ts";
+import type { Exchange } from "../../../../src/check/rules/exchange.ts";
+import { obfuscate } from "../../../../src/wire/obfuscation.ts";
 
 export type Json = Record<string, unknown>;
 
 /** A streamed exchange taken apart so that a mutation can change it: frames are chunks, or raw text such as `[DONE]`. */
 export interface Draft {
   readonly endpoint: Exchange["endpoint"];
+  readonly path: string;
   request: Json | undefined;
   headers: Record<string, string> | null;
   frames: (Json | string)[];
@@ -21,6 +23,7 @@ export function draftOf(exchange: Exchange): Draft {
     .map((data) => (data === "[DONE]" ? data : (JSON.parse(data) as Json)));
   return {
     endpoint: exchange.endpoint,
+    path: exchange.request.path,
     request: structuredClone(exchange.request.body) as Json | undefined,
     headers: exchange.response.headers && { ...exchange.response.headers },
     frames,
@@ -29,12 +32,10 @@ export function draftOf(exchange: Exchange): Draft {
 }
 
 export function exchangeOf(draft: Draft): Exchange {
-  const text = draft.frames
-    .map((frame) => `data: ${typeof frame === "string" ? frame : JSON.stringify(frame)}\n\n`)
-    .join("");
+  const text = draft.frames.map((frame) => `data: ${typeof frame === "string" ? frame : jsonOf(frame)}\n\n`).join("");
   return {
     endpoint: draft.endpoint,
-    request: { method: "POST", path: `/v1/${draft.endpoint}`, ...(draft.request && { body: draft.request }) },
+    request: { method: "POST", path: draft.path, ...(draft.request && { body: draft.request }) },
     response: {
       status: 200,
       headers: draft.headers,
@@ -42,6 +43,12 @@ export function exchangeOf(draft: Draft): Exchange {
       complete: draft.complete,
     },
   };
+}
+
+/** A chunk that was changed is padded anew, or every change of an obfuscated stream would be noticed by its length alone. */
+function jsonOf({ obfuscation, ...chunk }: Json): string {
+  const json = JSON.stringify(chunk);
+  return obfuscation === undefined ? json : obfuscate(json.slice(0, -1), () => 0.5);
 }
 
 /** The chunks of a draft, errors left out. */

@@ -1,10 +1,6 @@
-import type { Exchange } from "../../src/check/rules/exchange.ts";
-import type { FinishReason, GenerationEvent, TokenLogprob } from "../../src/generation/event.ts";
-import { chatEndpoint } from "../../src/wire/chat/endpoint.ts";
-import { completionsEndpoint } from "../../src/wire/completions/endpoint.ts";
-import { answerId, toolCallId } from "../../src/wire/ids.ts";
-import { lean, openai } from "../../src/wire/profile.ts";
-import { between, oneOf, seeded } from "./random.ts";
+import type { FinishReason, GenerationEvent, TokenLogprob } from "../../../src/generation/event.ts";
+import { toolCallId } from "../../../src/wire/ids.ts";
+import { between, oneOf } from "../random.ts";
 
 const words = [
   "Hello",
@@ -21,69 +17,9 @@ const words = [
   " 1 < 2 & 3 > 2",
 ];
 
-/**
- * A legal streamed exchange, made by our own reader and writer from random events: any endpoint and profile, one to three choices,
- * text, reasoning, refusals, calls, log probabilities, usage, errors.
- */
-export function legalExchange(seed: number): Exchange {
-  const random = seeded(seed);
-  const chat = random() < 0.85;
-  const body = chat ? chatBody(random) : completionsBody(random);
-  const endpoint = chat ? chatEndpoint : completionsEndpoint;
-  const { asked } = endpoint.readRequest(body, "req_1");
-  const created = between(1_700_000_000, 1_800_000_000, random);
-  const writer = endpoint.streamWriter({
-    profile: oneOf([lean, openai], random),
-    asked,
-    id: answerId(chat ? "chatcmpl-" : "cmpl-", created, random),
-    created,
-    model: "m",
-    settings: {},
-    random,
-  });
-  const text = batches(eventsFor(body, chat, random), random).map((batch) => writer.write(batch));
-  return {
-    endpoint: chat ? "chat" : "completions",
-    request: { method: "POST", path: chat ? "/v1/chat/completions" : "/v1/completions", body },
-    response: {
-      status: 200,
-      headers: { "content-type": "text/event-stream; charset=utf-8", "x-request-id": "req_1" },
-      body: text.join(""),
-      complete: true,
-    },
-  };
-}
-
-function chatBody(random: () => number): Record<string, unknown> {
-  const body: Record<string, unknown> = { model: "m", messages: [{ role: "user", content: "Hi" }], stream: true };
-  if (random() < 0.5) body.stream_options = { include_usage: true };
-  if (random() < 0.25) body.n = between(2, 3, random);
-  if (random() < 0.3) Object.assign(body, { logprobs: true, top_logprobs: between(0, 3, random) });
-  if (random() < 0.5) {
-    body.tools = ["f", "get_weather"].map((name) => ({
-      type: "function",
-      function: { name, parameters: { type: "object", properties: {} } },
-    }));
-    const choice = oneOf(
-      [undefined, "auto", "none", "required", { type: "function", function: { name: "f" } }],
-      random,
-    );
-    if (choice !== undefined) body.tool_choice = choice;
-    if (random() < 0.3) body.parallel_tool_calls = false;
-  }
-  if (random() < 0.2) body.stop = ["<stop>"];
-  if (random() < 0.2) body.max_completion_tokens = 1000;
-  return body;
-}
-
-function completionsBody(random: () => number): Record<string, unknown> {
-  const body: Record<string, unknown> = { model: "m", prompt: "Once", stream: true };
-  if (random() < 0.5) body.stream_options = { include_usage: true };
-  if (random() < 0.3) body.n = 2;
-  return body;
-}
-
-function eventsFor(body: Record<string, unknown>, chat: boolean, random: () => number): GenerationEvent[] {
+/** The events of an answer to a request, in an order in which they may come; `mayFail`: one in ten ends with an error. */
+export function eventsFor(body: Record<string, unknown>, random: () => number, mayFail: boolean): GenerationEvent[] {
+  const chat = "messages" in body;
   const n = typeof body.n === "number" ? body.n : 1;
   const tracks = Array.from({ length: n }, (_, choice) =>
     chat ? chatChoice(choice, body, random) : textChoice(choice, random),
@@ -96,7 +32,7 @@ function eventsFor(body: Record<string, unknown>, chat: boolean, random: () => n
     ).shift();
     if (event) events.push(event);
   }
-  if (random() < 0.1) {
+  if (mayFail && random() < 0.1) {
     const failure = { message: "The engine failed.", status: 500, type: "server_error" };
     return [
       ...events.slice(0, between(1, events.length, random)),
@@ -182,7 +118,8 @@ function pieces(text: string, random: () => number): string[] {
   return out;
 }
 
-function batches(events: readonly GenerationEvent[], random: () => number): GenerationEvent[][] {
+/** Events as they might become known together. */
+export function batches(events: readonly GenerationEvent[], random: () => number): GenerationEvent[][] {
   const out: GenerationEvent[][] = [];
   for (let at = 0; at < events.length;) {
     const next = at + between(1, 4, random);

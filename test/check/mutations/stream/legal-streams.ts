@@ -1,13 +1,16 @@
-import { chunksOf, type Draft, type Json, piecesOf } from "./draft.ts";
-import { between } from "./random.ts";
+import { judge } from "../../../../src/check/rules/judge.ts";
+import { legalStream } from "../../legal/stream.ts";
+import { between, seeded } from "../../random.ts";
+import type { LegalChange } from "../mutation.ts";
+import { chunksOf, type Draft, draftOf, exchangeOf, type Json, piecesOf } from "./stream-draft.ts";
 
 /** A change that leaves a legal stream legal: nothing may be found after it. */
-export interface LegalMutation {
+interface LegalStreamMutation {
   readonly name: string;
   apply(draft: Draft, random: () => number): boolean;
 }
 
-export const legalMutations: readonly LegalMutation[] = [
+const mutations: readonly LegalStreamMutation[] = [
   {
     name: "another id for the whole stream",
     apply(draft, random) {
@@ -86,3 +89,13 @@ export const legalMutations: readonly LegalMutation[] = [
     },
   },
 ];
+
+/** Judged with its own profile demanded, which none of the changes may leave. */
+export const legalStreams: readonly LegalChange[] = mutations.map(({ name, apply }) => ({
+  name,
+  make(seed) {
+    const { exchange, profile } = legalStream(seed);
+    const draft = draftOf(exchange);
+    return apply(draft, seeded(seed)) ? judge(exchangeOf(draft), profile.name).findings : undefined;
+  },
+}));

@@ -1,0 +1,114 @@
+import { atPiece, shown } from "../place.ts";
+import type { Offence } from "../rule.ts";
+import { type ChoicePiece, isObject, type Json, type StreamView } from "../view.ts";
+import { membersOffence, type ProfileName, type ProfileRule } from "./profile-rule.ts";
+
+const concern = "it is not the form that was demanded";
+
+const isChat = (view: StreamView) => view.exchange.endpoint === "chat" && view.choices.size > 0;
+
+/** What deltas hold: wire.md sections 1 and 2.3. */
+export const deltaRules: readonly ProfileRule[] = [
+  {
+    id: "profile/first-delta",
+    severity: "error",
+    concern,
+    says: "The first delta of each choice is the profile's: the role alone (lean), or what it begins with beside it (openai).",
+    source: "wire.md sections 1, 2.3: 271 of 271 texts, 83 of 83 calls, 23 of 23 parallel calls since 2024-09",
+    breaks: ["whoever compares bytes"],
+    judges: "profile",
+    stream: {
+      shown: isChat,
+      *judge(view, profile) {
+        for (const [first] of view.choices.values()) {
+          if (first && !opens(first.delta, profile))
+            yield atPiece(first, "delta", `it begins with ${shown(first.delta)}`);
+        }
+      },
+    },
+  },
+  {
+    id: "profile/deltas",
+    severity: "error",
+    concern,
+    says: "A later delta has one member, a call's header no arguments yet, and the finish reason an empty delta.",
+    source: "wire.md section 2.3: 6528 of 6528 chunks",
+    breaks: ["whoever compares bytes"],
+    judges: "profile",
+    stream: {
+      shown: isChat,
+      *judge(view, profile) {
+        for (const track of view.choices.values()) {
+          for (const [at, piece] of track.entries()) yield* deltaOffences(piece, at === 0, profile);
+        }
+      },
+    },
+  },
+];
+
+/** Whether a choice may begin so. */
+function opens(delta: Json, profile: ProfileName): boolean {
+  const { role, content, refusal } = delta;
+  const names = Object.keys(delta).join();
+  if (role !== "assistant") return false;
+  if (profile === "lean") return names === "role";
+  switch (names) {
+    case "role,content,refusal":
+      return (content === "" && refusal === null) || (content === null && refusal === "");
+    case "role,content,tool_calls,refusal":
+    case "role,content,function_call,refusal":
+      return content === null && refusal === null;
+    case "role,content":
+      // Parallel calls, each with a header of its own.
+      return content === null;
+    case "role,refusal":
+      // Audio.
+      return refusal === null;
+    default:
+      return false;
+  }
+}
+
+const reasoning = ["reasoning_content", "reasoning"];
+
+function* deltaOffences(piece: ChoicePiece, first: boolean, profile: ProfileName): Generator<Offence> {
+  const { delta, choice } = piece;
+  const names = Object.keys(delta);
+  if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
+    if (names.length > 0) yield atPiece(piece, "delta", `${names.join(", ")} beside the finish reason`);
+    return;
+  }
+  if (!first) {
+    const known = new Set([
+      "content",
+      "refusal",
+      "tool_calls",
+      "function_call",
+      ...(profile === "lean" ? reasoning : []),
+    ]);
+    // A source's own members may be passed on in lean; audio brings its content as null.
+    const isOwn = profile === "lean" && names.length > 0 && !names.some((name) => known.has(name) || name === "role");
+    const right = names.length === 1 && known.has(names[0] ?? "");
+    if (!right && !isOwn && !("audio" in delta))
+      yield atPiece(piece, "delta", `a delta with ${names.join(", ") || "nothing"}`);
+  }
+  if (Array.isArray(delta.tool_calls)) {
+    const found = callOffence(delta.tool_calls);
+    if (found !== undefined) yield atPiece(piece, "tool_calls", found);
+  }
+}
+
+function callOffence(list: readonly unknown[]): string | undefined {
+  const [element] = list;
+  if (list.length !== 1 || !isObject(element)) return `${list.length} calls in one delta`;
+  const isHeader = "id" in element || "type" in element;
+  const kind = "custom" in element ? "custom" : "function";
+  const text = kind === "custom" ? "input" : "arguments";
+  const found = membersOffence(element, isHeader ? ["index", "id", "type", kind] : ["index", kind], false);
+  if (found !== undefined) return `a call with ${found}`;
+  const inner = element[kind];
+  if (!isObject(inner)) return `${kind} is ${shown(inner)}`;
+  const wrong = membersOffence(inner, isHeader ? ["name", text] : [text], false);
+  if (wrong !== undefined) return `a ${kind} with ${wrong}`;
+  return isHeader && inner[text] !== "" ? `${text} in the first delta of a call` : undefined;
+}

@@ -1,0 +1,40 @@
+/**
+ * A JSON text anew: compact, or with `indent` spaces a level as `JSON.stringify` lays it out. Strings get the escapes that JSON needs
+ * and no others; numbers stay as they are printed. `json` must be valid JSON.
+ */
+export function laidOut(json: string, indent: number): string {
+  const tokens = json.match(/"(?:[^"\\]|\\.)*"|[[\]{}:,]|[^\s[\]{}:,"]+/g) ?? [];
+  let out = "";
+  let depth = 0;
+  const newLine = () => (indent === 0 ? "" : `\n${" ".repeat(depth * indent)}`);
+  for (const [at, token] of tokens.entries()) {
+    const empty = isOpening(tokens[at - 1]) && isClosing(token);
+    if (isOpening(token)) {
+      depth++;
+      out += token;
+      if (!isClosing(tokens[at + 1])) out += newLine();
+    } else if (isClosing(token)) {
+      depth--;
+      out += empty ? token : newLine() + token;
+    } else if (token === ",") out += token + newLine();
+    else if (token === ":") out += indent === 0 ? ":" : ": ";
+    else out += token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token;
+  }
+  return out;
+}
+
+/** Where two texts begin to differ; undefined when they are the same. */
+export function firstDifference(text: string, other: string): number | undefined {
+  if (text === other) return undefined;
+  let at = 0;
+  while (at < text.length && text[at] === other[at]) at++;
+  return at;
+}
+
+function isOpening(token: string | undefined): boolean {
+  return token === "{" || token === "[";
+}
+
+function isClosing(token: string | undefined): boolean {
+  return token === "}" || token === "]";
+}

@@ -1,0 +1,8 @@
+import { deltaRules } from "./delta-rules.ts";
+import { layoutRule } from "./layout-rule.ts";
+import { memberRules } from "./member-rules.ts";
+import type { ProfileRule } from "./profile-rule.ts";
+import { valueRules } from "./value-rules.ts";
+
+/** Every rule that holds only when a profile was demanded. */
+export const profileRules: readonly ProfileRule[] = [layoutRule, ...memberRules, ...deltaRules, ...valueRules];

@@ -1,0 +1,209 @@
+import { asked } from "../exchange.ts";
+import { atFrame, atMember, atPiece, shown } from "../place.ts";
+import type { Offence } from "../rule.ts";
+import { hasObfuscatedLength } from "../stream/obfuscation.ts";
+import { type BodyView, type Chunk, isObject, type Json, type StreamView } from "../view.ts";
+import { atName, choicesOf, isAnswer, messageOf } from "../body/body-place.ts";
+import type { ProfileName, ProfileRule } from "./profile-rule.ts";
+import { refuserOf } from "./refuser.ts";
+
+const concern = "it is not the form that was demanded";
+const breaks = ["whoever compares bytes"];
+
+/** What members say where the profiles differ: wire.md sections 1, 2.3, 2.4, 4. */
+export const valueRules: readonly ProfileRule[] = [
+  {
+    id: "profile/obfuscation",
+    severity: "error",
+    concern,
+    says: "obfuscation is in every chat chunk unless include_obfuscation is false (openai), only where it is true (lean); of the right length.",
+    source: "wire.md section 2.4: 289 of 289 streams since 2025-08-05",
+    breaks,
+    judges: "profile",
+    stream: {
+      shown: (view) => view.exchange.endpoint === "chat" && view.chunks.length > 0,
+      judge: obfuscationOffences,
+    },
+  },
+  {
+    id: "profile/finish",
+    severity: "error",
+    concern,
+    says: "Calls of a tool that was demanded by name end with tool_calls (lean) or stop (openai).",
+    source: "wire.md section 1: recordings 9 of 9",
+    breaks,
+    judges: "profile",
+    stream: {
+      shown: (view) => view.exchange.endpoint === "chat" && isNamed(view.exchange.request.body),
+      *judge(view, profile) {
+        for (const track of view.choices.values()) {
+          if (!track.some(({ delta }) => Array.isArray(delta.tool_calls))) continue;
+          for (const piece of track) {
+            const reason = piece.choice.finish_reason;
+            if (typeof reason === "string" && reason !== "length" && reason !== namedFinish[profile])
+              yield atPiece(piece, "finish_reason", `${shown(reason)} instead of ${shown(namedFinish[profile])}`);
+          }
+        }
+      },
+    },
+    body: {
+      shown: (view) => isAnswer(view) && isNamed(view.exchange.request.body),
+      *judge(view, profile) {
+        for (const choice of choicesOf(view)) {
+          const reason = choice.finish_reason;
+          if (!Array.isArray(messageOf(choice).tool_calls) || reason === "length") continue;
+          if (reason !== namedFinish[profile])
+            yield atName(view, "finish_reason", `${shown(reason)} instead of ${shown(namedFinish[profile])}`);
+        }
+      },
+    },
+  },
+  {
+    id: "profile/logprobs",
+    severity: "error",
+    concern,
+    says: "The first chunk's logprobs are an empty list where some were asked for (openai) or null (lean); the last one's are null.",
+    source: "wire.md sections 1, 2.3",
+    breaks,
+    judges: "profile",
+    stream: {
+      shown: (view) => view.exchange.endpoint === "chat" && asked(view.exchange, "logprobs") === true,
+      *judge(view, profile) {
+        for (const track of view.choices.values()) {
+          const [first] = track;
+          if (first && JSON.stringify(first.choice.logprobs ?? null) !== firstLogprobs(first.delta, profile))
+            yield atPiece(first, "logprobs", `the first chunk's logprobs are ${shown(first.choice.logprobs)}`);
+          for (const piece of track) {
+            if (typeof piece.choice.finish_reason === "string" && isObject(piece.choice.logprobs))
+              yield atPiece(piece, "logprobs", "logprobs beside the finish reason");
+          }
+        }
+      },
+    },
+  },
+  {
+    id: "profile/numbers",
+    severity: "error",
+    concern,
+    says: "Log probabilities are printed as JSON.stringify does (lean), or as Rust's serde does (openai: 0.0, -1.5e-6).",
+    source: "wire.md section 2.3",
+    breaks,
+    judges: "profile",
+    stream: {
+      shown: (view) => view.frames.some(({ data }) => logprobNumbers(data ?? "").next().done === false),
+      *judge(view, profile) {
+        for (const frame of view.frames) {
+          for (const { text, at } of logprobNumbers(frame.data ?? "")) {
+            const start = frame.dataStart + at;
+            if (!isPrinted(text, profile)) yield { start, end: start + text.length, found: `the number ${text}` };
+          }
+        }
+      },
+    },
+    body: {
+      shown: (view) => isAnswer(view) && logprobNumbers(view.exchange.response.body).next().done === false,
+      *judge(view, profile) {
+        for (const { text, at } of logprobNumbers(view.exchange.response.body))
+          if (!isPrinted(text, profile)) yield { start: at, end: at + text.length, found: `the number ${text}` };
+      },
+    },
+  },
+  {
+    id: "profile/headers",
+    severity: "error",
+    concern,
+    says: "Content-Type and Cache-Control are the profile's.",
+    source: "wire.md sections 1, 2.1, 4, 8, 9",
+    breaks,
+    judges: "profile",
+    stream: { shown: (view) => view.exchange.response.headers !== null, judge: streamHeaderOffences },
+    body: {
+      shown: (view) => view.exchange.response.headers !== null && isObject(view.value),
+      judge: bodyHeaderOffences,
+    },
+  },
+];
+
+const namedFinish = { lean: "tool_calls", openai: "stop" } as const;
+
+function isNamed(body: Json | undefined): boolean {
+  return isObject(body?.tool_choice) && body.tool_choice.type === "function";
+}
+
+function* obfuscationOffences(view: StreamView, profile: ProfileName): Generator<Offence> {
+  const { body } = view.exchange.request;
+  const options = isObject(body?.stream_options) ? body.stream_options : {};
+  const choice = options.include_obfuscation;
+  const due = typeof choice === "boolean" ? choice : profile === "openai";
+  for (const chunk of view.chunks) {
+    if ("error" in chunk.value) continue;
+    const has = "obfuscation" in chunk.value;
+    // Whether it was chosen is not known without the request.
+    if (has !== due && body !== undefined)
+      yield has ? atMember(chunk, "obfuscation", "obfuscation") : atFrame(chunk.frame, "no obfuscation");
+    else if (has && !hasObfuscatedLength(chunk.frame.data ?? "") && !isAudio(chunk))
+      yield atMember(chunk, "obfuscation", "obfuscation of another length");
+  }
+}
+
+/** OpenAI pads the chunk that tells when audio expires by another rule. */
+function isAudio({ choices }: Chunk): boolean {
+  return choices.some(({ delta }) => isObject(delta) && "audio" in delta);
+}
+
+function firstLogprobs(delta: Json, profile: ProfileName): string {
+  const calls = "tool_calls" in delta || (delta.content === null && !("refusal" in delta));
+  if (profile === "lean" || calls) return "null";
+  return delta.refusal === "" ? '{"content":null,"refusal":[]}' : '{"content":[],"refusal":null}';
+}
+
+/** The numbers behind `"logprob":` and in `"token_logprobs":[…]`, which no string can hold: its quotes are escaped. */
+function* logprobNumbers(json: string): Generator<{ text: string; at: number }> {
+  for (const match of json.matchAll(/(?<!\\)"(?:logprob|token_logprobs)":\s*(\[[^\]]*\]|-?[\d.eE+-]+)/g)) {
+    const list = match[1] ?? "";
+    const begins = match.index + match[0].length - list.length;
+    for (const number of list.matchAll(/-?\d[\d.eE+-]*/g)) yield { text: number[0], at: begins + number.index };
+  }
+}
+
+function isPrinted(text: string, profile: ProfileName): boolean {
+  if (profile === "lean") return text === JSON.stringify(Number(text));
+  // Always a fraction or an exponent, and an exponent just below 1e-5.
+  const small = Number(text) !== 0 && Math.abs(Number(text)) < 1e-5;
+  return small ? /^-?\d(\.\d+)?e-[1-9]\d*$/.test(text) : /^-?\d+\.\d+$/.test(text);
+}
+
+const streamHeaders = {
+  lean: {
+    chat: ["text/event-stream; charset=utf-8", "no-cache"],
+    completions: ["text/event-stream; charset=utf-8", "no-cache"],
+  },
+  openai: {
+    chat: ["text/event-stream; charset=utf-8", undefined],
+    completions: ["text/event-stream", "no-cache, must-revalidate"],
+  },
+} as const;
+
+function* streamHeaderOffences({ exchange }: StreamView, profile: ProfileName): Generator<Offence> {
+  const { headers } = exchange.response;
+  const [type, cache] = streamHeaders[profile][exchange.endpoint === "chat" ? "chat" : "completions"];
+  for (const [name, due] of [
+    ["content-type", type],
+    ["cache-control", cache],
+  ] as const) {
+    const found = headers?.[name];
+    if (found !== due) yield { start: 0, end: 0, found: `${name} ${shown(found)} instead of ${shown(due)}` };
+  }
+}
+
+function* bodyHeaderOffences({ exchange, value }: BodyView, profile: ProfileName): Generator<Offence> {
+  const { status, headers } = exchange.response;
+  const refuser = profile === "openai" && status >= 400 ? refuserOf(exchange, value) : "application";
+  const due = [
+    ...(refuser === "gateway" ? [] : ["application/json"]),
+    ...(refuser === "application" ? [] : ["application/json; charset=utf-8"]),
+  ];
+  const found = headers?.["content-type"];
+  if (found === undefined || !due.includes(found))
+    yield { start: 0, end: 0, found: `content-type ${shown(found)} instead of ${shown(due[0])}` };
+}

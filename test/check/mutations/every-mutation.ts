@@ -1,0 +1,28 @@
+import { illegalBodies } from "./body/illegal-bodies.ts";
+import { legalBodies } from "./body/legal-bodies.ts";
+import { expectationMutations, legalExpectations } from "./group/expectations.ts";
+import { legalLives, liveMutations } from "./group/live.ts";
+import { legalSames, sameMutations } from "./group/same.ts";
+import type { IllegalChange, LegalChange } from "./mutation.ts";
+import { profileMutations } from "./profile/profile-mutations.ts";
+import { illegalStreams } from "./stream/illegal-streams.ts";
+import { legalStreams } from "./stream/legal-streams.ts";
+
+/** Every change that some rule must notice. */
+export const illegalChanges: readonly IllegalChange[] = [
+  ...illegalStreams,
+  ...illegalBodies,
+  ...profileMutations,
+  ...expectationMutations,
+  ...sameMutations,
+  ...liveMutations,
+];
+
+/** Every change that no rule may mind. */
+export const legalChanges: readonly LegalChange[] = [
+  ...legalStreams,
+  ...legalBodies,
+  ...legalExpectations,
+  ...legalSames,
+  ...legalLives,
+];

@@ -1,0 +1,125 @@
+import { chunksOf, type Draft, type Json, type Piece, piecesOf } from "./stream-draft.ts";
+import { oneOf } from "../../random.ts";
+
+/** A change that makes a legal stream illegal. `apply` says whether it could be made in this stream. */
+export interface StreamMutation {
+  /** The rule that must notice. */
+  readonly rule: string;
+  readonly name: string;
+  apply(draft: Draft, random: () => number): boolean;
+}
+
+export function isFinish({ choice }: Piece): boolean {
+  return typeof choice.finish_reason === "string";
+}
+
+/** Text, without log probabilities, which would have to be changed with it. */
+export function hasText({ delta, choice }: Piece): boolean {
+  return typeof delta.content === "string" && delta.content !== "" && !choice.logprobs;
+}
+
+export function isLater(draft: Draft): (piece: Piece) => boolean {
+  const firsts = new Map<unknown, Json>();
+  for (const piece of piecesOf(draft)) if (!firsts.has(piece.choice.index)) firsts.set(piece.choice.index, piece.chunk);
+  return (piece) => firsts.get(piece.choice.index) !== piece.chunk;
+}
+
+export function elements({ delta }: Piece): Json[] {
+  return Array.isArray(delta.tool_calls) ? (delta.tool_calls as Json[]) : [];
+}
+
+export function isHeader(piece: Piece): boolean {
+  return elements(piece).some((element) => "id" in element);
+}
+
+export function isArguments(piece: Piece): boolean {
+  return elements(piece).some((element) => !("id" in element));
+}
+
+export function hasUsage(chunk: Json): boolean {
+  return typeof chunk.usage === "object" && chunk.usage !== null;
+}
+
+export function chat(draft: Draft): boolean {
+  return draft.endpoint === "chat";
+}
+
+/** Changes one chunk of those that fit. */
+export function onChunk(
+  rule: string,
+  name: string,
+  fits: (chunk: Json, draft: Draft) => boolean,
+  change: (chunk: Json, draft: Draft) => void,
+): StreamMutation {
+  return {
+    rule,
+    name,
+    apply(draft, random) {
+      const chunks = chunksOf(draft).filter((chunk) => fits(chunk, draft));
+      if (chunks.length === 0) return false;
+      change(oneOf(chunks, random), draft);
+      return true;
+    },
+  };
+}
+
+/** Changes one choice in one chunk of those that fit. */
+export function onPiece(
+  rule: string,
+  name: string,
+  fits: (draft: Draft) => (piece: Piece) => boolean,
+  change: (piece: Piece, draft: Draft) => void,
+): StreamMutation {
+  return {
+    rule,
+    name,
+    apply(draft, random) {
+      const pieces = piecesOf(draft, fits(draft));
+      if (pieces.length === 0) return false;
+      change(oneOf(pieces, random), draft);
+      return true;
+    },
+  };
+}
+
+/** Rewrites the text of the body. */
+export function onText(
+  rule: string,
+  name: string,
+  rewrite: (body: string, random: () => number) => string | undefined,
+): StreamMutation {
+  return {
+    rule,
+    name,
+    apply(draft, random) {
+      draft.rewrite = (body) => rewrite(body, random) ?? body;
+      return true;
+    },
+  };
+}
+
+export function chatPiece(fits: (piece: Piece) => boolean): (draft: Draft) => (piece: Piece) => boolean {
+  return (draft) => (piece) => chat(draft) && fits(piece);
+}
+
+export function first(list: Json[]): Json {
+  return list[0] as Json;
+}
+
+/** The function of a delta's first call. */
+export function fn(piece: Piece): Json {
+  return (first(elements(piece)).function ?? {}) as Json;
+}
+
+export function always(): boolean {
+  return true;
+}
+
+export function withDelta(piece: Piece, delta: Json): Json {
+  return { ...piece.chunk, choices: [{ ...piece.choice, delta, finish_reason: null }] };
+}
+
+export function rename(object: Json, from: string, to: string, value: unknown = object[from]): void {
+  delete object[from];
+  object[to] = value;
+}

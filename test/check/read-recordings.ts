@@ -1,0 +1,34 @@
+import { readFileSync } from "node:fs";
+import type { Exchange } from "../../src/check/rules/exchange.ts";
+
+/** Real OpenAI traffic, one JSON a line; it lies beside the project and is no part of it. */
+export const recordings: URL = new URL("../../../shared/recordings/", import.meta.url);
+
+export interface Recording {
+  readonly name: string;
+  readonly endpoint: string;
+  readonly status: number;
+  readonly date: string | null;
+  /** Only `raw` bodies are the original bytes. */
+  readonly fidelity: string;
+  readonly request: Record<string, unknown> | null;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+export function readRecordings(file: string): readonly Recording[] {
+  const lines = readFileSync(new URL(`${file}.jsonl`, recordings), "utf8")
+    .split("\n")
+    .filter(Boolean);
+  return lines.map((line) => JSON.parse(line) as Recording);
+}
+
+export function exchangeOfRecording(recording: Recording, endpoint: Exchange["endpoint"]): Exchange {
+  // Some recorders kept only a few headers; without Content-Type they tell nothing.
+  const headers = recording.headers["content-type"] === undefined ? null : recording.headers;
+  return {
+    endpoint,
+    request: { method: "POST", path: recording.endpoint, ...(recording.request && { body: recording.request }) },
+    response: { status: recording.status, headers, body: recording.body, complete: true },
+  };
+}
