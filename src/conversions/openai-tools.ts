@@ -37,7 +37,7 @@ export function toOpenAiTools(tools: readonly Tool[]): { [member: string]: unkno
  * // → Missing required parameter: 'tools[0].function.name'.
  */
 export function fromOpenAiTools(tools: readonly unknown[]): readonly Tool[] {
-  const draft = emptyDraft("chat", lean, false);
+  const draft = emptyDraft("chat", lean, true);
   readParameters({ tools }, toolMembers, draft);
   return draft.tools ?? [];
 }

@@ -6,6 +6,11 @@ import type { JsonSchema, Tool } from "./message.ts";
  */
 export const customInput = "input";
 
+/** The arguments of the function that stands for a custom tool, of a call with this input. */
+export function argumentsOfInput(input: string): { readonly [customInput]: string } {
+  return { [customInput]: input };
+}
+
 /** What a call of this tool holds, as a model is told of it: the parameters of a function, undefined where it declares none. */
 export function parametersOf({ kind, parameters, inputGrammar }: Tool): JsonSchema | undefined {
   if (kind !== "custom") return parameters;

@@ -321,6 +321,44 @@ test("the date is the one that is given, under every name that templates look fo
   );
 });
 
+test("a custom tool is shown as a function with one string, and so are its earlier calls", () => {
+  const custom: Tool = { name: "run", description: "Runs it.", kind: "custom" };
+  const grammar = { syntax: "regex", definition: "[a-z]+" } as const;
+  const shown = template("{{ tools | tojson }}").render({
+    messages: [{ role: "user", content: "Hi" }],
+    tools: [custom, { ...custom, name: "word", inputGrammar: grammar }],
+    options: {},
+    now,
+  });
+  const parameters = (input: object): object => ({
+    type: "object",
+    properties: { input: { type: "string", ...input } },
+    required: ["input"],
+    additionalProperties: false,
+  });
+  expect(JSON.parse(shown.text)).toEqual([
+    { type: "function", function: { name: "run", description: "Runs it.", parameters: parameters({}) } },
+    {
+      type: "function",
+      function: { name: "word", description: "Runs it.", parameters: parameters({ pattern: "^(?:[a-z]+)$" }) },
+    },
+  ]);
+  const call = { id: "call_0", name: "run", arguments: 'print("hi")', kind: "custom" as const };
+  const history = template(
+    "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}",
+  ).render({
+    messages: [
+      { role: "user", content: "Hi" },
+      { role: "assistant", content: null, toolCalls: [call] },
+      { role: "tool", content: "ok", toolCallId: "call_0" },
+    ],
+    options: {},
+    now,
+  });
+  expect(history.text).toContain('{"input": "print(\\"hi\\")"}');
+  expect(history.warnings).toEqual([]);
+});
+
 test("documents and variables are seen, and cannot forge special tokens either", () => {
   const prompt = template("{{ documents[0].text }}{{ extra }}").render({
     messages: hello,

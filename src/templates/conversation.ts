@@ -1,3 +1,4 @@
+import { argumentsOfInput } from "../generation/custom-tool.ts";
 import { invalidRequest } from "../generation/failure.ts";
 import type { AssistantMessage, Content, Message, ToolCall } from "../generation/message.ts";
 import { matchCalls } from "./call-ids.ts";
@@ -104,12 +105,18 @@ function content(
   return wants.contentBesideCalls === "null" ? { content: null } : {};
 }
 
+/** The JSON of a call's arguments; what was the input of a custom tool is an argument, as templates show such a tool. */
+function argumentsText({ kind, arguments: text }: ToolCall): string {
+  return kind === "custom" ? JSON.stringify(argumentsOfInput(text)) : text;
+}
+
 /** T7: arguments as an object for templates that want one; what is not JSON stays text. */
 function templateCall(call: ToolCall, id: string, path: string, { wants, user, warnings }: Shaping): unknown {
-  let args: unknown = user.markText(call.arguments);
+  const text = argumentsText(call);
+  let args: unknown = user.markText(text);
   if (wants.arguments === "object") {
     try {
-      args = user.mark(parseExactJson(call.arguments.trim() === "" ? "{}" : call.arguments));
+      args = user.mark(parseExactJson(text.trim() === "" ? "{}" : text));
     } catch {
       warnings.push(`${path}: the arguments of the call ${call.id} are not JSON; the template gets them as text.`);
     }
@@ -121,8 +128,9 @@ function templateCall(call: ToolCall, id: string, path: string, { wants, user, w
  * A call in the text of the assistant's message. Only the client's name and arguments are marked: the tokens of the model's syntax are
  * meant.
  */
-function writtenCall({ name, arguments: text }: ToolCall, { user, writeCall }: Shaping): string {
-  const marked = user.markText(name);
+function writtenCall(call: ToolCall, { user, writeCall }: Shaping): string {
+  const marked = user.markText(call.name);
+  const text = argumentsText(call);
   let args: unknown;
   try {
     args = user.mark(JSON.parse(text.trim() === "" ? "{}" : text) as unknown);

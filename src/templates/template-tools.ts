@@ -1,10 +1,13 @@
+import { parametersOf } from "../generation/custom-tool.ts";
 import type { JsonSchema, Tool } from "../generation/message.ts";
 import type { TemplateCapabilities } from "./capabilities.ts";
 import type { UserText } from "./user-text.ts";
 
-/** Tools in OpenAI's shape, as templates read them, the client's text marked. */
+/** Tools in OpenAI's shape, as templates read them, the client's text marked. Templates know functions; a custom tool is shown as one. */
 export function templateTools(tools: readonly Tool[], wants: TemplateCapabilities, user: UserText): unknown[] {
-  return tools.map(({ name, description, parameters }) => {
+  return tools.map((tool) => {
+    const { name, description } = tool;
+    const parameters = parametersOf(tool);
     const described = wants.descriptions === "required";
     const shown = described ? withDescriptions(parameters ?? emptyParameters) : parameters;
     const text = described ? (description ?? "") : description;

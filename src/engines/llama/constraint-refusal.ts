@@ -32,3 +32,13 @@ export function refuseGaps(widened: readonly Gap[], path: string, what: string, 
     code,
   );
 }
+
+/** The grammar of a custom tool's input is a promise: where this model's way to write calls cannot hold it, it is an error. */
+export function refuseInputGrammar(widened: readonly Gap[], path: string, tool: string): void {
+  if (!widened.some((gap) => gap.path.startsWith(`${path}.`))) return;
+  throw invalidRequest(
+    `Unsupported value: the grammar of the custom tool '${tool}' cannot be enforced in the way this model writes calls.`,
+    `${path}.definition`,
+    "unsupported_value",
+  );
+}

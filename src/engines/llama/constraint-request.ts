@@ -15,7 +15,7 @@ import { startOf } from "../../formats/reading/start.ts";
 import type { Tool } from "../../generation/message.ts";
 import type { GenerationRequest, OutputConstraint } from "../../generation/request.ts";
 import type { AnswerCheckPlan } from "./answer-check.ts";
-import { asInvalidRequest, refuseGaps } from "./constraint-refusal.ts";
+import { asInvalidRequest, refuseGaps, refuseInputGrammar } from "./constraint-refusal.ts";
 import type { ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
 import type { AnswerReading } from "./protocol.ts";
 
@@ -45,7 +45,7 @@ export function constraintOf(
   if (tools.length > 0 && isForced(request)) return calls(request, reading, callable(request, tools), place);
   if (tools.length > 0 && output && schema) return calls(request, reading, tools, place, { ...schema, output });
   if (output) return answer(output, reading.format, place);
-  const isBound = tools.some((tool) => tool.strict) || request.parallelToolCalls === false;
+  const isBound = tools.some((tool) => tool.strict || tool.inputGrammar) || request.parallelToolCalls === false;
   if (tools.length === 0 || !isBound) return undefined;
   return calls(request, reading, tools, isToldByWhole(reading.format) ? place : "with-call");
 }
@@ -89,6 +89,7 @@ function calls(
   answer?: NonNullable<CallGrammarOptions["orAnswer"]> & { readonly output: OutputConstraint },
 ): Constraint {
   const paths = tools.map((tool) => parametersPath(request, tool));
+  checkInputGrammars(tools, paths);
   const mode = place === "with-call" ? "lazy" : isForced(request) || answer ? "forced" : "either";
   const { grammar, widened, exact } = asInvalidRequest(() =>
     callGrammar(format, tools, {
@@ -96,13 +97,14 @@ function calls(
       parallel: request.parallelToolCalls !== false,
       prefix,
       pathOf: (index) => paths[index] ?? "tools",
-      isFree: (tool) => tool.strict !== true,
+      isFree: (tool) => tool.strict !== true && tool.kind !== "custom",
       ...front(place),
       ...(answer && { orAnswer: answer }),
     }),
   );
   tools.forEach((tool, i) => {
     if (tool.strict) refuseGaps(widened, paths[i] ?? "", `function '${tool.name}'`, "invalid_function_parameters");
+    if (tool.inputGrammar) refuseInputGrammar(widened, paths[i] ?? "", tool.name);
   });
   if (answer) refuseOutputGaps(widened, answer.output);
   const output = answer && { schema: answer.schema };
@@ -113,8 +115,17 @@ function calls(
   };
 }
 
+/** A custom tool's regular expression that is none, or of a kind that no grammar is made of, is told as such, not as a schema's. */
+function checkInputGrammars(tools: readonly Tool[], paths: readonly string[]): void {
+  tools.forEach(({ inputGrammar }, i) => {
+    if (inputGrammar?.syntax !== "regex") return;
+    asInvalidRequest(() => regexExpression(inputGrammar.definition, "whole"), `${paths[i]}.definition`);
+  });
+}
+
 function parametersPath({ tools = [], prompt }: GenerationRequest, tool: Tool): string {
   const index = tools.indexOf(tool);
+  if (tool.kind === "custom") return `tools[${index}].custom.format.grammar`;
   const legacy = prompt.kind === "chat" && prompt.legacyFunctions === true;
   return legacy ? `functions[${index}].parameters` : `tools[${index}].function.parameters`;
 }

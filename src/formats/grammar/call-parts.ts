@@ -1,3 +1,4 @@
+import { parametersOf } from "../../generation/custom-tool.ts";
 import type { JsonSchema, Tool } from "../../generation/message.ts";
 import { codePoints } from "./code-points.ts";
 import { chars, choice, repeat, sequence, type Expression } from "./expression.ts";
@@ -33,9 +34,9 @@ export function callGap(grammar: Grammar): Expression {
 
 /** `free`: the arguments are any object, whatever the tool declares. */
 export function callableTool(tool: Tool, index: number, path: string, free: boolean): CallableTool {
-  // A function without parameters has none, says OpenAI; a custom tool takes text.
-  const none: JsonSchema = tool.kind === "custom" ? { type: "object" } : { type: "object", properties: {} };
-  const schema = free ? { type: "object" } : (tool.parameters ?? none);
+  // A function without parameters has none, says OpenAI.
+  const none: JsonSchema = { type: "object", properties: {} };
+  const schema = free ? { type: "object" } : (parametersOf(tool) ?? none);
   return {
     name: tool.name,
     tool,

@@ -1,3 +1,4 @@
+import { parametersOf } from "../../generation/custom-tool.ts";
 import type { TaggedArgs } from "../format.ts";
 import { typedValue, ToolTypes, type DeclaredTypes } from "../reading/tool-types.ts";
 import type { CallableTool, CallContext } from "./call-parts.ts";
@@ -61,7 +62,7 @@ class Parameter {
 
   /** Any parameters with any values: declared ones, and others where the tags allow for names that are not known. */
   anyNumber(): Expression {
-    const { parameters } = this.#tool.tool;
+    const parameters = parametersOf(this.#tool.tool);
     const properties = typeof parameters === "object" ? parameters["properties"] : undefined;
     const names = typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
     const limits = anything.object;

@@ -1,3 +1,4 @@
+import { parametersOf } from "../../generation/custom-tool.ts";
 import type { Tool, ToolChoice } from "../../generation/message.ts";
 
 /**
@@ -8,7 +9,7 @@ export function toolInstruction(tools: readonly Tool[], choice: ToolChoice = { t
     JSON.stringify({
       name: tool.name,
       ...(tool.description === undefined ? {} : { description: tool.description }),
-      parameters: tool.parameters ?? { type: "object", properties: {} },
+      parameters: parametersOf(tool) ?? { type: "object", properties: {} },
     }),
   );
   const call = 'a single JSON object and nothing else: {"name": <function name>, "arguments": <object of arguments>}';

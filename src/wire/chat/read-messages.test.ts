@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import type { Message, Tool } from "../../generation/message.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import type { ReadRequest } from "../endpoint.ts";
+import type { ReadOptions, ReadRequest } from "../endpoint.ts";
 import { readChatRequest } from "./read-request.ts";
 
-function read(members: object): ReadRequest {
-  return readChatRequest({ model: "m", messages: [{ role: "user", content: "Hello" }], ...members }, "req_1");
+function read(members: object, options: ReadOptions = {}): ReadRequest {
+  return readChatRequest({ model: "m", messages: [{ role: "user", content: "Hello" }], ...members }, "req_1", options);
 }
 
 function messages(list: readonly object[]): readonly Message[] {
@@ -112,6 +112,17 @@ test("tools and the choice between them", () => {
     { name: "f", description: "d", parameters: { type: "object" }, strict: false },
     { name: "c", kind: "custom" },
   ];
+  const held = (syntax: string): unknown => [
+    { type: "custom", custom: { name: "c", format: { type: "grammar", grammar: { syntax, definition: "a+" } } } },
+  ];
+  const grammar = { syntax: "regex", definition: "a+" };
+  expect(read({ tools: held("regex") }).request.tools).toEqual([{ name: "c", kind: "custom", inputGrammar: grammar }]);
+  expect(() => read({ tools: held("lark") })).toThrow(
+    "'tools[0].custom.format.grammar.syntax' does not support 'lark'",
+  );
+  expect(read({ tools: held("lark") }, { forwards: true }).request.tools).toMatchObject([
+    { inputGrammar: { ...grammar, syntax: "lark" } },
+  ]);
   const choice = (value: unknown): GenerationRequest["toolChoice"] =>
     read({ tools, tool_choice: value }).request.toolChoice;
   expect(read({ tools }).request.tools).toEqual(neutral);

@@ -36,6 +36,7 @@ const made: GenerationRequest = {
   tools: [
     { name: "f", description: "d", parameters: { type: "object", properties: {} }, strict: true },
     { name: "sh", kind: "custom" },
+    { name: "re", kind: "custom", inputGrammar: { syntax: "regex", definition: "a+" } },
   ],
   toolChoice: { type: "named", name: "sh" },
   parallelToolCalls: false,
@@ -85,6 +86,13 @@ describe("a request that was made in code", () => {
           function: { name: "f", description: "d", parameters: { type: "object", properties: {} }, strict: true },
         },
         { type: "custom", custom: { name: "sh" } },
+        {
+          type: "custom",
+          custom: {
+            name: "re",
+            format: { type: "grammar", grammar: { syntax: "regex", definition: "a+" } },
+          },
+        },
       ],
       tool_choice: { type: "custom", custom: { name: "sh" } },
       parallel_tool_calls: false,

@@ -6,9 +6,13 @@ type Members = { [name: string]: unknown };
 export function writeTools(tools: readonly Tool[]): Members[] {
   return tools.map(({ kind, ...tool }) =>
     kind === "custom"
-      ? { type: "custom", custom: { name: tool.name, ...described(tool) } }
+      ? { type: "custom", custom: { name: tool.name, ...described(tool), ...inputFormat(tool) } }
       : { type: "function", function: writeFunction(tool) },
   );
+}
+
+function inputFormat({ inputGrammar }: Pick<Tool, "inputGrammar">): Members {
+  return inputGrammar === undefined ? {} : { format: { type: "grammar", grammar: inputGrammar } };
 }
 
 /** A tool as an entry of the legacy `functions`, which is also the inside of a tool. */

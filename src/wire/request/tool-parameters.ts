@@ -16,7 +16,7 @@ export const toolParameters: readonly Parameter[] = [
     "tools",
     {
       endpoints: ["chat"],
-      note: "Functions, and custom tools with text input. A custom tool's grammar is refused.",
+      note: "Functions, and custom tools with text input; of their grammars, `regex` (a local model's calls are held to it), not `lark`.",
       shape: toolsShape,
     },
     (value, draft) => {
@@ -69,8 +69,16 @@ function checkCount(path: string, count: number, draft: RequestDraft): void {
 function neutralTool(raw: RawTool, path: string, draft: RequestDraft): Tool {
   if (raw.type === "function") return neutralFunction(raw.function, `${path}.function`, draft);
   const { name, description, format } = raw.custom;
-  if (format?.type === "grammar") throw unsupportedValue(`${path}.custom.format.type`, "grammar");
-  return { name, ...(typeof description === "string" && { description }), kind: "custom" };
+  const inputGrammar = format?.type === "grammar" ? format.grammar : undefined;
+  // Lark's grammars are not ours to enforce; a server behind may.
+  if (inputGrammar?.syntax === "lark" && !draft.forwards)
+    throw unsupportedValue(`${path}.custom.format.grammar.syntax`, "lark");
+  return {
+    name,
+    ...(typeof description === "string" && { description }),
+    kind: "custom",
+    ...(inputGrammar && { inputGrammar }),
+  };
 }
 
 function neutralFunction(

@@ -54,7 +54,12 @@ export type RawTool = { type: "function"; function: RawFunction } | { type: "cus
 export interface RawCustomTool {
   name: string;
   description?: string | null | undefined;
-  format?: { type: "text" } | { type: "grammar" } | null | undefined;
+  format?: { type: "text" } | { type: "grammar"; grammar: RawInputGrammar } | null | undefined;
+}
+
+export interface RawInputGrammar {
+  definition: string;
+  syntax: "lark" | "regex";
 }
 
 export const toolsShape: z.ZodType<RawTool[]> = z.array(tool, expecting("an array of objects"));
