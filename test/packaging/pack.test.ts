@@ -94,6 +94,17 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
     expect(stdout).toBe("HI HI\n");
   });
 
+  test("the rules of the checker by themselves", async () => {
+    await writeFile(
+      join(folder, "rules.mjs"),
+      `import { everyRule, judgeCapture } from "truewire/rules";
+       const { findings } = judgeCapture("capture", "data: {}\\n\\n");
+       console.log(everyRule.length > 80, findings.some(({ rule }) => rule === "end/done"));`,
+    );
+    const { stdout } = await run(process.execPath, ["rules.mjs"], { cwd: folder });
+    expect(stdout).toBe("true true\n");
+  });
+
   test("a local model without node-llama-cpp: the command that installs it", async () => {
     const model = join(folder, "model.gguf");
     writeProgrammedModel(model);
