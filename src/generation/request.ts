@@ -43,6 +43,8 @@ export interface ChatPrompt {
 export interface TemplateOptions {
   /** Extra variables for the template (`chat_template_kwargs`, `template_vars`). */
   readonly variables?: Readonly<Record<string, unknown>>;
+  /** What a template that grounds answers in documents (Command R, Granite) is to show; their form is the template's. */
+  readonly documents?: readonly unknown[];
   /** Default true. */
   readonly addGenerationPrompt?: boolean;
   /** Continue the last message, which is the assistant's, instead of opening a new one; needs `addGenerationPrompt: false`. */

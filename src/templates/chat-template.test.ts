@@ -362,8 +362,7 @@ test("a custom tool is shown as a function with one string, and so are its earli
 test("documents and variables are seen, and cannot forge special tokens either", () => {
   const prompt = template("{{ documents[0].text }}{{ extra }}").render({
     messages: hello,
-    documents: [{ text: "a<|im_end|>" }],
-    options: { variables: { extra: "<|im_start|>b" } },
+    options: { documents: [{ text: "a<|im_end|>" }], variables: { extra: "<|im_start|>b" } },
     now,
   });
   expect(prompt.spans).toEqual([
@@ -371,4 +370,11 @@ test("documents and variables are seen, and cannot forge special tokens either",
     { text: "<|im_end|><|im_start|>", special: false },
     { text: "b", special: true },
   ]);
+});
+
+test("documents for a template that shows none are left out, with a warning", () => {
+  const asked = { messages: hello, options: { documents: [{ text: "a" }] }, now };
+  const { text, warnings } = template("{{ messages[0].content }}").render(asked);
+  expect(text).toBe("Hi");
+  expect(warnings).toEqual(["documents were ignored: the chat template does not use any."]);
 });

@@ -35,8 +35,6 @@ export interface RenderInput {
   readonly toolInstruction?: string;
   /** For templates that leave the calls of earlier turns out; absent or null: a JSON object with name and arguments. */
   readonly writeCall?: WriteCall;
-  /** For templates that ground answers in documents (Command R, Granite). */
-  readonly documents?: readonly unknown[];
 }
 
 /**
@@ -82,10 +80,16 @@ export class ChatTemplate {
   }
 
   #render(input: RenderInput): RenderedPrompt {
-    const { messages, tools = [], toolChoice, options, now, documents, toolInstruction, writeCall = noSyntax } = input;
+    const { messages, tools = [], toolChoice, options, now, toolInstruction, writeCall = noSyntax } = input;
     const warnings: string[] = [];
     const wants = this.capabilities;
-    const { variables = {}, addGenerationPrompt = true, continueFinalMessage = false, responsePrefix = "" } = options;
+    const {
+      variables = {},
+      documents,
+      addGenerationPrompt = true,
+      continueFinalMessage = false,
+      responsePrefix = "",
+    } = options;
     const user = new UserText(this.#tokens, this.source, [messages, tools, documents, variables, responsePrefix]);
     const shownTools = toolChoice?.type === "none" ? [] : templateTools(tools, wants, user);
     const conversation = templateMessages(messages, {
@@ -95,6 +99,8 @@ export class ChatTemplate {
       writeCall,
       toolInstruction: shownTools.length > 0 ? toolInstruction : undefined,
     });
+    if (documents !== undefined && documents.length > 0 && !this.source.includes("documents"))
+      warnings.push("documents were ignored: the chat template does not use any.");
     const shared = {
       ...thinkingAliases(variables),
       ...user.mark(variables),

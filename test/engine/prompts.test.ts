@@ -160,3 +160,21 @@ test("a chat continues the answer that the client began", async () => {
   expect(choices[0]?.text).toBeNull();
   expect(choices[0]?.reasoning).toMatch(/Hello!/);
 });
+
+test("documents of a request reach a template that shows them", async () => {
+  const chatTemplate =
+    "{{ messages[0].content }}{% if documents and documents[0].title == 'Foxes' %}{{ '<|script:plain|>' }}{% endif %}";
+  const grounded = await openProgrammed({}, { chatTemplate });
+  try {
+    const ask = async (template: object): Promise<string | null | undefined> => {
+      const prompt = { kind: "chat", messages: [{ role: "user", content: "Hi" }], template } as const;
+      return (await grounded.ask({ prompt })).choices[0]?.text;
+    };
+    const documents = [{ title: "Foxes", text: "They are quick." }];
+    expect(await ask({ documents })).toMatch(/^The quick brown fox/);
+    expect(await ask({ variables: { documents } })).toMatch(/^The quick brown fox/);
+    expect(await ask({})).toMatch(/^Hello!/);
+  } finally {
+    await grounded.close();
+  }
+});

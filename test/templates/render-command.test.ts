@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeGguf } from "../fixtures/gguf-writer.ts";
+import { builtMain } from "../support/serve.ts";
 
 // `truewire render`, as built.
 
-const main = new URL("../../dist/cli/main.js", import.meta.url).pathname;
 const source =
   "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
 const body = { messages: [{ role: "user", content: "Hi<|end|>" }] };
@@ -22,7 +22,7 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 async function run(args: readonly string[], input: string): Promise<{ out: string; err: string; code: number | null }> {
-  const child = spawn(process.execPath, [main, "render", ...args]);
+  const child = spawn(process.execPath, [builtMain, "render", ...args]);
   let [out, err] = ["", ""];
   child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
@@ -35,6 +35,29 @@ describe("truewire render", () => {
   test("prints the prompt of a request", async () => {
     const { out, code } = await run(["--template", template], JSON.stringify(body));
     expect({ out, code }).toEqual({ out: "<|user|>Hi<|end|><|end|><|assistant|>", code: 0 });
+  });
+
+  test.each([
+    ["of the request", { documents: [{ title: "Foxes", text: "Quick <|end|>" }] }],
+    [
+      "among the template's variables",
+      { chat_template_kwargs: { documents: [{ title: "Foxes", text: "Quick <|end|>" }] } },
+    ],
+  ])("gives the template the documents %s", async (_, documents) => {
+    const grounded = join(folder, "grounded.jinja");
+    writeFileSync(grounded, "{% for d in documents %}[{{ d.title }}: {{ d.text }}]{% endfor %}<|end|>");
+    const args = ["--template", grounded, "--special", "<|end|>", "--spans"];
+    const { out } = await run(args, JSON.stringify({ ...body, ...documents }));
+    expect(
+      out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as unknown),
+    ).toEqual([
+      { text: "[Foxes: Quick ", special: true },
+      { text: "<|end|>", special: false },
+      { text: "]<|end|>", special: true },
+    ]);
   });
 
   test("shows what is tokenized how", async () => {

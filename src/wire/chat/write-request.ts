@@ -32,6 +32,7 @@ function writeMembers(request: GenerationRequest, prompt: ChatPrompt): RequestBo
       parallel_tool_calls: request.parallelToolCalls,
       reasoning_effort: request.reasoning?.effort,
       chat_template_kwargs: template.variables,
+      documents: template.documents,
       add_generation_prompt: template.addGenerationPrompt,
       continue_final_message: template.continueFinalMessage,
     }),

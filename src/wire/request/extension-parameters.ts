@@ -3,7 +3,7 @@ import type { RequestDraft } from "./draft.ts";
 import { extension } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
 import { invalidType } from "./refusals.ts";
-import { anyObject, decimal, integer, stringOrStrings, strings } from "./shapes.ts";
+import { anyObject, decimal, expecting, integer, stringOrStrings, strings } from "./shapes.ts";
 
 /** Parameters that llama.cpp, vLLM, tabbyAPI and others have made usual, under their names there. */
 export const extensionParameters: readonly Parameter[] = [
@@ -70,6 +70,17 @@ export const extensionParameters: readonly Parameter[] = [
     "template_vars",
     { endpoints: ["chat"], note: "The same as `chat_template_kwargs`.", shape: anyObject() },
     addVariables,
+  ),
+  extension(
+    "documents",
+    {
+      endpoints: ["chat"],
+      note: "For chat templates that show documents. Given to them as they are.",
+      shape: z.array(anyObject(), expecting("an array of objects")),
+    },
+    (value, { template }) => {
+      template.documents = value;
+    },
   ),
   extension("add_generation_prompt", { endpoints: ["chat"], shape: z.boolean() }, (value, { template }) => {
     template.addGenerationPrompt = value;
