@@ -117,14 +117,15 @@ export class Accumulator {
   /** A generation whose `end` has not come yet counts as truncated. */
   result(): Generation {
     const numbers = [...this.#choices.keys()].sort((a, b) => a - b);
-    return {
-      ...(this.#source && { source: this.#source }),
+    const generation: { -readonly [Member in keyof Generation]: Generation[Member] } = {
       choices: numbers.map((number) => wholeChoice(number, this.#choice(number))),
-      ...(this.#usage && { usage: this.#usage }),
-      ...(this.#timings && { timings: this.#timings }),
       extras: this.#extras,
       end: this.#end ?? noEnd.end,
     };
+    if (this.#source) generation.source = this.#source;
+    if (this.#usage) generation.usage = this.#usage;
+    if (this.#timings) generation.timings = this.#timings;
+    return generation;
   }
 }
 

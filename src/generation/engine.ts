@@ -15,6 +15,12 @@ export interface Engine {
    */
   generate(request: GenerationRequest, signal: AbortSignal): AsyncIterable<readonly GenerationEvent[]>;
 
+  /**
+   * The same without a signal: returning from the iteration cancels at once, even while a batch is awaited. Absent where an engine
+   * cannot do that. The server prefers it, because the making of an AbortSignal costs Node more than the reading of a request.
+   */
+  generateUntilReturn?(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]>;
+
   /** Embeds texts; absent where the engine cannot. Rejects with `FailureError`. */
   embed?(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer>;
 

@@ -30,9 +30,9 @@ export async function embed(reply: Reply, { settings, directory }: Service): Pro
     throw new FailureError({ ...failure, status: 404 });
   }
   const answer = await engine
-    .embed({ ...request, model: model.engineModel }, exchange.signal)
+    .embed({ ...request, model: model.engineModel }, exchange.departure.signal)
     .catch((error: unknown) => {
-      throw exchange.signal.aborted ? new ClientGone({ cause: error }) : error;
+      throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
     });
   const shown = (profile.name === "openai" && (model.info.resolvedId ?? answer.model)) || request.model;
   reply.send(200, "application/json", writeEmbeddings(answer, shown, encoding, profile));

@@ -1,3 +1,5 @@
+import type { Departure } from "./departure.ts";
+
 /**
  * One HTTP request and its answer, whatever carries them: node:http (node-exchange.ts) or the web's `fetch` (fetch-exchange.ts).
  * Everything above it in this room is written once, against this, and uses no Node built-in.
@@ -13,8 +15,8 @@ export interface Exchange {
   readonly parsedBody?: unknown;
   /** The body's bytes as they came. Rejects with 413 beyond `limit` bytes, with `ClientGone` when the client leaves while sending. */
   readBody(limit: number): Promise<Uint8Array>;
-  /** Aborted when the client has left before its answer was complete. */
-  readonly signal: AbortSignal;
+  /** Of the client, before its answer was complete. */
+  readonly departure: Departure;
   /** Sends a complete answer. */
   send(status: number, headers: HeaderFields, body: string): void;
   /** Sends status and headers of an answer whose body follows in pieces. */

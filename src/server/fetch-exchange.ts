@@ -1,4 +1,5 @@
 import { bodyTooLarge } from "../wire/failures.ts";
+import { Departure } from "./departure.ts";
 import { ClientGone, withoutBase } from "./exchange.ts";
 import { readAll } from "./read-all.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
@@ -7,10 +8,10 @@ import type { Exchange, HeaderFields } from "./exchange.ts";
 export class FetchExchange implements Exchange {
   readonly method: string;
   readonly path: string;
+  readonly departure: Departure = new Departure();
   /** Resolves when the answer's head is known; rejects when the request was aborted before. */
   readonly response: Promise<Response>;
   readonly #request: Request;
-  readonly #gone = new AbortController();
   readonly #encoder = new TextEncoder();
   #respond: (response: Response) => void = () => {};
   #refuse: (reason: unknown) => void = () => {};
@@ -28,10 +29,6 @@ export class FetchExchange implements Exchange {
     });
     if (request.signal.aborted) this.#left();
     else request.signal.addEventListener("abort", () => this.#left(), { once: true });
-  }
-
-  get signal(): AbortSignal {
-    return this.#gone.signal;
   }
 
   header(name: string): string | undefined {
@@ -64,7 +61,7 @@ export class FetchExchange implements Exchange {
 
   write(text: string): Promise<void> | undefined {
     const body = this.#body;
-    if (!body || this.signal.aborted) return undefined;
+    if (!body || this.departure.happened) return undefined;
     body.enqueue(this.#encoder.encode(text));
     if ((body.desiredSize ?? 0) > 0) return undefined;
     return new Promise((resolve) => {
@@ -75,13 +72,13 @@ export class FetchExchange implements Exchange {
   end(text: string): void {
     const body = this.#body;
     this.#body = undefined;
-    if (!body || this.signal.aborted) return;
+    if (!body || this.departure.happened) return;
     if (text !== "") body.enqueue(this.#encoder.encode(text));
     body.close();
   }
 
   #left(): void {
-    this.#gone.abort();
+    this.departure.happen();
     const { reason } = this.#request.signal as { reason: unknown };
     this.#refuse(reason);
     // Of a body that its reader cancelled, nothing is left to break.

@@ -46,16 +46,11 @@ async function answer(reply: Reply, service: Service): Promise<void> {
 
 /** The one line that each request has in the log. */
 function tell({ exchange, record, requestId: req }: Reply, { log, requests }: Service): void {
-  const outcome = record.outcome(exchange.signal.aborted);
+  const outcome = record.outcome(exchange.departure.happened);
   requests.finish(outcome);
   const client = exchange.header("x-client-request-id");
-  const fields = {
-    req,
-    method: exchange.method,
-    path: exchange.path,
-    ...record.fields(),
-    ...(client !== undefined && { clientRequestId: client }),
-  };
+  const fields = { req, method: exchange.method, path: exchange.path, ...record.fields() };
+  if (client !== undefined) Object.assign(fields, { clientRequestId: client });
   // Probes come every few seconds and are of interest to nobody while all is well.
   if (exchange.path === "/health") log.debug(fields, outcome);
   else if (outcome === "failed") log.error(fields, outcome);

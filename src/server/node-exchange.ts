@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { bodyTooLarge } from "../wire/failures.ts";
+import { Departure } from "./departure.ts";
 import { ClientGone, withoutBase } from "./exchange.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 import { joined } from "./read-all.ts";
@@ -15,9 +16,9 @@ export class NodeExchange implements Exchange {
   readonly method: string;
   readonly path: string;
   readonly parsedBody?: unknown;
+  readonly departure: Departure = new Departure();
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
-  readonly #gone = new AbortController();
   #unread = false;
 
   /** `basePath`: what stands in front of the API's paths and is taken away. */
@@ -30,7 +31,7 @@ export class NodeExchange implements Exchange {
     // The socket, not the response: of pipelined requests, only the first response has the socket and would hear it close.
     const { socket } = request;
     const left = (): void => {
-      if (!response.writableFinished) this.#gone.abort();
+      if (!response.writableFinished) this.departure.happen();
     };
     socket.once("close", left);
     response.once("close", () => {
@@ -40,10 +41,6 @@ export class NodeExchange implements Exchange {
     // A connection that breaks is told by "close"; without a listener, "error" would be thrown.
     request.on("error", ignore);
     response.on("error", ignore);
-  }
-
-  get signal(): AbortSignal {
-    return this.#gone.signal;
   }
 
   header(name: string): string | undefined {
@@ -83,8 +80,9 @@ export class NodeExchange implements Exchange {
 
   send(status: number, headers: HeaderFields, body: string): void {
     const response = this.#response;
-    const length = String(new TextEncoder().encode(body).length);
-    response.writeHead(status, { ...headers, "content-length": length, ...(this.#unread && { connection: "close" }) });
+    const fields: Record<string, string> = { ...headers, "content-length": String(Buffer.byteLength(body)) };
+    if (this.#unread) fields["connection"] = "close";
+    response.writeHead(status, fields);
     if (!this.#unread) response.end(body);
     else this.#sendThenLinger(body);
   }

@@ -19,8 +19,13 @@ export async function readJson(exchange: Exchange, limit: number): Promise<unkno
   }
 }
 
-function decoderFor(contentType: string | undefined): InstanceType<typeof TextDecoder> {
-  if (contentType === undefined || contentType === "") return new TextDecoder("utf-8", { fatal: true });
+type Decoder = InstanceType<typeof TextDecoder>;
+
+/** Keeps nothing between whole bodies, so one serves all. */
+const utf8: Decoder = new TextDecoder("utf-8", { fatal: true });
+
+function decoderFor(contentType: string | undefined): Decoder {
+  if (contentType === undefined || contentType === "" || contentType === "application/json") return utf8;
   const [type = "", ...parameters] = contentType.split(";").map((part) => part.trim());
   if (!/^application\/(?:[\w.+-]+\+)?json$/i.test(type)) throw unsupportedType(contentType);
   const charset = parameters.find((parameter) => /^charset=/i.test(parameter))?.slice("charset=".length);

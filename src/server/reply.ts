@@ -45,13 +45,17 @@ export class Reply {
 
   /** Sends a whole answer. */
   send(status: number, contentType: string | null, body: string, headers: HeaderFields = {}): void {
-    const type = contentType !== null && { "content-type": contentType };
-    this.exchange.send(status, { ...type, ...this.#head(status), ...headers }, body);
+    const fields: Record<string, string> = {};
+    if (contentType !== null) fields["content-type"] = contentType;
+    this.#addHead(fields, status);
+    this.exchange.send(status, Object.assign(fields, headers), body);
   }
 
   /** Opens a streamed answer. */
   open(headers: HeaderFields): void {
-    this.exchange.open(200, { ...headers, ...this.#head(200) });
+    const fields = { ...headers };
+    this.#addHead(fields, 200);
+    this.exchange.open(200, fields);
   }
 
   /** Sends what was thrown as OpenAI's error object. What is no `FailureError` is a defect of ours: 500, and its cause in the log. */
@@ -69,16 +73,14 @@ export class Reply {
     this.send(status, contentType, body, failureHeaders(failure));
   }
 
-  #head(status: number): HeaderFields {
+  #addHead(fields: Record<string, string>, status: number): void {
     this.#sent = true;
     this.record.status = status;
     this.record.headMs = Math.round(performance.now() - this.record.receivedAt);
-    return {
-      "x-request-id": this.requestId,
-      "openai-processing-ms": String(this.record.headMs),
-      "openai-version": "2020-10-01",
-      ...this.headers,
-    };
+    fields["x-request-id"] = this.requestId;
+    fields["openai-processing-ms"] = String(this.record.headMs);
+    fields["openai-version"] = "2020-10-01";
+    Object.assign(fields, this.headers);
   }
 }
 

@@ -61,18 +61,23 @@ export class RequestRecord {
   fields(): LogFields {
     const failure = this.end && "failure" in this.end ? this.end.failure : undefined;
     const cause = this.cause ?? failure?.cause;
-    return {
-      ...(this.model !== undefined && { model: this.model }),
-      ...(this.stream !== undefined && { stream: this.stream }),
-      ...(this.status !== undefined && { status: this.status }),
-      ms: Math.round(performance.now() - this.receivedAt),
-      ...(this.headMs !== undefined && { headMs: this.headMs }),
-      ...(this.usage && { promptTokens: this.usage.promptTokens, completionTokens: this.usage.completionTokens }),
-      ...(this.finishes.length > 0 && { finish: [...new Set(this.finishes)].join(",") }),
-      ...(this.toolCalls > 0 && { toolCalls: this.toolCalls }),
-      ...(failure && { end: this.end?.kind, error: failure.message }),
-      ...(!failure && this.refusal !== undefined && { error: this.refusal }),
-      ...(cause !== undefined && { cause: cause instanceof Error ? (cause.stack ?? cause.message) : cause }),
-    };
+    const fields: Record<string, unknown> = {};
+    if (this.model !== undefined) fields["model"] = this.model;
+    if (this.stream !== undefined) fields["stream"] = this.stream;
+    if (this.status !== undefined) fields["status"] = this.status;
+    fields["ms"] = Math.round(performance.now() - this.receivedAt);
+    if (this.headMs !== undefined) fields["headMs"] = this.headMs;
+    if (this.usage) {
+      fields["promptTokens"] = this.usage.promptTokens;
+      fields["completionTokens"] = this.usage.completionTokens;
+    }
+    if (this.finishes.length > 0) fields["finish"] = [...new Set(this.finishes)].join(",");
+    if (this.toolCalls > 0) fields["toolCalls"] = this.toolCalls;
+    if (failure) {
+      fields["end"] = this.end?.kind;
+      fields["error"] = failure.message;
+    } else if (this.refusal !== undefined) fields["error"] = this.refusal;
+    if (cause !== undefined) fields["cause"] = cause instanceof Error ? (cause.stack ?? cause.message) : cause;
+    return fields;
   }
 }

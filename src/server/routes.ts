@@ -49,11 +49,7 @@ const routes: Readonly<Record<string, Route>> = {
 
 /** The route of a path, and what its parameter is there; undefined when there is none. */
 export function routeOf(path: string): { readonly route: Route; readonly parameter: string } | undefined {
-  // A base URL that ends in a slash makes some clients write two.
-  const plain = path
-    .replace(/\/{2,}/g, "/")
-    .replace(/^\/v1(?=\/|$)/, "")
-    .replace(/\/$/, "");
+  const plain = path === "/v1/chat/completions" ? "/chat/completions" : plainPath(path);
   if (Object.hasOwn(routes, plain)) {
     const route = routes[plain];
     if (route) return { route, parameter: "" };
@@ -62,6 +58,14 @@ export function routeOf(path: string): { readonly route: Route; readonly paramet
   const prefix = plain.slice(0, slash);
   const route = slash > 0 && Object.hasOwn(routes, prefix) ? routes[prefix] : undefined;
   return route && { route, parameter: decoded(plain.slice(slash)) };
+}
+
+/** Without `/v1`, and without what a base URL that ends in a slash makes some clients write. */
+function plainPath(path: string): string {
+  return path
+    .replace(/\/{2,}/g, "/")
+    .replace(/^\/v1(?=\/|$)/, "")
+    .replace(/\/$/, "");
 }
 
 /** Percent-decoded; as it is where that is impossible. */

@@ -3,11 +3,12 @@ import type { GenerationEnd, GenerationEvent } from "../generation/event.ts";
 import { FailureError } from "../generation/failure.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { internalError } from "../wire/failures.ts";
+import type { Departure } from "./departure.ts";
 
 /**
  * Pulls a generation to its end and hands each batch to `take`, the next one only when the promise that `take` returned (if any) has
- * resolved: so a slow reader holds back its own source. When `signal` is aborted, the engine is told twice, by the signal and by
- * returning from its iteration, and nothing more is taken.
+ * resolved: so a slow reader holds back its own source. When the client leaves, the engine is told twice, by its signal (where it
+ * wants one) and by returning from its iteration, and nothing more is taken.
  *
  * Whatever the engine does, `take` sees exactly one `end` event, unless the client has gone: an exception becomes `engine-error`, a
  * missing end `truncated`.
@@ -15,20 +16,21 @@ import { internalError } from "../wire/failures.ts";
 export async function runGeneration(
   engine: Engine,
   request: GenerationRequest,
-  signal: AbortSignal,
+  departure: Departure,
   take: (events: readonly GenerationEvent[]) => Promise<void> | undefined,
 ): Promise<GenerationEnd> {
   let iterator: AsyncIterator<readonly GenerationEvent[]> | undefined;
   const leave = (): void => {
     iterator?.return?.().catch(() => {});
   };
-  signal.addEventListener("abort", leave);
+  departure.listen(leave);
   try {
-    if (signal.aborted) return clientGone;
-    iterator = engine.generate(request, signal)[Symbol.asyncIterator]();
+    if (departure.happened) return clientGone;
+    const batches = engine.generateUntilReturn?.(request) ?? engine.generate(request, departure.signal);
+    iterator = batches[Symbol.asyncIterator]();
     for (;;) {
       const step = await iterator.next();
-      if (signal.aborted) return clientGone;
+      if (departure.happened) return clientGone;
       if (step.done === true) break;
       const last = step.value.at(-1);
       const wait = take(step.value);
@@ -41,11 +43,11 @@ export async function runGeneration(
     }
   } catch (cause) {
     leave();
-    if (signal.aborted) return clientGone;
+    if (departure.happened) return clientGone;
     const failure = cause instanceof FailureError ? cause.failure : internalError(cause).failure;
     return ended({ kind: "engine-error", failure });
   } finally {
-    signal.removeEventListener("abort", leave);
+    departure.listen(null);
   }
   return ended({ kind: "truncated", failure: { ...truncated } });
 

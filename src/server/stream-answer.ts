@@ -79,7 +79,7 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
   };
 
   try {
-    await runGeneration(engine, request, exchange.signal, take);
+    await runGeneration(engine, request, exchange.departure, take);
   } finally {
     clearTimeout(timer);
   }

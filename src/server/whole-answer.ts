@@ -18,7 +18,7 @@ export async function wholeAnswer(
 ): Promise<void> {
   const { exchange, record } = reply;
   const accumulator = new Accumulator();
-  const end = await runGeneration(engine, request, exchange.signal, (events) => {
+  const end = await runGeneration(engine, request, exchange.departure, (events) => {
     record.see(events);
     if (record.characters > longestAnswer) throw tooLong();
     accumulator.add(events);

@@ -1,3 +1,5 @@
+import { jsonString } from "./json-string.ts";
+
 /**
  * JSON text where `JSON.stringify` does not write what OpenAI writes: logprobs, whose floats come from Rust's serializer.
  */
@@ -24,25 +26,48 @@ export class JsonText {
  * undefined are left out.
  */
 export function jsonText(value: JsonValue, indent = 0): string {
-  return write(value, indent, "\n");
+  return indent > 0 ? pretty(value, " ".repeat(indent), "\n") : compact(value);
 }
 
-function write(value: JsonValue, indent: number, newLine: string): string {
+/** The way of every answer in profile `lean`: pieces are added to one string, nothing else is made. */
+function compact(value: JsonValue): string {
+  if (typeof value === "string") return jsonString(value);
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   if (value instanceof JsonText) return value.text;
-  const inner = newLine + " ".repeat(indent);
+  let text = "";
+  let comma = "";
+  if (Array.isArray(value)) {
+    for (const item of value) {
+      text += comma + compact(item);
+      comma = ",";
+    }
+    return `[${text}]`;
+  }
+  const members = value as { readonly [key: string]: JsonValue | undefined };
+  for (const key of Object.keys(members)) {
+    const member = members[key];
+    if (member === undefined) continue;
+    text += `${comma}${jsonString(key)}:${compact(member)}`;
+    comma = ",";
+  }
+  return `{${text}}`;
+}
+
+function pretty(value: JsonValue, indent: string, newLine: string): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (value instanceof JsonText) return value.text;
+  const inner = newLine + indent;
   const parts: string[] = [];
   const isArray = Array.isArray(value);
   if (isArray) {
-    for (const item of value) parts.push(write(item, indent, inner));
+    for (const item of value) parts.push(pretty(item, indent, inner));
   } else {
-    const separator = indent > 0 ? ": " : ":";
     for (const [key, member] of Object.entries(value)) {
-      if (member !== undefined) parts.push(JSON.stringify(key) + separator + write(member, indent, inner));
+      if (member !== undefined) parts.push(`${JSON.stringify(key)}: ${pretty(member, indent, inner)}`);
     }
   }
   const [open, close] = isArray ? "[]" : "{}";
-  if (parts.length === 0 || indent === 0) return `${open}${parts.join(",")}${close}`;
+  if (parts.length === 0) return isArray ? "[]" : "{}";
   return `${open}${inner}${parts.join(`,${inner}`)}${newLine}${close}`;
 }
 

@@ -4,8 +4,10 @@ export type ReceivedHeaders = Readonly<Record<string, string | string[] | undefi
 /** What a client should see of an upstream's headers: how much it may still ask. */
 export function passedHeaders(headers: ReceivedHeaders): Record<string, string> {
   const passed: Record<string, string> = {};
-  for (const [name, value] of Object.entries(headers)) {
-    if (typeof value === "string" && /^(x-)?ratelimit-/.test(name)) passed[name] = value;
+  for (const name in headers) {
+    const value = headers[name];
+    const passes = name.startsWith("x-ratelimit-") || name.startsWith("ratelimit-");
+    if (passes && typeof value === "string") passed[name] = value;
   }
   return passed;
 }

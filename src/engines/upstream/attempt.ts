@@ -29,7 +29,7 @@ export interface AttemptOptions {
   readonly stream: boolean;
   readonly reader: AnswerReader<ChoiceState>;
   /** Changes what the reader tells before it goes on; sees `end` as the last event. */
-  readonly transform?: (events: GenerationEvent[]) => GenerationEvent[];
+  readonly transform: ((events: GenerationEvent[]) => GenerationEvent[]) | undefined;
   readonly upstream: string;
   readonly firstEventMs: number;
   readonly idleMs: number;

@@ -17,7 +17,7 @@ export interface GenerationPlan {
   /** An attempt failed and another one follows. */
   retried(failure: GenerationFailure, model: string, target: Target): void;
   /** The answer is over, or given up. */
-  closed(attempt: AttemptOptions | undefined): void;
+  closed(stream: GenerationStream, attempt: AttemptOptions | undefined): void;
 }
 
 /**
@@ -69,7 +69,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   #close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#plan.closed(this.#options);
+    this.#plan.closed(this, this.#options);
     this.onClose?.();
   }
 

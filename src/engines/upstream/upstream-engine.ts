@@ -31,6 +31,9 @@ const newCallId = (): string => toolCallId(Math.random);
 export class UpstreamEngine implements Engine {
   readonly #options: UpstreamOptions;
   readonly #headers: Readonly<Record<string, string>>;
+  /** Those of a generation, but for its id. */
+  readonly #streamHeaders: Readonly<Record<string, string>>;
+  readonly #answerHeaders: Readonly<Record<string, string>>;
   readonly #targets: TargetSet;
   readonly #budget = new RetryBudget();
   readonly #watch: Watch;
@@ -51,6 +54,9 @@ export class UpstreamEngine implements Engine {
       ...(options.key !== undefined && { authorization: `Bearer ${options.key}` }),
       ...lowerCased(options.headers),
     };
+    const posted = { ...this.#headers, "content-type": "application/json" };
+    this.#streamHeaders = { ...posted, accept: "text/event-stream" };
+    this.#answerHeaders = { ...posted, accept: "application/json" };
     this.#firstEventMs = options.timeouts?.firstEvent ?? defaults.firstEventMs;
     this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
     this.#watch = new Watch(Math.min(this.#firstEventMs, this.#idleMs));
@@ -83,15 +89,23 @@ export class UpstreamEngine implements Engine {
   }
 
   generate(request: GenerationRequest, signal: AbortSignal): AsyncIterable<readonly GenerationEvent[]> {
-    const n = request.n ?? 1;
-    if (n === 1 || this.#options.singleChoice !== true || request.prompt.kind !== "chat") {
-      return this.#tied(new GenerationStream(this.#plan(request)), signal);
+    const { streams, told } = this.#start(request);
+    const gone = (): void => {
+      for (const stream of streams) stream.abandon({ kind: "client-gone" });
+    };
+    if (signal.aborted) gone();
+    else signal.addEventListener("abort", gone, { once: true });
+    let open = streams.length;
+    for (const stream of streams) {
+      stream.onClose = (): void => {
+        if (--open === 0) signal.removeEventListener("abort", gone);
+      };
     }
-    const { n: _, ...body } = request.body;
-    const single = { ...request, n: 1, body };
-    const streams = Array.from({ length: n }, () => new GenerationStream(this.#plan(single)));
-    for (const stream of streams) this.#tied(stream, signal);
-    return new SeveralChoices(streams);
+    return told;
+  }
+
+  generateUntilReturn(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {
+    return this.#start(request).told;
   }
 
   embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
@@ -127,18 +141,27 @@ export class UpstreamEngine implements Engine {
     await this.#targets.close();
   }
 
-  /** A stream that ends when the client goes, and is waited for when the engine closes. */
-  #tied(stream: GenerationStream, signal: AbortSignal): GenerationStream {
-    this.#open.add(stream);
-    const gone = (): void => stream.abandon({ kind: "client-gone" });
+  /** The generations that make the answer, and the answer. */
+  #start(request: GenerationRequest): {
+    readonly streams: readonly GenerationStream[];
+    readonly told: AsyncIterable<readonly GenerationEvent[]>;
+  } {
+    const n = request.n ?? 1;
+    if (n === 1 || this.#options.singleChoice !== true || request.prompt.kind !== "chat") {
+      const stream = this.#stream(request);
+      return { streams: [stream], told: stream };
+    }
+    const { n: _, ...body } = request.body;
+    const single = { ...request, n: 1, body };
+    const streams = Array.from({ length: n }, () => this.#stream(single));
+    return { streams, told: new SeveralChoices(streams) };
+  }
+
+  /** A stream that is waited for when the engine closes. */
+  #stream(request: GenerationRequest): GenerationStream {
+    const stream = new GenerationStream(this.#plan(request));
     if (this.#closed) stream.abandon(shutdown);
-    else if (signal.aborted) gone();
-    else signal.addEventListener("abort", gone, { once: true });
-    stream.onClose = (): void => {
-      signal.removeEventListener("abort", gone);
-      this.#open.delete(stream);
-      if (this.#open.size === 0) this.#idle?.();
-    };
+    this.#open.add(stream);
     return stream;
   }
 
@@ -156,7 +179,9 @@ export class UpstreamEngine implements Engine {
         const { status, message } = failure;
         log?.("tried again", { req: request.id, model, url: target.url, status, error: message });
       },
-      closed: (attempt) => {
+      closed: (stream, attempt) => {
+        this.#open.delete(stream);
+        if (this.#open.size === 0) this.#idle?.();
         const repairs = attempt?.reader.repairs;
         if (repairs && repairs.total > 0) {
           const mended = Object.fromEntries(repairs.list().map(({ id, count }) => [id, count]));
@@ -181,18 +206,13 @@ export class UpstreamEngine implements Engine {
     return {
       target,
       path: target.path(isChat ? "/chat/completions" : "/completions"),
-      headers: {
-        ...this.#headers,
-        "content-type": "application/json",
-        accept: stream ? "text/event-stream" : "application/json",
-        "x-request-id": request.id,
-      },
+      headers: { ...(stream ? this.#streamHeaders : this.#answerHeaders), "x-request-id": request.id },
       body: JSON.stringify(
         isChat ? writeChatRequest(request, prompt, withModel) : writeCompletionsRequest(request, prompt, withModel),
       ),
       stream,
       reader: isChat ? new ChatStreamReader(readerOptions) : new CompletionsStreamReader(readerOptions),
-      ...(stage && { transform: stage.transform }),
+      transform: stage?.transform,
       upstream: name,
       firstEventMs: this.#firstEventMs,
       idleMs: this.#idleMs,

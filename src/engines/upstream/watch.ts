@@ -21,15 +21,15 @@ export class Watch {
 
   add(watched: Watched): void {
     this.#watched.add(watched);
-    this.#timer ??= inBackground(
-      setInterval(() => {
-        for (const each of this.#watched) each.tick(this.#tickMs);
-      }, this.#tickMs),
-    );
+    this.#timer ??= inBackground(setInterval(() => this.#tick(), this.#tickMs));
   }
 
   remove(watched: Watched): void {
     this.#watched.delete(watched);
+  }
+
+  #tick(): void {
+    for (const each of this.#watched) each.tick(this.#tickMs);
     if (this.#watched.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;

@@ -1,4 +1,5 @@
 import { invalidRequest } from "../../generation/failure.ts";
+import type { ChatPrompt } from "../../generation/request.ts";
 import type { ReadOptions, ReadRequest } from "../endpoint.ts";
 import { lean } from "../profile.ts";
 import { askedAnswer, sharedMembers } from "../request/build-request.ts";
@@ -20,26 +21,17 @@ export function readChatRequest(
   const { legacy, named, ...tools } = resolveTools(draft);
   checkTemplate(draft);
   checkLogprobs(draft);
-  return {
-    request: {
-      ...sharedMembers(draft, requestId, members),
-      prompt: {
-        kind: "chat",
-        messages: draft.messages,
-        ...(legacy && { legacyFunctions: true }),
-        template: draft.template,
-      },
-      ...tools,
-      ...(draft.logprobs && { logprobs: { top: draft.topLogprobs ?? 0 } }),
-    },
-    asked: {
-      ...askedAnswer(draft),
-      logprobs: draft.logprobs ?? false,
-      namedToolChoice: named,
-      legacyFunctions: legacy,
-    },
-    warnings: draft.warnings,
-  };
+  const { messages, template, warnings } = draft;
+  const prompt: ChatPrompt = legacy
+    ? { kind: "chat", messages, legacyFunctions: true, template }
+    : { kind: "chat", messages, template };
+  const request = Object.assign(sharedMembers(draft, requestId, members), { prompt }, tools);
+  if (draft.logprobs) request.logprobs = { top: draft.topLogprobs ?? 0 };
+  const asked = askedAnswer(draft);
+  asked.logprobs = draft.logprobs ?? false;
+  asked.namedToolChoice = named;
+  asked.legacyFunctions = legacy;
+  return { request, asked, warnings };
 }
 
 function checkLogprobs({ logprobs, topLogprobs, profile, warnings }: RequestDraft): void {

@@ -8,27 +8,31 @@ export function sharedMembers(
   draft: RequestDraft,
   id: string,
   body: Readonly<Record<string, unknown>>,
-): Omit<GenerationRequest, "prompt"> {
+): Mutable<Omit<GenerationRequest, "prompt">> {
   const { model, n, extra, stream, outputs, reasoningEffort } = draft;
   const [output] = outputs;
-  return {
+  // Member by member: every request comes through here, and spreading what may not be there costs more than all else in it.
+  const members: Mutable<Omit<GenerationRequest, "prompt">> = {
     id,
     model,
-    ...(n !== undefined && { n }),
     sampling: sampling(draft),
     limits: limits(draft),
-    ...(output && { output: output.constraint }),
-    ...(reasoningEffort !== undefined && { reasoning: { effort: reasoningEffort } }),
     wantsUsage: draft.streamOptions?.include_usage ?? false,
-    ...(draft.includeTimings && { wantsTimings: true }),
     stream,
     extra,
     body,
   };
+  if (n !== undefined) members.n = n;
+  if (output) members.output = output.constraint;
+  if (reasoningEffort !== undefined) members.reasoning = { effort: reasoningEffort };
+  if (draft.includeTimings) members.wantsTimings = true;
+  return members;
 }
 
+type Mutable<T> = { -readonly [Member in keyof T]: T[Member] };
+
 /** What the draft says of the answer's form; what tools decide is added by the chat endpoint. */
-export function askedAnswer(draft: RequestDraft): AskedAnswer {
+export function askedAnswer(draft: RequestDraft): Mutable<AskedAnswer> {
   const { stream, streamOptions, includeReasoning, includeTimings, includeStopString } = draft;
   if (streamOptions && !stream) {
     const message = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
@@ -36,30 +40,30 @@ export function askedAnswer(draft: RequestDraft): AskedAnswer {
     draft.warnings.push(message);
   }
   const includeObfuscation = streamOptions?.include_obfuscation ?? undefined;
-  return {
+  const asked: Mutable<AskedAnswer> = {
     stream,
     includeUsage: streamOptions?.include_usage ?? false,
-    ...(includeObfuscation !== undefined && { includeObfuscation }),
     logprobs: false,
     namedToolChoice: false,
     legacyFunctions: false,
-    ...(includeReasoning !== undefined && { includeReasoning }),
     includeTimings,
-    ...(includeStopString && { includeStopString }),
   };
+  if (includeObfuscation !== undefined) asked.includeObfuscation = includeObfuscation;
+  if (includeReasoning !== undefined) asked.includeReasoning = includeReasoning;
+  if (includeStopString) asked.includeStopString = includeStopString;
+  return asked;
 }
 
 function sampling({ sampling, xtc, dry }: RequestDraft): Sampling {
   const { probability = 0, threshold = 0.1 } = xtc;
   const { multiplier = 0 } = dry;
-  return {
-    ...sampling,
-    ...(probability > 0 && { xtc: { probability, threshold } }),
-    ...(multiplier > 0 && { dry: { ...dry, multiplier } }),
-  };
+  if (probability > 0) sampling.xtc = { probability, threshold };
+  if (multiplier > 0) sampling.dry = { ...dry, multiplier };
+  return sampling;
 }
 
 function limits({ limits, maxTokens, maxCompletionTokens }: RequestDraft): Limits {
   const budget = Math.min(maxTokens ?? Infinity, maxCompletionTokens ?? Infinity);
-  return { ...limits, ...(Number.isFinite(budget) && { maxTokens: budget }) };
+  if (Number.isFinite(budget)) limits.maxTokens = budget;
+  return limits;
 }

@@ -21,13 +21,41 @@ export function readParameters(
     throw invalidRequest("Invalid type for the request body: expected an object.", null, "invalid_type");
   }
   const members = body as Readonly<Record<string, unknown>>;
-  const known = new Set<string>();
-  for (const parameter of table) {
-    known.add(parameter.name);
-    readOne(parameter, members[parameter.name], draft);
+  const { places, required } = indexOf(table);
+  // A body has a few of the many parameters: these are looked up, and put into the table's order.
+  const found = [...required];
+  const unknown: string[] = [];
+  for (const name of Object.keys(members)) {
+    const place = places.get(name);
+    if (place === undefined) unknown.push(name);
+    else if (table[place]?.required === false) found.push(place);
   }
-  for (const [name, value] of Object.entries(members)) if (!known.has(name)) draft.extra[name] = value;
+  found.sort((a, b) => a - b);
+  for (const place of found) {
+    const parameter = table[place];
+    if (parameter) readOne(parameter, members[parameter.name], draft);
+  }
+  for (const name of unknown) draft.extra[name] = members[name];
   return members;
+}
+
+interface TableIndex {
+  /** Name → place in the table. */
+  readonly places: ReadonlyMap<string, number>;
+  /** The places of the parameters that a body must have. */
+  readonly required: readonly number[];
+}
+
+const indices = new WeakMap<readonly Parameter[], TableIndex>();
+
+function indexOf(table: readonly Parameter[]): TableIndex {
+  let index = indices.get(table);
+  if (!index) {
+    const places = new Map(table.map(({ name }, place) => [name, place]));
+    index = { places, required: [...places.values()].filter((place) => table[place]?.required) };
+    indices.set(table, index);
+  }
+  return index;
 }
 
 function readOne(parameter: Parameter, value: unknown, draft: RequestDraft): void {

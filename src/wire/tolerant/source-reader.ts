@@ -47,14 +47,13 @@ export class SourceReader {
       if (model === undefined && hasChoices) this.#repairs.note("no-model");
       const fingerprint = value["system_fingerprint"];
       const tier = value["service_tier"];
-      this.#identity = {
-        ...(id !== undefined && { id }),
-        ...(created !== undefined && { created }),
-        ...(model !== undefined && { model }),
-        ...((typeof fingerprint === "string" || fingerprint === null) && { systemFingerprint: fingerprint }),
-        ...((typeof tier === "string" || tier === null) && { serviceTier: tier }),
-        ...known,
-      };
+      const told: { -readonly [Member in keyof SourceIdentity]: SourceIdentity[Member] } = {};
+      if (id !== undefined) told.id = id;
+      if (created !== undefined) told.created = created;
+      if (model !== undefined) told.model = model;
+      if (typeof fingerprint === "string" || fingerprint === null) told.systemFingerprint = fingerprint;
+      if (typeof tier === "string" || tier === null) told.serviceTier = tier;
+      this.#identity = Object.assign(told, known);
     }
     if (rawCreated !== undefined && rawCreated !== created) this.#repairs.note("created");
   }
