@@ -1,7 +1,10 @@
 // What a gateway costs: the same load direct, through a raw pass-through, and through Truewire, each in a process of its own, with the
 // upstream and the clients in two others. CPU is what the operating system counts for the gateway's process alone.
 //
-//   npm run build && npm run tools && node .cache/tools/bench/gateway.js [--streams 1,16,64,256] [--seconds 3] [--paced] [--json] [--many 9000]
+//   npm run build && npm run tools && node .cache/tools/bench/gateway.js [--streams 1,16,64,256] [--seconds 3] [--paced] [--json]
+//   node .cache/tools/bench/gateway.js --many 9000   (with a limit of open files above twice that: ulimit -n)
+//
+// `--paced`: an event every 10 ms. `--many`: so many streams of one event a second for 30 seconds, from three client processes.
 //
 // Targets: at most 3.5 µs of CPU an event at 16 streams and more; at most 1 ms more to the first byte at one stream; at most 0.1 ms of
 // CPU an answer without a stream; with --many, so many streams of one event a second in less than 1 GB.
@@ -26,6 +29,9 @@ const { values } = parseArgs({
 });
 const seconds = Number(values.seconds);
 const folder = new URL("gateway/", import.meta.url);
+
+/** With `--many`: how many events each stream has. */
+const eventsEach = 30;
 
 interface Gateway {
   readonly name: string;
@@ -53,22 +59,31 @@ const gateways: Gateway[] = [
   { name: "truewire", url: `${truewire.url}/v1`, pid: truewire.process.pid ?? 0 },
 ].filter(({ name }) => values.only.split(",").includes(name));
 
-const client = spawn(process.execPath, [new URL("client.js", folder).pathname], { stdio: ["pipe", "pipe", "inherit"] });
-children.push(client);
-const answers = createInterface({ input: client.stdout })[Symbol.asyncIterator]();
-
-async function load(job: Job): Promise<Outcome> {
-  client.stdin.write(`${JSON.stringify(job)}\n`);
-  const { value } = await answers.next();
-  return JSON.parse(value as string) as Outcome;
+/** Starts a process of clients; what it gives runs a job there. */
+function startClients(): (job: Job) => Promise<Outcome> {
+  const client = spawn(process.execPath, [new URL("client.js", folder).pathname], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  children.push(client);
+  const answers = createInterface({ input: client.stdout })[Symbol.asyncIterator]();
+  return async (job) => {
+    client.stdin.write(`${JSON.stringify(job)}\n`);
+    const { value } = await answers.next();
+    return JSON.parse(value as string) as Outcome;
+  };
 }
+
+const load = startClients();
 
 /** Loads for about so many seconds, and measures the gateway's CPU meanwhile. */
 async function measure(gateway: Gateway, model: string, stream: boolean, concurrency: number): Promise<void> {
   const job = { url: gateway.url, model, stream, concurrency };
   const isPaced = model.startsWith("paced");
   const warm = await load({ ...job, total: isPaced ? concurrency : Math.max(concurrency, stream ? 400 : 4000) });
-  const total = isPaced ? concurrency : Math.max(concurrency, Math.ceil((warm.answers / warm.seconds) * seconds));
+  const rounds = Math.max(1, Math.round(seconds / warm.seconds));
+  const total = isPaced
+    ? concurrency * rounds
+    : Math.max(concurrency, Math.ceil((warm.answers / warm.seconds) * seconds));
   const before = gateway.pid === null ? 0 : cpuMicroseconds(gateway.pid);
   const outcome = await load({ ...job, total });
   const cpu = gateway.pid === null ? null : cpuMicroseconds(gateway.pid) - before;
@@ -92,18 +107,32 @@ async function many(count: number): Promise<void> {
   const gateway = gateways.find(({ name }) => name === "truewire");
   if (!gateway?.pid) return;
   const { pid } = gateway;
-  const done = load({ url: gateway.url, model: "paced-1000-30", stream: true, concurrency: count, total: count });
+  const processes = 3;
+  const started = performance.now();
+  const jobs = Array.from({ length: processes }, (_, at) => {
+    const share = Math.floor(count / processes) + (at < count % processes ? 1 : 0);
+    const job = {
+      url: gateway.url,
+      model: `paced-1000-${eventsEach}`,
+      stream: true,
+      localAddress: `127.0.0.${at + 2}`,
+    };
+    return startClients()({ ...job, concurrency: share, total: share });
+  });
   let peak = 0;
   let files = 0;
   const timer = setInterval(() => {
     peak = Math.max(peak, residentMib(pid));
     files = Math.max(files, openFiles(pid));
   }, 1000);
-  const outcome = await done;
+  const outcomes = await Promise.all(jobs);
   clearInterval(timer);
-  const { answers, failures, events } = outcome;
+  const sum = (value: (outcome: Outcome) => number): number => outcomes.reduce((all, each) => all + value(each), 0);
+  const events = sum((outcome) => outcome.events);
   console.log(
-    `${count} streams: ${answers} whole, ${failures} failed, ${events} events, at most ${peak.toFixed(0)} MiB and ${files} open files`,
+    `${count} streams: ${sum(({ answers }) => answers)} whole, ${sum(({ failures }) => failures)} failed, ` +
+      `${events} of ${count * eventsEach} events in ${((performance.now() - started) / 1000).toFixed(0)} s, ` +
+      `at most ${peak.toFixed(0)} MiB and ${files} open files`,
   );
 }
 

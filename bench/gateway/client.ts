@@ -10,10 +10,13 @@ export interface Job {
   readonly concurrency: number;
   /** How many are made in all. */
   readonly total: number;
+  /** The address to ask from: one has some 28,000 ports. */
+  readonly localAddress?: string;
 }
 
 export interface Outcome {
   readonly seconds: number;
+  /** Whole ones: status 200, and a stream ends in `[DONE]`. */
   readonly answers: number;
   readonly failures: number;
   readonly events: number;
@@ -44,15 +47,20 @@ async function run(job: Job): Promise<Outcome> {
   return { seconds, answers: firstByteMs.length, failures, events, firstByteMs: firstByteMs.sort((a, b) => a - b) };
 }
 
-function ask({ url, model, stream }: Job): Promise<{ events: number; firstByteMs: number } | null> {
+/** How every whole stream ends. */
+const done = Buffer.from("data: [DONE]\n\n");
+
+function ask({ url, model, stream, localAddress }: Job): Promise<{ events: number; firstByteMs: number } | null> {
   const body = JSON.stringify({ model, stream, messages: [{ role: "user", content: "Hi" }] });
   return new Promise((resolve) => {
     const sent = performance.now();
     let firstByteMs = -1;
     let events = 0;
     let last = 0;
+    let tail: Buffer = Buffer.alloc(0);
     const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
-    const out = request(`${url}/chat/completions`, { agent, method: "POST", headers }, (answer) => {
+    const from = localAddress === undefined ? {} : { localAddress };
+    const out = request(`${url}/chat/completions`, { agent, method: "POST", headers, ...from }, (answer) => {
       answer.on("data", (piece: Buffer) => {
         if (firstByteMs < 0) firstByteMs = performance.now() - sent;
         if (!stream) return;
@@ -61,8 +69,13 @@ function ask({ url, model, stream }: Job): Promise<{ events: number; firstByteMs
           if (byte === 10 && last === 10) events++;
           last = byte;
         }
+        tail = piece.length >= done.length ? piece : Buffer.concat([tail, piece]);
+        tail = tail.subarray(-done.length);
       });
-      answer.on("end", () => resolve(answer.statusCode === 200 ? { events, firstByteMs } : null));
+      answer.on("end", () => {
+        const whole = answer.statusCode === 200 && (!stream || tail.equals(done));
+        resolve(whole ? { events, firstByteMs } : null);
+      });
       answer.on("error", () => resolve(null));
     });
     out.on("error", () => resolve(null));

@@ -1,5 +1,6 @@
 // The upstream of the gateway bench, a process of its own: answers from prepared bytes. The model's name says how:
-// `burst` (all events at once, each a write of its own), `paced-<ms>[-<events>]` (one event every so many milliseconds, so many in all), anything without `stream`: JSON.
+// `burst` (all events at once, each a write of its own), `paced-<ms>[-<events>]` (one event every so many milliseconds, so many in
+// all, the finish and [DONE] the last two), anything without `stream`: JSON.
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -38,9 +39,9 @@ function pace(response: ServerResponse, model: string): void {
     paced.set(model, fresh);
     setInterval(() => {
       for (const [open, at] of fresh) {
-        const isLast = at + 1 >= count;
-        open.write(events[isLast ? events.length - 1 : at]);
-        if (!isLast) fresh.set(open, at + 1);
+        const left = count - at;
+        open.write(events[left > 2 ? at : events.length - left]);
+        if (left > 1) fresh.set(open, at + 1);
         else {
           fresh.delete(open);
           open.end();

@@ -54,7 +54,8 @@ export async function listen(options: ListenOptions, onRequest: RequestListener)
   refuseBeyondDescriptors(server, log);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    server.listen(options.port, options.host, () => {
+    // As long a queue as the system allows: many clients may come at once (all of them, after a restart).
+    server.listen({ port: options.port, host: options.host, backlog: 65_535 }, () => {
       server.off("error", reject);
       resolve();
     });
