@@ -126,6 +126,31 @@ test("a call that turns out bad after its name was sent has failed, with its raw
   expect(read(text)).toMatchObject({ text: null, toolCalls: [{ name: "f", status: "failed" }] });
 });
 
+// What stood between the fault and the call's close went nowhere on the wire: a client saw half of the arguments, and where a model never
+// closed the call, nothing of what it said afterwards.
+test("the arguments of a failed call are what the model wrote, to its close", () => {
+  const cases: [format: string, text: string, json: string][] = [
+    ["hermes", '<tool_call>\n{"name": "f", "arguments": {"a": oops }}\n</tool_call> ok', '{"a": oops }'],
+    ["hermes", '<tool_call>{"name": "f", "arguments": {"a": oops}} never closed', '{"a": oops}} never closed'],
+    ["hermes", '<tool_call>{"name": "f", "arguments": {"a": 1} oops}</tool_call> ok', '{"a": 1}'],
+    ["command-r7b", '<|START_ACTION|>[{"tool_name": "f", "parameters": {"a": oops}}]<|END_ACTION|> ok', '{"a": oops}'],
+    [
+      "deepseek-v3.1",
+      '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a": oops}<｜tool▁call▁end｜><｜tool▁calls▁end｜> ok',
+      '{"a": oops}',
+    ],
+    ["gpt-oss", '<|channel|>commentary to=functions.f<|message|>{"a": [oops]}<|call|>', '{"a": [oops]}'],
+    ["lfm2", "<|tool_call_start|>[f(a=1, b=oops)]<|tool_call_end|> ok", '{"a":1, b=oops)]'],
+  ];
+  for (const [name, text, json] of cases) {
+    for (const chunks of [[text], text]) {
+      const { toolCalls, text: content } = read(chunks, { format: formatNamed(name) ?? plainText });
+      expect(toolCalls, text).toMatchObject([{ name: "f", arguments: json, status: "failed" }]);
+      expect(content?.trim(), text).toBe(text.endsWith(" ok") ? "ok" : undefined);
+    }
+  }
+});
+
 test("a call that was cut keeps what was streamed, and is closed only if the text ended by itself", () => {
   const format = formatNamed("qwen3-coder") ?? plainText;
   const text = "<tool_call>\n<function=f>\n<parameter=a>\nlong te";

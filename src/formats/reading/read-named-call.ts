@@ -5,6 +5,7 @@ import type { CallDesk, CallOutcome } from "./desk.ts";
 import { matchMarker, readToMarker } from "./marker-set.ts";
 import { failCall } from "./fail-call.ts";
 import { passFence } from "./pass-fence.ts";
+import { Pile } from "./pile.ts";
 import { readHead } from "./read-head.ts";
 import type { Head } from "./read-head.ts";
 import { streamJson } from "./read-json.ts";
@@ -72,13 +73,12 @@ function* readRawArguments(desk: CallDesk, call: NamedCall, atHand: CallAtHand):
   const closes = plan.closes(call);
   yield* cursor.skipSpace();
   atHand.announce();
-  let space = "";
+  const space = new Pile();
   const found = yield* readToMarker(cursor, closes, (kept) => {
     const raw = cursor.take(kept);
-    const text = space + raw;
-    const end = text.trimEnd();
-    space = text.slice(end.length);
-    atHand.write(end, raw);
+    const text = raw.trimEnd();
+    atHand.write(text === "" ? "" : space.take() + text, raw);
+    space.add(raw.slice(text.length));
   });
   if (found >= 0) cursor.pos -= closes.markers[found]?.length ?? 0;
   atHand.end("succeeded");

@@ -101,7 +101,7 @@ function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean, outerId?: 
         continue;
       }
       atHand = new CallAtHand(desk, name, id);
-      if (!(yield* readArguments(desk, atHand, code))) return yield* failed();
+      if (!(yield* readArguments(desk, atHand, code))) return yield* failCall(desk, atHand, { brackets });
       continue;
     }
     const other = yield* readJson(cursor);
@@ -132,8 +132,11 @@ function* readArguments({ cursor }: CallDesk, atHand: CallAtHand, code: number):
 }
 
 function* fail(desk: CallDesk, atHand: CallAtHand | null): Reading<CallOutcome> {
-  return atHand === null ? "none" : yield* failCall(desk, atHand);
+  return atHand === null ? "none" : yield* failCall(desk, atHand, { inArguments: false });
 }
+
+/** What closes the object around the arguments, and the array around it. */
+const brackets = /\}\s*\]?$/;
 
 /** Whether the next member is the arguments. Nothing is held back for it but the key as far as it is theirs. */
 function* argumentsFollow({ cursor, plan }: CallDesk, call: ObjectCall): Reading<boolean> {

@@ -3,6 +3,7 @@ import { awaited } from "./cursor.ts";
 import type { Reading } from "./cursor.ts";
 import { CallAtHand } from "./desk.ts";
 import type { Desk } from "./desk.ts";
+import { Rest } from "./fail-call.ts";
 import { MarkerSet, matchMarker, readToMarker } from "./marker-set.ts";
 import { planOf } from "./plan.ts";
 import { readPlain } from "./read-content.ts";
@@ -134,9 +135,21 @@ function* readCallBody(desk: RoutedDesk, routing: Routing, name: string): Readin
     output.text(raw.slice(header));
     return false;
   }
+  if (!good) yield* readRest(desk, routing, atHand);
   atHand.end(good ? "succeeded" : "failed");
   yield* readText(desk, routing, (raw) => output.markup(raw));
   return true;
+}
+
+/** What is left of a call whose arguments turned out bad, up to the end of its body: it goes out as the model wrote it. */
+function* readRest({ cursor }: RoutedDesk, { body }: Routing, call: CallAtHand): Reading<void> {
+  const rest = new Rest();
+  const found = yield* readToMarker(cursor, body, (kept) => {
+    const raw = cursor.take(kept);
+    call.write(rest.add(raw), raw);
+  });
+  cursor.pos -= body.markers[found]?.length ?? 0;
+  call.write(rest.end(undefined), "");
 }
 
 /** Reads a body up to its end. The end is accounted for, a start of the next message is not passed. */
