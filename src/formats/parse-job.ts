@@ -101,7 +101,9 @@ export function parseEvents(job: ParseJob): { events: readonly GenerationEvent[]
 export function parseMessage(job: ParseJob): ParsedMessage {
   const { events, warnings } = parseEvents(job);
   const choice = accumulate(events).choices[0];
-  const content = (job.separateReasoning === false ? promptOpener(job) : "") + (choice?.text ?? "");
+  const lonely = job.separateReasoning === false ? lonelyOpener(job) : "";
+  const text = choice?.text ?? "";
+  const content = text.startsWith(lonely) ? text.slice(lonely.length) : text;
   const reasoning = choice?.reasoning ?? "";
   const swapped = job.nonemptyContent === true && content.trim() === "";
   return {
@@ -140,8 +142,11 @@ function turnStart(prefix: string, reasoning: Reasoning | undefined): number {
   return at;
 }
 
-/** With reasoning left in the content, the opener that stands in the prompt belongs to it, if the text has its close. */
-function promptOpener({ format, prefix, text }: ParseJob): string {
+/**
+ * With reasoning left in the content, the opener that stands in the prompt belongs to it; as far as a whole text tells, only if the text
+ * has its close. Gives the opener that has none.
+ */
+function lonelyOpener({ format, prefix, text }: ParseJob): string {
   const { reasoning } = format;
   if (!reasoning || prefix === undefined || format.kind === "routed") return "";
   const thought = openThought(reasoning, prefix);
@@ -149,7 +154,7 @@ function promptOpener({ format, prefix, text }: ParseJob): string {
   const first = (markers: readonly string[]): number =>
     Math.min(...markers.map((marker) => text.indexOf(marker)).map((at) => (at < 0 ? Infinity : at)));
   const close = first(reasoning.close);
-  if (close === Infinity || first(reasoning.endedBy ?? []) < close) return "";
+  if (close < Infinity && first(reasoning.endedBy ?? []) >= close) return "";
   const before = prefix.slice(0, prefix.length - thought.length);
   return reasoning.open.find((open) => before.endsWith(open)) ?? "";
 }

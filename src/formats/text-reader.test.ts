@@ -223,3 +223,38 @@ test("what a model writes for a custom tool in another form is the input as it s
   const call = read('<tool_call>{"name": "f", "arguments": {"input": "x"}}</tool_call>', { tools }).toolCalls?.[0];
   expect(call).toMatchObject({ kind: "function", arguments: '{"input": "x"}' });
 });
+
+test("reasoning that is not separated has the opener that the prompt wrote, before the first of it", () => {
+  const merged = (chunks: Iterable<string>, prefix = "<|assistant|><think>\n", format = "qwen3.5") =>
+    read(chunks, { format: formatNamed(format) ?? plainText, prefix, separateReasoning: false });
+  const whole = "Hm.\n</think>\n\nYes.";
+  for (const chunks of [[whole], whole]) {
+    expect(merged(chunks)).toMatchObject({ reasoning: null, text: `<think>\n${whole}` });
+  }
+  expect(merged(["</think>Yes."]).text).toBe("<think>\n</think>Yes.");
+  // The model makes its call at once: there is no thought that an opener would belong to.
+  expect(merged(["<tool_call>\n<function=f>\n</function>\n</tool_call>"])).toMatchObject({
+    text: null,
+    toolCalls: [{ name: "f" }],
+  });
+  expect(merged(["Yes."], "<|assistant|><think></think>").text).toBe("Yes.");
+});
+
+test("a logprob stays with its token where the prompt's opener is shown", () => {
+  const format = formatNamed("qwen3.5") ?? plainText;
+  for (const tokens of [
+    ["Hm.", "</think>", "Yes"],
+    ["<tool_call>", "no call", " Yes"],
+  ]) {
+    const reader = new TextReader({
+      format,
+      choice: 0,
+      newCallId: () => "",
+      prefix: "<think>",
+      separateReasoning: false,
+    });
+    const events = tokens.flatMap((token) => reader.push(token, { token, logprob: -1, bytes: null, top: [] }));
+    const last = [...events, ...reader.end()].at(-1);
+    expect(last).toMatchObject({ type: "text-delta", logprobs: [{ token: tokens.at(-1) }] });
+  }
+});

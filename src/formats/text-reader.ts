@@ -7,7 +7,7 @@ import { Output } from "./reading/output.ts";
 import { planOf } from "./reading/plan.ts";
 import { readPlain } from "./reading/read-content.ts";
 import { readRouted } from "./reading/read-routed.ts";
-import { startOf } from "./reading/start.ts";
+import { openThought, startOf } from "./reading/start.ts";
 import { StopFilter } from "./reading/stop-filter.ts";
 import { ToolTypes } from "./reading/tool-types.ts";
 
@@ -26,7 +26,7 @@ export interface TextReaderOptions {
   readonly stop?: readonly string[];
   /** Whether the model was asked to think; absent: not known. */
   readonly thinking?: boolean;
-  /** Default true; false: reasoning and its markers are content. */
+  /** Default true; false: reasoning and its markers are content, those at the end of `prefix` included. */
   readonly separateReasoning?: boolean;
   /** Make `markup` events, which with the text and reasoning deltas account for every character. */
   readonly trace?: boolean;
@@ -52,6 +52,7 @@ export class TextReader {
       newCallId,
       known: tools ? types : null,
       mergeReasoning: options.separateReasoning === false,
+      begunThought: options.separateReasoning === false ? begunThought(format, options.prefix) : "",
       keepSpace: format.kind === "plain" && planOf(format).isPlainText,
       stop: stop && stop.length > 0 ? new StopFilter(stop) : null,
       trace: options.trace === true,
@@ -116,6 +117,15 @@ export class TextReader {
     if (this.#output.phase !== "call") return null;
     return this.#output.callSoFar() + this.#cursor.peekPending();
   }
+}
+
+/** What the prompt's end has of a thought that it opened, its opener included. */
+function begunThought({ kind, reasoning }: Format, prefix: string | undefined): string {
+  if (kind === "routed" || !reasoning || prefix === undefined) return "";
+  const thought = openThought(reasoning, prefix);
+  if (thought === null) return "";
+  const before = prefix.slice(0, prefix.length - thought.length);
+  return (reasoning.open.find((open) => before.endsWith(open)) ?? "") + thought;
 }
 
 const noTools = new ToolTypes([]);

@@ -12,6 +12,8 @@ export interface OutputOptions {
   readonly known: ToolTypes | null;
   /** Reasoning and its markers are content. */
   readonly mergeReasoning: boolean;
+  /** Where they are: what the prompt's end has of the thought that it opened, which then belongs to the content, too. */
+  readonly begunThought: string;
   /** White space at the edges is content as well. */
   readonly keepSpace: boolean;
   readonly stop: StopFilter | null;
@@ -54,11 +56,16 @@ export class Output {
   #demoted = false;
   #lastDemoted = false;
   #tokens: PendingToken[] = [];
-  #received = 0;
+  #received: number;
   #accounted = 0;
+  /** What the prompt has begun of a thought, until it is clear whether the text has a thought at all. */
+  #begun: string;
 
   constructor(options: OutputOptions) {
     this.#options = options;
+    this.#begun = options.begunThought;
+    // As if it were the first that came.
+    this.#received = this.#begun.length;
     this.#edge = options.keepSpace ? null : "show";
   }
 
@@ -180,7 +187,7 @@ export class Output {
   }
 
   thought(raw: string): void {
-    if (this.#options.mergeReasoning) return this.text(raw);
+    if (this.#options.mergeReasoning) return this.#mergedThought(raw);
     let text = raw;
     if (this.#edge !== null) {
       const blank = leadingSpace(raw);
@@ -195,9 +202,22 @@ export class Output {
     this.#space.add(text.slice(shown));
   }
 
+  #mergedThought(raw: string): void {
+    if (raw === "") return;
+    if (this.#begun !== "") this.text(this.#begun);
+    this.#begun = "";
+    this.text(raw);
+  }
+
   closeThought(raw: string): void {
     this.phase = "content";
-    if (this.#options.mergeReasoning) return this.text(raw);
+    if (this.#options.mergeReasoning) {
+      this.#mergedThought(raw);
+      // A call ended the thought before it began.
+      this.#accounted += this.#begun.length;
+      this.#begun = "";
+      return;
+    }
     this.#dropSpace();
     this.#markup(raw);
     this.#edge = "trim";
