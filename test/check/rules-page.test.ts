@@ -16,3 +16,8 @@ test("every rule has an id of its own, and an error or a warning says who breaks
     everyRule.filter((rule) => rule.severity !== "note" && rule.breaks.length === 0).map((rule) => rule.id),
   ).toEqual([]);
 });
+
+test("a rule's source is one that its reader can look up", () => {
+  const hidden = everyRule.filter(({ source }) => source === "" || /wire\.md|lessons|requirement/.test(source));
+  expect(hidden.map(({ id, source }) => `${id}: ${source}`)).toEqual([]);
+});

@@ -99,6 +99,14 @@ export const probes: readonly Probe[] = [
   ...both("text", "a short text", {}),
   chat("usage/stream", "a stream with usage", { stream: true, stream_options: { include_usage: true } }),
   chat("no-usage/stream", "a stream without usage", { stream: true, stream_options: { include_usage: false } }),
+  ...[true, false].map((wanted) =>
+    chat(
+      `obfuscation-${wanted ? "on" : "off"}/stream`,
+      `a stream ${wanted ? "with" : "without"} obfuscation`,
+      { stream: true, stream_options: { include_obfuscation: wanted } },
+      { expects: "any" },
+    ),
+  ),
   ...both("length", "an answer that is cut by max_tokens", { messages: count, max_tokens: 5 }),
   ...both("stop", "an answer that a stop string ends", { messages: count, stop: ["7", "5"], max_tokens: 128 }),
   ...both("n", "two choices", { n: 2 }, { expects: "any" }),

@@ -1,4 +1,5 @@
-import { brokenBy, concerns, type Judgement, type Report, summaryOf } from "./report.ts";
+import type { Finding } from "../rules/rule.ts";
+import { brokenBy, concerns, type Evidence, heading, type Judgement, type Report, summaryOf } from "./report.ts";
 
 /** One self-contained file: the findings, and under each the raw bytes of its exchange with the offending ones marked. */
 export function htmlReport(report: Report): string {
@@ -17,6 +18,9 @@ export function htmlReport(report: Report): string {
 <h1>${escaped(report.subject)}${model}</h1>
 <p>${escaped(summaryOf(report))}</p>
 ${sections}
+${silentSection(report)}
+${rulesSection(report, "passed")}
+${rulesSection(report, "not shown")}
 <h2>What was sent and what came back</h2>
 ${exchanges}
 </html>
@@ -33,45 +37,91 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; border-botto
 pre { overflow: auto; max-height: 30rem; padding: .6rem; border: 1px solid var(--line); white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85em; }
 mark { background: #e335; color: inherit; outline: 1px solid #e33; }
 details > summary { cursor: pointer; }
+li code { font-size: .8em; opacity: .9; overflow-wrap: anywhere; }
 `;
 
 function concernSection(report: Report, concern: Report["rules"][number]["concern"]): string {
   const rules = brokenBy(report, concern);
   if (rules.length === 0) return "";
   const items = rules.map((rule) => {
-    const places = rule.evidence
-      .map(
-        (evidence) =>
-          `<li><a href="#${anchor(evidence.in)}">${escaped(evidence.in)}</a>: ${escaped(evidence.found)}</li>`,
-      )
-      .join("");
+    const [first, rest] = [rule.evidence.slice(0, placesOpen), rule.evidence.slice(placesOpen)];
+    const more = rest.length === 0 ? "" : `<details><summary>${rest.length} more</summary>${placeList(rest)}</details>`;
     const breaks = rule.breaks.length > 0 ? ` · breaks: ${escaped(rule.breaks.join(", "))}` : "";
     return `<div class="rule ${rule.severity}"><span class="id">${rule.severity} ${rule.id}</span> ${escaped(rule.says)}
-<div class="facts">${escaped(rule.source)}${breaks}</div><ul>${places}</ul></div>`;
+<div class="facts">${escaped(rule.source)}${breaks}</div>${placeList(first)}${more}</div>`;
   });
-  return `<h2>${escaped(concern)}</h2>${items.join("")}`;
+  return `<h2>${heading(concern)}</h2>${items.join("")}`;
+}
+
+/** Places of a rule that are not folded away. */
+const placesOpen = 5;
+
+function placeList(places: readonly Evidence[]): string {
+  const items = places.map(({ in: id, found, excerpt }) => {
+    const shown =
+      excerpt === undefined || excerpt.offending === ""
+        ? ""
+        : ` <code>${escaped(excerpt.before.slice(-40))}<mark>${escaped(excerpt.offending)}</mark>${escaped(excerpt.after.slice(0, 40))}</code>`;
+    return `<li><a href="#${anchor(id)}">${escaped(id)}</a>: ${escaped(found)}${shown}</li>`;
+  });
+  return `<ul>${items.join("")}</ul>`;
+}
+
+/** What was asked and showed nothing of what it is about. */
+function silentSection({ judgements }: Report): string {
+  const silent = judgements.filter(({ notShown }) => notShown !== undefined);
+  if (silent.length === 0) return "";
+  const items = silent.map(({ about, notShown }) => `<li>${escaped(about)}: ${escaped(notShown ?? "")}</li>`);
+  return `<h2>Not shown</h2><ul>${items.join("")}</ul>`;
+}
+
+function rulesSection({ rules }: Report, status: "passed" | "not shown"): string {
+  const listed = rules.filter((rule) => rule.status === status);
+  const items = listed.map(({ id, says }) => `<li><span class="id">${id}</span> ${escaped(says)}</li>`);
+  return `<details><summary>${listed.length} rules ${status}</summary><ul>${items.join("")}</ul></details>`;
 }
 
 function exchangeSection(judgement: Judgement): string {
   const { id, about, exchange, findings } = judgement;
-  const request =
-    exchange?.request.body === undefined ? "" : `<pre>${escaped(JSON.stringify(exchange.request.body, null, 2))}</pre>`;
+  if (!exchange) return "";
+  const { request, response } = exchange;
+  const body = request.body === undefined ? "" : `<pre>${escaped(JSON.stringify(request.body, null, 2))}</pre>`;
+  const headers = Object.entries(response.headers ?? {}).map(([name, value]) => `${name}: ${value}\n`);
+  const head = headers.length === 0 ? "" : `<pre class="facts">${escaped(headers.join(""))}</pre>`;
   const open = findings.length > 0 ? " open" : "";
-  return `<details id="${anchor(id)}"${open}><summary>${escaped(id)}: ${escaped(about)} (status ${exchange?.response.status})</summary>
-${request}<pre>${marked(exchange?.response.body ?? "", judgement)}</pre></details>`;
+  return `<details id="${anchor(id)}"${open}><summary>${escaped(id)}: ${escaped(about)} (status ${response.status})</summary>
+${body}${head}<pre>${marked(response.body, findings)}</pre></details>`;
 }
 
-/** The body with every offending place marked; places that overlap become one. */
-function marked(body: string, { findings }: Judgement): string {
-  const places = findings.filter(({ start, end }) => end > start).toSorted((a, b) => a.start - b.start);
+/** The body with every offending place marked; places that overlap become one, and where something is missing there is a sign. */
+function marked(body: string, findings: readonly Finding[]): string {
   let at = 0;
   let out = "";
-  for (const { start, end, rule, found } of places) {
-    if (start < at) continue;
-    out += `${escaped(body.slice(at, start))}<mark title="${escaped(`${rule}: ${found}`)}">${escaped(body.slice(start, end))}</mark>`;
+  for (const { start, end, titles } of placesOf(findings)) {
+    const text = end > start ? escaped(body.slice(start, end)) : "▮";
+    out += `${escaped(body.slice(at, start))}<mark title="${escaped(titles.join("\n"))}">${text}</mark>`;
     at = end;
   }
   return out + escaped(body.slice(at));
+}
+
+interface Place {
+  readonly start: number;
+  end: number;
+  readonly titles: string[];
+}
+
+function placesOf(findings: readonly Finding[]): readonly Place[] {
+  const places: Place[] = [];
+  for (const { start, end, rule, found } of findings.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
+    const last = places.at(-1);
+    const title = `${rule}: ${found}`;
+    if (last && (start < last.end || (start === last.start && end === last.end))) {
+      last.end = Math.max(last.end, end);
+      last.titles.push(title);
+    } else places.push({ start, end, titles: [title] });
+  }
+  return places;
 }
 
 function anchor(id: string): string {

@@ -1,4 +1,4 @@
-import { brokenBy, concerns, type Report, summaryOf } from "./report.ts";
+import { brokenBy, concerns, heading, type Report, summaryOf } from "./report.ts";
 
 /** For an issue or a pull request. */
 export function markdownReport(report: Report): string {
@@ -11,7 +11,7 @@ export function markdownReport(report: Report): string {
   for (const concern of concerns) {
     const rules = brokenBy(report, concern);
     if (rules.length === 0) continue;
-    lines.push(`## ${concern[0]?.toUpperCase()}${concern.slice(1)}`, "");
+    lines.push(`## ${heading(concern)}`, "");
     for (const rule of rules) {
       lines.push(`- **${rule.severity}** \`${rule.id}\`: ${rule.says} (${rule.source})`);
       const [first] = rule.evidence;
@@ -27,6 +27,9 @@ export function markdownReport(report: Report): string {
     }
     lines.push("");
   }
+  const silent = report.judgements.filter(({ notShown }) => notShown !== undefined);
+  if (silent.length > 0)
+    lines.push("## Not shown", "", ...silent.map(({ about, notShown }) => `- ${about}: ${notShown}`), "");
   return lines.join("\n");
 }
 

@@ -1,6 +1,6 @@
 import pc from "picocolors";
 import type { Severity } from "../rules/rule.ts";
-import { brokenBy, concerns, type Evidence, type Report, summaryOf } from "./report.ts";
+import { brokenBy, concerns, type Evidence, heading, type Report, summaryOf } from "./report.ts";
 
 /** Places shown for one rule; the others are counted. */
 const placesShown = 2;
@@ -14,7 +14,7 @@ export function prettyReport(report: Report): string {
   for (const concern of concerns) {
     const rules = brokenBy(report, concern);
     if (rules.length === 0) continue;
-    lines.push(pc.bold(concern[0]?.toUpperCase() + concern.slice(1)));
+    lines.push(pc.bold(heading(concern)));
     for (const rule of rules) {
       lines.push(`  ${color[rule.severity](`${sign[rule.severity]} ${rule.id}`)}  ${rule.says}`);
       for (const evidence of rule.evidence.slice(0, placesShown)) lines.push(...place(evidence));
@@ -24,14 +24,21 @@ export function prettyReport(report: Report): string {
     }
     lines.push("");
   }
+  const unseen = report.rules.filter((rule) => rule.status === "not shown").map(({ id }) => id);
   const silent = report.judgements.filter((judgement) => judgement.notShown !== undefined);
-  if (silent.length > 0) {
+  if (silent.length > 0 || isShort(unseen)) {
     lines.push(pc.bold("Not shown"));
     for (const { about, notShown } of silent) lines.push(pc.dim(`  ${about}: ${notShown}`));
+    if (isShort(unseen)) lines.push(pc.dim(`  rules: ${unseen.join(", ")}`));
     lines.push("");
   }
   lines.push(summaryOf(report), "");
   return lines.join("\n");
+}
+
+/** Of a whole check few rules stay unseen, and which is of interest; of a capture most do. */
+function isShort(unseen: readonly string[]): boolean {
+  return unseen.length > 0 && unseen.length <= 20;
 }
 
 function place({ in: id, found, excerpt }: Evidence): string[] {

@@ -127,6 +127,11 @@ export function brokenBy(report: Report, concern: Concern): RuleOutcome[] {
     .toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity));
 }
 
+/** A concern as a heading. */
+export function heading(concern: Concern): string {
+  return concern.charAt(0).toUpperCase() + concern.slice(1);
+}
+
 /** One line that sums a report up. */
 export function summaryOf({ counts, forms, profile }: Report): string {
   const numbers = [

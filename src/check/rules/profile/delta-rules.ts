@@ -14,7 +14,7 @@ export const deltaRules: readonly ProfileRule[] = [
     severity: "error",
     concern,
     says: "The first delta of each choice is the profile's: the role alone (lean), or what it begins with beside it (openai).",
-    source: "wire.md sections 1, 2.3: 271 of 271 texts, 83 of 83 calls, 23 of 23 parallel calls since 2024-09",
+    source: "recordings 271 of 271 texts, 83 of 83 calls, 23 of 23 parallel calls since 2024-09",
     breaks: ["whoever compares bytes"],
     judges: "profile",
     stream: {
@@ -32,7 +32,7 @@ export const deltaRules: readonly ProfileRule[] = [
     severity: "error",
     concern,
     says: "A later delta has one member, a call's header no arguments yet, and the finish reason an empty delta.",
-    source: "wire.md section 2.3: 6528 of 6528 chunks",
+    source: "recordings 6528 of 6528 chunks",
     breaks: ["whoever compares bytes"],
     judges: "profile",
     stream: {

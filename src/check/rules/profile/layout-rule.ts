@@ -20,7 +20,7 @@ export const layoutRule: ProfileRule = {
   severity: "error",
   concern: "it is not the form that was demanded",
   says: "JSON is laid out as the profile has it: compact; bodies of openai pretty, their errors as gateway or application write them.",
-  source: "wire.md sections 2.1, 3, 4, 5, 9: recordings 408 of 408 streams, 1620 of 1643 bodies",
+  source: "recordings 408 of 408 streams, 1620 of 1643 bodies",
   breaks: ["whoever compares bytes"],
   judges: "profile",
   stream: {

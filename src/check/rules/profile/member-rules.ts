@@ -14,7 +14,7 @@ export const memberRules: readonly ProfileRule[] = [
     severity: "error",
     concern,
     says: "Chunks, bodies, choices and messages have the profile's members in its order.",
-    source: "wire.md sections 1, 2.2, 3, 4",
+    source: "recordings 408 of 408 streams, 1458 of 1466 bodies since 2025",
     breaks: ["whoever compares bytes"],
     judges: "profile",
     stream: {
@@ -39,7 +39,7 @@ export const memberRules: readonly ProfileRule[] = [
     severity: "error",
     concern,
     says: "An error is message, type, param and code in this order, and nothing beside it.",
-    source: "wire.md section 9: every recorded error",
+    source: "every recorded error",
     breaks: ["whoever compares bytes"],
     judges: "profile",
     stream: {

@@ -17,7 +17,7 @@ export const valueRules: readonly ProfileRule[] = [
     severity: "error",
     concern,
     says: "obfuscation is in every chat chunk unless include_obfuscation is false (openai), only where it is true (lean); of the right length.",
-    source: "wire.md section 2.4: 289 of 289 streams since 2025-08-05",
+    source: "recordings 289 of 289 streams since 2025-08-05",
     breaks,
     judges: "profile",
     stream: {
@@ -30,7 +30,7 @@ export const valueRules: readonly ProfileRule[] = [
     severity: "error",
     concern,
     says: "Calls of a tool that was demanded by name end with tool_calls (lean) or stop (openai).",
-    source: "wire.md section 1: recordings 9 of 9",
+    source: "recordings 9 of 9",
     breaks,
     judges: "profile",
     stream: {
@@ -63,7 +63,7 @@ export const valueRules: readonly ProfileRule[] = [
     severity: "error",
     concern,
     says: "The first chunk's logprobs are an empty list where some were asked for (openai) or null (lean); the last one's are null.",
-    source: "wire.md sections 1, 2.3",
+    source: "recordings with log probabilities",
     breaks,
     judges: "profile",
     stream: {
@@ -86,7 +86,7 @@ export const valueRules: readonly ProfileRule[] = [
     severity: "error",
     concern,
     says: "Log probabilities are printed as JSON.stringify does (lean), or as Rust's serde does (openai: 0.0, -1.5e-6).",
-    source: "wire.md section 2.3",
+    source: "recordings with log probabilities",
     breaks,
     judges: "profile",
     stream: {
@@ -113,7 +113,7 @@ export const valueRules: readonly ProfileRule[] = [
     severity: "error",
     concern,
     says: "Content-Type and Cache-Control are the profile's.",
-    source: "wire.md sections 1, 2.1, 4, 8, 9",
+    source: "recordings 289 of 289 streams, 2169 of 2169 bodies, every error",
     breaks,
     judges: "profile",
     stream: { shown: (view) => view.exchange.response.headers !== null, judge: streamHeaderOffences },

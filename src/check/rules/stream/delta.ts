@@ -235,7 +235,7 @@ export const deltaRules: readonly StreamRule[] = [
     severity: "warning",
     concern: "text is lost or wrong",
     says: "Reasoning does not stand in content behind <think> or its like.",
-    source: "lessons of DeepSeek-style servers without a reasoning parser",
+    source: "DeepSeek-style servers without a reasoning parser",
     breaks: ["clients that show content", "structured output (the JSON begins with a thought)"],
     judges: "stream",
     endpoints: chat,
