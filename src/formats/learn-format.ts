@@ -2,7 +2,7 @@ import type { Call, Markers, PlainFormat, Reasoning } from "./format.ts";
 import { learnNamed } from "./learning/learn-named.ts";
 import { learnObject } from "./learning/learn-object.ts";
 import { learnReasoning } from "./learning/learn-reasoning.ts";
-import { callsEnd, startOfCall } from "./learning/turn.ts";
+import { callsEnd, closesOf, startOfCall } from "./learning/turn.ts";
 import type { Learned } from "./learning/turn.ts";
 import { readsBack, renderCalls } from "./read-back.ts";
 import type { Render } from "./read-back.ts";
@@ -16,9 +16,9 @@ export function learnFormat(render: Render): PlainFormat | undefined {
   if (turn === null) return undefined;
   const two = renderCalls(render, 2);
   const begin = startOfCall(turn);
-  const end = callsEnd(render, turn);
+  const end = callsEnd(render, turn, 1);
   const text = turn.slice(begin, end);
-  const both = two === null ? null : two.slice(startOfCall(two), callsEnd(render, two));
+  const both = two === null ? null : two.slice(startOfCall(two), callsEnd(render, two, 2));
   const reasoning = learnReasoning(render);
   const formats = [learnObject, learnNamed]
     .map((learn) => learn(text, both))
@@ -35,7 +35,11 @@ function describe({ section, call }: Learned, reasoning: Reasoning | undefined):
     id: "learned",
     ...(reasoning && { reasoning }),
     ...(section && {
-      section: { open: [section.open] as Markers, close: section.close === "" ? [] : [section.close] },
+      section: {
+        open: [section.open] as Markers,
+        close: closesOf(section.close).close ?? [],
+        ...(section.perCall && { perCall: true }),
+      },
     }),
     calls: [call satisfies Call],
   };

@@ -39,8 +39,11 @@ export const sentinelArguments: Readonly<Record<string, unknown>> = {
 
 const question: Message = { role: "user", content: sentinel.question };
 
-/** The assistant's turn with the sentinel call, or two calls, and what follows it, as a template writes it; null: it does not. */
-export function renderCalls(render: Render, calls: 1 | 2): string | null {
+/**
+ * The assistant's turn with the sentinel call, or two calls, as a template writes it, and what follows it: their results, or
+ * (`answered` false) nothing. null: the template does not write it.
+ */
+export function renderCalls(render: Render, calls: 1 | 2, answered = true): string | null {
   const ids = [sentinel.id, sentinel.otherId].slice(0, calls);
   const names = [sentinel.name, sentinel.otherName];
   const toolCalls = ids.map((id, i) => ({
@@ -54,7 +57,7 @@ export function renderCalls(render: Render, calls: 1 | 2): string | null {
     toolCallId: id,
     name,
   }));
-  return renderTurn(render, [{ role: "assistant", content: null, toolCalls }, ...results]);
+  return renderTurn(render, [{ role: "assistant", content: null, toolCalls }, ...(answered ? results : [])]);
 }
 
 /** The assistant's turn, and what follows it; null: the template refuses it, or leaves it out. */

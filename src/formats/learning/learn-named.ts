@@ -1,7 +1,7 @@
 import type { Args, NamedCall } from "../format.ts";
 import { sentinel } from "../read-back.ts";
 import { objectAt } from "./learn-object.ts";
-import { commonEnd, split } from "./turn.ts";
+import { closesOf, commonEnd, split } from "./turn.ts";
 import type { Learned } from "./turn.ts";
 
 /** Reads off a call whose name stands in plain text, with arguments in JSON, as a Python call, or in tags. */
@@ -28,7 +28,7 @@ function learnPython(text: string, at: number): Learned | undefined {
   const call: NamedCall = {
     form: "named",
     ...(open === "" ? { bare: "whole" } : { open: [open] }),
-    ...(close !== "" && { close: [close] }),
+    ...closesOf(close),
     head: "{name}",
     headEnd: ["("],
     list: list ? "python" : "lines",
@@ -55,7 +55,7 @@ function learnJson(
   const call: NamedCall = {
     form: "named",
     open: [parts.open],
-    ...(parts.close !== "" && { close: [parts.close] }),
+    ...closesOf(parts.close),
     head,
     ...(end === "" ? { headEnd: ["{"], headEndKept: ["{"] } : { headEnd: [end] }),
     ...(fence && { fence }),
@@ -81,10 +81,12 @@ function headOf(before: string, behind: string): { open: string; head: string; t
   const id = ids.exec(before);
   const plain = id ? id.index : before.length - (/[\w.:-]*$/.exec(before)?.[0].length ?? 0);
   const lead = before.slice(plain).replace(ids, "{id}");
-  const suffix = /^:\d+/.exec(behind)?.[0] ?? "";
+  const index = /^:\d+/.exec(behind)?.[0] ?? "";
+  const later = ids.exec(behind);
+  const suffix = later ? behind.slice(0, later.index + later[0].length) : index;
   return {
     open: before.slice(0, plain),
-    head: `${lead}{name}${suffix === "" ? "" : ":{index}"}`,
+    head: `${lead}{name}${later ? suffix.replace(ids, "{id}") : index === "" ? "" : ":{index}"}`,
     tail: behind.slice(suffix.length),
   };
 }
@@ -110,12 +112,14 @@ function learnTags(text: string, both: string | null, at: number): Learned | und
   const second = both === null ? null : gapBetween(both, close.replaceAll(key, otherKey));
   const parts = split(text.slice(0, at), outer, second);
   if (parts.open === "" && !parts.section) return undefined;
-  const callOpen = parts.open;
+  const section: Learned["section"] = parts.section ?? wrapper(parts.open, parts.close);
+  const callOpen = section?.perCall ? parts.open.slice(section.open.length).trim() : parts.open;
+  const callClose = section?.perCall ? parts.close.slice(0, -section.close.length).trim() : parts.close;
   const ending = headEnd.trim();
   const call: NamedCall = {
     form: "named",
     open: [callOpen],
-    ...(parts.close !== "" && { close: [parts.close] }),
+    ...closesOf(callClose),
     head: "{name}",
     ...(ending !== ""
       ? { headEnd: [ending] }
@@ -124,7 +128,15 @@ function learnTags(text: string, both: string | null, at: number): Learned | und
         : { headEnd: [open], headEndKept: [open] }),
     args: tagArgs(open, link, otherLink, close.replaceAll(key, "{key}"), gap),
   };
-  return { call, ...(parts.section && { section: parts.section }) };
+  return { call, ...(section && { section }) };
+}
+
+/** Two markers in a row before each call, and two behind it: the outer ones are a section of each call, with any white space between. */
+function wrapper(open: string, close: string): Learned["section"] {
+  const outerOpen = /^<[^<>]+>(?=\s*<)/.exec(open)?.[0];
+  const outerClose = /(?<=>\s*)<\/[^<>]+>$/.exec(close)?.[0];
+  if (outerOpen === undefined || outerClose === undefined) return undefined;
+  return { open: outerOpen, close: outerClose, perCall: true };
 }
 
 function gapBetween(both: string, close: string): string | null {

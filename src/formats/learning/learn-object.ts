@@ -1,6 +1,6 @@
 import type { Markers, ObjectCall } from "../format.ts";
 import { sentinel } from "../read-back.ts";
-import { split } from "./turn.ts";
+import { closesOf, split } from "./turn.ts";
 import type { Learned } from "./turn.ts";
 
 /** Reads off a call that is a JSON object. */
@@ -40,7 +40,7 @@ export function learnObject(text: string, both: string | null): Learned | undefi
 
 function marked(open: string, close: string): Pick<ObjectCall, "open" | "close" | "bare" | "argumentsRequired"> {
   if (open === "") return { bare: "start", argumentsRequired: true };
-  return { open: [open], ...(close !== "" && { close: [close] }) };
+  return { open: [open], ...closesOf(close) };
 }
 
 interface Place {
