@@ -47,6 +47,54 @@ const cases: [
     '<think>Hm.</think><tool_call>{"name": "get_weather", "arguments": {"city": "Rome"}}</tool_call>',
     { text: null, reasoning: "Hm.", calls: [["get_weather", '{"city":"Rome"}']] },
   ],
+  [
+    // Another format with the same marker used to be tried first, and kept the line feeds.
+    "Qwen3-Coder without its wrapper",
+    "<function=get_weather>\n<parameter=city>\nRome\n</parameter>\n</function>\n</tool_call>",
+    { text: null, calls: [["get_weather", '{"city":"Rome"}']] },
+  ],
+  // Their messages begin in the prompt, so the text begins within a header: it used to stay text.
+  [
+    "gpt-oss: a thought and a call",
+    '<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Rome"}<|call|>',
+    { text: null, reasoning: "Hm.", calls: [["get_weather", '{"city":"Rome"}']] },
+  ],
+  [
+    "gpt-oss: a thought and an answer",
+    "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.",
+    { text: "Yes.", reasoning: "Hm." },
+  ],
+  ["gpt-oss: an answer alone", "<|channel|>final<|message|>Yes.", { text: "Yes." }],
+  [
+    "its marker in plain words",
+    "The token <|channel|> opens a header, <|start|> a message.",
+    { text: "The token <|channel|> opens a header, <|start|> a message." },
+  ],
+  [
+    "DeepSeek",
+    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Rome"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    { text: null, calls: [["get_weather", '{"city":"Rome"}']] },
+  ],
+  [
+    "Kimi K2",
+    '<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Rome"}<|tool_call_end|><|tool_calls_section_end|>',
+    { text: null, calls: [["get_weather", '{"city":"Rome"}']] },
+  ],
+  [
+    "GLM",
+    "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>",
+    { text: null, calls: [["get_weather", '{"city":"Rome"}']] },
+  ],
+  [
+    "MiniMax",
+    '<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="city">Rome</parameter>\n</invoke>\n</minimax:tool_call>',
+    { text: null, calls: [["get_weather", '{"city":"Rome"}']] },
+  ],
+  [
+    "LFM2",
+    '<|tool_call_start|>[get_weather(city="Rome")]<|tool_call_end|>',
+    { text: null, calls: [["get_weather", '{"city":"Rome"}']] },
+  ],
   ["a marker that is only quoted", "The tag <tool_call> opens a call.", { text: "The tag <tool_call> opens a call." }],
   [
     "a call of an unknown tool",

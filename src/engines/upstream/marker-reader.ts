@@ -7,11 +7,11 @@ import type { GenerationEvent, TokenLogprob } from "../../generation/event.ts";
 /**
  * Reads a choice's text without being told its format: text goes on as it comes, until a marker of a known format stands in it. From
  * there all formats that have this marker read along; the first that makes a call or a thought of it has the rest of the text (a
- * thought: up to its end). When none does, it was text.
+ * thought: up to its end; of a format whose every message has a header, any message will do). When none does, it was text.
  */
 export class MarkerReader {
   readonly #options: Omit<TextReaderOptions, "format">;
-  readonly #markers: ReadonlyMap<string, readonly Format[]>;
+  readonly #markers: ReadonlyMap<string, readonly Opening[]>;
   readonly #longest: number;
   /** The format that was found. */
   #chosen: TextReader | undefined;
@@ -104,12 +104,13 @@ export class MarkerReader {
     this.#tellButSpace(all.slice(0, at), "", events);
     const space = this.#held;
     this.#held = "";
-    const formats = this.#markers.get(found) ?? [];
+    const openings = this.#markers.get(found) ?? [];
     this.#trial = {
       raw: space,
-      candidates: formats.map((format) => ({
+      marker: found,
+      candidates: openings.map(({ format, prefix }) => ({
         format,
-        reader: new TextReader({ ...this.#options, format, prefix: "" }),
+        reader: new TextReader({ ...this.#options, format, prefix }),
         events: [],
       })),
     };
@@ -142,7 +143,12 @@ export class MarkerReader {
       this.#afterThought = true;
       return true;
     }
-    const caller = trial.candidates.find(({ events }) => events.some(({ type }) => type === "tool-call-start"));
+    const message = trial.candidates.find((candidate) => readsMessage(candidate, trial.marker));
+    const caller =
+      trial.candidates.find(({ events }) => events.some(({ type }) => type === "tool-call-start")) ?? message;
+    // What is a message to one may be a call to another, a few characters later.
+    if (caller === message && message && !atEnd && !trial.candidates.every(hasSpoken) && !hasSaidEnough(message))
+      return false;
     if (caller) {
       events.push(...caller.events);
       this.#chosen = caller.reader;
@@ -196,6 +202,7 @@ export class MarkerReader {
 }
 
 interface Trial {
+  readonly marker: string;
   candidates: Candidate[];
   /** The candidate that reads a thought. */
   thinking?: Candidate;
@@ -215,26 +222,67 @@ function isText(event: GenerationEvent): boolean {
   return event.type === "text-delta" && event.text.trim() !== "";
 }
 
-const allMarkers = gather((format) => [...(format.reasoning?.open ?? []), ...callMarkers(format)]);
-const thoughtMarkers = gather((format) => format.reasoning?.open ?? []);
+/** Whether a format whose messages have headers has read one: all that follows is its, too. */
+function readsMessage({ format, reader, events }: Candidate, marker: string): boolean {
+  if (format.kind !== "routed") return false;
+  return reader.phase === "reasoning" || events.some((event) => isText(event) && !startsWith(event, marker));
+}
 
-function gather(openers: (format: Format) => readonly string[]): Map<string, Format[]> {
-  const markers = new Map<string, Format[]>();
+function hasSpoken({ reader, events }: Candidate): boolean {
+  return events.length > 0 || reader.phase === "reasoning";
+}
+
+function hasSaidEnough({ reader, events }: Candidate): boolean {
+  const length = events.reduce((sum, event) => sum + (event.type === "text-delta" ? event.text.length : 0), 0);
+  return reader.phase === "reasoning" || length >= 8;
+}
+
+function startsWith(event: GenerationEvent, marker: string): boolean {
+  return event.type === "text-delta" && event.text.startsWith(marker);
+}
+
+/** A format that a marker opens, and what its reader must be told to have stood before it. */
+interface Opening {
+  readonly format: Format;
+  readonly prefix: string;
+}
+
+type Marker = readonly [text: string, prefix?: string];
+
+const allMarkers = gather((format) => [...thoughtMarkersOf(format), ...callMarkersOf(format)]);
+const thoughtMarkers = gather(thoughtMarkersOf);
+
+/** The markers of all formats; of several formats with the same one, those that are known by it come first. */
+function gather(openers: (format: Format) => readonly Marker[]): Map<string, Opening[]> {
+  const markers = new Map<string, Opening[]>();
   for (const format of knownFormats) {
-    for (const opener of new Set(openers(format))) {
+    for (const [marker, prefix = ""] of openers(format)) {
       // A single bracket is everyday text.
-      if (opener.trim().length < 4) continue;
-      const formats = markers.get(opener);
-      if (formats) formats.push(format);
-      else markers.set(opener, [format]);
+      if (marker.trim().length < 4) continue;
+      const openings = markers.get(marker) ?? [];
+      if (!openings.some((opening) => opening.format === format)) openings.push({ format, prefix });
+      markers.set(marker, openings);
     }
+  }
+  for (const [marker, openings] of markers) {
+    const isKnownBy = ({ format }: Opening): number => Number(format.detect?.all?.includes(marker) === true);
+    openings.sort((a, b) => isKnownBy(b) - isKnownBy(a));
   }
   return markers;
 }
 
-function callMarkers(format: Format): readonly string[] {
-  if (format.kind === "routed") return [format.start];
-  return [...(format.section?.open ?? []), ...(format as PlainFormat).calls.flatMap((call) => call.open ?? [])];
+/** What opens a thought; of a format whose messages have headers, any message. */
+function thoughtMarkersOf(format: Format): readonly Marker[] {
+  if (format.kind !== "routed") return (format.reasoning?.open ?? []).map((open) => [open]);
+  // The prompt ends within the first header, so the text begins with the rest of it.
+  const rest = format.routes.flatMap(({ write = [] }) => write.flatMap((header) => /^<\|\w+\|>/.exec(header) ?? []));
+  return [[format.start], ...rest.map((marker): Marker => [marker, `${format.start}assistant`])];
+}
+
+function callMarkersOf(format: Format): readonly Marker[] {
+  if (format.kind === "routed") return [];
+  const calls = (format as PlainFormat).calls.flatMap((call) => call.open ?? []);
+  return [...(format.section?.open ?? []), ...calls].map((marker) => [marker]);
 }
 
 /** The characters that markers begin with: text without any of them goes on unseen. */
