@@ -25,6 +25,6 @@ export async function openUpstreamModel(
     retries: model.retries,
     tls: tls && (await (await import("./read-certificates.ts")).readCertificates(tls)),
     answerLimit: model.answerLimit,
-    log: (line, fields) => options.log.info({ model: name, ...fields }, line),
+    log: (line, fields, level = "info") => options.log[level]({ model: name, ...fields }, line),
   });
 }

@@ -30,7 +30,9 @@ export interface UpstreamOptions {
   /** The longest event of a stream in characters, and the longest answer without a stream in bytes; default 16 Mi. */
   readonly answerLimit?: number | undefined;
   /** One line for the log, and what belongs to it. Never a key or a text of a conversation. */
-  readonly log?: ((line: string, fields: Readonly<Record<string, unknown>>) => void) | undefined;
+  readonly log?:
+    | ((line: string, fields: Readonly<Record<string, unknown>>, level?: "info" | "warn") => void)
+    | undefined;
 }
 
 export interface UpstreamTimeouts {

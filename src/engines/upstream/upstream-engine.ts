@@ -192,7 +192,7 @@ export class UpstreamEngine implements Engine {
   }
 
   #prepare(request: GenerationRequest, model: string, target: Target): AttemptOptions {
-    const { dialect, format, name, answerLimit = defaults.answerLimit } = this.#options;
+    const { dialect, format, name, answerLimit = defaults.answerLimit, log } = this.#options;
     const { prompt, stream } = request;
     const isChat = prompt.kind === "chat";
     const readerOptions = {
@@ -202,7 +202,8 @@ export class UpstreamEngine implements Engine {
       frameLimit: answerLimit,
     };
     const withModel = { ...dialect, model };
-    const stage = format !== undefined && isChat ? new TextStage(format, request, newCallId) : undefined;
+    const warn = (warning: string): void => log?.(warning, { req: request.id }, "warn");
+    const stage = format !== undefined && isChat ? new TextStage(format, request, newCallId, warn) : undefined;
     return {
       target,
       path: target.path(isChat ? "/chat/completions" : "/completions"),
