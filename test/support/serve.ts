@@ -21,6 +21,8 @@ export interface StartOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** In place of this repository's build. */
   readonly main?: string;
+  /** How many files the process may have open (`ulimit -n`); not on Windows. Starting takes some 200. */
+  readonly openFiles?: number;
 }
 
 /**
@@ -31,7 +33,10 @@ export async function startTruewire(args: readonly string[], options: StartOptio
   const { main = builtMain } = options;
   if (!existsSync(main)) throw new Error(`${main} is not there: npm run build`);
   const port = args.includes("--port") || args.includes("--config") ? [] : ["--port", "0"];
-  const child = spawn(process.execPath, [main, "serve", ...port, ...args], {
+  const command = [process.execPath, main, "serve", ...port, ...args];
+  const limited = ["sh", "-c", `ulimit -n ${options.openFiles} && exec "$@"`, "sh", ...command];
+  const [file = "", ...rest] = options.openFiles === undefined ? command : limited;
+  const child = spawn(file, rest, {
     cwd: options.cwd,
     env: { ...process.env, ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
