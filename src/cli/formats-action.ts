@@ -12,12 +12,21 @@ export function listFormats(asJson: boolean): string {
 }
 
 function describe(format: Format, width: number): string {
-  const { reasoning } = format;
-  const lines = [
-    ...(reasoning ? [`${reasoning.open[0]}…${reasoning.close[0]}`] : []),
-    writeCall(format, sample) ?? (reasoning ? "" : "no calls, no reasoning: all is content"),
-  ].filter((line) => line !== "");
+  const thought = sampleThought(format);
+  const call = writeCall(format, sample);
+  const lines = [thought, call].filter((line) => line !== null);
+  if (lines.length === 0) lines.push("no calls, no reasoning: all is content");
   return lines.map((line, i) => `${(i === 0 ? format.id : "").padEnd(width)}${shown(line)}\n`).join("");
+}
+
+/** A thought between its markers; null: the format has none. */
+function sampleThought(format: Format): string | null {
+  if (format.kind === "plain") {
+    const { reasoning } = format;
+    return reasoning ? `${reasoning.open[0]}…${reasoning.close[0]}` : null;
+  }
+  const route = format.routes.find(({ to }) => to === "reasoning");
+  return route?.write ? `${route.write[0]}${format.headerEnd}…${format.ends[0] ?? ""}` : null;
 }
 
 /** On one line, as in a string. */

@@ -6,6 +6,7 @@ import { formatNamed } from "../formats/known.ts";
 import { readJob, readTools, writeResult } from "../formats/parse-line.ts";
 import { parseEvents, parseMessage } from "../formats/parse-job.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
+import { isGguf, templateInGguf } from "./gguf-template.ts";
 import type { ParseOptions } from "./parse.ts";
 
 /** Runs `truewire parse`. */
@@ -60,7 +61,7 @@ function chooseFormat({ format, template }: ParseOptions): Format {
     return found;
   }
   if (template === undefined) throw new Error("say --format NAME or --template FILE");
-  return formatOfTemplate(readFileSync(template, "utf8"));
+  return formatOfTemplate(isGguf(template) ? templateInGguf(template).source : readFileSync(template, "utf8"));
 }
 
 /** As the local engine finds it: by the template's markers, else as the template itself writes a call. */

@@ -6,7 +6,7 @@ export function register(program: Command): void {
     .command("parse")
     .description("Read what a model wrote: raw text from stdin → content, reasoning and tool calls, as JSON.")
     .option("--format <name>", "how the model writes (`truewire formats` lists what is known)")
-    .option("--template <file>", "find the format from this chat template")
+    .option("--template <file>", "find the format from this chat template: a Jinja file, or a GGUF that holds one")
     .option("--tools <file>", "tools, as in a request: they type untyped values, calls of other names stay text")
     .option("--prefix <text>", "what the prompt already ended with, such as '<think>\\n'")
     .option("--events", "print the event stream, one JSON a line")
