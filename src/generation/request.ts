@@ -20,7 +20,11 @@ export interface GenerationRequest {
   readonly toolChoice?: ToolChoice;
   readonly parallelToolCalls?: boolean;
   readonly output?: OutputConstraint;
-  readonly reasoning?: { readonly effort?: string };
+  readonly reasoning?: {
+    readonly effort?: string;
+    /** Thoughts stay in the text, with the model's markers. */
+    readonly inText?: boolean;
+  };
   /** The client wants usage in a stream; without a stream it always gets it. */
   readonly wantsUsage: boolean;
   readonly wantsTimings?: boolean;

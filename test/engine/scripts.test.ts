@@ -97,6 +97,12 @@ test("a thought is reasoning, and its tokens are counted", async () => {
   expect(usage).toMatchObject({ completionTokens: 13, completionDetails: { reasoning_tokens: 9 } });
 });
 
+test("a thought stays in the text where that is asked for, with its markers", async () => {
+  const { choices, usage } = await local.chat("#thought", { reasoning: { inText: true } });
+  expect(choices[0]).toMatchObject({ reasoning: null, text: answerOf(standardScripts.thought) });
+  expect(usage?.completionDetails).toEqual({ reasoning_tokens: 9 });
+});
+
 test("a thought that uses the budget up ends with length and no text", async () => {
   const { choices } = await local.chat("#thought", { limits: { maxTokens: 4 } });
   expect(choices[0]).toMatchObject({ reasoning: "The user wants a num", text: null, finish: { reason: "length" } });

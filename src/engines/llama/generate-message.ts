@@ -127,6 +127,7 @@ function chatParts(request: GenerationRequest, prompt: ChatPrompt, around: Messa
       callsAllowed,
       ...(callsAllowed && { tools: allowed }),
       ...(typeof thinking === "boolean" && { thinking }),
+      ...(request.reasoning?.inText && { separateReasoning: false }),
     },
     warnings: rendered.warnings,
   };

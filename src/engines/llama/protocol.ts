@@ -98,6 +98,8 @@ export interface AnswerReading {
   readonly tools?: readonly Tool[];
   readonly callsAllowed: boolean;
   readonly thinking?: boolean;
+  /** false: thoughts stay in the text. */
+  readonly separateReasoning?: false;
 }
 
 /** What one step brought, for all sequences together. */

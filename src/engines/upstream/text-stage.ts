@@ -24,6 +24,7 @@ export class TextStage {
   readonly #newCallId: () => string;
   readonly #tools: readonly Tool[];
   readonly #callsAllowed: boolean;
+  readonly #separateReasoning: boolean;
   readonly #warn: (warning: string) => void;
   #choices = new Map<number, Choice>();
 
@@ -36,6 +37,7 @@ export class TextStage {
   ) {
     this.#format = format;
     this.#newCallId = newCallId;
+    this.#separateReasoning = request.reasoning?.inText !== true;
     this.#warn = warn;
     this.#tools = request.tools ?? [];
     this.#callsAllowed = this.#tools.length > 0 && request.toolChoice?.type !== "none";
@@ -99,6 +101,7 @@ export class TextStage {
         newCallId: this.#newCallId,
         tools: this.#tools,
         callsAllowed: this.#callsAllowed,
+        separateReasoning: this.#separateReasoning,
       };
       const reader =
         this.#format === "auto" ? new MarkerReader(options) : new TextReader({ ...options, format: this.#format });

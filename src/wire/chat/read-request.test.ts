@@ -119,6 +119,14 @@ describe("what is taken", () => {
     expect(read(members, { forwards: true }).request.extra).toEqual(members);
   });
 
+  test("where thoughts go", () => {
+    const reasoning = (members: object): unknown => read(members).request.reasoning;
+    expect(reasoning({ reasoning_format: "none", reasoning_effort: "low" })).toEqual({ effort: "low", inText: true });
+    expect(reasoning({ reasoning_format: "none" })).toEqual({ inText: true });
+    expect(reasoning({ reasoning_format: "auto" })).toBeUndefined();
+    expect(() => reasoning({ reasoning_format: "mine" })).toThrow("'none', 'auto', and 'deepseek'");
+  });
+
   test("the answer's form", () => {
     const { asked, request } = read({
       stream: true,

@@ -9,7 +9,7 @@ export function sharedMembers(
   id: string,
   body: Readonly<Record<string, unknown>>,
 ): Mutable<Omit<GenerationRequest, "prompt">> {
-  const { model, n, extra, stream, outputs, reasoningEffort } = draft;
+  const { model, n, extra, stream, outputs, reasoningEffort, reasoningInText } = draft;
   const [output] = outputs;
   // Member by member: every request comes through here, and spreading what may not be there costs more than all else in it.
   const members: Mutable<Omit<GenerationRequest, "prompt">> = {
@@ -25,6 +25,7 @@ export function sharedMembers(
   if (n !== undefined) members.n = n;
   if (output) members.output = output.constraint;
   if (reasoningEffort !== undefined) members.reasoning = { effort: reasoningEffort };
+  if (reasoningInText) members.reasoning = { ...members.reasoning, inText: true };
   if (draft.includeTimings) members.wantsTimings = true;
   return members;
 }

@@ -33,6 +33,7 @@ export interface RequestDraft {
   /** The constraints that were asked for, with the parameter each stood in; more than one cannot be. */
   readonly outputs: { readonly parameter: string; readonly constraint: OutputConstraint }[];
   reasoningEffort?: string;
+  reasoningInText?: boolean;
   readonly template: Mutable<TemplateOptions>;
   stream: boolean;
   streamOptions?: { readonly include_usage?: boolean | null; readonly include_obfuscation?: boolean | null };

@@ -104,6 +104,17 @@ export const extensionParameters: readonly Parameter[] = [
     },
   ),
   extension(
+    "reasoning_format",
+    {
+      endpoints: ["chat"],
+      note: "llama.cpp's. `none`: a model's thoughts stay in the text, between its own markers; else they are told apart.",
+      shape: z.enum(["none", "auto", "deepseek"]),
+    },
+    (value, draft) => {
+      draft.reasoningInText = value === "none";
+    },
+  ),
+  extension(
     "include_reasoning",
     {
       endpoints: ["chat"],

@@ -79,13 +79,14 @@ export class Choice {
       message.limits.maxTokens ?? Number.POSITIVE_INFINITY,
       around.contextSize - options.prompt.length,
     );
-    const { format, prefix, tools, callsAllowed, thinking } = message.reading;
+    const { format, prefix, tools, callsAllowed, thinking, separateReasoning = true } = message.reading;
     this.#reader = new TextReader({
       format,
       prefix,
       choice: options.number,
       newCallId: around.newCallId,
       callsAllowed,
+      separateReasoning,
       ...(tools && { tools }),
       ...(thinking !== undefined && { thinking }),
       ...(message.limits.stop && { stop: message.limits.stop }),
