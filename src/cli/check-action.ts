@@ -45,6 +45,7 @@ export async function checkAction(url: string | undefined, flags: CheckFlags): P
   const reporter = Object.hasOwn(reporters, format) ? reporters[format] : undefined;
   if (!reporter) return cannot(`--format ${format} is not known; known are ${Object.keys(reporters).join(", ")}.`);
   if (profile !== undefined && !isProfile(profile)) return cannot(`--profile is lean or openai, not ${profile}.`);
+  if (flags.request !== undefined && flags.file === undefined) return cannot("--request goes with --file.");
   let report: Report;
   try {
     report =

@@ -13,7 +13,7 @@ import { send, type Target } from "./send.ts";
 export interface CheckOptions extends Omit<Target, "model"> {
   /** Default: the first that the server lists. */
   readonly model?: string;
-  /** Probes whose id begins with one of these, and rules whose id does; default: all. */
+  /** Only probes whose id begins with one of these; default: all. */
   readonly only?: readonly string[];
   /** The form that every answer must have; default: any legal one. */
   readonly profile?: ProfileName;
@@ -65,6 +65,8 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   });
   const scenarios = live.filter(({ id }) => wanted(id));
   const all = chosen.length + twins.length + scenarios.length;
+  if (all === 0)
+    throw new CheckError(`No probe's id begins with ${options.only?.join(" or ")}: text, tools, wrong, live …`);
   let done = 0;
   const judged = await pooled(chosen, options.concurrency, async (probe) => {
     const one = await judgeProbe(probe, target, options);
@@ -91,8 +93,11 @@ async function judgeProbe(probe: Probe, target: Target, { signal, profile }: Che
   const result = await send(probe, target, signal);
   const { exchange } = result;
   if (!exchange) {
-    const findings = [{ rule: "answer/status", start: 0, end: 0, found: result.failure ?? "no answer" }];
-    return { id, about, result, findings: probe.expects === "any" ? [] : findings, shown: ["answer/status"] };
+    const found = result.failure ?? "no answer";
+    // A server need not know what the probe asks for.
+    if (probe.expects === "any") return { id, about, result, findings: [], shown: [], notShown: found };
+    const findings = [{ rule: "answer/status", start: 0, end: 0, found }];
+    return { id, about, result, findings, shown: ["answer/status"] };
   }
   const verdict = judge(exchange, profile);
   const expected = judgeExpectation(exchange, probe.expects);
@@ -158,8 +163,10 @@ async function firstModel(url: string, options: CheckOptions): Promise<string> {
   } catch {
     id = undefined;
   }
-  if (typeof id !== "string")
-    throw new CheckError(`${url}/models lists no model (status ${status}): name one with --model.`);
+  if (typeof id !== "string") {
+    const hint = status === 404 && !/\/v\d+$/.test(url) ? ` (or is its base URL ${url}/v1?)` : "";
+    throw new CheckError(`${url}/models lists no model (status ${status}): name one with --model${hint}.`);
+  }
   return id;
 }
 

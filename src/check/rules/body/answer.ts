@@ -1,3 +1,4 @@
+import { choicesAsked } from "../demands.ts";
 import { shown } from "../place.ts";
 import { tokenOffence } from "../logprob-tokens.ts";
 import type { BodyRule, Offence } from "../rule.ts";
@@ -137,15 +138,15 @@ export const answerRules: readonly BodyRule[] = [
     id: "body/n",
     severity: "error",
     concern: "text is lost or wrong",
-    says: "There are as many choices as n asked for.",
+    says: "There are as many choices as were asked for: n of each prompt.",
     source: "specification: n",
     breaks: ["every caller that asked for n > 1"],
     judges: "body",
-    shown: (view) => isChat(view) && view.exchange.request.body !== undefined,
+    shown: (view) => isAnswer(view) && view.exchange.request.body !== undefined,
     *judge(view) {
-      const n = view.exchange.request.body?.n ?? 1;
-      if (choicesOf(view).length !== n)
-        yield atName(view, "choices", `${choicesOf(view).length} choices instead of ${shown(n)}`);
+      const count = choicesAsked(view.exchange.request.body ?? {});
+      if (choicesOf(view).length !== count)
+        yield atName(view, "choices", `${choicesOf(view).length} choices instead of ${count}`);
     },
   },
   {

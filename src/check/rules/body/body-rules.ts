@@ -4,12 +4,14 @@ import { callRules } from "./call.ts";
 import { failureRules } from "./failure.ts";
 import { headerRules } from "./headers.ts";
 import { modelRules } from "./models.ts";
+import { obedienceRules } from "./obedience.ts";
 import { specBodyRules } from "../spec/spec-rules.ts";
 
 /** Every rule about an answer that is no stream. */
 export const bodyRules: readonly BodyRule[] = [
   ...answerRules,
   ...callRules,
+  ...obedienceRules,
   ...failureRules,
   ...modelRules,
   ...headerRules,

@@ -26,15 +26,13 @@ const usage = object(["prompt_tokens", "total_tokens"], {
   prompt_tokens: count,
   completion_tokens: count,
   total_tokens: count,
-  prompt_tokens_details: nullable(object([], { cached_tokens: count, audio_tokens: count })),
-  completion_tokens_details: nullable(
-    object([], {
-      reasoning_tokens: count,
-      audio_tokens: count,
-      accepted_prediction_tokens: count,
-      rejected_prediction_tokens: count,
-    }),
-  ),
+  prompt_tokens_details: object([], { cached_tokens: count, audio_tokens: count }),
+  completion_tokens_details: object([], {
+    reasoning_tokens: count,
+    audio_tokens: count,
+    accepted_prediction_tokens: count,
+    rejected_prediction_tokens: count,
+  }),
 });
 
 const alternative = object(["token", "logprob", "bytes"], {

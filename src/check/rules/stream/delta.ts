@@ -1,3 +1,4 @@
+import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
 import { type ChoicePiece, isObject, type StreamView } from "../view.ts";
@@ -245,8 +246,8 @@ export const deltaRules: readonly StreamRule[] = [
           .map((piece) => (typeof piece.delta.content === "string" ? piece.delta.content : ""))
           .join("");
         const first = track.find((piece) => typeof piece.delta.content === "string" && piece.delta.content !== "");
-        if (first && /^\s*(<think>|<thinking>|\[THINK\]|<seed:think>|◁think▷)/.test(text))
-          yield atPiece(first, "content", `content that begins ${shown(text.trimStart().slice(0, 12))}`);
+        const thought = thoughtIn(text);
+        if (first && thought !== undefined) yield atPiece(first, "content", `content that begins ${shown(thought)}`);
       }
     },
   },
@@ -267,8 +268,8 @@ export const deltaRules: readonly StreamRule[] = [
         if (track.some(({ choice }) => choice.finish_reason === "length")) continue;
         const withText = track.filter((piece) => typeof piece.delta.content === "string" && piece.delta.content !== "");
         const text = withText.map((piece) => piece.delta.content).join("");
-        const markup = /<tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|<function=|<\|tool_call|<｜tool▁call/.exec(text);
-        if (markup && withText[0]) yield atPiece(withText[0], "content", `${markup[0]} in content`);
+        const markup = callIn(text);
+        if (markup !== undefined && withText[0]) yield atPiece(withText[0], "content", `${markup} in content`);
       }
     },
   },
@@ -287,9 +288,8 @@ export const deltaRules: readonly StreamRule[] = [
         const text = track
           .map((piece) => (typeof piece.delta.content === "string" ? piece.delta.content : ""))
           .join("");
-        const special =
-          /(<\|im_end\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end\|>|<end_of_turn>|<\/s>)\s*$/.exec(text);
-        if (special && last) yield atPiece(last, "content", `content that ends with ${special[1]}`);
+        const special = specialTokenIn(text);
+        if (special !== undefined && last) yield atPiece(last, "content", `content that ends with ${special}`);
       }
     },
   },

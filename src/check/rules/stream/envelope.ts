@@ -1,3 +1,4 @@
+import { choicesAsked } from "../demands.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
 import { type Chunk, isObject, type StreamView } from "../view.ts";
@@ -282,9 +283,7 @@ export const envelopeRules: readonly StreamRule[] = [
     endpoints: both,
     *judge(view) {
       const { body } = view.exchange.request;
-      const n = typeof body?.n === "number" ? body.n : 1;
-      const prompts = Array.isArray(body?.prompt) && typeof body.prompt[0] !== "number" ? body.prompt.length : 1;
-      const bound = body ? n * prompts : Infinity;
+      const bound = body ? choicesAsked(body) : Infinity;
       for (const chunk of view.chunks) {
         for (const choice of chunk.choices) {
           const { index } = choice;
@@ -298,16 +297,16 @@ export const envelopeRules: readonly StreamRule[] = [
     id: "choice/all",
     severity: "error",
     concern: "text is lost or wrong",
-    says: "Each of the n choices that were asked for comes.",
+    says: "Each of the choices that were asked for comes: n of each prompt.",
     source: "specification: n",
     breaks: ["every caller that asked for n > 1"],
     judges: "stream",
-    endpoints: ["chat"],
+    endpoints: both,
     shown: (view) =>
-      typeof view.exchange.request.body?.n === "number" && !view.chunks.some((chunk) => "error" in chunk.value),
+      choicesAsked(view.exchange.request.body ?? {}) > 1 && !view.chunks.some((chunk) => "error" in chunk.value),
     *judge(view) {
-      const n = view.exchange.request.body?.n as number;
-      for (let index = 0; index < n; index++) {
+      const count = choicesAsked(view.exchange.request.body ?? {});
+      for (let index = 0; index < count; index++) {
         const last = view.chunks.at(-1);
         if (!view.choices.has(index) && last) yield atFrame(last.frame, `no chunk of choice ${index}`);
       }

@@ -1,3 +1,4 @@
+import { demandsOf } from "../demands.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
 import { isObject, type StreamView } from "../view.ts";
@@ -5,9 +6,7 @@ import { callsOf } from "./calls.ts";
 
 const misunderstood = "requests are misunderstood";
 
-function requestOf(view: StreamView): Readonly<Record<string, unknown>> {
-  return view.exchange.request.body ?? {};
-}
+const demands = (view: StreamView) => demandsOf(view.exchange.request.body);
 
 function textOf(view: StreamView, choice: number): string {
   return (view.choices.get(choice) ?? [])
@@ -21,18 +20,13 @@ function* atLast(view: StreamView, choice: number, member: string, found: string
   if (last) yield atPiece(last, member, found);
 }
 
-function namedTool(choice: unknown): string | undefined {
-  const fn = isObject(choice) ? choice.function : undefined;
-  return isObject(fn) && typeof fn.name === "string" ? fn.name : undefined;
-}
-
 function ended(view: StreamView): boolean {
   return [...view.choices.values()].every((track) =>
     track.some(({ choice }) => typeof choice.finish_reason === "string" && choice.finish_reason !== "length"),
   );
 }
 
-/** Whether the answer does what the request demanded. */
+/** Whether a streamed answer does what the request demanded. Those that are no stream: ../body/obedience.ts. */
 export const obedienceRules: readonly StreamRule[] = [
   {
     id: "request/stop",
@@ -43,10 +37,9 @@ export const obedienceRules: readonly StreamRule[] = [
     breaks: ["agents that parse text up to a mark"],
     judges: "stream",
     endpoints: ["chat", "completions"],
-    shown: (view) =>
-      requestOf(view).stop !== undefined && requestOf(view).stop !== null && requestOf(view).echo !== true,
+    shown: (view) => demands(view).stops.length > 0,
     *judge(view) {
-      const stops = [requestOf(view).stop].flat().filter((stop) => typeof stop === "string" && stop !== "") as string[];
+      const { stops } = demands(view);
       for (const choice of view.choices.keys()) {
         const stop = stops.find((one) => textOf(view, choice).includes(one));
         if (stop !== undefined)
@@ -63,12 +56,11 @@ export const obedienceRules: readonly StreamRule[] = [
     breaks: ["callers that budget"],
     judges: "stream",
     endpoints: ["chat", "completions"],
-    shown: (view) => typeof limitOf(view) === "number" && view.chunks.some((chunk) => isObject(chunk.value.usage)),
+    shown: (view) => demands(view).limit !== undefined && view.chunks.some((chunk) => isObject(chunk.value.usage)),
     *judge(view) {
-      const limit = limitOf(view) as number;
+      const allowed = (demands(view).limit ?? Infinity) * Math.max(1, view.choices.size);
       for (const { value } of view.chunks) {
         const used = isObject(value.usage) ? value.usage.completion_tokens : 0;
-        const allowed = limit * Math.max(1, view.choices.size);
         if (typeof used === "number" && used > allowed)
           yield* atLast(view, [...view.choices.keys()][0] ?? 0, "finish_reason", `${used} tokens, ${allowed} allowed`);
       }
@@ -83,9 +75,7 @@ export const obedienceRules: readonly StreamRule[] = [
     breaks: ["agents and structured extraction"],
     judges: "stream",
     endpoints: ["chat"],
-    shown: (view) =>
-      ended(view) &&
-      (requestOf(view).tool_choice === "required" || namedTool(requestOf(view).tool_choice) !== undefined),
+    shown: (view) => ended(view) && demands(view).forced,
     *judge(view) {
       const calls = callsOf(view);
       for (const choice of view.choices.keys())
@@ -101,11 +91,11 @@ export const obedienceRules: readonly StreamRule[] = [
     breaks: ["agents and structured extraction"],
     judges: "stream",
     endpoints: ["chat"],
-    shown: (view) => namedTool(requestOf(view).tool_choice) !== undefined,
+    shown: (view) => demands(view).named !== undefined,
     *judge(view) {
-      const name = namedTool(requestOf(view).tool_choice);
+      const { named } = demands(view);
       for (const call of callsOf(view))
-        if (call.name !== name && call.pieces[0])
+        if (call.name !== named && call.pieces[0])
           yield atPiece(call.pieces[0].piece, "name", `a call of ${shown(call.name)}`);
     },
   },
@@ -118,9 +108,7 @@ export const obedienceRules: readonly StreamRule[] = [
     breaks: ["agents that want an answer in words"],
     judges: "stream",
     endpoints: ["chat"],
-    shown: (view) =>
-      view.exchange.request.body !== undefined &&
-      (requestOf(view).tool_choice === "none" || !Array.isArray(requestOf(view).tools)),
+    shown: (view) => demands(view).silent,
     *judge(view) {
       for (const call of callsOf(view))
         if (call.pieces[0]) yield atPiece(call.pieces[0].piece, "tool_calls", `a call of ${shown(call.name)}`);
@@ -135,7 +123,7 @@ export const obedienceRules: readonly StreamRule[] = [
     breaks: ["agents whose tools must run one after the other"],
     judges: "stream",
     endpoints: ["chat"],
-    shown: (view) => requestOf(view).parallel_tool_calls === false,
+    shown: (view) => demands(view).single,
     *judge(view) {
       for (const choice of view.choices.keys()) {
         const [, second] = callsOf(view).filter((call) => call.choice === choice);
@@ -152,28 +140,23 @@ export const obedienceRules: readonly StreamRule[] = [
     breaks: ["structured extraction (JSON.parse throws)"],
     judges: "stream",
     endpoints: ["chat"],
-    shown: (view) => {
-      const format = requestOf(view).response_format;
-      return isObject(format) && format.type !== "text" && ended(view) && callsOf(view).length === 0;
-    },
+    shown: (view) => demands(view).json && ended(view) && callsOf(view).length === 0,
     *judge(view) {
       for (const [choice, track] of view.choices) {
         if (track.some(({ delta }) => typeof delta.refusal === "string" && delta.refusal !== "")) continue;
-        try {
-          JSON.parse(textOf(view, choice));
-        } catch {
-          yield* atLast(
-            view,
-            choice,
-            "finish_reason",
-            `text that is no JSON: ${shown(textOf(view, choice).slice(0, 40))}`,
-          );
-        }
+        const text = textOf(view, choice);
+        if (!isJson(text))
+          yield* atLast(view, choice, "finish_reason", `text that is no JSON: ${shown(text.slice(0, 40))}`);
       }
     },
   },
 ];
 
-function limitOf(view: StreamView): unknown {
-  return requestOf(view).max_completion_tokens ?? requestOf(view).max_tokens;
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

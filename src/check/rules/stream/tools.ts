@@ -1,3 +1,4 @@
+import { demandsOf } from "../demands.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
 import { isObject, type StreamView } from "../view.ts";
@@ -284,15 +285,10 @@ export const toolRules: readonly StreamRule[] = [
     endpoints: chat,
     shown: (view) => hasCalls(view) && view.exchange.request.body !== undefined,
     *judge(view) {
-      const { tools } = view.exchange.request.body ?? {};
-      const names = new Set(
-        (Array.isArray(tools) ? tools.filter(isObject) : [])
-          .map((tool) => (isObject(tool.function) ? tool.function : tool.custom))
-          .map((fn) => (isObject(fn) ? fn.name : undefined)),
-      );
+      const { tools } = demandsOf(view.exchange.request.body);
       for (const call of callsOf(view)) {
         const [first] = call.pieces;
-        if (first && call.name !== "" && !names.has(call.name))
+        if (first && call.name !== "" && tools?.has(call.name) === false)
           yield atPiece(first.piece, "name", `a call of ${shown(call.name)}`);
       }
     },

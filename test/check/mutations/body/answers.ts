@@ -31,7 +31,7 @@ export const answerMutations: readonly BodyMutation[] = [
   }),
   onObject("body/index", "choices out of order", several, (value) => (value.choices as Json[]).reverse()),
   onObject("body/n", "one choice is missing", several, (value) => (value.choices as Json[]).pop()),
-  onObject("body/n", "one choice too many", chatAnswers, (value) => {
+  onObject("body/n", "one choice too many", answers, (value) => {
     const choices = value.choices as Json[];
     choices.push({ ...choices[0], index: choices.length });
   }),
@@ -65,9 +65,5 @@ export const answerMutations: readonly BodyMutation[] = [
 ];
 
 function several(draft: BodyDraft): Json[] {
-  return chatAnswers(draft).filter((value) => (value.choices as Json[]).length > 1);
-}
-
-function chatAnswers(draft: BodyDraft): Json[] {
-  return draft.endpoint === "chat" ? answers(draft) : [];
+  return answers(draft).filter((value) => (value.choices as Json[]).length > 1);
 }

@@ -6,6 +6,7 @@ import { answerMutations } from "./answers.ts";
 import { bodyDraftOf, bodyExchangeOf } from "./body-draft.ts";
 import { callMutations } from "./calls.ts";
 import type { BodyMutation } from "./on-body.ts";
+import { obedienceMutations } from "./obedience.ts";
 import { otherMutations } from "./others.ts";
 
 /** `demands`: what the body was written in is demanded of it. */
@@ -26,6 +27,9 @@ export function illegalBody(mutation: BodyMutation, demands: boolean): IllegalCh
   };
 }
 
-export const illegalBodies: readonly IllegalChange[] = [...answerMutations, ...callMutations, ...otherMutations].map(
-  (mutation) => illegalBody(mutation, false),
-);
+export const illegalBodies: readonly IllegalChange[] = [
+  ...answerMutations,
+  ...callMutations,
+  ...obedienceMutations,
+  ...otherMutations,
+].map((mutation) => illegalBody(mutation, false));

@@ -79,13 +79,11 @@ const mutations: readonly LegalBodyMutation[] = [
     },
   },
   {
-    name: "details of the counts are null, or absent",
+    name: "no details of the counts",
     exact: false,
-    apply(draft, random) {
+    apply(draft) {
       if (!isAnswer(draft)) return false;
-      const usage = draft.value.usage as Json;
-      if (random() < 0.5) usage.prompt_tokens_details = null;
-      else delete usage.prompt_tokens_details;
+      delete (draft.value.usage as Json).prompt_tokens_details;
       return true;
     },
   },

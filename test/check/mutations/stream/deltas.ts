@@ -111,7 +111,12 @@ export const deltaMutations: readonly StreamMutation[] = [
     "delta/call-in-content",
     "the model's markup in content",
     (draft) => (piece) =>
-      chat(draft) && hasText(piece) && Array.isArray(draft.request?.tools) && draft.request.tool_choice !== "none",
+      chat(draft) &&
+      hasText(piece) &&
+      Array.isArray(draft.request?.tools) &&
+      draft.request.tool_choice !== "none" &&
+      // What the limit cut may be the markup of a call.
+      piecesOf(draft, ({ choice }) => choice.finish_reason === "length").length === 0,
     (piece) => (piece.delta.content = '<tool_call>{"name":"f"}</tool_call>'),
   ),
   {

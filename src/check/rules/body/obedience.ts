@@ -1,0 +1,210 @@
+import { demandsOf } from "../demands.ts";
+import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
+import { shown } from "../place.ts";
+import type { BodyRule } from "../rule.ts";
+import { type BodyView, isObject, type Json } from "../view.ts";
+import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
+
+const misunderstood = "requests are misunderstood";
+const lost = "text is lost or wrong";
+
+const demands = (view: BodyView) => demandsOf(view.exchange.request.body);
+
+function textOf(choice: Json): string {
+  const text = messageOf(choice).content ?? choice.text;
+  return typeof text === "string" ? text : "";
+}
+
+function namesOf(choice: Json): readonly unknown[] {
+  const calls = messageOf(choice).tool_calls;
+  return (Array.isArray(calls) ? calls.filter(isObject) : []).map((call) => {
+    const called = isObject(call.function) ? call.function : call.custom;
+    return isObject(called) ? called.name : undefined;
+  });
+}
+
+/** An answer that neither the limit nor a filter cut. */
+function isWhole(choice: Json): boolean {
+  return choice.finish_reason === "stop" || choice.finish_reason === "tool_calls";
+}
+
+/** Whether a whole answer does what the request demanded. Streamed ones: ../stream/obedience.ts. */
+export const obedienceRules: readonly BodyRule[] = [
+  {
+    id: "body/stop",
+    severity: "error",
+    concern: misunderstood,
+    says: "The text does not contain a stop string of the request.",
+    source: "specification: 'The returned text will not contain the stop sequence'",
+    breaks: ["agents that parse text up to a mark"],
+    judges: "body",
+    shown: (view) => isAnswer(view) && demands(view).stops.length > 0,
+    *judge(view) {
+      for (const choice of choicesOf(view)) {
+        const stop = demands(view).stops.find((one) => textOf(choice).includes(one));
+        if (stop !== undefined) yield atName(view, "finish_reason", `the stop string ${shown(stop)} in the text`);
+      }
+    },
+  },
+  {
+    id: "body/max-tokens",
+    severity: "error",
+    concern: misunderstood,
+    says: "No choice has more tokens than max_completion_tokens (max_tokens) allows.",
+    source: "specification",
+    breaks: ["callers that budget"],
+    judges: "body",
+    shown: (view) => isAnswer(view) && demands(view).limit !== undefined && isObject(objectOf(view).usage),
+    *judge(view) {
+      const { usage } = objectOf(view);
+      const used = isObject(usage) ? usage.completion_tokens : 0;
+      const allowed = (demands(view).limit ?? Infinity) * Math.max(1, choicesOf(view).length);
+      if (typeof used === "number" && used > allowed)
+        yield atName(view, "completion_tokens", `${used} tokens, ${allowed} allowed`);
+    },
+  },
+  {
+    id: "body/required",
+    severity: "error",
+    concern: misunderstood,
+    says: "With tool_choice required, or a tool by name, there is a call.",
+    source: "specification: tool_choice",
+    breaks: ["agents and structured extraction"],
+    judges: "body",
+    shown: (view) => isChat(view) && demands(view).forced,
+    *judge(view) {
+      for (const choice of choicesOf(view))
+        if (isWhole(choice) && namesOf(choice).length === 0) yield atName(view, "finish_reason", "no call");
+    },
+  },
+  {
+    id: "body/named",
+    severity: "error",
+    concern: misunderstood,
+    says: "With a tool by name only that tool is called.",
+    source: "specification: tool_choice; llama.cpp ignores it",
+    breaks: ["agents and structured extraction"],
+    judges: "body",
+    shown: (view) => isChat(view) && demands(view).named !== undefined,
+    *judge(view) {
+      for (const name of choicesOf(view).flatMap(namesOf))
+        if (name !== demands(view).named) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
+    },
+  },
+  {
+    id: "body/no-tools",
+    severity: "error",
+    concern: misunderstood,
+    says: "With tool_choice none, or without tools, nothing is called.",
+    source: "specification: tool_choice; tt-inference-server #4386",
+    breaks: ["agents that want an answer in words"],
+    judges: "body",
+    shown: (view) => isChat(view) && demands(view).silent,
+    *judge(view) {
+      for (const name of choicesOf(view).flatMap(namesOf)) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
+    },
+  },
+  {
+    id: "body/parallel",
+    severity: "error",
+    concern: misunderstood,
+    says: "With parallel_tool_calls false there is at most one call.",
+    source: "specification: parallel_tool_calls",
+    breaks: ["agents whose tools must run one after the other"],
+    judges: "body",
+    shown: (view) => isChat(view) && demands(view).single,
+    *judge(view) {
+      for (const choice of choicesOf(view))
+        if (namesOf(choice).length > 1) yield atName(view, "tool_calls", `${namesOf(choice).length} calls`);
+    },
+  },
+  {
+    id: "body/known-tool",
+    severity: "error",
+    concern: "tool calls break",
+    says: "Only tools that the request declared are called.",
+    source: "specification: tools",
+    breaks: ["every agent (there is nothing to run)"],
+    judges: "body",
+    shown: (view) => isChat(view) && demands(view).tools !== undefined && choicesOf(view).flatMap(namesOf).length > 0,
+    *judge(view) {
+      for (const name of choicesOf(view).flatMap(namesOf))
+        if (demands(view).tools?.has(name) === false) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
+    },
+  },
+  {
+    id: "body/json-text",
+    severity: "error",
+    concern: misunderstood,
+    says: "With response_format json_object or json_schema the text is one JSON value.",
+    source: "specification: response_format",
+    breaks: ["structured extraction (JSON.parse throws)"],
+    judges: "body",
+    shown: (view) => isChat(view) && demands(view).json && choicesOf(view).some(isWhole),
+    *judge(view) {
+      for (const choice of choicesOf(view)) {
+        const spoke = namesOf(choice).length === 0 && typeof messageOf(choice).content === "string";
+        if (isWhole(choice) && spoke && !isJson(textOf(choice)))
+          yield atName(view, "content", `text that is no JSON: ${shown(textOf(choice).slice(0, 40))}`);
+      }
+    },
+  },
+  {
+    id: "body/reasoning-in-content",
+    severity: "warning",
+    concern: lost,
+    says: "Reasoning does not stand in content behind <think> or its like.",
+    source: "DeepSeek-style servers without a reasoning parser",
+    breaks: ["clients that show content", "structured output (the JSON begins with a thought)"],
+    judges: "body",
+    shown: isChat,
+    *judge(view) {
+      for (const choice of choicesOf(view)) {
+        const thought = thoughtIn(textOf(choice));
+        if (thought !== undefined) yield atName(view, "content", `content that begins ${shown(thought)}`);
+      }
+    },
+  },
+  {
+    id: "body/call-in-content",
+    severity: "warning",
+    concern: "tool calls break",
+    says: "Tool calls do not stand in content as the model's own markup.",
+    source: "servers without a parser for the model's format; LM Studio, Ollama trackers",
+    breaks: ["every agent: it sees text and no call"],
+    judges: "body",
+    shown: (view) => isChat(view) && view.exchange.request.body !== undefined && !demands(view).silent,
+    *judge(view) {
+      for (const choice of choicesOf(view)) {
+        // A call that the limit cut before its name was complete can only be shown as the text that it is.
+        const markup = choice.finish_reason === "length" ? undefined : callIn(textOf(choice));
+        if (markup !== undefined) yield atName(view, "content", `${markup} in content`);
+      }
+    },
+  },
+  {
+    id: "body/special-token",
+    severity: "warning",
+    concern: lost,
+    says: "A model's special tokens do not show in content.",
+    source: "llama-stack, llama.cpp trackers",
+    breaks: ["users see <|im_end|>"],
+    judges: "body",
+    shown: isChat,
+    *judge(view) {
+      for (const choice of choicesOf(view)) {
+        const special = specialTokenIn(textOf(choice));
+        if (special !== undefined) yield atName(view, "content", `content that ends with ${special}`);
+      }
+    },
+  },
+];
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,51 @@
+import { isObject, type Json } from "./view.ts";
+
+/** What a request demands of its answer; {} where it is not known. Shared by the rules about streams and bodies. */
+export interface Demands {
+  readonly stops: readonly string[];
+  /** Tokens of one choice. */
+  readonly limit: number | undefined;
+  /** The one tool that must be called. */
+  readonly named: string | undefined;
+  /** Some tool must be called. */
+  readonly forced: boolean;
+  /** No tool may be called. */
+  readonly silent: boolean;
+  /** At most one call. */
+  readonly single: boolean;
+  /** The text must be JSON. */
+  readonly json: boolean;
+  /** The tools that were declared; undefined where the request is not known. */
+  readonly tools: ReadonlySet<unknown> | undefined;
+}
+
+export function demandsOf(body: Json | undefined): Demands {
+  const { stop, tool_choice: choice, response_format: format } = body ?? {};
+  const fn = isObject(choice) ? choice.function : undefined;
+  const named = isObject(fn) && typeof fn.name === "string" ? fn.name : undefined;
+  const limit = body?.max_completion_tokens ?? body?.max_tokens;
+  const stops = [stop].flat().filter((one): one is string => typeof one === "string" && one !== "");
+  return {
+    // An echoed prompt may contain them.
+    stops: body?.echo === true ? [] : stops,
+    limit: typeof limit === "number" ? limit : undefined,
+    named,
+    forced: choice === "required" || named !== undefined,
+    silent: body !== undefined && (choice === "none" || (!Array.isArray(body.tools) && !Array.isArray(body.functions))),
+    single: body?.parallel_tool_calls === false,
+    json: isObject(format) && format.type !== "text",
+    tools: body && declared(body),
+  };
+}
+
+/** How many choices a request asks for: n, of each of its prompts. A list of numbers is one prompt, of tokens. */
+export function choicesAsked({ n, prompt }: Json): number {
+  const prompts = Array.isArray(prompt) && typeof prompt[0] !== "number" ? prompt.length : 1;
+  return (typeof n === "number" ? n : 1) * prompts;
+}
+
+function declared({ tools }: Json): ReadonlySet<unknown> {
+  const list = Array.isArray(tools) ? tools.filter(isObject) : [];
+  const named = list.map((tool) => (isObject(tool.function) ? tool.function : tool.custom));
+  return new Set(named.map((fn) => (isObject(fn) ? fn.name : undefined)));
+}

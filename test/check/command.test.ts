@@ -1,0 +1,110 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createHandler } from "../../src/create-handler.ts";
+import { runTruewire } from "../support/serve.ts";
+import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
+import { logprobExchange } from "./legal/logprobs.ts";
+
+// The command itself: what it prints where, and its exit code. 0: no errors; 1: errors; 2: it could not be checked.
+
+const folder = mkdtempSync(join(tmpdir(), "truewire-command-"));
+const good = join(folder, "good.sse");
+const broken = join(folder, "broken.sse");
+const request = join(folder, "request.json");
+
+/** Answers `/v1/…` as Truewire does, `/html/…` as a proxy whose server is gone, and `/closed/…` only with a key. */
+let server: Server;
+let url: string;
+
+beforeAll(async () => {
+  const { request: asked, response } = logprobExchange(-1, "lean", true);
+  writeFileSync(good, response.body);
+  writeFileSync(broken, response.body.replace("data: [DONE]\n\n", ""));
+  writeFileSync(request, JSON.stringify(asked.body));
+  const handler = createHandler({
+    models: [{ kind: "engine", engine: new ScriptedEngine(() => answer(["Hello", "."])) }],
+  });
+  server = createServer((incoming, outgoing) => {
+    const path = incoming.url ?? "";
+    if (path.startsWith("/v1/")) return handler(incoming, outgoing);
+    outgoing.writeHead(path.startsWith("/html/") ? 502 : path.startsWith("/closed/") ? 401 : 404);
+    outgoing.end("<html>Bad Gateway</html>");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+});
+
+const check = (...args: string[]): ReturnType<typeof runTruewire> => runTruewire(["check", ...args]);
+
+describe("a capture", () => {
+  test("without errors: 0", async () => {
+    const { code, stdout } = await check("--file", good, "--request", request);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/0 errors, 0 warnings, 0 notes, \d+ rules passed/);
+  });
+
+  test("with errors: 1, and the report says which", async () => {
+    const { code, stdout } = await check("--file", broken);
+    expect(code).toBe(1);
+    expect(stdout).toContain("end/done");
+    expect(stdout).toContain("org-ai");
+  });
+
+  test("--output writes the report to a file, and nothing else is printed", async () => {
+    const file = join(folder, "report.html");
+    const { code, stdout } = await check("--file", broken, "--format", "html", "--output", file);
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(readFileSync(file, "utf8")).toContain("<mark");
+  });
+});
+
+describe("a server", () => {
+  test("only the probes that are asked for are sent", async () => {
+    const { code, stdout } = await check(`${url}/v1/`, "--only", "models", "text", "--format", "json");
+    expect(code).toBe(0);
+    const { exchanges, model } = JSON.parse(stdout) as { exchanges: { id: string }[]; model: string };
+    expect(model).toBe("scripted");
+    expect(exchanges.map(({ id }) => id)).toEqual(["models", "text", "text/stream", "same/text"]);
+  });
+
+  test("that is no such server has errors: 1", async () => {
+    const { code, stdout } = await check(`${url}/html`, "--model", "m", "--only", "text", "wrong");
+    expect(code).toBe(1);
+    expect(stdout).toContain("an HTML page");
+  });
+});
+
+describe("what cannot be checked: 2, one sentence on stderr, nothing on stdout", () => {
+  test.each<[string, string[], RegExp]>([
+    ["no URL", [], /Name the API's base URL/],
+    ["no URL but a word", ["localhost"], /Name the API's base URL/],
+    ["nobody listens", ["http://127.0.0.1:9/v1"], /does not answer/],
+    ["an unknown format", ["--file", good, "--format", "pdf"], /pretty, json, junit, markdown, html/],
+    ["a file that is not there", ["--file", join(folder, "nope.sse")], /cannot be read/],
+    ["a request that is no JSON", ["--file", good, "--request", good], /is no JSON/],
+    ["a request without a capture", ["http://127.0.0.1:9/v1", "--request", request], /--file/],
+    ["a time-out of nothing", ["http://127.0.0.1:9/v1", "--timeout", "0"], /--timeout/],
+  ])("%s", async (_, args, says) => {
+    const { code, stdout, stderr } = await check(...args);
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(says);
+    expect(stderr).toMatch(/^truewire: [^\n]+\n$/);
+  });
+
+  test("a server that wants a key, has no models, or probes that do not exist", async () => {
+    expect((await check(`${url}/closed`)).stderr).toMatch(/--key or in OPENAI_API_KEY/);
+    expect((await check(url)).stderr).toContain(`(or is its base URL ${url}/v1?)`);
+    const none = await check(`${url}/v1`, "--only", "nothing");
+    expect(none.code).toBe(2);
+    expect(none.stderr).toMatch(/No probe's id begins with nothing/);
+  });
+});
