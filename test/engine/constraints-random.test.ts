@@ -76,6 +76,7 @@ async function run(
     }
   };
   await Promise.all(Array.from({ length: 8 }, work));
+  console.info(`${schemas.length} schemas: ${result.finished} of ${result.all} answers finished`);
   return result;
 }
 
