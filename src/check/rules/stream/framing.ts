@@ -1,6 +1,6 @@
 import { atEnd, atFrame, atLine } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
-import { isObject } from "../view.ts";
+import { isObject, type StreamView } from "../view.ts";
 
 const both = ["chat", "completions"] as const;
 const unreadable = "the stream cannot be read";
@@ -194,17 +194,28 @@ export const framingRules: readonly StreamRule[] = [
     id: "end/done",
     severity: "error",
     concern: "the answer seems to end wrongly",
-    says: "The stream ends with data: [DONE], after an error, too.",
-    source: "specification; recordings 409 of 409; tabbyAPI and ogx leave it out",
+    says: "The stream ends with data: [DONE].",
+    source: "specification; recordings 409 of 409; ogx leaves it out",
     breaks: ["org-ai", "LangChain", "clients that wait for it"],
     judges: "stream",
     endpoints: both,
+    shown: (view) => !failed(view),
     *judge(view) {
-      if (view.done < 0)
-        yield atEnd(
-          view.exchange.response.body,
-          view.chunks.some((chunk) => "error" in chunk.value) ? "no [DONE] after an error" : "no [DONE]",
-        );
+      if (view.done < 0) yield atEnd(view.exchange.response.body, "no [DONE]");
+    },
+  },
+  {
+    id: "end/done-after-error",
+    severity: "error",
+    concern: "the answer seems to end wrongly",
+    says: "A stream that failed ends with data: [DONE], too.",
+    source: "specification (every stream is terminated by it); tabbyAPI leaves it out",
+    breaks: ["org-ai", "LangChain", "clients that wait for it"],
+    judges: "stream",
+    endpoints: both,
+    shown: failed,
+    *judge(view) {
+      if (view.done < 0) yield atEnd(view.exchange.response.body, "no [DONE] after an error");
     },
   },
   {
@@ -253,3 +264,7 @@ export const framingRules: readonly StreamRule[] = [
     },
   },
 ];
+
+function failed(view: StreamView): boolean {
+  return view.chunks.some((chunk) => "error" in chunk.value);
+}

@@ -24,7 +24,12 @@ export const framingMutations: readonly StreamMutation[] = [
   onText("sse/bom", "a byte order mark", (body) => `\uFEFF${body}`),
   onText("sse/compact", "spaces between tokens", (body) => body.replace('","object":"', '", "object": "')),
   onText("sse/raw-unicode", "escaped letters", (body) => body.replace('"model":"m"', '"model":"\\u006d"')),
-  onText("end/done", "no [DONE]", (body) => body.replace("data: [DONE]\n\n", "")),
+  onText("end/done", "no [DONE]", (body) =>
+    body.includes('\ndata: {"error"') ? undefined : body.replace("data: [DONE]\n\n", ""),
+  ),
+  onText("end/done-after-error", "no [DONE]", (body) =>
+    body.includes('\ndata: {"error"') ? body.replace("data: [DONE]\n\n", "") : undefined,
+  ),
   onText("end/done-last", "[DONE] twice", (body) => `${body}data: [DONE]\n\n`),
   onText("end/done-last", "a chunk after [DONE]", (body) => `${body}${body.slice(0, body.indexOf("\n\n") + 2)}`),
   onText("end/done-exact", "[done]", (body) => body.replace("[DONE]", "[done]")),
