@@ -13,7 +13,7 @@ const other = { lean: "openai", openai: "lean" } as const;
 describe.each<[string, (seed: number) => Legal]>([
   ["streams", legalStream],
   ["bodies", legalBody],
-])("2,000 %s of our own writer", (_, legal) => {
+])("2,000 %s of our own writer", { timeout: 240_000 }, (_, legal) => {
   test("have no finding, whichever profile is demanded: none, or their own", () => {
     const found: string[] = [];
     for (let seed = 0; seed < 2000; seed++) {
@@ -65,14 +65,18 @@ test("every rule has a change that it notices, and every change a rule", () => {
   expect([...covered].filter((id) => !rules.includes(id))).toEqual([]);
 });
 
-test("of 2,000 random illegal changes at least 99 % are reported (npm run mutate makes 10,000)", () => {
-  const scores = [...runIllegal(2000, 1).values()];
-  const made = scores.reduce((sum, score) => sum + score.made, 0);
-  const reported = scores.reduce((sum, score) => sum + score.reported, 0);
-  expect(made).toBe(2000);
-  expect(reported / made).toBeGreaterThanOrEqual(0.99);
-});
+test(
+  "of 2,000 random illegal changes at least 99 % are reported (npm run mutate makes 10,000)",
+  { timeout: 240_000 },
+  () => {
+    const scores = [...runIllegal(2000, 1).values()];
+    const made = scores.reduce((sum, score) => sum + score.made, 0);
+    const reported = scores.reduce((sum, score) => sum + score.reported, 0);
+    expect(made).toBe(2000);
+    expect(reported / made).toBeGreaterThanOrEqual(0.99);
+  },
+);
 
-test("2,000 random legal changes lead to no finding", () => {
+test("2,000 random legal changes lead to no finding", { timeout: 240_000 }, () => {
   expect(runLegal(2000, 2)).toEqual([]);
 });

@@ -33,7 +33,7 @@ const tolerated =
 /** Its one schema of completions is that of whole ones: chunks have a null finish reason while they go on, and a null usage. */
 const toleratedInChunks = /finish_reason must be|^usage must be (?:object|null)/;
 
-describe.skipIf(!isHere)("OpenAI's own schemas", () => {
+describe.skipIf(!isHere)("OpenAI's own schemas", { timeout: 240_000 }, () => {
   const compiled = new Map<string, ValidateFunction>();
 
   beforeAll(() => {
@@ -42,7 +42,7 @@ describe.skipIf(!isHere)("OpenAI's own schemas", () => {
     ajv.addSchema({ $id: "openai", components: withNulls(components) as object });
     for (const name of Object.values(schemas))
       compiled.set(name, ajv.compile({ $ref: `openai#/components/schemas/${name}` }));
-  }, 120_000);
+  }, 240_000);
 
   /** What the document rejects, in its validator's words. */
   function rejected(schema: string, value: unknown): readonly string[] {

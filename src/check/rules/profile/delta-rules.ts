@@ -1,7 +1,8 @@
 import { atPiece, shown } from "../place.ts";
 import type { Offence } from "../rule.ts";
 import { type ChoicePiece, isObject, type Json, type StreamView } from "../view.ts";
-import { membersOffence, type ProfileName, type ProfileRule } from "./profile-rule.ts";
+import { membersOffence } from "./member-order.ts";
+import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 
 const concern = "it is not the form that was demanded";
 

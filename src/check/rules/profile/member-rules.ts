@@ -3,7 +3,8 @@ import { atMember } from "../place.ts";
 import type { Offence } from "../rule.ts";
 import { type BodyView, type Chunk, isObject, type Json, type StreamView } from "../view.ts";
 import { atName, choicesOf, messageOf, objectOf } from "../body/body-place.ts";
-import { membersOffence, type ProfileName, type ProfileRule } from "./profile-rule.ts";
+import { membersOffence } from "./member-order.ts";
+import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 
 const concern = "it is not the form that was demanded";
 

@@ -1,0 +1,17 @@
+import type { Json } from "../view.ts";
+
+/**
+ * What is wrong with an object's members; undefined when nothing is. `wanted`: their names in order, those that may be absent with a
+ * `?` behind. `further`: others may stand among them.
+ */
+export function membersOffence(object: Json, wanted: readonly string[], further: boolean): string | undefined {
+  const names = wanted.map((name) => name.replace("?", ""));
+  const missing = wanted.find((name) => !name.endsWith("?") && !(name in object));
+  if (missing !== undefined) return `no ${missing}`;
+  const keys = Object.keys(object);
+  const foreign = keys.find((key) => !names.includes(key));
+  if (!further && foreign !== undefined) return `the member ${foreign}`;
+  const known = keys.filter((key) => names.includes(key));
+  const due = names.filter((name) => name in object);
+  return known.join() === due.join() ? undefined : `the order ${known.join(", ")}`;
+}
