@@ -81,9 +81,10 @@ export class FetchExchange implements Exchange {
     this.departure.happen();
     const { reason } = this.#request.signal as { reason: unknown };
     this.#refuse(reason);
-    // Of a body that its reader cancelled, nothing is left to break.
-    if (this.#request.signal.aborted) this.#body?.error(reason);
+    const body = this.#body;
     this.#body = undefined;
+    // A server that cancels the body, too, does so in a moment (Deno), and then there is nothing left to break.
+    if (this.#request.signal.aborted && body) setTimeout(() => breakOff(body, reason), 0);
     this.#wakeUp();
   }
 
@@ -91,4 +92,8 @@ export class FetchExchange implements Exchange {
     this.#wake?.();
     this.#wake = undefined;
   }
+}
+
+function breakOff(body: ReadableStreamDefaultController<Uint8Array>, reason: unknown): void {
+  if (body.desiredSize !== null) body.error(reason);
 }

@@ -9,6 +9,7 @@ import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { said } from "../support/fixture-server.ts";
 import { runTruewire, startTruewire } from "../support/serve.ts";
 import { chat } from "../support/transports.ts";
+import { installPacked } from "./install-packed.ts";
 
 const run = promisify(execFile);
 
@@ -20,24 +21,7 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "truewire-pack-"));
-    const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", folder]);
-    const [tarball] = JSON.parse(stdout) as { filename: string; files: { path: string }[] }[];
-    packed = tarball?.files.map(({ path }) => path) ?? [];
-    await writeFile(join(folder, "package.json"), JSON.stringify({ name: "empty", private: true, type: "module" }));
-    await run(
-      "npm",
-      [
-        "install",
-        "--prefer-offline",
-        "--ignore-scripts",
-        "--no-audit",
-        "--no-fund",
-        join(folder, tarball?.filename ?? ""),
-      ],
-      {
-        cwd: folder,
-      },
-    );
+    packed = await installPacked(folder);
     main = join(folder, "node_modules/truewire/dist/cli/main.js");
   }, 300_000);
   afterAll(() => rm(folder, { recursive: true, force: true }));

@@ -3,14 +3,18 @@ import type { UpstreamOptions } from "./options.ts";
 import type { Transport, TransportRequest } from "./transport.ts";
 
 /**
- * Asks through `fetch`, where there are no sockets: browsers, Workers. Bundlers for these put it in the place of undici-transport.ts
+ * Asks through `fetch`, where there are no sockets (browsers, Workers) or no undici (Bun). Bundlers for these put it in the place of undici-transport.ts
  * (`browser` in package.json). Throws where TLS options are given, which `fetch` does not have.
  */
 export function openTransport(origin: string, { tls }: UpstreamOptions): Transport {
   if (tls) throw new Error("TLS options of an upstream need Node: fetch has none.");
-  const ask = ({ method, path, headers, body }: TransportRequest, signal: AbortSignal): Promise<Response> =>
-    fetch(origin + path, { method, headers, signal, redirect: "manual", ...(body !== undefined && { body }) });
+  const ask = ({ method, path, headers, body }: TransportRequest, signal: AbortSignal): Promise<Response> => {
+    const init = { method, headers, signal, redirect: "manual" as const, ...(body !== undefined && { body }) };
+    // Bun's own time-out would cut a long wait for the first event; others do not know the member.
+    return fetch(origin + path, Object.assign(init, { timeout: false }));
+  };
   return {
+    sharesTimers: false,
     dispatch(request, handler) {
       const controller = new FetchController();
       void deliver(() => ask(request, controller.signal), controller, handler);

@@ -26,6 +26,8 @@ export class TargetSet {
 
   /** The target for the next attempt, one that was not tried where possible. When none is in service, any is better than none. */
   choose(tried: ReadonlySet<Target>): Target {
+    // The timer may be gone with the request that set it (see `sharesTimers`), so every request looks, too.
+    if (this.#timer !== undefined) this.#probeDue();
     const inService = this.targets.filter((target) => target.inService());
     const fresh = inService.filter((target) => !tried.has(target));
     const candidates = fresh.length > 0 ? fresh : inService.length > 0 ? inService : this.targets;

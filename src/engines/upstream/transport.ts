@@ -8,6 +8,11 @@ export interface Transport {
   dispatch(request: TransportRequest, handler: Dispatcher.DispatchHandler): void;
   /** The same for short answers. Rejects where there is none. */
   request(request: TransportRequest & { readonly signal: AbortSignal }): Promise<TransportAnswer>;
+  /**
+   * Whether a timer may serve other requests than the one that set it. Workers end a request's timers with the request; whoever else
+   * relied on them would wait for ever.
+   */
+  readonly sharesTimers: boolean;
   /** Makes text of the bytes that `dispatch` gives, cut anywhere. */
   decoder(): Decoder;
   destroy(): Promise<void>;

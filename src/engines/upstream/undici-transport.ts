@@ -1,10 +1,14 @@
 import { StringDecoder } from "node:string_decoder";
 import { Pool } from "undici";
+import { openTransport as openFetchTransport } from "./fetch-transport.ts";
 import type { UpstreamOptions } from "./options.ts";
 import type { Transport } from "./transport.ts";
 
 /** Asks through undici: its streams cost a fraction of what those of `fetch` do, and it knows TLS options. */
-export function openTransport(origin: string, { tls, timeouts }: UpstreamOptions): Transport {
+export function openTransport(origin: string, options: UpstreamOptions): Transport {
+  // Bun has a stub of its own in undici's place, which cannot do what is needed here.
+  if (typeof Pool.prototype.dispatch !== "function") return openFetchTransport(origin, options);
+  const { tls, timeouts } = options;
   const pool = new Pool(origin, {
     // Every stream has a connection of its own; idle ones are kept for the next, but shorter than servers keep them.
     connections: null,
@@ -22,7 +26,9 @@ export function openTransport(origin: string, { tls, timeouts }: UpstreamOptions
     },
   });
   return {
-    dispatch: (request, handler) => void pool.dispatch(request, handler),
+    sharesTimers: true,
+    // Attempts keep their own time-outs (see Watch), and tell them in better words.
+    dispatch: (request, handler) => void pool.dispatch({ ...request, headersTimeout: 0, bodyTimeout: 0 }, handler),
     request: (request) => pool.request(request),
     decoder: () => new StringDecoder("utf8"),
     destroy: () => pool.destroy(),

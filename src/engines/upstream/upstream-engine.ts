@@ -59,7 +59,7 @@ export class UpstreamEngine implements Engine {
     this.#answerHeaders = { ...posted, accept: "application/json" };
     this.#firstEventMs = options.timeouts?.firstEvent ?? defaults.firstEventMs;
     this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
-    this.#watch = new Watch(Math.min(this.#firstEventMs, this.#idleMs));
+    this.#watch = this.#newWatch();
     this.#targets = new TargetSet(options, open, (target) => answers(target, this.#headers));
   }
 
@@ -218,8 +218,12 @@ export class UpstreamEngine implements Engine {
       firstEventMs: this.#firstEventMs,
       idleMs: this.#idleMs,
       answerLimit,
-      watch: this.#watch,
+      watch: target.transport.sharesTimers ? this.#watch : this.#newWatch(),
     };
+  }
+
+  #newWatch(): Watch {
+    return new Watch(Math.min(this.#firstEventMs, this.#idleMs));
   }
 
   async #listedModels(): Promise<readonly ModelInfo[]> {

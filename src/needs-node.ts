@@ -1,0 +1,41 @@
+/**
+ * What a bundle for the web (browsers, Workers) holds in place of the files that need Node: `browser` in package.json names them. Each
+ * function has the name of the one that it stands for, and says in one sentence what is not to be had there.
+ */
+
+function missing(what: string, instead: string): () => never {
+  return () => {
+    throw new Error(`${what} needs Node: this is a bundle for the web. ${instead}`);
+  };
+}
+
+/** In place of open-local-model.ts. */
+export const openLocalModel: () => never = missing(
+  "A local model",
+  "Serve it with `truewire serve` and name its URL as an upstream.",
+);
+
+/** In place of engines/program/open-program-engine.ts. */
+export const openProgramEngine: () => never = missing(
+  "A program that is named by its file",
+  "Import the module and pass its default export as `program`.",
+);
+
+/** In place of read-certificates.ts. */
+export const readCertificates: () => never = missing(
+  "A certificate that is named by its file",
+  "fetch has no TLS options.",
+);
+
+/** In place of guarded-downloads.ts. */
+export const openDownloads: () => never = missing(
+  "downloadImage",
+  "Only there can the address that a URL leads to be checked before it is connected to.",
+);
+
+const server = missing("createServer", "Use createHandler(config).fetch, with the runtime's own server around it.");
+
+/** In place of server/listen.ts, server/logger.ts and server/stream-log.ts. */
+export const listen: () => never = server;
+export const openLog: () => never = server;
+export const openStreamLog: () => never = server;
