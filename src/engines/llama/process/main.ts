@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress, WriteLine } from "../options.ts";
-import type { FromModel, OpenMessage, ToModel } from "../protocol.ts";
+import type { FromModel, GenerateMessage, OpenMessage, ToModel } from "../protocol.ts";
 import { newCallId } from "./call-id.ts";
 import { openModel } from "./open-model.ts";
+import { sameFormat } from "./same-format.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 /**
@@ -24,10 +25,15 @@ let scheduler: Scheduler | undefined;
 
 process.on("message", (message: ToModel) => {
   if (message.type === "open") void open(message);
-  else if (message.type === "generate") scheduler?.add(message);
+  else if (message.type === "generate") generate(message);
   else if (message.type === "cancel") scheduler?.cancel(message.id);
   else scheduler?.taken(message.id, message.tokens);
 });
+
+function generate(message: GenerateMessage): void {
+  const { reading } = message;
+  scheduler?.add({ ...message, reading: { ...reading, format: sameFormat(reading.format) } });
+}
 
 function tell(message: FromModel): void {
   process.send?.(message);
