@@ -134,6 +134,22 @@ describe("an upstream that falls silent", () => {
     expect(strictMessage(text)).toMatchObject({ text: "Hello", finish: "stop", error: null });
     await eventually(() => source.open() === 0, "the upstream's connection is closed");
   });
+
+  // The two seconds after the finish reason were counted though text went on: the rest was lost, without a word.
+  test("but for text that goes on for long after a finish reason: none of it is lost (LiteLLM #376)", async () => {
+    const words = Array.from({ length: 16 }, (_, at) => `${at} `);
+    const source = await upstream((response) => {
+      const left = [...words];
+      const timer = setInterval(() => {
+        const word = left.shift();
+        if (word !== undefined) response.write(event({ content: word }, "stop"));
+        else response.end(done);
+      }, 250);
+      response.on("close", () => clearInterval(timer));
+    });
+    const { text } = await ask(await gateway(source.url), stream);
+    expect(strictMessage(text)).toMatchObject({ text: words.join(""), finish: "stop", error: null });
+  });
 });
 
 test("10 GB without a line end are an error after a few MB, not memory", async () => {

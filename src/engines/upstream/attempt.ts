@@ -18,7 +18,11 @@ const highWater = 64 * 1024;
 const failureBodyLimit = 256 * 1024;
 /** What waits for it runs when this turn's code has run. Cheaper than `queueMicrotask`, which makes an AsyncResource each time. */
 const endOfTurn = Promise.resolve();
-/** After the finish reason: how long [DONE], usage or the end of the answer may still take. */
+/**
+ * After the finish reason: how long [DONE], usage, the end of the answer, or text and calls that a server sends late (LiteLLM
+ * #376) may still take. Only a server that neither says [DONE] nor ends costs its client this wait, and only for the finish: the text is
+ * out already. Cutting sooner would lose usage that is counted after the text.
+ */
 const farewellMs = 2000;
 
 export interface AttemptOptions {
@@ -62,7 +66,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   #abortReason: Error | undefined;
   #heard = false;
   #sawEvent = false;
-  /** For how long nothing arrived, no first event came, nothing but noise came after the finish. */
+  /** For how long nothing arrived, no first event came, nothing but noise came since the finish or what followed it. */
   #silentMs = 0;
   #waitedMs = 0;
   #farewellMs = 0;
@@ -190,6 +194,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
 
   #add(events: GenerationEvent[]): void {
     if (events.length === 0) return;
+    this.#farewellMs = 0;
     const { transform } = this.#options;
     const told = transform ? transform(events) : events;
     if (!this.#sawEvent) this.#addHeaders(told);
