@@ -132,6 +132,30 @@ export const deltaMutations: readonly StreamMutation[] = [
   onPiece("delta/after-finish", "text after the finish reason", chatPiece(isFinish), (piece, draft) =>
     insert(draft, piece.chunk, withDelta(piece, { content: "more" }), "after"),
   ),
+  {
+    rule: "delta/after-finish",
+    name: "the finish reason before the last text",
+    apply(draft) {
+      const [finish] = piecesOf(draft, chatPiece(isFinish)(draft));
+      const own = piecesOf(draft, (piece) => finish !== undefined && piece.choice.index === finish.choice.index);
+      const text = own.filter(isLater(draft)).findLast(hasText);
+      if (!finish || !text) return false;
+      remove(draft, finish.chunk);
+      insert(draft, text.chunk, finish.chunk, "before");
+      return true;
+    },
+  },
+  {
+    rule: "stream/role-first",
+    name: "the role behind the first text",
+    apply(draft) {
+      const [role, next] = piecesOf(draft, ({ choice }) => choice.index === 0);
+      if (!chat(draft) || !role || !next || !hasText(next)) return false;
+      remove(draft, role.chunk);
+      insert(draft, next.chunk, role.chunk, "after");
+      return true;
+    },
+  },
   onPiece(
     "delta/known-members",
     "a member of its own",

@@ -27,6 +27,10 @@ export const framingMutations: readonly StreamMutation[] = [
   onText("end/done", "no [DONE]", (body) =>
     body.includes('\ndata: {"error"') ? undefined : body.replace("data: [DONE]\n\n", ""),
   ),
+  onText("end/done", "cut somewhere", (body, random) => {
+    const error = body.indexOf('data: {"error"');
+    return body.slice(0, between(7, error > 0 ? error : body.indexOf("data: [DONE]"), random));
+  }),
   onText("end/done-after-error", "no [DONE]", (body) =>
     body.includes('\ndata: {"error"') ? body.replace("data: [DONE]\n\n", "") : undefined,
   ),

@@ -1,6 +1,6 @@
 import { elements, isHeader, isArguments, onPiece, chatPiece, first, fn } from "./on-stream.ts";
 import type { StreamMutation } from "./on-stream.ts";
-import { hasError, piecesOf, remove } from "./stream-draft.ts";
+import { type Draft, hasError, insert, type Piece, piecesOf, remove } from "./stream-draft.ts";
 
 export const toolMutations: readonly StreamMutation[] = [
   onPiece(
@@ -89,5 +89,24 @@ export const toolMutations: readonly StreamMutation[] = [
       return calls.length > 0;
     },
   },
+  onPiece(
+    "tool/arguments-json",
+    "the arguments' first piece again",
+    (draft) => isFirstArguments(draft),
+    (piece, draft) => insert(draft, piece.chunk, structuredClone(piece.chunk), "after"),
+  ),
+  onPiece(
+    "tool/arguments-json",
+    "the arguments' first piece is lost",
+    (draft) => isFirstArguments(draft),
+    (piece, draft) => remove(draft, piece.chunk),
+  ),
   onPiece("tool/known-name", "a tool that nobody declared", chatPiece(isHeader), (piece) => (fn(piece).name = "rm_rf")),
 ];
+
+/** The first piece of arguments of an answer that came whole. */
+function isFirstArguments(draft: Draft): (piece: Piece) => boolean {
+  const cut = hasError(draft) || piecesOf(draft, ({ choice }) => choice.finish_reason === "length").length > 0;
+  const [one] = cut ? [] : piecesOf(draft, isArguments);
+  return (piece) => piece.chunk === one?.chunk;
+}
