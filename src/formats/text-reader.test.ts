@@ -258,3 +258,19 @@ test("a logprob stays with its token where the prompt's opener is shown", () => 
     expect(last).toMatchObject({ type: "text-delta", logprobs: [{ token: tokens.at(-1) }] });
   }
 });
+
+// The white space behind raw arguments was looked through again with every piece that came.
+test("what may be the end of a call is held back in linear time", () => {
+  const flood = 300_000;
+  const texts: [format: string, text: string][] = [
+    ["kimi-k2", `<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}${" ".repeat(flood)}x`],
+    ["hermes", `<tool_call>{"name": "f", "arguments": {"a": oops${"}".repeat(flood)}x`],
+  ];
+  const begin = performance.now();
+  for (const [name, text] of texts) {
+    const { toolCalls } = read(text, { format: formatNamed(name) ?? plainText });
+    expect(toolCalls?.[0]?.arguments).toHaveLength(text.length - text.indexOf("{", text.length - flood - 20));
+  }
+  // A second or two; quadratic, it took minutes.
+  expect(performance.now() - begin).toBeLessThan(60_000);
+}, 120_000);
