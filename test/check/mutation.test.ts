@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { everyRule } from "../../src/check/rules/every-rule.ts";
 import type { Exchange } from "../../src/check/rules/exchange.ts";
+import { formOf } from "../../src/check/rules/form.ts";
 import { judge } from "../../src/check/rules/judge.ts";
 import { legalBody } from "./legal/body.ts";
 import { type Legal, legalStream } from "./legal/stream.ts";
@@ -33,6 +34,17 @@ describe.each<[string, (seed: number) => Legal]>([
     }
   });
 });
+
+test(
+  "the form of a stream of our own writer is its profile, with and without obfuscation",
+  { timeout: 240_000 },
+  () => {
+    for (let seed = 0; seed < 1000; seed++) {
+      const { exchange, profile } = legalStream(seed);
+      if (exchange.endpoint === "chat") expect(formOf(exchange), `seed ${seed}`).toBe(profile.name);
+    }
+  },
+);
 
 function rulesBroken(exchange: Exchange, demanded: "lean" | "openai"): string[] {
   return judge(exchange, demanded).findings.map(({ rule }) => rule);

@@ -47,7 +47,11 @@ function openaiForm(view: StreamView, { chunk, delta }: ChoicePiece): Form {
   ].includes(keys);
   const opens = special || (keys === "role,content" && (delta.content === "" || delta.content === null));
   if (!opens || delta.role !== "assistant") return "none of OpenAI's";
+  const options = view.exchange.request.body?.stream_options;
+  // Who asked for none gets today's form without it.
+  const unwanted = isObject(options) && options.include_obfuscation === false;
   if (view.chunks.some((one) => "obfuscation" in one.value)) return "openai";
+  if (unwanted && "service_tier" in chunk.value && ("refusal" in delta || delta.content === null)) return "openai";
   if ("service_tier" in chunk.value)
     return isObject(delta) && "refusal" in delta ? "openai of early 2025" : partial(delta.content);
   if (keys.includes("refusal")) return "openai of late 2024";
