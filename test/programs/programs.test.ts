@@ -20,6 +20,9 @@ const programs = {
   "flood.js": `export default async function* () { for (let i = 0; ; i++) { globalThis.count = i; yield "x".repeat(10000); if (i % 100 === 0) console.error("made " + i); } }`,
   "object.js": `export default ({ responseSchema }) => ({ object: { asked: responseSchema.name } });`,
   "calls.js": `export default () => ({ toolCalls: [{ name: "add", arguments: { a: 1, b: 2 } }] });`,
+  // This folder has no node_modules: the program's "truewire" is the one that serves it.
+  "lone.ts": `import { defineProgram, RequestError } from "truewire"; export default defineProgram(({ messages }) => { if (messages.length > 1) throw new RequestError("Too long.", { param: "messages" }); return "alone"; });`,
+  "lone-module.mjs": `import { RequestError } from "truewire"; export default () => { throw new RequestError("No.", { code: "no" }); };`,
   "options.js": `export default ({ options }) => JSON.stringify(options);`,
 };
 
@@ -146,6 +149,11 @@ test("structured output, tool calls and options go through", async () => {
   expect(JSON.parse(options.choices[0]?.message.content ?? "")).toEqual({ temperature: 0, requirements: ["short"] });
 });
 
+test("a program may import truewire without having it installed", async () => {
+  expect((await ask("lone")).choices[0]?.message.content).toBe("alone");
+  await expect(ask("lone-module")).rejects.toMatchObject({ status: 400, code: "no" });
+});
+
 test("a legacy completion's prompt is one user message", async () => {
   const completion = await client.completions.create({ model: "sync", prompt: "hello", stop: ["hel"] });
   expect(completion.choices[0]).toMatchObject({ text: "You said: ", finish_reason: "stop" });
@@ -180,6 +188,11 @@ test("with --watch a changed program is loaded anew, and a broken one leaves the
     expect(await say()).toBe("one");
     await writeFile(path, `export default () => "two";`);
     await expect.poll(say, { timeout: 20_000 }).toBe("two");
+    // A log in the folder loaded the program anew with every line, and the line of that loading was the next.
+    const loadings = watched.stderr().split("loaded anew").length;
+    await writeFile(join(folder, "watched.log"), "a line");
+    await new Promise((settle) => setTimeout(settle, 1000));
+    expect(watched.stderr().split("loaded anew").length).toBe(loadings);
     await writeFile(path, `export default (`);
     await expect.poll(() => watched.stderr(), { timeout: 20_000 }).toContain("The version before goes on");
     expect(await say()).toBe("two");

@@ -22,12 +22,27 @@ export async function loadProgram(path: string): Promise<LoadedProgram> {
 }
 
 async function importDefault(path: string): Promise<unknown> {
-  if ([".ts", ".mts", ".cts", ".tsx"].includes(extname(path))) {
-    const { createJiti } = await import("jiti");
-    return createJiti(pathToFileURL(path).href, { moduleCache: false }).import(path, { default: true });
+  if ([".ts", ".mts", ".cts", ".tsx"].includes(extname(path))) return importThroughJiti(path);
+  try {
+    const module = (await import(pathToFileURL(path).href)) as { default?: unknown };
+    return module.default;
+  } catch (error) {
+    if (!needsTruewire(error)) throw error;
+    return importThroughJiti(path);
   }
-  const module = (await import(pathToFileURL(path).href)) as { default?: unknown };
-  return module.default;
+}
+
+/** A program's "truewire" is the one that runs it, so that it needs none beside itself (`npx truewire serve`, a global installation). */
+async function importThroughJiti(path: string): Promise<unknown> {
+  const { createJiti } = await import("jiti");
+  const truewire: unknown = await import(new URL(`../../index${extname(import.meta.url)}`, import.meta.url).href);
+  const jiti = createJiti(pathToFileURL(path).href, { moduleCache: false, virtualModules: { truewire } });
+  return jiti.import(path, { default: true });
+}
+
+function needsTruewire(error: unknown): boolean {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  return code === "ERR_MODULE_NOT_FOUND" && String(message).includes("'truewire'");
 }
 
 function describe(value: unknown): string {
