@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import * as needsNode from "../../src/needs-node.ts";
 
 /** Packages that need Node. */
 const nodeOnly = new Set(["undici", "pino", "jiti", "node-llama-cpp", "commander"]);
@@ -63,6 +64,24 @@ test("what package.json replaces for the web is there, and so is what it puts in
   for (const [file, by] of replaced) {
     expect(existsSync(file), file).toBe(true);
     if (by !== false) expect(existsSync(by), by).toBe(true);
+    // Nothing is replaced by nothing: what is called there would be told as "is not a function".
+    expect(by, file).not.toBe(false);
+  }
+});
+
+test("what needs Node says so, under the names that are imported", () => {
+  const imported = [...brings("src/index.ts", true).keys()]
+    .flatMap((file) =>
+      [...readFileSync(file, "utf8").matchAll(/\{ (\w+) \} = await import\("(\.[^"]+)"\)/g)].map(
+        ([, name = "", specifier = ""]) => [name, join(dirname(file), specifier)] as const,
+      ),
+    )
+    .filter(([, file]) => replaced.get(file) === "src/needs-node.ts")
+    .map(([name]) => name);
+  expect(imported).toEqual(expect.arrayContaining(["openLocalModel", "openProgramEngine", "openDownloads"]));
+  for (const name of imported) expect(Object.keys(needsNode), name).toContain(name);
+  for (const [name, stub] of Object.entries(needsNode)) {
+    expect(stub, name).toThrow(/ needs Node: this is a bundle for the web\. .+\.$/);
   }
 });
 
