@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import * as needsNode from "../../src/needs-node.ts";
+import * as standIns from "../../src/needs-node.ts";
 
 /** Packages that need Node. */
 const nodeOnly = new Set(["undici", "pino", "jiti", "node-llama-cpp", "commander"]);
@@ -79,8 +79,8 @@ test("what needs Node says so, under the names that are imported", () => {
     .filter(([, file]) => replaced.get(file) === "src/needs-node.ts")
     .map(([name]) => name);
   expect(imported).toEqual(expect.arrayContaining(["openLocalModel", "openProgramEngine", "openDownloads"]));
-  for (const name of imported) expect(Object.keys(needsNode), name).toContain(name);
-  for (const [name, stub] of Object.entries(needsNode)) {
+  for (const name of imported) expect(Object.keys(standIns), name).toContain(name);
+  for (const [name, stub] of Object.entries(standIns)) {
     expect(stub, name).toThrow(/ needs Node: this is a bundle for the web\. .+\.$/);
   }
 });
