@@ -658,7 +658,7 @@ def side_turn(w: World, offered: list[Offer]) -> Turn:
             return turn
 
 
-PLAIN = {count: 8, spell: 10, reverse: 9, repeat: 9, upper: 8, arithmetic: 18, calendar: 6, capital: 8, colour: 5, lists: 9, story: 3, chat: 18}
+PLAIN = {count: 8, spell: 11, reverse: 11, repeat: 9, upper: 8, arithmetic: 26, calendar: 6, capital: 8, colour: 5, lists: 9, story: 3, chat: 18}
 
 
 def plain_turn(w: World) -> Turn:

@@ -31,6 +31,10 @@ Let me see the numbers from {a} to {b}
 I need all numbers from {a} through {b}
 !Show the numbers {a} through {b}
 !Run through the numbers from {a} to {b}
+!Show me every number from {a} up to {b}
+All numbers between {a} and {b}, with both ends
+!Tell me all numbers from {a} to {b}
+!Name the numbers between {a} and {b}, ends included
 =====
 !Begin with {a} and count until {b}
 !Show me all numbers between {a} and {b}, both included
@@ -72,6 +76,10 @@ Let's count down from {b}
 !Run a countdown, start with {b}
 Let me hear a countdown from {b}
 I need you to count backwards, from {b}
+!Go down from {b} to 1
+!Count in reverse, starting at {b}
+!Start with {b} and count backwards
+!Go back from {b}, number by number
 =====
 !Give me a countdown that starts at {b}
 !Begin at {b} and count down
@@ -100,6 +108,15 @@ Let me see the letters in {w}
 I need the letters of {w}
 How does one spell {w}?
 {w}, letter by letter
+!Cut {w} into letters
+!Take {w} apart, letter by letter
+Which letters is {w} made of?
+I cannot spell {w}
+!Separate the letters of {w}
+!Walk along {w}, letter after letter
+!Put {w} into single letters
+!Say {w} one letter at a time
+I am not sure how {w} is spelled
 =====
 !Go through {w} letter by letter
 Which letters make up {w}?
@@ -119,6 +136,10 @@ How many characters are in {w}?
 What is the number of letters in {w}?
 {w} has how many letters?
 How many letters do I need to write {w}?
+The word {w} has how many letters?
+!Tell me how many letters {w} is long
+How many letters make {w}?
+!Give me the letter count of {w}
 =====
 !Tell me the number of letters of {w}
 The word {w}: how many letters?
@@ -146,6 +167,12 @@ How does {w} read backwards?
 !Flip the letters of {w}
 !Put the letters of {w} in reverse order
 {w} in reverse, please
+!Show {w} the other way round
+!Give me the letters of {w} from the last to the first
+!Write {w} from right to left
+!Go through {w} backwards
+!Start {w} from its end
+!Read the word {w} from its end
 =====
 !Show me {w} in reverse
 !Give me the letters of {w} from back to front
@@ -178,6 +205,12 @@ Now say: {s}
 Let me hear: {s}
 !Reply: {s}
 !Say the words: {s}
+!Send this back: {s}
+!Give me this text again: {s}
+!Copy this word for word: {s}
+!Say the same: {s}
+!Return exactly this: {s}
+!Please say this once more: {s}
 =====
 !Please parrot this: {s}
 !Give this back to me word for word: {s}
@@ -198,6 +231,11 @@ Let me see {w} {n} times
 {n} times {w}, please
 !Type {w} {n} times
 !Show {w} {n} times
+!Put {w} on the page {n} times
+I want {w} {n} times
+!Print the word {w} {n} times
+!Set {w} down {n} times in a row
+I would like to see {w} {n} times
 =====
 I want to read {w} {n} times
 !Put the word {w} down {n} times
@@ -226,6 +264,13 @@ I want {s} in capital letters
 Let me see {s} in capital letters
 !Make this text upper case: {s}
 !Make all letters big: {s}
+!Turn this into capital letters: {s}
+!Put {s} in all capitals
+!Write {s} with big letters only
+!Show {s} in big letters
+!Give me {s} in block letters
+!Make every letter of {s} a capital
+!Write {s}, all letters upper case
 =====
 !Change this to upper case letters: {s}
 !Show {s} with all letters big
@@ -253,6 +298,12 @@ What does {a} + {b} give?
 {a} and {b} together?
 !Give me {a} plus {b}
 Can you add {a} to {b}?
+!Say {a} + {b}
+!Sum {a} and {b}
+!Get {a} + {b}
+What number is {a} plus {b}?
+!Show me {a} + {b}
+{a} plus {b} is what?
 =====
 What is the sum of {a} and {b}?
 !Work out {a} + {b}
@@ -277,6 +328,11 @@ What does {a} - {b} give?
 {a} less {b}?
 !Give me {a} minus {b}
 What is left when I take {b} from {a}?
+!Say {a} - {b}
+!Get {a} - {b}
+!Show me {a} - {b}
+What number is {a} minus {b}?
+What stays of {a} without {b}?
 =====
 What remains of {a} minus {b}?
 !Work out {a} - {b}
@@ -299,6 +355,11 @@ I want to know {a} times {b}
 What does {a} * {b} give?
 !Give me {a} times {b}
 What is {a} multiplied by {b}?
+!Say {a} * {b}
+!Get {a} * {b}
+!Show me {a} times {b}
+{a} times {b} is what?
+What number is {a} * {b}?
 =====
 !Work out {a} times {b}
 {a} times {b} makes what?
@@ -316,6 +377,9 @@ Which day follows {d}?
 What is the next day after {d}?
 After {d} comes?
 {d}, and then which day?
+After {d} is done, which day begins?
+!Tell me the day after {d}
+{d} ends, which day is it then?
 =====
 Which day is next when it is {d}?
 {d} is over, which day starts?
@@ -1077,12 +1141,20 @@ PHRASES = _sections(_TABLE)
 CHAT = _sections(_CHAT_TABLE)
 
 # What may stand around a question; the evaluation has its own.
-BEFORE_ANY = Split(["Hey, ", "Hi, ", "Ok, ", "Hello! ", "So, ", "Well, ", "Good. ", "Now: "], ["Right, ", "Next: ", "One more: "])
+BEFORE_ANY = Split(
+    [
+        *["Hey, ", "Hi, ", "Ok, ", "Hello! ", "So, ", "Well, ", "Good. ", "Now: ", "Then: ", "Also: ", "Another: ", "Again: "],
+        *["First: ", "Question: ", "Fine, ", "Great, ", "Alright, ", "A quick one: ", "And ", "Thanks. ", "Good morning. ", "Hm, "],
+        *["Last one: ", "New task: ", "By the way, ", "Oh, ", "Yes, ", "Now then, ", "Another thing: ", "Please help: ", "Two more: "],
+    ],
+    ["Right, ", "Next: ", "One more: "],
+)
 BEFORE_ORDER = Split(
-    ["Please ", "Can you ", "Could you ", "Could you please ", "I want you to ", "Would you ", "Now ", "Please, ", "Can you please ", "You should "],
+    ["Please ", "Can you ", "Could you ", "Could you please ", "I want you to ", "Would you ", "Now ", "Please, ", "Can you please ", "You should ",
+     *["Try to ", "Go ahead and ", "I need you to ", "Will you ", "Kindly ", "You could ", "Be nice and ", "May I ask you to ", "Let us ", "I ask you to "]],
     ["Be so kind and ", "I would like you to ", "Might you "],
 )
-AFTER = Split([" please", ", please", ", please.", " for me", " Thanks!", " now", " Please."], [" Thank you.", " for us"])
+AFTER = Split([" please", ", please", ", please.", " for me", " Thanks!", " now", " Please.", " thanks", ", thanks.", " if you can", " right now", " for my friend", " today", ", ok?", ", friend", " quickly", " Thanks a lot."], [" Thank you.", " for us"])
 
 PLAIN_SYSTEMS = Split(
     [

@@ -206,8 +206,8 @@ class Run:
         (self.folder / "checkpoint.tmp").replace(self.folder / "checkpoint.pt")
 
     def rate(self, left: float, total: float) -> float:
-        """Warm up, stay, and fall to nothing in the last third of the time given."""
-        return min(1.0, (self.step + 1) / WARMUP) * min(1.0, left / (total / 3)) if total else min(1.0, (self.step + 1) / WARMUP)
+        """Warm up, stay, and fall to nothing in the last two thirds of the time given."""
+        return min(1.0, (self.step + 1) / WARMUP) * min(1.0, left / (total * 2 / 3)) if total else min(1.0, (self.step + 1) / WARMUP)
 
     def start_helper(self, fused: bool) -> None:
         self.found = [torch.zeros_like(p).share_memory_() for p in self.model.parameters()]
