@@ -137,7 +137,8 @@ export async function httpWay({
       if (statusCode !== 200 || count === undefined) throw new Error(`The server answered ${statusCode}: ${last}`);
       return { tokens: Number(count), firstTokenMs };
     };
-  for (let round = 0; warmUp !== undefined && round < 40; round++)
+  const warmUpRounds = warmUp === undefined ? 0 : 40;
+  for (let round = 0; round < warmUpRounds; round++)
     await Promise.all(Array.from({ length: slots }, () => generate("quick")("<|script:endless|>", contextSize - 32)));
   return {
     serverProcess,

@@ -41,7 +41,8 @@ beforeAll(async () => {
     mode: 0o755,
   });
   writeProgrammedModel(join(root, "model.gguf"));
-  demo = await startTruewire([`demo=${join(root, "model.gguf")}`, "--threads", "1", "--gpu", "off"]);
+  // Without a name it serves the bundled model, as the first page says.
+  demo = await startTruewire(["--threads", "1", "--gpu", "off"]);
 });
 afterAll(async () => {
   await demo?.stop();

@@ -1,0 +1,84 @@
+import OpenAI from "openai";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTruewire, type RunningTruewire } from "../support/serve.ts";
+
+// `truewire serve` without arguments. What the model knows is for `npm run eval:demo` to say; here stands what must hold whatever it knows.
+let server: RunningTruewire;
+let client: OpenAI;
+
+beforeAll(async () => {
+  server = await startTruewire(["--threads", "1", "--gpu", "off"]);
+  client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
+}, 90_000);
+afterAll(() => server.stop());
+
+const weather: OpenAI.ChatCompletionFunctionTool = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string" }, unit: { type: "string", enum: ["celsius", "fahrenheit"] } },
+      required: ["city", "unit"],
+      additionalProperties: false,
+    },
+  },
+};
+
+test("says that it is the demo model, and prints a curl line", () => {
+  expect(server.stdout()).toContain("bundled demo model");
+  expect(server.stdout()).toContain(`curl -N ${server.url}/v1/chat/completions`);
+});
+
+test("its one model is called demo", async () => {
+  expect((await client.models.list()).data.map((model) => model.id)).toEqual(["demo"]);
+});
+
+test("a greeting is streamed and ends by itself", async () => {
+  const stream = client.chat.completions.stream({
+    model: "demo",
+    messages: [{ role: "user", content: "Hello!" }],
+    temperature: 0,
+    max_tokens: 100,
+  });
+  const { choices } = await stream.finalChatCompletion();
+  expect(choices[0]?.finish_reason).toBe("stop");
+  expect(choices[0]?.message.content).toMatch(/\w/);
+});
+
+test("a required call fits the tool's schema, streamed and not", async () => {
+  const request = {
+    model: "demo",
+    messages: [{ role: "user" as const, content: "What is the weather in Lisbon?" }],
+    tools: [weather],
+    tool_choice: "required" as const,
+    temperature: 0,
+    max_tokens: 200,
+  };
+  const whole = await client.chat.completions.create(request);
+  const streamed = await client.chat.completions.stream(request).finalChatCompletion();
+  for (const { choices } of [whole, streamed]) {
+    expect(choices[0]?.finish_reason).toBe("tool_calls");
+    const [call] = choices[0]?.message.tool_calls ?? [];
+    expect(call).toMatchObject({ type: "function", function: { name: "get_weather" } });
+    const written: unknown = JSON.parse(call?.type === "function" ? call.function.arguments : "");
+    expect(written).toEqual({
+      city: expect.any(String) as string,
+      unit: expect.stringMatching(/^(celsius|fahrenheit)$/) as string,
+    });
+  }
+});
+
+test("it thinks where it is asked to, apart from its answer", async () => {
+  const request = {
+    model: "demo",
+    messages: [{ role: "user" as const, content: "What is the capital of France?" }],
+    temperature: 0,
+    max_tokens: 200,
+    chat_template_kwargs: { enable_thinking: true },
+  };
+  const completion = await client.chat.completions.create(request);
+  const message = completion.choices[0]?.message as OpenAI.ChatCompletionMessage & { reasoning_content?: string };
+  expect(message.reasoning_content).toMatch(/\w/);
+  expect(message.content).not.toContain("<think>");
+});
