@@ -40,6 +40,8 @@ export async function listen(options: ListenOptions, onRequest: RequestListener)
   const responses = new WeakMap<Duplex, ServerResponse>();
   server.on("request", (request, response) => {
     responses.set(request.socket, response);
+    // Closing ends only connections that are idle just then; one that was in use would be kept, and served, for as long as it is used.
+    if (!server.listening) response.setHeader("Connection", "close");
     onRequest(request, response);
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {

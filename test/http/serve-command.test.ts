@@ -1,7 +1,9 @@
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { Agent, request, type IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
@@ -102,6 +104,32 @@ describe("truewire serve", () => {
     void patient.stop();
     await until(async () => !(await reachable(patient.url)), "it accepts no more");
     expect(await patient.stop("SIGINT")).toBe(1);
+    await endless.text().catch(() => {});
+  });
+
+  // Once, a connection that was in use when the signal came could go on sending requests until the server was gone.
+  test("SIGTERM: a connection that stays open is answered once more, and then closed", async () => {
+    const server = await startTruewire([program, "--grace", "1h"]);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const ask = (path: string, body?: string): Promise<IncomingMessage> =>
+      new Promise((resolve, reject) => {
+        const options = { agent, method: body === undefined ? "GET" : "POST" };
+        request(`${server.url}${path}`, { ...options, headers: { "content-type": "application/json" } }, resolve)
+          .on("error", reject)
+          .end(body);
+      });
+    const endless = await fetch(`${server.url}/v1/chat/completions`, words(100_000));
+    const busy = await ask("/v1/chat/completions", words(200).body as string);
+    void server.stop();
+    await until(async () => !(await reachable(server.url)), "it accepts no more");
+    expect(busy.headers.connection).toBe("keep-alive");
+    await text(busy);
+    const next = await ask("/health");
+    expect(next.headers.connection).toBe("close");
+    await text(next);
+    await expect(ask("/health")).rejects.toThrow("ECONNREFUSED");
+    expect(await server.stop("SIGINT")).toBe(1);
+    agent.destroy();
     await endless.text().catch(() => {});
   });
 
