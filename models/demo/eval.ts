@@ -12,6 +12,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs, isDeepStrictEqual } from "node:util";
+import { Ajv } from "ajv";
 import OpenAI from "openai";
 
 /** What a right answer is; every answer must also end by itself. */
@@ -39,6 +40,9 @@ interface Score {
   right: number;
   asked: number;
   unstopped: number;
+  /** Of requests whose form is enforced (a required call): those whose calls fit the schemas of the tools that they name. */
+  enforced: number;
+  fitting: number;
 }
 
 type Answer = OpenAI.ChatCompletion.Choice;
@@ -75,7 +79,7 @@ async function play(baseURL: string): Promise<void> {
   const began = performance.now();
   let tokens = 0;
   for (const item of items) {
-    const score = scores.get(item.skill) ?? { right: 0, asked: 0, unstopped: 0 };
+    const score = scores.get(item.skill) ?? { right: 0, asked: 0, unstopped: 0, enforced: 0, fitting: 0 };
     scores.set(item.skill, score);
     score.asked++;
     const completion = await client.chat.completions.create({
@@ -88,6 +92,10 @@ async function play(baseURL: string): Promise<void> {
     const answer = completion.choices[0];
     if (answer === undefined) continue;
     if (answer.finish_reason === "length") score.unstopped++;
+    if (item.request.tool_choice === "required") {
+      score.enforced++;
+      if (fits(answer, item.request.tools ?? [])) score.fitting++;
+    }
     const wrong = whatIsWrong(answer, item.check);
     if (wrong === null) score.right++;
     else if (options.failures) printFailure(item, answer, wrong);
@@ -109,6 +117,17 @@ function whatIsWrong(answer: Answer, check: Check): string | null {
   if (check.json !== undefined && !isDeepStrictEqual(parsed(text), check.json)) return "JSON";
   if (check.reasoning && !thoughtOf(answer)) return "no thought";
   return null;
+}
+
+function fits(answer: Answer, tools: readonly OpenAI.ChatCompletionTool[]): boolean {
+  const calls = (answer.message.tool_calls ?? []).flatMap((call) => (call.type === "function" ? [readCall(call)] : []));
+  return (
+    calls.length > 0 &&
+    calls.every((call) => {
+      const tool = tools.find((each) => each.type === "function" && each.function.name === call.name);
+      return tool?.type === "function" && new Ajv().validate(tool.function.parameters ?? true, call.arguments);
+    })
+  );
 }
 
 function readCall(call: OpenAI.ChatCompletionMessageFunctionToolCall): { name: string; arguments: unknown } {
@@ -137,14 +156,17 @@ function printFailure(item: Item, answer: Answer, wrong: string): void {
 }
 
 function print(scores: ReadonlyMap<string, Score>, tokens: number, seconds: number): void {
-  const all: Score = { right: 0, asked: 0, unstopped: 0 };
+  const all: Score = { right: 0, asked: 0, unstopped: 0, enforced: 0, fitting: 0 };
   for (const [skill, score] of scores) {
     console.log(row(skill, score));
     all.right += score.right;
     all.asked += score.asked;
     all.unstopped += score.unstopped;
+    all.enforced += score.enforced;
+    all.fitting += score.fitting;
   }
   console.log(row("all", all));
+  if (all.enforced > 0) console.log(`${all.fitting} of ${all.enforced} required calls fit their tool's schema`);
   console.log(`${tokens} tokens written in ${seconds.toFixed(0)} s, one request after the other`);
 }
 
