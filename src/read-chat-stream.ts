@@ -3,6 +3,7 @@ import type { Generation } from "./generation/accumulate.ts";
 import type { GenerationEvent, GenerationFailure } from "./generation/event.ts";
 import { ChatStreamReader } from "./wire/chat/stream-reader.ts";
 import { toolCallId } from "./wire/ids.ts";
+import { piecesOfStream } from "./wire/sse/pieces-of-stream.ts";
 import { failureOfText, readFailure } from "./wire/tolerant/read-failure.ts";
 import { readResponseBody } from "./wire/tolerant/read-response.ts";
 import { RepairLog } from "./wire/tolerant/repairs.ts";
@@ -111,20 +112,6 @@ async function* piecesOf(source: ChatStreamSource): AsyncGenerator<Uint8Array | 
     if (source.body) yield* piecesOf(source.body);
   } else if (source instanceof ReadableStream && !(Symbol.asyncIterator in source)) yield* piecesOfStream(source);
   else yield* source;
-}
-
-/** For browsers whose streams cannot be iterated. */
-async function* piecesOfStream(stream: ReadableStream<Uint8Array | string>): AsyncGenerator<Uint8Array | string> {
-  const reader = stream.getReader();
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    await reader.cancel();
-  }
 }
 
 async function failureOf(response: Response): Promise<GenerationFailure> {

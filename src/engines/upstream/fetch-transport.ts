@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import { piecesOfStream } from "../../wire/sse/pieces-of-stream.ts";
 import type { UpstreamOptions } from "./options.ts";
 import type { Transport, TransportRequest } from "./transport.ts";
 
@@ -100,18 +101,7 @@ async function deliver(
   handler.onResponseEnd?.(controller, {});
 }
 
-/** A body's bytes, for streams that cannot be iterated, too. */
+/** A body's bytes; an answer without a body has none. */
 async function* bytesOf({ body }: Response): AsyncGenerator<Uint8Array, undefined> {
-  const reader = body?.getReader();
-  if (!reader) return;
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    // Of a body that failed there is nothing to give up.
-    await reader.cancel().catch(() => {});
-  }
+  if (body) yield* piecesOfStream(body);
 }
