@@ -37,7 +37,7 @@ export function streamView(exchange: Exchange): StreamView {
   const chunks: Chunk[] = [];
   const choices = new Map<number, ChoicePiece[]>();
   for (const frame of frames) {
-    const value = frame.data === null ? undefined : parsed(frame.data);
+    const value = frame.data === null ? undefined : parsedJson(frame.data);
     if (!isObject(value)) continue;
     const list = Array.isArray(value.choices) ? value.choices.filter(isObject) : [];
     const chunk = { frame, index: chunks.length, value, choices: list };
@@ -62,14 +62,15 @@ export interface BodyView {
 }
 
 export function bodyView(exchange: Exchange): BodyView {
-  return { exchange, value: parsed(exchange.response.body) };
+  return { exchange, value: parsedJson(exchange.response.body) };
 }
 
 export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function parsed(text: string): unknown {
+/** What a text says as JSON; undefined when it is none. */
+export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

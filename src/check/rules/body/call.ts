@@ -1,6 +1,6 @@
 import { shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
-import { type BodyView, isObject, type Json } from "../view.ts";
+import { type BodyView, isObject, type Json, parsedJson } from "../view.ts";
 import { atName, choicesOf, isChat, messageOf } from "./body-place.ts";
 
 const breaking = "tool calls break";
@@ -51,7 +51,7 @@ export const callRules: readonly BodyRule[] = [
       const whole = choicesOf(view).filter((choice) => choice.finish_reason !== "length");
       for (const call of whole.flatMap(callsOf)) {
         const text = isObject(call.function) ? call.function.arguments : undefined;
-        if (typeof text === "string" && !isJsonObject(text))
+        if (typeof text === "string" && !isObject(parsedJson(text)))
           yield atName(view, "arguments", `arguments ${shown(text)}`);
       }
     },
@@ -128,11 +128,3 @@ export const callRules: readonly BodyRule[] = [
     },
   },
 ];
-
-function isJsonObject(text: string): boolean {
-  try {
-    return isObject(JSON.parse(text));
-  } catch {
-    return false;
-  }
-}

@@ -2,7 +2,7 @@ import { demandsOf } from "../demands.ts";
 import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
 import { shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
-import { type BodyView, isObject, type Json } from "../view.ts";
+import { type BodyView, isObject, type Json, parsedJson } from "../view.ts";
 import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 
 const misunderstood = "requests are misunderstood";
@@ -144,7 +144,7 @@ export const obedienceRules: readonly BodyRule[] = [
     *judge(view) {
       for (const choice of choicesOf(view)) {
         const spoke = namesOf(choice).length === 0 && typeof messageOf(choice).content === "string";
-        if (isWhole(choice) && spoke && !isJson(textOf(choice)))
+        if (isWhole(choice) && spoke && parsedJson(textOf(choice)) === undefined)
           yield atName(view, "content", `text that is no JSON: ${shown(textOf(choice).slice(0, 40))}`);
       }
     },
@@ -199,12 +199,3 @@ export const obedienceRules: readonly BodyRule[] = [
     },
   },
 ];
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}

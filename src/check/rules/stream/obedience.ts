@@ -1,7 +1,7 @@
 import { demandsOf } from "../demands.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { isObject, type StreamView } from "../view.ts";
+import { isObject, parsedJson, type StreamView } from "../view.ts";
 import { callsOf } from "./calls.ts";
 
 const misunderstood = "requests are misunderstood";
@@ -145,18 +145,9 @@ export const obedienceRules: readonly StreamRule[] = [
       for (const [choice, track] of view.choices) {
         if (track.some(({ delta }) => typeof delta.refusal === "string" && delta.refusal !== "")) continue;
         const text = textOf(view, choice);
-        if (!isJson(text))
+        if (parsedJson(text) === undefined)
           yield* atLast(view, choice, "finish_reason", `text that is no JSON: ${shown(text.slice(0, 40))}`);
       }
     },
   },
 ];
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}

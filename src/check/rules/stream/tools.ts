@@ -1,7 +1,7 @@
 import { demandsOf } from "../demands.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { isObject, type StreamView } from "../view.ts";
+import { isObject, parsedJson, type StreamView } from "../view.ts";
 import { callPieces, type CallPiece, callsOf } from "./calls.ts";
 
 const chat = ["chat"] as const;
@@ -269,7 +269,7 @@ export const toolRules: readonly StreamRule[] = [
       for (const call of callsOf(view)) {
         const last = call.pieces.at(-1);
         if (!last || isObject(last.element.custom) || call.pieces[0]?.element.type === "custom") continue;
-        if (!isJsonObject(call.arguments))
+        if (!isObject(parsedJson(call.arguments)))
           yield atPiece(last.piece, "tool_calls", `arguments ${shown(call.arguments)}`);
       }
     },
@@ -300,12 +300,4 @@ function wasCut(view: StreamView): boolean {
     view.chunks.some((chunk) => "error" in chunk.value) ||
     [...view.choices.values()].some((track) => track.some((piece) => piece.choice.finish_reason === "length"))
   );
-}
-
-function isJsonObject(text: string): boolean {
-  try {
-    return isObject(JSON.parse(text));
-  } catch {
-    return false;
-  }
 }
