@@ -21,6 +21,14 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
+/** One a line, as `--spans` prints them. */
+function spansIn(out: string): { text: string; special: boolean }[] {
+  return out
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { text: string; special: boolean });
+}
+
 async function run(args: readonly string[], input: string): Promise<{ out: string; err: string; code: number | null }> {
   const child = spawn(process.execPath, [builtMain, "render", ...args]);
   let [out, err] = ["", ""];
@@ -48,12 +56,7 @@ describe("truewire render", () => {
     writeFileSync(grounded, "{% for d in documents %}[{{ d.title }}: {{ d.text }}]{% endfor %}<|end|>");
     const args = ["--template", grounded, "--special", "<|end|>", "--spans"];
     const { out } = await run(args, JSON.stringify({ ...body, ...documents }));
-    expect(
-      out
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line) as unknown),
-    ).toEqual([
+    expect(spansIn(out)).toEqual([
       { text: "[Foxes: Quick ", special: true },
       { text: "<|end|>", special: false },
       { text: "]<|end|>", special: true },
@@ -63,12 +66,7 @@ describe("truewire render", () => {
   test("shows what is tokenized how", async () => {
     const args = ["--template", template, "--spans", "--special", "<|end|>", "--bos", "<s>"];
     const { out } = await run(args, JSON.stringify(body));
-    expect(
-      out
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line) as unknown),
-    ).toEqual([
+    expect(spansIn(out)).toEqual([
       { text: "<s>", special: true },
       { text: "<|user|>Hi", special: true },
       { text: "<|end|>", special: false },
@@ -93,10 +91,7 @@ describe("truewire render", () => {
       [],
     );
     const { out } = await run(["--template", model, "--spans"], JSON.stringify(body));
-    const spans = out
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as { text: string; special: boolean });
+    const spans = spansIn(out);
     expect(spans[0]).toEqual({ text: "<s>", special: true });
     expect(spans.filter((span) => !span.special)).toEqual([{ text: "<|end|>", special: false }]);
   });
@@ -110,12 +105,7 @@ describe("truewire render", () => {
     ];
     const { out, code } = await run(["--jsonl"], jobs.map((job) => JSON.stringify(job)).join("\n"));
     expect(code).toBe(1);
-    expect(
-      out
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line) as unknown),
-    ).toEqual([
+    expect(spansIn(out)).toEqual([
       { id: 1, prompt: "<|user|>Hi<|end|><|end|><|assistant|>", generation_prefix: "<|assistant|>" },
       { id: 2, error: "not today" },
       { id: 3, error: expect.stringContaining("messages") as string },
