@@ -25,3 +25,9 @@ test("what a client made up cannot steer the terminal; a cause keeps its lines",
   const line = JSON.stringify({ level: 50, time: 0, msg: "failed", error: "\u001B[2Jgone\n", cause: "Error\n  at x" });
   expect(plain(forPeople(line))).toContain(" error=\\u001b[2Jgone\\u000a cause=Error\n  at x\n");
 });
+
+// Once, only the fields were looked through, though a message may quote what a model wrote.
+test("a message cannot steer the terminal either, and keeps its lines", () => {
+  const line = JSON.stringify({ level: 40, time: 0, msg: "it said \u009b2J\r\nand more" });
+  expect(plain(forPeople(line))).toContain(" it said \\u009b2J\\u000d\nand more\n");
+});

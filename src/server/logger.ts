@@ -22,7 +22,9 @@ export function forPeople(line: string): string {
     // A cause is ours and has its lines; all else may hold what a client made up, which must not steer the terminal.
     return ` ${colors.dim(`${name}=`)}${name === "cause" ? text : printable(text)}`;
   });
-  return `${colors.dim(clock)} ${colour(String(msg))}${request}${fields.join("")}\n`;
+  // What happened may take several lines (the mistakes in a configuration), and may quote a model or another server.
+  const happened = String(msg).split("\n").map(printable).join("\n");
+  return `${colors.dim(clock)} ${colour(happened)}${request}${fields.join("")}\n`;
 }
 
 /** Without control characters, which are shown as in JSON. */
