@@ -74,6 +74,9 @@ const jobs = [answers, JSON.stringify(answers)].flatMap((args) =>
   ),
 );
 
+if (files.length === 0)
+  console.log("skipped: no ../shared/chat-templates, or no python3 with jinja2, to compare templates with");
+
 describe.skipIf(files.length === 0)("Python's Jinja (skipped without ../shared, or without python3 and jinja2)", () => {
   const sources = files.map((file) => readFileSync(new URL(file, folder), "utf8"));
   let theirs: readonly { readonly text?: string; readonly error?: string }[] = [];

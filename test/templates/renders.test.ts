@@ -27,6 +27,8 @@ interface Render {
 // The day on which they were rendered; some templates print it.
 const now = new Date(2026, 10, 21);
 
+if (!existsSync(renders)) console.log("skipped: no ../shared/vectors with renders to compare with");
+
 describe.skipIf(!existsSync(renders))("llama.cpp's renders (skipped without ../shared)", () => {
   const cases = existsSync(renders) ? named(readFileSync(renders, "utf8").trim().split("\n")) : [];
   const templates = new Map<string, ChatTemplate>();
