@@ -20,8 +20,8 @@ import jinja2
 import phrases
 import tools as catalogue
 import words
-from tools import PARAM_NAMES, VERBS, Param, Tool
-from world import COLOURS, World
+from tools import PARAM_NAMES, VERBS, Tool
+from world import COLOURS, World, is_held_pair
 
 HERE = Path(__file__).parent
 REFUSAL = "Sorry, I cannot do that. I am only a small demo model."
@@ -66,6 +66,8 @@ def dress(w: World, phrase: str, /, **values: object) -> str:
     before = after = ""
     if w.chance(0.3):
         before = w.of(phrases.BEFORE_ORDER if order and w.chance(0.7) else phrases.BEFORE_ANY)
+        if not w.held and w.chance(0.25):
+            before = murmur(w) + w.rng.choice([", ", ": ", " and ", ". ", " "])
         if not text.startswith(("{", "I ", "I'")):
             text = text[0].lower() + text[1:]
     elif w.chance(0.2) and not text.startswith("I"):
@@ -73,6 +75,8 @@ def dress(w: World, phrase: str, /, **values: object) -> str:
     bare = text.rstrip("?.!")
     if w.chance(0.12) and not bare.endswith(("}", '"')):
         text, after = bare, w.of(phrases.AFTER)
+        if not w.held and w.chance(0.25):
+            after = w.rng.choice([" for ", ", ", " "]) + murmur(w)
     elif w.chance(0.15):
         text = bare
     elif order and text == bare and not text.endswith(("}", '"')) or order and w.chance(0.3) and not text.endswith('"') and "{s}" not in text:
@@ -81,26 +85,34 @@ def dress(w: World, phrase: str, /, **values: object) -> str:
 
 
 def blur(w: World, phrase: str) -> str:
-    """The phrase with a word or two lost, doubled or replaced by a strange one.
+    """The phrase with a word or two lost, added or replaced by one that says nothing.
 
     A model this small learns phrases by heart. Blurred ones make it look at what matters (the key words, the values)
     and prepare it for the wordings that nobody wrote down. Training only.
     """
+    strength = w.rng.choice([0.08, 0.15, 0.3])
     out = []
     for word in phrase.split(" "):
-        roll = w.rng.random()
-        if any(mark in word for mark in "{}\"':") or roll > 0.22:
+        roll = w.rng.random() / strength
+        if any(mark in word for mark in "{}\"':") or roll > 1:
             out.append(word)
-        elif roll > 0.12:
+        elif roll > 0.65:
             continue
-        elif roll > 0.06:
-            out.append(w.invented())
+        elif roll > 0.3:
+            out.append(_any_word(w))
         else:
-            out += [word, w.rng.choice(_FILLERS)]
+            out += [word, _any_word(w)]
     return " ".join(out) or phrase
 
 
-_FILLERS = "just really the a then now all this it me please also again maybe here quickly one".split()
+def murmur(w: World) -> str:
+    """A few common words without a meaning."""
+    text = " ".join(_any_word(w) for _ in range(w.rng.randint(1, 4)))
+    return text.capitalize() if w.chance(0.5) else text
+
+
+def _any_word(w: World) -> str:
+    return w.invented() if w.chance(0.15) else w.rng.choice(words.COMMON)
 
 
 # ---------------------------------------------------------------------------------------------------------- plain skills
@@ -155,14 +167,13 @@ def upper(w: World) -> Turn:
 def arithmetic(w: World) -> Turn:
     way = w.rng.choice(["add", "add", "subtract", "subtract", "times"])
     if way == "times":
-        is_right_side = lambda p: (sum(p) % 5 == 0 and p[0] < p[1]) == w.held  # noqa: E731
-        a, b = next(p for p in iter(lambda: (w.rng.randint(0, 10), w.rng.randint(0, 10)), None) if is_right_side(p))
+        a, b = w.rng.randint(0, 10), w.rng.randint(0, 10)  # a closed table, to be learnt by heart like the capitals
         result, sign = a * b, "*"
     else:
         a, b = w.pair(0, w.rng.choice([12, 20, 20, 50]))
         if way == "subtract" and a < b:
             a, b = b, a
-        if way == "subtract" and (31 * a + 17 * b) % 10 == 0 and not w.held:
+        if way == "subtract" and is_held_pair(a, b) != w.held:
             return arithmetic(w)  # the swap must not carry a held-out pair into training
         result, sign = (a + b, "+") if way == "add" else (a - b, "-")
     answer = f"{a} {sign} {b} = {result}"
@@ -243,6 +254,11 @@ def chat(w: World) -> Turn:
     if answer == "{self}":
         return Turn("identity", user, SELF, "The user asks who I am.", contains(SELF))
     return Turn("chat", user, answer, "The user talks to me.", contains(answer))
+
+
+def identity(w: World) -> Turn:
+    """Who are you? Its own name, or (see `assemble`) the one that the system prompt gave."""
+    return Turn("identity", dress(w, w.of(phrases.CHAT["{self}"])), SELF, "The user asks who I am.", contains(SELF))
 
 
 # ------------------------------------------------------------------------------------------------------------------ json
@@ -377,55 +393,25 @@ def offer(w: World, tool: Tool, change: bool = True) -> Offer:
     return Offer(tool, name, names, {"type": "function", "function": function})
 
 
-def invented_tool(w: World) -> Tool:
-    """A tool that exists nowhere: a verb, a thing, parameters with names from a hat, and questions that name them."""
-    verb, thing = w.rng.choice(VERBS), w.rng.choice([w.invented, w.word])()
-    kinds = {"string": ["word", "person", "city", "code", "topic", "sentence", "path", "day"], "integer": ["int", "small"], "number": ["int"]}
-    params: list[Param] = []
-    for _ in range(w.rng.choice([0, 1, 1, 1, 2, 2, 2, 3])):
-        type_ = w.rng.choice(["string", "string", "integer", "number"])
-        name = param_name(w, type_)
-        if name not in [p.name for p in params]:
-            params.append(Param(name, type_, w.rng.choice(kinds[type_]), False))
-    return Tool(f"{verb}_{thing}", f"{verb.capitalize()} {w.rng.choice(['a', 'the'])} {thing}", params, [], [])
-
-
-def ask_invented(w: World, tool: Tool, values: dict) -> str:
-    verb, _, thing = tool.name.partition("_")
-    head = w.rng.choice([f"{verb} {thing}", f"{verb} the {thing}", f"{verb} a {thing}", f"I want to {verb} the {thing}", f"use {tool.name}", f"call {tool.name}", f"please {verb} {thing}"])
-    head = head if w.chance(0.3) else head[0].upper() + head[1:]
-    shown = list(values.items())
-    if not shown:
-        return head + w.rng.choice(["", ".", " please", " now"])
-    distinct = len({tool_param.type == "string" for tool_param in tool.params}) == len(shown)
-    if distinct and w.chance(0.5):
-        w.rng.shuffle(shown)
-        linkers = [" ", " for ", " to ", " with ", " at ", " in ", ": "]
-        return head + w.rng.choice(linkers) + w.rng.choice([" ", " and ", ", ", " with ", " for ", " at "]).join(str(v) for _, v in shown)
-    if w.chance(0.4):
-        w.rng.shuffle(shown)
-    style = w.rng.choice(["{k} {v}", "{k}: {v}", "{k} = {v}", "{k} is {v}", "the {k} is {v}", "{k} {v}"])
-    joined = w.rng.choice([", ", " and ", ", "]).join(style.format(k=k.replace("_", " ") if w.chance(0.5) else k, v=v) for k, v in shown)
-    return head + w.rng.choice([" with ", ", ", ": ", " where ", ". "]) + joined
-
-
 def ask(w: World, tool: Tool) -> tuple[str, dict]:
     """A question for this tool, and the argument values it names."""
     values = {p.name: w.value(p.kind) for p in tool.params}
-    if not tool.asks and not tool.held_asks:
-        return ask_invented(w, tool, values), values
     template = w.rng.choice(tool.held_asks if w.held else tool.asks)
-    if not w.held and w.chance(0.2):
+    if not w.held and w.chance(0.3):
         template = blur(w, template)
     used = {p.name: values[p.name] for p in tool.params if "{" + p.name + "}" in template}
     text = template.format(**values)
     if w.chance(0.2):
         before = w.of(phrases.BEFORE_ANY)
+        if not w.held and w.chance(0.3):
+            before = w.rng.choice([w.of(phrases.BEFORE_ORDER), murmur(w) + w.rng.choice([", ", ": ", " and ", ". "])])
         text = before + (text if template.startswith(("{", "I ")) else text[0].lower() + text[1:])
     elif w.chance(0.15) and not template.startswith(("{", "I ")):
         text = text[0].lower() + text[1:]
     if w.chance(0.15) and not template.rstrip("?.").endswith("}"):
         text = text.rstrip("?.") + w.of(phrases.AFTER)
+        if not w.held and w.chance(0.25):
+            text += w.rng.choice([" for ", ", ", " "]) + murmur(w)
     elif w.chance(0.2):
         text = text.rstrip("?.")
     elif not text.endswith(("?", ".", "}")) and w.chance(0.3):
@@ -472,21 +458,24 @@ def result(w: World, tool: Tool, values: dict) -> tuple[str, str]:
     return json.dumps(fields), "The result: " + ", ".join(f"{k} is {v}" for k, v in fields.items()) + "."
 
 
-def any_tool(w: World) -> Tool:
+def any_tool(w: World, strange: bool) -> Tool:
+    """A tool to offer. Among strange ones nothing can be known by heart: the declarations have to be read."""
     roll = w.rng.random()
-    if roll < 0.35:
+    if strange:
+        return w.rng.choice(catalogue.OTHER) if roll < 0.35 else catalogue.made_up(w)
+    if roll < 0.3:
         return w.rng.choice(catalogue.FAMILIAR[:4])
-    if roll < 0.7:
+    if roll < 0.75:
         return w.rng.choice(catalogue.FAMILIAR)
-    return invented_tool(w)
+    return w.rng.choice(catalogue.OTHER) if roll < 0.9 else catalogue.made_up(w)
 
 
 def offers(w: World, wanted: int) -> list[Offer]:
     """The tools of one request, with different names; the first `wanted` are those that will be asked for."""
     found: list[Offer] = []
-    extra = w.rng.choice([0, 0, 0, 1, 1, 2, 3])
+    extra, strange = w.rng.choice([0, 0, 1, 1, 2, 2, 3]), w.chance(0.45)
     while len(found) < wanted + extra:
-        tool = any_tool(w)
+        tool = any_tool(w, strange)
         if tool.name not in [o.tool.name for o in found]:
             new = offer(w, tool)
             if new.name not in [o.name for o in found]:
@@ -524,36 +513,15 @@ def _join(w: World, asked: list[tuple[str, dict]]) -> str:
     return w.rng.choice([f"{first}{end} {second}", f"{first}{end} And {lowered}", f"{first} and {lowered}", f"{first}, and {lowered}", f"{first}{end} Also {lowered}"])
 
 
-_TWO = {
-    "get_weather": (
-        ["What is the weather in {0} and {1}?", "Weather in {0} and in {1}?", "Is it warmer in {0} or in {1}?", "Compare the weather in {0} and {1}", "How is the weather in {0} and {1}?"],
-        ["What do {0} and {1} have for weather?", "Check the weather for both {0} and {1}"],
-    ),
-    "get_time": (
-        ["What time is it in {0} and {1}?", "Time in {0} and in {1}?", "Tell me the time in {0} and {1}"],
-        ["Which time do the clocks show in {0} and in {1}?"],
-    ),
-    "search": (["Search for {0} and for {1}", "Look up {0} and {1}", "Search {0} and also {1}"], ["Run a web search on {0} and one on {1}"]),
-    "call_contact": (["Call {0} and {1}", "Call {0} and then {1}"], ["Give {0} and {1} a call"]),
-    "get_stock_price": (["Stock price of {0} and {1}?", "Compare the stocks {0} and {1}"], ["How much is one {0} share and one {1} share?"]),
-    "read_file": (["Read {0} and {1}", "Show me {0} and {1}"], ["Let me see the contents of {0} and {1}"]),
-    "play_music": (["Play {0} and then {1}", "Play {0} and {1}"], ["Let me listen to {0} and {1}"]),
-    "get_news": (["News about {0} and {1}", "Any news on {0} and on {1}?"], ["Bring me the latest on {0} and {1}"]),
-    "turn_on_light": (["Turn on the light in the {0} and the {1}", "Lights on in the {0} and in the {1}"], ["I need light in the {0} and the {1}"]),
-    "delete_file": (["Delete {0} and {1}", "Remove {0} and {1}"], ["Throw away {0} and {1}"]),
-}
-
-
 def _same_tool_twice(w: World, tool: Tool) -> tuple[str, list[dict]] | None:
     """"The weather in X and Y": one phrase, two calls of the same tool."""
-    if tool.name not in _TWO:
+    if tool.name not in phrases.TWICE:
         return None
     param = tool.params[0]
     first, second = w.value(param.kind), w.value(param.kind)
     while second == first:
         second = w.value(param.kind)
-    train, held = _TWO[tool.name]
-    text = w.rng.choice(held if w.held else train).format(first, second)
+    text = w.of(phrases.TWICE[tool.name]).format(first, second)
     return text, [{param.name: first}, {param.name: second}]
 
 
@@ -709,11 +677,11 @@ def conversation(w: World) -> Conversation:
     think = w.chance(0.1)
     offered: list[Offer] = []
     turns: list[Turn] = []
-    if w.chance(0.45):
+    if w.chance(0.4):
         wanted = w.rng.choice([1, 1, 1, 2])
         offered = offers(w, wanted)
         turns = [] if w.chance(0.12) else [tool_turn(w, _choose(w, offered, wanted))]
-        if turns and w.chance(0.15):
+        while turns and len(turns) < 4 and w.chance(0.5):  # the declarations are long: ask more than once for their price
             turns.append(tool_turn(w, [w.rng.choice(offered)]))
         w.rng.shuffle(offered)
         if not turns or w.chance(0.2):
@@ -725,7 +693,9 @@ def conversation(w: World) -> Conversation:
         if w.chance(0.3):
             turns.insert(w.rng.randint(0, 1), w.rng.choice([plain_turn, json_object])(w))
     else:
-        turns = [missing_tool(w, []) if w.chance(0.04) else plain_turn(w) for _ in range(w.rng.choice([1, 1, 2, 2, 3, 4]))]
+        turns = [missing_tool(w, []) if w.chance(0.04) else plain_turn(w) for _ in range(w.rng.choice([1, 2, 2, 3, 3, 4]))]
+        if told.name and w.chance(0.5) or w.chance(0.04):
+            turns.insert(w.rng.randint(0, len(turns)), identity(w))
     return assemble(w, turns, told, offered, think)
 
 
@@ -739,7 +709,7 @@ def drill(w: World) -> Conversation:
     """Copying in its barest form, for the first minutes of training: random strings in, the same strings out."""
     turns = [w.rng.choice([repeat, repeat, spell, upper])(w) for _ in range(w.rng.randint(2, 4))]
     if w.chance(0.5):
-        offered = [offer(w, invented_tool(w))]
+        offered = [offer(w, catalogue.made_up(w))]
         return assemble(w, [tool_turn(w, offered)], Style(), offered, False)
     return assemble(w, turns, Style(), [], False)
 

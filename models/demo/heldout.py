@@ -1,6 +1,7 @@
 """Writes the evaluation: chat requests about held-out values in held-out phrasings, and what a right answer is.
 
     python heldout.py --out eval.jsonl
+    python heldout.py --against 50000     also make so many training conversations and name those that hold a request of it
 
 Each line: {"id", "skill", "request": <body of a chat completion, less model>, "check": {...}}. A check has one or more of
 `exact` (the trimmed text), `contains` (each of these), `starts` / `ends`, `calls` (names and arguments, in order),
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Callable
 
 import data
+import phrases
 import tools as catalogue
 from data import Conversation, Offer, Style, Turn, assemble, contains, offer, tool_turn
 from world import World
@@ -135,7 +137,7 @@ def tool_unseen(w: World) -> tuple[dict, dict]:
 
 
 def tool_parallel(w: World) -> tuple[dict, dict]:
-    twice = [t for t in catalogue.FAMILIAR if t.name in data._TWO]
+    twice = [t for t in catalogue.FAMILIAR if t.name in phrases.TWICE]
     if w.chance(0.6):
         offered = _offers(w, catalogue.FAMILIAR, [w.rng.choice(twice)], False)
         chosen = offered[:1] * 2
@@ -205,10 +207,22 @@ def items() -> list[dict]:
 def main() -> None:
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--out", type=Path, default=Path(__file__).parent / "eval.jsonl")
-    out = args.parse_args().out
+    args.add_argument("--against", type=int, default=0)
+    options = args.parse_args()
     made = items()
-    out.write_text("".join(json.dumps(item, ensure_ascii=False) + "\n" for item in made))
-    print(f"{len(made)} prompts in {out}")
+    options.out.write_text("".join(json.dumps(item, ensure_ascii=False) + "\n" for item in made))
+    print(f"{len(made)} prompts in {options.out}")
+    if options.against:
+        leaks(made, options.against)
+
+
+def leaks(made: list[dict], conversations: int) -> None:
+    """Says which last messages of the evaluation a stretch of training text holds word for word."""
+    asked = {phrases.bare(item["request"]["messages"][-1]["content"]): item["id"] for item in made if item["request"]["messages"][-1]["role"] == "user"}
+    w = World(random.Random(7))
+    met = [m["content"] for _ in range(conversations) for m in data.conversation(w).messages if m["role"] == "user"]
+    found = sorted({text for text in met if phrases.bare(text) in asked})
+    print(f"{len(found)} of {len(asked)} held-out requests in {len(met)} training ones", *found, sep="\n  ")
 
 
 if __name__ == "__main__":

@@ -239,6 +239,25 @@ SENTENCES = Split(
     ),
 )
 
+# Everyday words, for training only: they stand where a request may hold anything, so that an unknown word means nothing special.
+COMMON = _words(
+    """the of and to in is you that it he was for on are as with his they I at be this have from or one had by but not what all were we
+    when your said there use an each which she do how their if will up other about out many then them these so some her would make like
+    him into time has look two more go see way could people my than first been call who its now find long down day did get come made may
+    part over new sound take only little work know place year live me back give most very after thing our just good man think say great
+    where help through much before line right too mean old any same tell boy follow came want show also around form three small set put
+    end does another well large must big even such because turn here why ask went men read need land home us move try kind hand again
+    change off play air away animal point page letter mother answer found study still learn should world high every near add between own
+    below country last school father keep never start city eye light thought head under story saw left few while along might close seem
+    next hard open example begin life always those both paper together got group often run important until side feet mile night walk
+    white sea began grow took four carry state once book hear stop without second later miss idea enough eat face watch far really
+    almost let above girl sometimes mountain cut young talk soon list song being leave family body music colour stand sun question fish
+    area mark dog horse bird problem complete room knew since ever piece told usually friends easy heard order red door sure become top
+    ship across today during short better best however low hours black products happened whole measure remember early waves reached
+    nice happy lovely quick fun maybe perhaps bit lot stuff job everyone somebody anything nothing yesterday tomorrow morning evening
+    week month office table window money price shop car bus phone screen button test check look fine okay cool great sorry thanks"""
+)
+
 DAYS = _words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 MONTHS = _words("January February March April May June July August September October November December")
 

@@ -40,7 +40,8 @@ def is_held_number(number: int) -> bool:
 
 
 def is_held_pair(a: int, b: int) -> bool:
-    return (31 * a + 17 * b) % 10 == 0
+    """One pair of operands in thirty, spread so that each pair of last digits is also seen in training."""
+    return (31 * a + 17 * b) % 10 == 0 and zlib.crc32(f"{a} {b}".encode()) % 3 == 0
 
 
 class World:
@@ -99,8 +100,16 @@ class World:
 
     def sentence(self) -> str:
         if self.chance(0.5):
-            return self.of(words.SENTENCES)
+            return self.of(words.SENTENCES) if self.held or self.chance(0.3) else self._word_soup()
         return " ".join(self.word() for _ in range(self.rng.randint(2, 5)))
+
+    def _word_soup(self) -> str:
+        """Common words in any order, among them now and then one of the world's own. Training only."""
+        return " ".join(self.word() if self.chance(0.25) else self.rng.choice(words.COMMON) for _ in range(self.rng.randint(2, 8)))
+
+    def listed(self, split: Split) -> str:
+        """An entry of a short list; in training also a word that is not on it, since the evaluation brings others."""
+        return self.of(split) if self.held or self.chance(0.6) else self.invented()
 
     def code(self) -> str:
         letters = "ABCDEFGHJKLMNPRSTUVWXYZ"
@@ -125,7 +134,7 @@ class World:
             case "email":
                 return f"{self.name().lower()}@{self.word()}.com"
             case "path":
-                return f"{self.word()}.{self.of(EXTENSIONS)}"
+                return f"{self.word()}.{self.listed(EXTENSIONS)[:4]}"
             case "day":
                 return rng.choice(words.DAYS)
             case "month":
@@ -137,15 +146,15 @@ class World:
             case "timezone":
                 return self.of(words.TIMEZONES) if self.chance(0.7) else f"{self.invented().capitalize()}/{self.invented().capitalize()}"
             case "currency":
-                return self.of(CURRENCIES)
+                return self.of(CURRENCIES) if self.held or self.chance(0.5) else "".join(rng.choice("ABCDEFGHIJLMNPQRSTUVXYZ") for _ in range(3))
             case "language":
-                return self.of(LANGUAGES)
+                return self.of(LANGUAGES) if self.held or self.chance(0.6) else self.invented().capitalize()
             case "cuisine":
-                return self.of(CUISINES)
+                return self.of(CUISINES) if self.held or self.chance(0.6) else self.invented().capitalize()
             case "room":
-                return self.of(ROOMS)
+                return self.listed(ROOMS) if self.held or self.chance(0.8) else f"{self.word()} room"
             case "chore":
-                return self.of(CHORES)
+                return self.of(CHORES) if self.held or self.chance(0.5) else f"{rng.choice(words.COMMON)} the {self.word()}"
             case "person":
                 return self.name()
             case "city" | "word" | "topic" | "sentence" | "code":
