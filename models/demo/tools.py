@@ -49,7 +49,8 @@ OTHER = _read("tools-other.txt")
 UNFAMILIAR = _read("tools-unfamiliar.txt")
 
 _TRAINED = [*FAMILIAR, *OTHER]
-assert not {t.name for t in _TRAINED} & {t.name for t in UNFAMILIAR}
+_bare = lambda t: t.name.replace("_", "").lower()  # noqa: E731
+assert not {_bare(t) for t in _TRAINED} & {_bare(t) for t in UNFAMILIAR}
 assert not {p.name for t in _TRAINED for p in t.params} & {p.name for t in UNFAMILIAR for p in t.params}
 
 # Words that stand for a parameter in renamed and made-up tools, with the JSON type they suggest.

@@ -15,6 +15,7 @@ import argparse
 import math
 import random
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -114,15 +115,21 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
+        """Updates the matrices that have a gradient; the other process sees to the rest."""
         for group in self.param_groups:
             for p in group["params"]:
-                state = self.state[p]
-                if not state:
-                    state["m"] = torch.zeros_like(p)
-                m = state["m"].lerp_(p.grad, 1 - group["momentum"])
+                if p.grad is None:
+                    continue
+                m = self.momentum_of(p).lerp_(p.grad, 1 - group["momentum"])
                 update = orthogonal(p.grad.lerp(m, group["momentum"]))
                 p.mul_(1 - group["lr"] * group["decay"])
                 p.add_(update, alpha=-group["lr"] * max(1.0, p.shape[0] / p.shape[1]) ** 0.5)
+
+    def momentum_of(self, p: torch.Tensor) -> torch.Tensor:
+        state = self.state[p]
+        if not state:
+            state["m"] = torch.zeros_like(p)
+        return state["m"]
 
 
 def loss_of(model: Model, ids: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -144,23 +151,47 @@ def gradients(model: Model, micro: tuple[np.ndarray, np.ndarray], total: float) 
     return float(own)
 
 
-def help_out(model: Model, found: list[torch.Tensor], tasks: mp.Queue, done: mp.Queue, fused: bool) -> None:
-    """The second process: gradients of the other half of each step, left in shared memory.
+@dataclass
+class Exchange:
+    """What the two processes pass each other, in shared memory: each one's gradients of what the other updates."""
 
-    Two processes of one thread that meet once a step lose far less on a busy machine than two threads that meet in
+    found: list[torch.Tensor]  # by the helper, for the main process
+    given: list[torch.Tensor]  # by the main process, for the helper
+    momentum: list[torch.Tensor]  # of the helper's matrices
+
+
+def shared_out(model: Model) -> tuple[list[torch.nn.Parameter], list[torch.nn.Parameter]]:
+    """What the main process updates, and what the helper does: every other matrix, since orthogonalising is dear."""
+    theirs = model.matrices()[::2]
+    known = {id(p) for p in theirs}
+    return [p for p in model.parameters() if id(p) not in known], theirs
+
+
+def help_out(model: Model, shared: Exchange, tasks: mp.Queue, done: mp.Queue, fused: bool) -> None:
+    """The second process: gradients of the other half of each step, and the update of half of the matrices.
+
+    Two processes of one thread that meet twice a step lose far less on a busy machine than two threads that meet in
     every matrix product.
     """
     torch.set_num_threads(1)
     if fused:
         model.compile()
-    parameters = list(model.parameters())
+    mains, mine = shared_out(model)
+    muon = Muon(mine, LR_MATRIX)
+    for p, m in zip(mine, shared.momentum):
+        muon.state[p]["m"] = m
     while True:
         micro, total = tasks.get()
         own = gradients(model, micro, total)
-        for p, out in zip(parameters, found):
+        for p, out in zip(mains, shared.found):
             out.copy_(p.grad)
-            p.grad = None
         done.put(own)
+        muon.param_groups[0]["lr"] = tasks.get()
+        for p, other in zip(mine, shared.given):
+            p.grad.add_(other)
+        muon.step()
+        model.zero_grad(set_to_none=True)
+        done.put(None)
 
 
 # -------------------------------------------------------------------------------------------------------------- the loop
@@ -210,9 +241,12 @@ class Run:
         return min(1.0, (self.step + 1) / WARMUP) * min(1.0, left / (total * 2 / 3)) if total else min(1.0, (self.step + 1) / WARMUP)
 
     def start_helper(self, fused: bool) -> None:
-        self.found = [torch.zeros_like(p).share_memory_() for p in self.model.parameters()]
+        self.mine, self.theirs = shared_out(self.model)
+        buffers = lambda parameters: [torch.zeros_like(p).share_memory_() for p in parameters]  # noqa: E731
+        momentum = [self.muon.momentum_of(p).share_memory_() for p in self.theirs]
+        self.shared = Exchange(buffers(self.mine), buffers(self.theirs), momentum)
         self.tasks, self.done = mp.Queue(), mp.Queue()
-        mp.Process(target=help_out, args=(self.model, self.found, self.tasks, self.done, fused), daemon=True).start()
+        mp.Process(target=help_out, args=(self.model, self.shared, self.tasks, self.done, fused), daemon=True).start()
         if fused:
             self.model.compile()
 
@@ -220,8 +254,12 @@ class Run:
         total = float(mine[1][:, 1:].sum() + theirs[1][:, 1:].sum())
         self.tasks.put((theirs, total))
         own = gradients(self.model, mine, total)
+        for p, out in zip(self.theirs, self.shared.given):
+            out.copy_(p.grad)
+            p.grad = None
+        self.tasks.put(LR_MATRIX * rate)
         own = (own + self.done.get()) / 2
-        for p, other in zip(self.model.parameters(), self.found):
+        for p, other in zip(self.mine, self.shared.found):
             p.grad.add_(other)
         torch.nn.utils.clip_grad_norm_(self.adam.param_groups[0]["params"], 1.0)
         self.muon.param_groups[0]["lr"] = LR_MATRIX * rate
@@ -229,6 +267,7 @@ class Run:
         self.muon.step()
         self.adam.step()
         self.model.zero_grad(set_to_none=True)
+        self.done.get()
         self._follow()
         self.step += 1
         self.tokens += mine[0].size + theirs[0].size
