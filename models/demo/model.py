@@ -28,6 +28,9 @@ class Config:
         return asdict(self)
 
 
+Shapes = list[tuple[int, int]]  # a flat list of tokens holds these blocks of (rows, length), one after the other
+
+
 class RMSNorm(nn.Module):
     def __init__(self, size: int, epsilon: float):
         super().__init__()
@@ -85,12 +88,15 @@ class Block(nn.Module):
         return x + self.down(F.silu(self.gate(h)) * self.up(h))
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, batch: int, length: int) -> Tensor:
-    """Causal attention over `batch` rows of `length` tokens; tokens beyond them are padding and get zeros."""
-    used, total = batch * length, q.shape[0]
-    q, k, v = (t[:used].view(batch, length, *t.shape[1:]).transpose(1, 2) for t in (q, k, v))
-    y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-    return F.pad(y.transpose(1, 2).reshape(used, -1), (0, 0, 0, total - used))
+def attend(q: Tensor, k: Tensor, v: Tensor, shapes: Shapes) -> Tensor:
+    """Causal attention within each row; tokens beyond the rows are padding and get zeros."""
+    out, start = [], 0
+    for batch, length in shapes:
+        part = slice(start, start := start + batch * length)
+        a, b, c = (t[part].view(batch, length, *t.shape[1:]).transpose(1, 2) for t in (q, k, v))
+        y = F.scaled_dot_product_attention(a, b, c, is_causal=True)
+        out.append(y.transpose(1, 2).reshape(batch * length, -1))
+    return F.pad(torch.cat(out), (0, 0, 0, q.shape[0] - start))
 
 
 class Model(nn.Module):
@@ -120,14 +126,15 @@ class Model(nn.Module):
         self.before = torch.compile(Block.before, dynamic=False)
         self.after = torch.compile(Block.after, dynamic=False)
 
-    def hidden(self, tokens: Tensor, batch: int, length: int) -> Tensor:
-        """The last block's output for a flat list of tokens, of which the first `batch` x `length` are rows."""
-        places = torch.arange(tokens.shape[0]) % length
+    def hidden(self, tokens: Tensor, shapes: Shapes) -> Tensor:
+        """The last block's output for a flat list of tokens, which begins with rows of these shapes."""
+        places = torch.cat([torch.arange(length).repeat(batch) for batch, length in shapes])
+        places = F.pad(places, (0, tokens.shape[0] - places.shape[0]))
         cos, sin = self.cos[places][:, None], self.sin[places][:, None]
         x = self.embedding(tokens)
         for block in self.blocks:
             q, k, v = self.before(block, x, cos, sin)
-            x = self.after(block, x, attend(q, k, v, batch, length))
+            x = self.after(block, x, attend(q, k, v, shapes))
         return x
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -135,7 +142,7 @@ class Model(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         batch, length = ids.shape
-        return self.logits(self.hidden(ids.flatten(), batch, length)).view(batch, length, -1)
+        return self.logits(self.hidden(ids.flatten(), [(batch, length)])).view(batch, length, -1)
 
     def matrices(self) -> list[nn.Parameter]:
         """The weights inside the blocks that have rows and columns: what the Muon optimiser takes."""

@@ -6,12 +6,13 @@
 The folder holds tokenizer.json, checkpoint.pt (weights, averaged weights, optimisers, step, time) and curve.tsv.
 Two things differ from the usual recipe, both for the sake of little compute: the blocks' matrices are trained with
 Muon (orthogonalised momentum), which needs about half the steps of Adam here; and a batch is made of conversations of
-nearly the same length instead of packed ones, so that each starts at position 0 as it will in use, with little padding.
+nearly the same length instead of packed ones, so that each starts at position 0 as it will in use; shorter ones fill what room is left.
 """
 
 from __future__ import annotations
 
 import argparse
+import bisect
 import math
 import random
 import time
@@ -56,23 +57,35 @@ def example(w: World, tok: Tokenizer, step: int) -> tuple[np.ndarray, np.ndarray
     return np.array(ids, np.int32), np.array(weights, np.float32)
 
 
-def batches(w: World, tok: Tokenizer, step: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """A pool of conversations, sorted by length, cut into padded batches, shuffled."""
+Rows = tuple[np.ndarray, np.ndarray]  # ids and weights of conversations of about one length, [rows, length]
+
+
+def batches(w: World, tok: Tokenizer, step: int) -> list[list[Rows]]:
+    """A pool of conversations cut into batches: rows of nearly one length, and shorter ones for what room they leave."""
     pool = sorted((example(w, tok, step) for _ in range(POOL)), key=lambda e: len(e[0]))
-    out, start = [], 0
-    while start < len(pool):
-        end = start + 1
-        while end < len(pool) and len(pool[end][0]) * (end + 1 - start) <= MICRO_TOKENS:
-            end += 1
-        width = len(pool[end - 1][0])
-        ids = np.zeros((end - start, width), np.int64)
-        weights = np.zeros((end - start, width), np.float32)
-        for row, (i, l) in enumerate(pool[start:end]):
-            ids[row, : len(i)], weights[row, : len(i)] = i, l
-        out.append((ids, weights))
-        start = end
+    lengths = [len(ids) for ids, _ in pool]
+    out = []
+    while pool:
+        batch, room = [], MICRO_TOKENS
+        while fitting := bisect.bisect_right(lengths, room):
+            width = lengths[fitting - 1]
+            first = max(0, fitting - room // width)
+            batch.append(_rows(pool[first:fitting], width))
+            del pool[first:fitting], lengths[first:fitting]
+            room -= batch[-1][0].size
+        if not batch:
+            break  # what is left is longer than a batch
+        out.append(batch)
     w.rng.shuffle(out)
     return out
+
+
+def _rows(examples: list[Rows], width: int) -> Rows:
+    ids = np.zeros((len(examples), width), np.int64)
+    weights = np.zeros((len(examples), width), np.float32)
+    for row, (i, l) in enumerate(examples):
+        ids[row, : len(i)], weights[row, : len(i)] = i, l
+    return ids, weights
 
 
 def feed(queue: mp.Queue, folder: Path, seed: int, step: mp.Value) -> None:
@@ -132,21 +145,21 @@ class Muon(torch.optim.Optimizer):
         return state["m"]
 
 
-def loss_of(model: Model, ids: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def loss_of(model: Model, micro: list[Rows]) -> tuple[torch.Tensor, torch.Tensor]:
     """Weighted sum of token losses, and the plain mean over the model's own tokens (what the curve shows)."""
-    batch, length = ids.shape
-    following, w = F.pad(ids[:, 1:], (0, 1)).flatten(), F.pad(weights[:, 1:], (0, 1)).flatten()
-    padding = (0, max(0, MICRO_TOKENS - batch * length))
-    hidden = model.hidden(F.pad(ids.flatten(), padding), batch, length)
+    following = torch.cat([F.pad(torch.from_numpy(ids)[:, 1:], (0, 1)).flatten() for ids, _ in micro])
+    w = torch.cat([F.pad(torch.from_numpy(weights)[:, 1:], (0, 1)).flatten() for _, weights in micro])
+    tokens = torch.cat([torch.from_numpy(ids).flatten() for ids, _ in micro])
+    hidden = model.hidden(F.pad(tokens, (0, MICRO_TOKENS - len(tokens))), [ids.shape for ids, _ in micro])
     counted = w.nonzero()[:, 0]
     each = F.cross_entropy(model.logits(hidden[counted]), following[counted], reduction="none")
     w = w[counted]
     return (each * w).sum(), each.detach()[w == 1].mean()
 
 
-def gradients(model: Model, micro: tuple[np.ndarray, np.ndarray], total: float) -> float:
+def gradients(model: Model, micro: list[Rows], total: float) -> float:
     """Adds one batch's share of the step's gradients to the parameters; returns the mean loss on the model's own tokens."""
-    loss, own = loss_of(model, torch.from_numpy(micro[0]), torch.from_numpy(micro[1]))
+    loss, own = loss_of(model, micro)
     (loss / total).backward()
     return float(own)
 
@@ -250,8 +263,8 @@ class Run:
         if fused:
             self.model.compile()
 
-    def learn(self, mine: tuple, theirs: tuple, rate: float) -> float:
-        total = float(mine[1][:, 1:].sum() + theirs[1][:, 1:].sum())
+    def learn(self, mine: list[Rows], theirs: list[Rows], rate: float) -> float:
+        total = float(sum(weights[:, 1:].sum() for _, weights in mine + theirs))
         self.tasks.put((theirs, total))
         own = gradients(self.model, mine, total)
         for p, out in zip(self.theirs, self.shared.given):
@@ -270,7 +283,7 @@ class Run:
         self.done.get()
         self._follow()
         self.step += 1
-        self.tokens += mine[0].size + theirs[0].size
+        self.tokens += sum(ids.size for ids, _ in mine + theirs)
         return own
 
     @torch.no_grad()
