@@ -135,7 +135,7 @@ def count(w: World) -> Turn:
 
 
 def spell(w: World) -> Turn:
-    word = w.word()[:8]
+    word = w.lettered()[:8]
     letters = "-".join(word)
     if w.chance(0.2):
         answer = f"{letters}: {len(word)} letters."
@@ -144,7 +144,7 @@ def spell(w: World) -> Turn:
 
 
 def reverse(w: World) -> Turn:
-    word = w.word()[:8]
+    word = w.lettered()[:8]
     answer = f"{'-'.join(word)} backwards is {'-'.join(reversed(word))}"
     return Turn("reverse", say(w, "reverse", w=word), answer, f"I spell {word} and then go backwards.", contains("is " + "-".join(reversed(word))))
 
@@ -160,7 +160,7 @@ def repeat(w: World) -> Turn:
 
 
 def upper(w: World) -> Turn:
-    text = w.word() if w.chance(0.6) else " ".join(w.sentence().split()[:4])
+    text = w.lettered() if w.chance(0.6) else " ".join(w.sentence().split()[:4])
     return Turn("upper", say(w, "upper", s=text), text.upper(), "The user wants capital letters.", exact(text.upper()))
 
 
@@ -473,7 +473,7 @@ def any_tool(w: World, strange: bool) -> Tool:
 def offers(w: World, wanted: int) -> list[Offer]:
     """The tools of one request, with different names; the first `wanted` are those that will be asked for."""
     found: list[Offer] = []
-    extra, strange = w.rng.choice([0, 0, 1, 1, 2, 2, 3]), w.chance(0.45)
+    extra, strange = w.rng.choice([0, 1, 1, 2, 2, 3, 3]), w.chance(0.4)
     while len(found) < wanted + extra:
         tool = any_tool(w, strange)
         if tool.name not in [o.tool.name for o in found]:
@@ -629,8 +629,12 @@ def side_turn(w: World, offered: list[Offer]) -> Turn:
 PLAIN = {count: 8, spell: 11, reverse: 11, repeat: 9, upper: 8, arithmetic: 26, calendar: 6, capital: 8, colour: 5, lists: 9, story: 3, chat: 18}
 
 
+HARDER = {spell: 4, reverse: 2, upper: 5, arithmetic: 6, calendar: 4}  # more of these in training: they take longest to learn
+
+
 def plain_turn(w: World) -> Turn:
-    return w.rng.choices(list(PLAIN), list(PLAIN.values()))[0](w)
+    weights = [weight + (0 if w.held else HARDER.get(skill, 0)) for skill, weight in PLAIN.items()]
+    return w.rng.choices(list(PLAIN), weights)[0](w)
 
 
 @dataclass

@@ -50,6 +50,7 @@ UNFAMILIAR = _read("tools-unfamiliar.txt")
 
 _TRAINED = [*FAMILIAR, *OTHER]
 _bare = lambda t: t.name.replace("_", "").lower()  # noqa: E731
+_KNOWN = {_bare(t) for t in [*_TRAINED, *UNFAMILIAR]}
 assert not {_bare(t) for t in _TRAINED} & {_bare(t) for t in UNFAMILIAR}
 assert not {p.name for t in _TRAINED for p in t.params} & {p.name for t in UNFAMILIAR for p in t.params}
 
@@ -91,9 +92,8 @@ def made_up(w: World) -> Tool:
     thing = w.rng.choice([w.invented, lambda: w.of(NOUNS)])()
     if w.chance(0.15):
         thing = f"{thing}_{w.rng.choice([w.invented, lambda: w.of(NOUNS)])()}"
-    if w.chance(0.3):
-        return _made_up_question(w, thing, params)
-    return _made_up_act(w, verb, thing, params)
+    made = _made_up_question(w, thing, params) if w.chance(0.3) else _made_up_act(w, verb, thing, params)
+    return made_up(w) if _bare(made) in _KNOWN else made  # syllables may happen to spell "time"
 
 
 def _param_name(w: World, type_: str) -> str:

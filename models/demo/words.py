@@ -355,6 +355,8 @@ def check_split() -> None:
         if isinstance(value, Split):
             shared = {w.lower() for w in value.train} & {w.lower() for w in value.held}
             assert not shared, f"{name}: {shared} is in training and in the evaluation"
+    common = {w.lower() for w in COMMON} & {w.lower() for w in NOUNS.held}
+    assert not common, common
     known = {w.lower() for w in [*CAPITALS.values()]}
     leaked = known & {w.lower() for w in CITIES.held}
     assert not leaked, leaked
