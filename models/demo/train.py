@@ -336,7 +336,7 @@ def loop(run: Run, tok: Tokenizer, queue: mp.Queue, step, options) -> None:
         if left <= 0:
             break
         if not (options.overfit and micros):
-            micros = [queue.get(), queue.get()]
+            micros = [queue.get(timeout=120), queue.get(timeout=120)]  # the generator may have died
         shown = run.learn(micros[0], micros[1], run.rate(left, total))
         smooth = shown if smooth is None else 0.95 * smooth + 0.05 * shown
         run.seconds = before + time.time() - started
