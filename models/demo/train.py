@@ -1,7 +1,7 @@
 """Trains the demo model on a CPU, from nothing, on conversations that data.py makes up as training goes.
 
     python train.py --dir /somewhere/outside            start, or go on from the last checkpoint there
-    python train.py --dir … --minutes 60                the learning rate falls to zero at the end of these minutes
+    python train.py --dir … --minutes 60                the learning rate falls to zero in the course of these minutes
 
 The folder holds tokenizer.json, checkpoint.pt (weights, averaged weights, optimisers, step, time) and curve.tsv.
 Two things differ from the usual recipe, both for the sake of little compute: the blocks' matrices are trained with
@@ -250,8 +250,8 @@ class Run:
         (self.folder / "checkpoint.tmp").replace(self.folder / "checkpoint.pt")
 
     def rate(self, left: float, total: float) -> float:
-        """Warm up, stay, and fall to nothing in the last two thirds of the time given."""
-        return min(1.0, (self.step + 1) / WARMUP) * min(1.0, left / (total * 2 / 3)) if total else min(1.0, (self.step + 1) / WARMUP)
+        """Warm up and stay; where a time was given, fall to nothing in the course of it."""
+        return min(1.0, (self.step + 1) / WARMUP) * (left / total if total else 1.0)
 
     def start_helper(self, fused: bool) -> None:
         self.mine, self.theirs = shared_out(self.model)
@@ -307,7 +307,7 @@ def show(model: Model, tok: Tokenizer, count: int = 4) -> None:
 def main() -> None:
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--dir", type=Path, required=True)
-    args.add_argument("--minutes", type=float, default=0, help="cool down so as to end after so many minutes from now; 0: never end")
+    args.add_argument("--minutes", type=float, default=0, help="cool down for so many minutes, from now on, and end; 0: never end")
     args.add_argument("--compile", action="store_true")
     args.add_argument("--overfit", action="store_true", help="learn one batch by heart: a check of the loop")
     options = args.parse_args()
