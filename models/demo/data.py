@@ -473,7 +473,7 @@ def any_tool(w: World, strange: bool) -> Tool:
 def offers(w: World, wanted: int) -> list[Offer]:
     """The tools of one request, with different names; the first `wanted` are those that will be asked for."""
     found: list[Offer] = []
-    extra, strange = w.rng.choice([0, 1, 1, 2, 2, 3, 3]), w.chance(0.4)
+    extra, strange = w.rng.choice([0, 1, 1, 2, 2, 3, 3]), w.chance(0.5)
     while len(found) < wanted + extra:
         tool = any_tool(w, strange)
         if tool.name not in [o.tool.name for o in found]:
@@ -629,7 +629,7 @@ def side_turn(w: World, offered: list[Offer]) -> Turn:
 PLAIN = {count: 8, spell: 11, reverse: 11, repeat: 9, upper: 8, arithmetic: 26, calendar: 6, capital: 8, colour: 5, lists: 9, story: 3, chat: 18}
 
 
-HARDER = {spell: 4, reverse: 2, upper: 5, arithmetic: 6, calendar: 4}  # more of these in training: they take longest to learn
+HARDER = {spell: 4, reverse: 2, upper: 5, arithmetic: 22, calendar: 4, lists: 3}  # more of these in training: they take longest to learn
 
 
 def plain_turn(w: World) -> Turn:

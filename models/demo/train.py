@@ -249,9 +249,9 @@ class Run:
         torch.save(state, self.folder / "checkpoint.tmp")
         (self.folder / "checkpoint.tmp").replace(self.folder / "checkpoint.pt")
 
-    def rate(self, left: float, total: float) -> float:
+    def rate(self, left: float, total: float, highest: float) -> float:
         """Warm up and stay; where a time was given, fall to nothing in the course of it."""
-        return min(1.0, (self.step + 1) / WARMUP) * (left / total if total else 1.0)
+        return min(1.0, (self.step + 1) / WARMUP) * highest * (left / total if total else 1.0)
 
     def start_helper(self, fused: bool) -> None:
         self.mine, self.theirs = shared_out(self.model)
@@ -308,6 +308,7 @@ def main() -> None:
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--dir", type=Path, required=True)
     args.add_argument("--minutes", type=float, default=0, help="cool down for so many minutes, from now on, and end; 0: never end")
+    args.add_argument("--rate", type=float, default=1.0, help="share of the full learning rate to begin with: to go on with a cooling that was cut")
     args.add_argument("--compile", action="store_true")
     args.add_argument("--overfit", action="store_true", help="learn one batch by heart: a check of the loop")
     options = args.parse_args()
@@ -337,7 +338,7 @@ def loop(run: Run, tok: Tokenizer, queue: mp.Queue, step, options) -> None:
             break
         if not (options.overfit and micros):
             micros = [queue.get(timeout=120), queue.get(timeout=120)]  # the generator may have died
-        shown = run.learn(micros[0], micros[1], run.rate(left, total))
+        shown = run.learn(micros[0], micros[1], run.rate(left, total, options.rate))
         smooth = shown if smooth is None else 0.95 * smooth + 0.05 * shown
         run.seconds = before + time.time() - started
         step.value = run.step
