@@ -20,7 +20,7 @@ import jinja2
 import phrases
 import tools as catalogue
 import words
-from tools import PARAM_NAMES, VERBS, Tool
+from tools import VERBS, Tool, param_name
 from world import COLOURS, World, is_held_pair
 
 HERE = Path(__file__).parent
@@ -67,7 +67,7 @@ def dress(w: World, phrase: str, /, **values: object) -> str:
     if w.chance(0.3):
         before = w.of(phrases.BEFORE_ORDER if order and w.chance(0.7) else phrases.BEFORE_ANY)
         if not w.held and w.chance(0.25):
-            before = murmur(w) + w.rng.choice([", ", ": ", " and ", ". ", " "])
+            before = murmur_before(w)
         if not text.startswith(("{", "I ", "I'")):
             text = text[0].lower() + text[1:]
     elif w.chance(0.2) and not text.startswith("I"):
@@ -76,7 +76,7 @@ def dress(w: World, phrase: str, /, **values: object) -> str:
     if w.chance(0.12) and not bare.endswith(("}", '"')):
         text, after = bare, w.of(phrases.AFTER)
         if not w.held and w.chance(0.25):
-            after = w.rng.choice([" for ", ", ", " "]) + murmur(w)
+            after = murmur_after(w)
     elif w.chance(0.15):
         text = bare
     elif order and text == bare and not text.endswith(("}", '"')) or order and w.chance(0.3) and not text.endswith('"') and "{s}" not in text:
@@ -105,10 +105,18 @@ def blur(w: World, phrase: str) -> str:
     return " ".join(out) or phrase
 
 
-def murmur(w: World) -> str:
-    """A few common words without a meaning."""
-    text = " ".join(_any_word(w) for _ in range(w.rng.randint(1, 4)))
-    return text.capitalize() if w.chance(0.5) else text
+def murmur_before(w: World) -> str:
+    """A few common words without a meaning, to stand before a request. Training only."""
+    text = _murmur(w)
+    return (text.capitalize() if w.chance(0.5) else text) + w.rng.choice([", ", ": ", " and ", ". ", " "])
+
+
+def murmur_after(w: World) -> str:
+    return w.rng.choice([" for ", ", ", " "]) + _murmur(w)
+
+
+def _murmur(w: World) -> str:
+    return " ".join(_any_word(w) for _ in range(w.rng.randint(1, 4)))
 
 
 def _any_word(w: World) -> str:
@@ -252,13 +260,17 @@ def chat(w: World) -> Turn:
     if answer == "{refusal}":
         return Turn("refusal", user, REFUSAL, "I cannot do that.", contains(REFUSAL))
     if answer == "{self}":
-        return Turn("identity", user, SELF, "The user asks who I am.", contains(SELF))
+        return _identity(user)
     return Turn("chat", user, answer, "The user talks to me.", contains(answer))
 
 
 def identity(w: World) -> Turn:
     """Who are you? Its own name, or (see `assemble`) the one that the system prompt gave."""
-    return Turn("identity", dress(w, w.of(phrases.CHAT["{self}"])), SELF, "The user asks who I am.", contains(SELF))
+    return _identity(dress(w, w.of(phrases.CHAT["{self}"])))
+
+
+def _identity(user: str) -> Turn:
+    return Turn("identity", user, SELF, "The user asks who I am.", contains(SELF))
 
 
 # ------------------------------------------------------------------------------------------------------------------ json
@@ -335,14 +347,6 @@ class Offer:
         return {"name": self.name, "arguments": {self.params[key]: value for key, value in values.items()}}
 
 
-def param_name(w: World, type_: str) -> str:
-    known = PARAM_NAMES["integer" if type_ in ("integer", "number") else "string"]
-    if w.held or w.chance(0.45):
-        return w.invented()
-    name = w.rng.choice(known)
-    return f"{name}_{w.rng.choice(['id', 'name', 'value', 'a', 'b', w.invented()])}" if w.chance(0.15) else name
-
-
 def camel(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(part.capitalize() for part in rest)
@@ -404,14 +408,14 @@ def ask(w: World, tool: Tool) -> tuple[str, dict]:
     if w.chance(0.2):
         before = w.of(phrases.BEFORE_ANY)
         if not w.held and w.chance(0.3):
-            before = w.rng.choice([w.of(phrases.BEFORE_ORDER), murmur(w) + w.rng.choice([", ", ": ", " and ", ". "])])
+            before = w.rng.choice([w.of(phrases.BEFORE_ORDER), murmur_before(w)])
         text = before + (text if template.startswith(("{", "I ")) else text[0].lower() + text[1:])
     elif w.chance(0.15) and not template.startswith(("{", "I ")):
         text = text[0].lower() + text[1:]
     if w.chance(0.15) and not template.rstrip("?.").endswith("}"):
         text = text.rstrip("?.") + w.of(phrases.AFTER)
         if not w.held and w.chance(0.25):
-            text += w.rng.choice([" for ", ", ", " "]) + murmur(w)
+            text += murmur_after(w)
     elif w.chance(0.2):
         text = text.rstrip("?.")
     elif not text.endswith(("?", ".", "}")) and w.chance(0.3):

@@ -71,6 +71,15 @@ VERBS = """get find make create start stop open close check update add remove sh
     swim switch taste tear throw tie touch trim visit wake warm weigh wind wipe""".split()
 
 
+def param_name(w: World, type_: str) -> str:
+    """A name for a parameter of this JSON type: a listed word, maybe with an ending, or one that nobody has seen."""
+    known = PARAM_NAMES["integer" if type_ in ("integer", "number") else "string"]
+    if w.held or w.chance(0.45):
+        return w.invented()
+    name = w.rng.choice(known)
+    return f"{name}_{w.rng.choice(['id', 'name', 'value', 'a', 'b', w.invented()])}" if w.chance(0.15) else name
+
+
 # ----------------------------------------------------------------------------------------------------- made-up tools
 
 _TEXT_KINDS = "word word person city code topic sentence path day colour room email clock".split()
@@ -85,7 +94,7 @@ def made_up(w: World) -> Tool:
     params: list[Param] = []
     for _ in range(w.rng.choice([0, 1, 1, 1, 1, 2, 2, 2, 3])):
         type_ = w.rng.choice(["string", "string", "string", "integer", "integer", "number"])
-        name = _param_name(w, type_)
+        name = param_name(w, type_)
         if name not in [p.name for p in params]:
             params.append(Param(name, type_, w.rng.choice(_TEXT_KINDS) if type_ == "string" else w.rng.choice(["int", "small"])))
     verb = w.invented() if w.chance(0.25) else w.rng.choice(VERBS)
@@ -94,13 +103,6 @@ def made_up(w: World) -> Tool:
         thing = f"{thing}_{w.rng.choice([w.invented, lambda: w.of(NOUNS)])()}"
     made = _made_up_question(w, thing, params) if w.chance(0.3) else _made_up_act(w, verb, thing, params)
     return made_up(w) if _bare(made) in _KNOWN else made  # syllables may happen to spell "time"
-
-
-def _param_name(w: World, type_: str) -> str:
-    if w.chance(0.4):
-        return w.invented()
-    name = w.rng.choice(PARAM_NAMES["string" if type_ == "string" else "integer"])
-    return f"{name}_{w.rng.choice(['id', 'name', 'value', 'a', 'b', w.invented()])}" if w.chance(0.15) else name
 
 
 def _made_up_question(w: World, thing: str, params: list[Param]) -> Tool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import zlib
+from string import ascii_uppercase
 
 import words
 from words import Split
@@ -158,7 +159,9 @@ class World:
             case "timezone":
                 return self.of(words.TIMEZONES) if self.chance(0.7) else f"{self.invented().capitalize()}/{self.invented().capitalize()}"
             case "currency":
-                return self.of(CURRENCIES) if self.held or self.chance(0.5) else "".join(rng.choice("ABCDEFGHIJLMNPQRSTUVXYZ") for _ in range(3))
+                if self.held or self.chance(0.5):
+                    return self.of(CURRENCIES)
+                return next(c for c in iter(lambda: "".join(rng.choices(ascii_uppercase, k=3)), None) if c not in CURRENCIES.held)
             case "language":
                 return self.of(LANGUAGES) if self.held or self.chance(0.6) else self.invented().capitalize()
             case "cuisine":
