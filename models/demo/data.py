@@ -120,7 +120,7 @@ def _murmur(w: World) -> str:
 
 
 def _any_word(w: World) -> str:
-    return w.invented() if w.chance(0.15) else w.rng.choice(words.COMMON)
+    return w.invented() if w.chance(0.15) else w.plain_word()
 
 
 # ---------------------------------------------------------------------------------------------------------- plain skills
@@ -466,7 +466,7 @@ def any_tool(w: World, strange: bool) -> Tool:
     """A tool to offer. Among strange ones nothing can be known by heart: the declarations have to be read."""
     roll = w.rng.random()
     if strange:
-        return w.rng.choice(catalogue.OTHER) if roll < 0.35 else catalogue.made_up(w)
+        return w.rng.choice(catalogue.OTHER) if roll < 0.45 else catalogue.made_up(w)
     if roll < 0.3:
         return w.rng.choice(catalogue.FAMILIAR[:4])
     if roll < 0.75:
@@ -477,7 +477,7 @@ def any_tool(w: World, strange: bool) -> Tool:
 def offers(w: World, wanted: int) -> list[Offer]:
     """The tools of one request, with different names; the first `wanted` are those that will be asked for."""
     found: list[Offer] = []
-    extra, strange = w.rng.choice([0, 1, 1, 2, 2, 3, 3]), w.chance(0.5)
+    extra, strange = w.rng.choice([0, 1, 1, 2, 2, 3, 3]), w.chance(0.55)
     while len(found) < wanted + extra:
         tool = any_tool(w, strange)
         if tool.name not in [o.tool.name for o in found]:
@@ -491,7 +491,7 @@ def tool_turn(w: World, chosen: list[Offer]) -> Turn:
     """One or two calls, then the answer that uses the results."""
     asked = [ask(w, o.tool) for o in chosen]
     if len(chosen) == 2 and chosen[0] is chosen[1]:
-        joined = _same_tool_twice(w, chosen[0].tool)
+        joined = _any_tool_twice(w, chosen[0].tool) or _same_tool_twice(w, chosen[0].tool)
         if joined:
             user, values = joined
             asked = [("", v) for v in values]
@@ -527,6 +527,24 @@ def _same_tool_twice(w: World, tool: Tool) -> tuple[str, list[dict]] | None:
         second = w.value(param.kind)
     text = w.of(phrases.TWICE[tool.name]).format(first, second)
     return text, [{param.name: first}, {param.name: second}]
+
+
+def _any_tool_twice(w: World, tool: Tool) -> tuple[str, list[dict]] | None:
+    """The same of any tool with one value: a question for it that names two. Training only."""
+    if w.held or len(tool.params) != 1 or w.chance(0.7 if tool.name in phrases.TWICE else 0.2):
+        return None
+    param = tool.params[0]
+    mark = "{" + param.name + "}"
+    template = w.rng.choice(tool.asks)
+    if w.chance(0.2):
+        template = blur(w, template)
+    if mark not in template or f"{mark}'" in template:
+        return None
+    first, second = w.value(param.kind), w.value(param.kind)
+    if first == second:
+        return None
+    both = w.rng.choice(["{} and {}", "{} and {}", "{} and {}", "{}, then {}", "{} and also {}", "{} as well as {}", "both {} and {}", "{} and then {}", "{} plus {}", "{} & {}", "first {}, then {}"])
+    return template.replace(mark, both.format(first, second)), [{param.name: first}, {param.name: second}]
 
 
 # --------------------------------------------------------------------------------------------------------- conversations
@@ -633,7 +651,7 @@ def side_turn(w: World, offered: list[Offer]) -> Turn:
 PLAIN = {count: 8, spell: 11, reverse: 11, repeat: 9, upper: 8, arithmetic: 26, calendar: 6, capital: 8, colour: 5, lists: 9, story: 3, chat: 18}
 
 
-HARDER = {spell: 4, reverse: 2, upper: 5, arithmetic: 22, calendar: 4, lists: 3}  # more of these in training: they take longest to learn
+HARDER = {spell: 7, reverse: 2, repeat: 3, upper: 8, arithmetic: 16, calendar: 4, lists: 3}  # more of these in training: they take longest to learn
 
 
 def plain_turn(w: World) -> Turn:

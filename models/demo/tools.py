@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import phrases
-from words import NOUNS
-from world import World
+from words import MANY_NOUNS, MANY_VERBS, NOUNS
+from world import World, is_held_text
 
 
 class Param(NamedTuple):
@@ -52,7 +52,14 @@ _TRAINED = [*FAMILIAR, *OTHER]
 _bare = lambda t: t.name.replace("_", "").lower()  # noqa: E731
 _KNOWN = {_bare(t) for t in [*_TRAINED, *UNFAMILIAR]}
 assert not {_bare(t) for t in _TRAINED} & {_bare(t) for t in UNFAMILIAR}
+_verb = lambda t: t.name.split("_")[0]  # noqa: E731
+assert {_verb(t) for t in _TRAINED} & {_verb(t) for t in UNFAMILIAR} == {"get"}
 assert not {p.name for t in _TRAINED for p in t.params} & {p.name for t in UNFAMILIAR for p in t.params}
+
+# Made-up tools must not bring the words of the unfamiliar ones either.
+_STRANGE = {word for t in UNFAMILIAR for label in [t.name, *(p.name for p in t.params)] for word in label.split("_")}
+_usable = lambda listed: [word for word in listed if word not in _STRANGE and not is_held_text(word)]  # noqa: E731
+ACTS, THINGS = _usable(MANY_VERBS), _usable(MANY_NOUNS)
 
 # Words that stand for a parameter in renamed and made-up tools, with the JSON type they suggest.
 PARAM_NAMES = {
@@ -97,12 +104,16 @@ def made_up(w: World) -> Tool:
         name = param_name(w, type_)
         if name not in [p.name for p in params]:
             params.append(Param(name, type_, w.rng.choice(_TEXT_KINDS) if type_ == "string" else w.rng.choice(["int", "small"])))
-    verb = w.invented() if w.chance(0.25) else w.rng.choice(VERBS)
-    thing = w.rng.choice([w.invented, lambda: w.of(NOUNS)])()
+    verb = w.rng.choice([w.invented, lambda: w.rng.choice(VERBS), lambda: w.rng.choice(ACTS), lambda: w.rng.choice(ACTS)])()
+    thing = _thing(w)
     if w.chance(0.15):
-        thing = f"{thing}_{w.rng.choice([w.invented, lambda: w.of(NOUNS)])()}"
+        thing = f"{thing}_{_thing(w)}"
     made = _made_up_question(w, thing, params) if w.chance(0.3) else _made_up_act(w, verb, thing, params)
     return made_up(w) if _bare(made) in _KNOWN else made  # syllables may happen to spell "time"
+
+
+def _thing(w: World) -> str:
+    return w.rng.choice([w.invented, lambda: w.of(NOUNS), lambda: w.rng.choice(THINGS), lambda: w.rng.choice(THINGS)])()
 
 
 def _made_up_question(w: World, thing: str, params: list[Param]) -> Tool:

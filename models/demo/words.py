@@ -7,6 +7,7 @@ Closed facts (days, months, capitals, colours) have to be learnt, so they are in
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -19,6 +20,11 @@ class Split(NamedTuple):
 
 def _words(text: str) -> list[str]:
     return text.split()
+
+
+def _listed(name: str) -> list[str]:
+    """The words of text/`name`, which holds one letter's words on each line. Training only."""
+    return (Path(__file__).parent / "text" / name).read_text().split()
 
 
 def _lines(text: str) -> list[str]:
@@ -257,6 +263,10 @@ COMMON = _words(
     nice happy lovely quick fun maybe perhaps bit lot stuff job everyone somebody anything nothing yesterday tomorrow morning evening
     week month office table window money price shop car bus phone screen button test check look fine okay cool great sorry thanks"""
 )
+
+# Many plain words, so that no tool and no text can be known by its words alone.
+MANY_VERBS = _listed("verbs.txt")
+MANY_NOUNS = _listed("nouns.txt")
 
 DAYS = _words("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 MONTHS = _words("January February March April May June July August September October November December")

@@ -86,14 +86,25 @@ class World:
         return "".join(choice(_ONSETS) + choice(_VOWELS) + choice(_CODAS) for _ in range(self.rng.choice([1, 1, 2, 2, 2])))
 
     def word(self) -> str:
-        return self.invented() if self.chance(0.5) else self.of(words.NOUNS)
+        if self.chance(0.5):
+            return self.invented()
+        return self.of(words.NOUNS) if self.held or self.chance(0.35) else self.plain_noun()
+
+    def plain_noun(self) -> str:
+        """One of very many nouns. Training only."""
+        return self._mine(lambda: self.rng.choice(words.MANY_NOUNS), is_held_text)
+
+    def plain_word(self) -> str:
+        """One of the commonest words, or of very many others. Training only."""
+        roll = self.rng.random()
+        return self.rng.choice(words.COMMON) if roll < 0.6 else self.plain_noun() if roll < 0.85 else self.rng.choice(words.MANY_VERBS)
 
     def lettered(self) -> str:
         """A word to be spelled; in training mostly one that shows the letters of seldom tokens, or an everyday one."""
         if self.held or not self.pieces or self.chance(0.3):
             return self.word()
         if self.chance(0.3):
-            return self.rng.choice(words.COMMON).lower()
+            return self.plain_word().lower()
         glue = lambda: "".join(self.rng.choice(self.pieces) for _ in range(self.rng.randint(1, 3)))[:9]  # noqa: E731
         return self._mine(glue, is_held_text)
 
@@ -118,7 +129,7 @@ class World:
 
     def _word_soup(self) -> str:
         """Common words in any order, among them now and then one of the world's own. Training only."""
-        return " ".join(self.word() if self.chance(0.25) else self.rng.choice(words.COMMON) for _ in range(self.rng.randint(2, 8)))
+        return " ".join(self.word() if self.chance(0.25) else self.plain_word() for _ in range(self.rng.randint(2, 8)))
 
     def listed(self, split: Split) -> str:
         """An entry of a short list; in training also a word that is not on it, since the evaluation brings others."""
