@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import data
+import render
 from model import Config
 from tokenizer import CONTROL, USER_DEFINED, Tokenizer
 
@@ -117,7 +117,7 @@ def metadata(c: Config, tok: Tokenizer, wanted: int) -> dict:
         "tokenizer.ggml.eot_token_id": tok.special["<|im_end|>"],
         "tokenizer.ggml.padding_token_id": tok.special["<|endoftext|>"],
         "tokenizer.ggml.add_bos_token": False,
-        "tokenizer.chat_template": data.TEMPLATE_TEXT,
+        "tokenizer.chat_template": render.TEMPLATE_TEXT,
     }
 
 
@@ -142,7 +142,7 @@ def write(path: Path, state: dict[str, torch.Tensor], c: Config, tok: Tokenizer,
 def main() -> None:
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--dir", type=Path, required=True, help="where train.py keeps checkpoint.pt and tokenizer.json")
-    args.add_argument("--out", type=Path, default=data.HERE / "demo.gguf")
+    args.add_argument("--out", type=Path, default=Path(__file__).parent / "demo.gguf")
     args.add_argument("--f16", action="store_true", help="16-bit weights instead of Q8_0")
     options = args.parse_args()
     saved = torch.load(options.dir / "checkpoint.pt", weights_only=False)

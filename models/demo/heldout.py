@@ -18,8 +18,15 @@ from typing import Callable
 
 import data
 import phrases
+import skills
 import tools as catalogue
-from data import Conversation, Offer, Style, Turn, assemble, contains, offer, tool_turn
+from data import Conversation, assemble
+from json_turn import json_object
+from memory import memory as memory_turns
+from offers import Offer, offer
+from styles import Style, style
+from tool_turns import tool_turn
+from turn import Turn, contains
 from world import World
 
 SEED = 20_000
@@ -62,19 +69,19 @@ def single(make: Callable[[World], Turn], skill: str, told: Style = Style(), thi
 
 
 def thinking(w: World) -> tuple[dict, dict]:
-    return single(data.plain_turn, "", think=True)(w)
+    return single(skills.plain_turn, "", think=True)(w)
 
 
 def system(w: World) -> tuple[dict, dict]:
     """A name, a tone, a first or a last word set by the system prompt."""
     while True:
-        told = data.style(w)
+        told = style(w)
         if told.start or told.end or told.name:
             break
     if told.name and (not told.start and not told.end or w.chance(0.4)):
-        turn = next(t for t in iter(lambda: data.chat(w), None) if t.skill == "identity")
+        turn = next(t for t in iter(lambda: skills.chat(w), None) if t.skill == "identity")
     else:
-        turn = data.plain_turn(w)
+        turn = skills.plain_turn(w)
     c = assemble(without_luck(w), [turn], told, [], False)
     check = dict(turn.check)
     if "exact" in check:
@@ -87,7 +94,7 @@ def system(w: World) -> tuple[dict, dict]:
 
 
 def memory(w: World) -> tuple[dict, dict]:
-    turns = data.memory(w, Style())
+    turns = memory_turns(w, Style())
     c = assemble(without_luck(w), turns, Style(), [], False)
     return request(c), turns[-1].check
 
@@ -100,7 +107,7 @@ def json_schema(value: dict) -> dict:
 
 
 def json_answer(w: World) -> tuple[dict, dict]:
-    turn = data.json_object(w)
+    turn = json_object(w)
     c = assemble(without_luck(w), [turn], Style(), [], False)
     return {**request(c), "response_format": json_schema(turn.check["json"])}, turn.check
 
@@ -168,19 +175,19 @@ def tool_required(w: World) -> tuple[dict, dict]:
 
 
 SKILLS: dict[str, tuple[int, Callable[[World], tuple[dict, dict]]]] = {
-    "count": (25, single(data.count, "count")),
-    "spell": (25, single(data.spell, "spell")),
-    "reverse": (25, single(data.reverse, "reverse")),
-    "repeat": (25, single(data.repeat, "repeat")),
-    "upper": (25, single(data.upper, "upper")),
-    "arithmetic": (40, single(data.arithmetic, "arithmetic")),
-    "calendar": (25, single(data.calendar, "calendar")),
-    "capital": (25, single(data.capital, "capital")),
-    "colour": (15, single(data.colour, "colour")),
-    "list": (30, single(data.lists, "list")),
-    "chat": (25, single(data.chat, "chat")),
-    "identity": (10, single(data.chat, "identity")),
-    "refusal": (25, single(data.chat, "refusal")),
+    "count": (25, single(skills.count, "count")),
+    "spell": (25, single(skills.spell, "spell")),
+    "reverse": (25, single(skills.reverse, "reverse")),
+    "repeat": (25, single(skills.repeat, "repeat")),
+    "upper": (25, single(skills.upper, "upper")),
+    "arithmetic": (40, single(skills.arithmetic, "arithmetic")),
+    "calendar": (25, single(skills.calendar, "calendar")),
+    "capital": (25, single(skills.capital, "capital")),
+    "colour": (15, single(skills.colour, "colour")),
+    "list": (30, single(skills.lists, "list")),
+    "chat": (25, single(skills.chat, "chat")),
+    "identity": (10, single(skills.chat, "identity")),
+    "refusal": (25, single(skills.chat, "refusal")),
     "system": (40, system),
     "memory": (40, memory),
     "json": (40, json_answer),

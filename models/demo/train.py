@@ -26,6 +26,7 @@ import torch.nn.functional as F
 
 import data
 from model import Config, Model, complete
+from render import render, segments
 from tokenizer import Tokenizer, train as train_tokenizer
 from world import World
 
@@ -46,11 +47,11 @@ AVERAGE = 0.99  # exponential average of the weights: what is evaluated and expo
 def example(w: World, tok: Tokenizer, step: int) -> tuple[np.ndarray, np.ndarray]:
     """Token ids of one conversation and the loss weight of each."""
     c = data.drill(w) if w.chance(0.6 if step < DRILL_STEPS else 0.03) else data.conversation(w)
-    text = data.render(c.messages, c.tools, c.think)
+    text = render(c.messages, c.tools, c.think)
     prompt_weight = PROMPT_WEIGHT if step < PROMPT_STEPS else 0.0
     ids: list[int] = []
     weights: list[float] = []
-    for piece, own in data.segments(text):
+    for piece, own in segments(text):
         part = tok.encode(piece)
         ids += part
         weights += [1.0 if own else prompt_weight] * len(part)
@@ -103,7 +104,7 @@ def make_tokenizer(folder: Path) -> Tokenizer:
     if not path.exists():
         w = World(random.Random(1))
         made = (data.conversation(w) for _ in range(12_000))
-        train_tokenizer([data.render(c.messages, c.tools, c.think) for c in made], VOCABULARY, SPACED_WORDS).save(path)
+        train_tokenizer([render(c.messages, c.tools, c.think) for c in made], VOCABULARY, SPACED_WORDS).save(path)
     return Tokenizer.load(path)
 
 
@@ -298,9 +299,9 @@ def show(model: Model, tok: Tokenizer, count: int = 4) -> None:
     for _ in range(count):
         c = data.conversation(w)
         last = next(i for i, m in reversed(list(enumerate(c.messages))) if m["role"] == "assistant")
-        text = data.render(c.messages[:last], c.tools, c.think, prompt=True)
+        text = render(c.messages[:last], c.tools, c.think, prompt=True)
         written = tok.decode(complete(model, tok.encode(text), tok.special["<|im_end|>"], 80))
-        wanted = data.render(c.messages[last : last + 1])
+        wanted = render(c.messages[last : last + 1])
         print(f"  > {c.messages[last - 1]['content']!r}\n  = {written!r}\n  ! {wanted[22:-11]!r}", flush=True)
 
 
