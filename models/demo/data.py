@@ -71,7 +71,7 @@ def conversation(w: World) -> Conversation:
     think = w.chance(0.1)
     offered: list[Offer] = []
     turns: list[Turn] = []
-    if w.chance(0.4):
+    if w.chance(0.5):
         wanted = w.rng.choice([1, 1, 2])
         offered = offers(w, wanted)
         turns = [] if w.chance(0.12) else [tool_turn(w, _choose(w, offered, wanted))]

@@ -10,6 +10,7 @@ optional: it is in the call only when the question has a value for it.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import phrases
@@ -44,8 +45,23 @@ def _read(name: str) -> list[Tool]:
     return tools
 
 
+def _telling(tool: Tool) -> Tool:
+    """The tool with those ways of asking alone that share a word (or its beginning) with the name or the description.
+
+    That is what a stranger's tool can be told by. The others could only be learnt by heart.
+    """
+    own = (_stems(tool.name) | _stems(tool.description)) - {"get", "the", "for", "and", "from", "one", "with", "some"}
+    asks = [ask for ask in tool.asks if own & _stems(ask)]
+    return tool._replace(asks=asks or tool.asks)
+
+
+def _stems(text: str) -> set[str]:
+    """The beginnings of its words, values left out."""
+    return {word[:5].lower() for word in re.findall(r"[A-Za-z][a-z]{2,}", re.sub(r"\{\w+\}", "", text))}
+
+
 FAMILIAR = _read("tools-familiar.txt")
-OTHER = _read("tools-other.txt")
+OTHER = [_telling(tool) for tool in _read("tools-other.txt")]
 UNFAMILIAR = _read("tools-unfamiliar.txt")
 
 _TRAINED = [*FAMILIAR, *OTHER]
