@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Accumulator } from "../../generation/accumulate.ts";
 import type { GeneratedChoice } from "../../generation/accumulate.ts";
+import type { GenerationEvent } from "../../generation/event.ts";
 import type { Tool } from "../../generation/message.ts";
 import { MarkerReader } from "./marker-reader.ts";
 
@@ -17,6 +18,10 @@ function read(pieces: readonly string[], callsAllowed = true): GeneratedChoice |
   for (const piece of pieces) accumulator.add(reader.push(piece));
   accumulator.add(reader.end());
   return accumulator.result().choices[0];
+}
+
+function textOf(event: GenerationEvent): string[] {
+  return event.type === "text-delta" ? [event.text] : [];
 }
 
 const cases: [
@@ -130,6 +135,16 @@ test("however the text is cut, the reading is the same", { timeout: 60_000 }, ()
       expect(read(pieces)).toEqual(read([text]));
     }),
   );
+});
+
+// All of it was held until something visible came, and looked through again with each token: a model that wrote line breaks without
+// an end took seconds of the processor and told its client nothing.
+test("white space without an end is told in parts, and none is lost", () => {
+  const reader = new MarkerReader({ choice: 0, newCallId: () => "x", tools });
+  const count = 10_000;
+  const told = Array.from({ length: count }, () => reader.push("\n").flatMap(textOf).join(""));
+  expect(told.findIndex((text) => text !== "")).toBeLessThan(5000);
+  expect(told.join("") + reader.end().flatMap(textOf).join("")).toBe("\n".repeat(count));
 });
 
 test("a token's logprob goes with the text that holds its last character", () => {

@@ -1,8 +1,12 @@
 import type { Format, PlainFormat } from "../../formats/format.ts";
 import { knownFormats } from "../../formats/known.ts";
+import { Pile } from "../../formats/reading/pile.ts";
 import { TextReader } from "../../formats/text-reader.ts";
 import type { TextReaderOptions } from "../../formats/text-reader.ts";
 import type { GenerationEvent, TokenLogprob } from "../../generation/event.ts";
+
+/** More white space than this is content: models that write it without an end are read along, and nothing is held without a bound. */
+const mostSpace = 4096;
 
 /**
  * Reads a choice's text without being told its format: text goes on as it comes, until a marker of a known format stands in it. From
@@ -16,8 +20,10 @@ export class MarkerReader {
   /** The format that was found. */
   #chosen: TextReader | undefined;
   #trial: Trial | undefined;
-  /** A tail that may become a marker. */
-  #held = "";
+  /** White space after what was told: it vanishes if a call follows. */
+  #space = new Pile();
+  /** What may become a marker, after that. */
+  #tail = "";
   #sawCalls = false;
   readonly #unknownTools = new Set<string>();
   #afterThought = false;
@@ -52,14 +58,18 @@ export class MarkerReader {
       this.#decide(events, true);
     }
     if (this.#chosen) events.push(...this.#chosen.end());
-    else if (this.#held !== "") this.#tellText(this.#held, events);
-    this.#held = "";
+    else if (this.#isHolding) this.#tellText(this.#space.take() + this.#tail, events);
+    this.#tail = "";
     return this.#noted(events);
+  }
+
+  get #isHolding(): boolean {
+    return this.#space.length > 0 || this.#tail !== "";
   }
 
   /** A token's logprob goes with the text that holds its last character; those of calls, thoughts and markers vanish. */
   #attachLogprobs(events: GenerationEvent[], logprob: TokenLogprob | undefined): void {
-    const isHeld = this.#held !== "" || this.#trial !== undefined;
+    const isHeld = this.#isHolding || this.#trial !== undefined;
     if (logprob && !isHeld) this.#logprobs.push(logprob);
     const last = events.at(-1);
     if (last?.type === "text-delta" && this.#logprobs.length > 0) {
@@ -84,8 +94,8 @@ export class MarkerReader {
 
   /** Looks for a marker; returns what follows it. */
   #watch(text: string, events: GenerationEvent[]): string {
-    const all = this.#held + text;
-    this.#held = "";
+    const all = this.#tail + text;
+    this.#tail = "";
     if (!beginnings.test(all)) {
       this.#tellButSpace(all, "", events);
       return "";
@@ -102,11 +112,9 @@ export class MarkerReader {
       return "";
     }
     this.#tellButSpace(all.slice(0, at), "", events);
-    const space = this.#held;
-    this.#held = "";
     const openings = this.#markers.get(found) ?? [];
     this.#trial = {
-      raw: space,
+      raw: this.#space.take(),
       marker: found,
       candidates: openings.map(({ format, prefix }) => ({
         format,
@@ -175,8 +183,10 @@ export class MarkerReader {
   /** Tells text but for the white space at its end, which vanishes if a call follows; holds that, and `tail`. */
   #tellButSpace(text: string, tail: string, events: GenerationEvent[]): void {
     const shown = text.trimEnd();
-    this.#held = text.slice(shown.length) + tail;
-    this.#tellText(shown, events);
+    if (shown !== "") this.#tellText(this.#space.take() + shown, events);
+    this.#space.add(text.slice(shown.length));
+    if (this.#space.length > mostSpace) this.#tellText(this.#space.take(), events);
+    this.#tail = tail;
   }
 
   #tellText(text: string, events: GenerationEvent[]): void {
