@@ -46,6 +46,9 @@ export class FrameReader {
   #atStart = true;
   /** The data of the begun event; undefined while it has none. */
   #data: string | undefined;
+  /** Its last line. What it looks like is asked of its lines: `#data` is a rope, which a look would join anew with every line. */
+  #lastLine = "";
+  #opensObject = false;
   #event = "";
   /** Lines outside any field, while they may belong together (a pretty-printed body, a page). */
   #block: string[] | undefined;
@@ -135,19 +138,26 @@ export class FrameReader {
   }
 
   #addData(value: string): void {
-    if (this.#data === undefined) {
-      this.#data = value;
-      return;
-    }
+    if (this.#data === undefined) return this.#beginData(value);
     // A second data line continues the event, says the standard. Here a new object after a complete one is a new event.
-    if (looksComplete(this.#data) && (value.startsWith("{") || value.startsWith("[DONE]"))) {
+    if ((value.startsWith("{") || value.startsWith("[DONE]")) && this.#looksComplete()) {
       this.#repairs.note("no-blank-line");
       this.#dispatch();
-      this.#data = value;
-      return;
+      return this.#beginData(value);
     }
     if (this.#data.length + value.length >= this.#limit) throw new FrameTooLongError(this.#limit);
     this.#data += `\n${value}`;
+    this.#lastLine = value;
+  }
+
+  #beginData(value: string): void {
+    this.#data = value;
+    this.#lastLine = value;
+    this.#opensObject = value.startsWith("{");
+  }
+
+  #looksComplete(): boolean {
+    return (this.#opensObject && this.#lastLine.endsWith("}")) || this.#lastLine.trim() === "[DONE]";
   }
 
   #readOtherLine(line: string): void {
@@ -183,7 +193,7 @@ export class FrameReader {
     } else {
       this.#dispatch();
       this.#addToBlock(line);
-      if (looksComplete(line.trim())) this.#endBlock();
+      if (isWhole(line.trim())) this.#endBlock();
     }
   }
 
@@ -214,6 +224,6 @@ export class FrameReader {
 const lf = 10;
 const space = 32;
 
-function looksComplete(data: string): boolean {
-  return (data.startsWith("{") && data.endsWith("}")) || data.trim() === "[DONE]";
+function isWhole(line: string): boolean {
+  return (line.startsWith("{") && line.endsWith("}")) || line === "[DONE]";
 }

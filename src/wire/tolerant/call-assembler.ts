@@ -18,6 +18,9 @@ export class CallAssembler {
   readonly #takenIds = new Set<string>();
   readonly #repairs: RepairLog;
   #calls: Call[] = [];
+  /** The latest call with a source's index or id. */
+  #byIndex = new Map<number, Call>();
+  #byId = new Map<string, Call>();
   /** The first call that has not ended, as a position in `#calls`. */
   #head = 0;
   #started = 0;
@@ -85,7 +88,7 @@ export class CallAssembler {
    */
   #find(fragment: Fragment, position: number, siblings: number, touched: ReadonlySet<Call>): Call {
     const { index, id, name } = fragment;
-    const byIndex = index === null ? undefined : this.#calls.findLast((call) => call.index === index);
+    const byIndex = index === null ? undefined : this.#byIndex.get(index);
     if (byIndex) return this.#opensAnother(byIndex, fragment, touched) ? this.#open(fragment) : byIndex;
     if (index !== null) {
       // A bare continuation under an index that no call has: the latest call's, if there is one.
@@ -97,7 +100,7 @@ export class CallAssembler {
       return this.#open(fragment);
     }
     this.#repairs.note("call-index");
-    const byId = id === null ? undefined : this.#calls.findLast((call) => call.sourceId === id);
+    const byId = id === null ? undefined : this.#byId.get(id);
     if (byId) return this.#opensAnother(byId, fragment, touched) ? this.#open(fragment) : byId;
     const latest = siblings > 1 ? this.#calls.at(position - siblings) : this.#calls.at(-1);
     if (name === null) return latest ?? this.#open(fragment);
@@ -129,6 +132,7 @@ export class CallAssembler {
       progress: new JsonProgress(),
     };
     this.#calls.push(call);
+    if (call.index !== null) this.#byIndex.set(call.index, call);
     if (this.#calls.length - 1 > this.#head) {
       const before = this.#calls[this.#calls.length - 2];
       if (before && before.name !== "" && before.arguments !== "" && !isComplete(before)) {
@@ -140,8 +144,10 @@ export class CallAssembler {
 
   #extend(call: Call, fragment: Fragment): void {
     if (fragment.id !== null) {
-      if (call.sourceId === null) call.sourceId = fragment.id;
-      else if (call.sourceId !== fragment.id) this.#repairs.note("changing-call-id");
+      if (call.sourceId === null) {
+        call.sourceId = fragment.id;
+        this.#byId.set(fragment.id, call);
+      } else if (call.sourceId !== fragment.id) this.#repairs.note("changing-call-id");
     }
     if (fragment.name !== null) {
       if (call.name === "") {
