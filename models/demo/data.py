@@ -72,17 +72,17 @@ def conversation(w: World) -> Conversation:
     offered: list[Offer] = []
     turns: list[Turn] = []
     if w.chance(0.5):
-        wanted = w.rng.choice([1, 1, 2])
+        wanted = w.rng.choice([1, 1, 1, 2, 2])
         offered = offers(w, wanted)
         turns = [] if w.chance(0.12) else [tool_turn(w, _choose(w, offered, wanted))]
         while turns and len(turns) < 5 and w.chance(0.65):  # the declarations are long: ask more than once for their price
-            turns.append(tool_turn(w, w.rng.sample(offered, 2) if len(offered) > 1 and w.chance(0.25) else [w.rng.choice(offered)] * w.rng.choice([1, 1, 2])))
+            turns.append(tool_turn(w, w.rng.sample(offered, 2) if len(offered) > 1 and w.chance(0.3) else [w.rng.choice(offered)] * w.rng.choice([1, 1, 2])))
         w.rng.shuffle(offered)
         if not turns or w.chance(0.2):
             turns.insert(w.rng.randint(0, len(turns)), side_turn(w, offered))
     elif w.chance(0.22):
         turns = memory(w, told)
-    elif w.chance(0.16):
+    elif w.chance(0.26):
         turns = [json_object(w)]
         if w.chance(0.3):
             turns.insert(w.rng.randint(0, 1), w.rng.choice([plain_turn, json_object])(w))

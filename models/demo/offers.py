@@ -87,7 +87,7 @@ def any_tool(w: World, strange: bool) -> Tool:
 def offers(w: World, wanted: int) -> list[Offer]:
     """The tools of one request, with different names; the first `wanted` are those that will be asked for."""
     found: list[Offer] = []
-    extra, strange = w.rng.choice([0, 1, 1, 2, 2, 3, 3]), w.chance(0.55)
+    extra, strange = w.rng.choice([0, 1, 1, 2, 2, 3, 3]), w.chance(0.48)
     while len(found) < wanted + extra:
         tool = any_tool(w, strange)
         if tool.name not in [o.tool.name for o in found]:
