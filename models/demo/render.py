@@ -10,6 +10,7 @@ import jinja2
 
 TEMPLATE_TEXT = (Path(__file__).parent / "chat_template.jinja").read_text()
 
+
 def _environment() -> jinja2.Environment:
     env = jinja2.Environment(trim_blocks=True, lstrip_blocks=True)
     env.filters["tojson"] = lambda value: json.dumps(value, ensure_ascii=False)
