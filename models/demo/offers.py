@@ -77,17 +77,17 @@ def any_tool(w: World, strange: bool) -> Tool:
     roll = w.rng.random()
     if strange:
         return w.rng.choice(catalogue.OTHER) if roll < 0.3 else catalogue.made_up(w)
-    if roll < 0.3:
+    if roll < 0.4:
         return w.rng.choice(catalogue.FAMILIAR[:4])
-    if roll < 0.75:
+    if roll < 0.88:
         return w.rng.choice(catalogue.FAMILIAR)
-    return w.rng.choice(catalogue.OTHER) if roll < 0.9 else catalogue.made_up(w)
+    return w.rng.choice(catalogue.OTHER) if roll < 0.95 else catalogue.made_up(w)
 
 
 def offers(w: World, wanted: int) -> list[Offer]:
     """The tools of one request, with different names; the first `wanted` are those that will be asked for."""
     found: list[Offer] = []
-    extra, strange = w.rng.choice([0, 1, 1, 2, 2, 3, 3]), w.chance(0.48)
+    extra, strange = w.rng.choice([0, 1, 1, 2, 2, 3, 3]), w.chance(0.4)
     while len(found) < wanted + extra:
         tool = any_tool(w, strange)
         if tool.name not in [o.tool.name for o in found]:
