@@ -55,8 +55,9 @@ export interface ServerOptions {
 export async function createServer(config: TruewireConfig, options: ServerOptions = {}): Promise<TruewireServer> {
   let current = parseConfig(config);
   // Node's modules are loaded only here: whoever imports `createHandler` for another runtime imports this file, too.
-  const [{ listen }, { openLog }, { openStreamLog }] = await Promise.all([
+  const [{ listen }, { descriptorLimit }, { openLog }, { openStreamLog }] = await Promise.all([
     import("./server/listen.ts"),
+    import("./server/descriptor-limit.ts"),
     import("./server/logger.ts"),
     import("./server/stream-log.ts"),
   ]);
@@ -71,6 +72,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     requests: new Requests(),
     ...(streamLog && { streamLog }),
   };
+  const openFiles = descriptorLimit();
   const http = await listen(
     {
       host,
@@ -78,6 +80,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
       headerTimeoutMs: current.headerTimeout,
       requestTimeoutMs: current.requestTimeout,
       idleTimeoutMs: current.idleTimeout,
+      descriptorLimit: openFiles,
       log,
     },
     (request, response) => void handle(new NodeExchange(request, response), service),
@@ -85,7 +88,11 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   if (!isLoopback(host) && current.apiKey.length === 0) {
     log.warn({ host }, "everybody who reaches this address may use the API: set a key with --api-key");
   }
-  const pool = new EnginePool({ log, ...(options.onProgress && { onProgress: options.onProgress }) });
+  const pool = new EnginePool({
+    log,
+    ...(openFiles !== undefined && { descriptorLimit: openFiles }),
+    ...(options.onProgress && { onProgress: options.onProgress }),
+  });
   try {
     service.directory = await pool.use(current.models);
   } catch (error) {

@@ -25,6 +25,7 @@ export async function openUpstreamModel(
     retries: model.retries,
     tls: tls && (await (await import("./read-certificates.ts")).readCertificates(tls)),
     answerLimit: model.answerLimit,
+    descriptorLimit: options.descriptorLimit,
     log: (line, fields, level = "info") => options.log[level]({ model: name, ...fields }, line),
   });
 }

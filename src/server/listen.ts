@@ -1,6 +1,5 @@
 import { createServer } from "node:http";
 import type { RequestListener, Server, ServerResponse } from "node:http";
-import { readFileSync } from "node:fs";
 import type { Duplex } from "node:stream";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import { writeErrorBody } from "../wire/error-body.ts";
@@ -18,6 +17,8 @@ export interface ListenOptions {
   readonly requestTimeoutMs: number;
   /** and a connection without a request is closed after these. */
   readonly idleTimeoutMs: number;
+  /** How many files the process may have open; undefined: as many as it likes. */
+  readonly descriptorLimit: number | undefined;
   readonly log: Log;
 }
 
@@ -29,7 +30,7 @@ const reservedDescriptors = 32;
  * What never becomes a request (no HTTP, headers too slow or too large, no file descriptor left) is answered here, in OpenAI's shape.
  */
 export async function listen(options: ListenOptions, onRequest: RequestListener): Promise<Server> {
-  const { headerTimeoutMs, requestTimeoutMs, idleTimeoutMs, log } = options;
+  const { headerTimeoutMs, requestTimeoutMs, idleTimeoutMs, descriptorLimit, log } = options;
   const server = createServer({
     headersTimeout: headerTimeoutMs,
     requestTimeout: requestTimeoutMs,
@@ -53,7 +54,7 @@ export async function listen(options: ListenOptions, onRequest: RequestListener)
     }
     socket.destroy();
   });
-  refuseBeyondDescriptors(server, log);
+  if (descriptorLimit !== undefined) refuseBeyondDescriptors(server, descriptorLimit, log);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     // As long a queue as the system allows: many clients may come at once (all of them, after a restart).
@@ -73,9 +74,7 @@ export async function listen(options: ListenOptions, onRequest: RequestListener)
  * Descriptors are numbered from the lowest free one, so a new connection's number tells how many are in use. Close to the limit it is
  * answered 503 at once, while there is still room for those that are being served.
  */
-function refuseBeyondDescriptors(server: Server, log: Log): void {
-  const limit = descriptorLimit();
-  if (limit === undefined) return;
+function refuseBeyondDescriptors(server: Server, limit: number, log: Log): void {
   let refused = 0;
   let lastTold = -Infinity;
   server.on("connection", (socket) => {
@@ -91,23 +90,6 @@ function refuseBeyondDescriptors(server: Server, log: Log): void {
     socket.on("error", () => {});
     socket.end(rawAnswer(descriptorsExhausted()), () => socket.destroy());
   });
-}
-
-/** The process's limit of open files; undefined where there is none, or it cannot be read. */
-function descriptorLimit(): number | undefined {
-  try {
-    const soft = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"));
-    return soft ? Number(soft[1]) : undefined;
-  } catch {
-    return reportedDescriptorLimit();
-  }
-}
-
-/** Node's own report knows it on other systems than Linux (not on Windows), but takes its time. */
-function reportedDescriptorLimit(): number | undefined {
-  const report = process.report.getReport() as { userLimits?: { open_files?: { soft?: unknown } } };
-  const soft = report.userLimits?.open_files?.soft;
-  return typeof soft === "number" ? soft : undefined;
 }
 
 function descriptorsExhausted(): FailureError {

@@ -47,6 +47,9 @@ describe.skipIf(process.platform === "win32")("out of file descriptors", () => {
     truewire = await startTruewire(["--log-level", "warn", upstream.url], { openFiles: limit });
   });
 
+  const pause = (): boolean => truewire.process.kill("SIGSTOP");
+  const resume = (): boolean => truewire.process.kill("SIGCONT");
+
   afterAll(async () => {
     for (const { socket } of clients) socket.destroy();
     await truewire.stop();
@@ -56,34 +59,33 @@ describe.skipIf(process.platform === "win32")("out of file descriptors", () => {
   test("a new connection is refused with a 503 while the others are kept", async () => {
     for (let i = 0; i < limit; i++) clients.push(await dial(truewire.url));
     await until("connections are refused", () => clients.some(({ closed }) => closed));
-    const refused = clients.filter(({ closed }) => closed);
-    for (const { text } of refused) {
-      expect(text).toMatch(/^HTTP\/1\.1 503 /);
-      expect(text).toMatch(/\r\nRetry-After: \d/);
-      expect(JSON.parse(text.slice(text.indexOf("\r\n\r\n")))).toMatchObject({
-        error: { type: "server_error", code: "too_many_connections" },
-      });
-    }
-    clients = clients.filter(({ closed }) => !closed);
-    expect(clients.length).toBeGreaterThan(limit / 2);
     expect(truewire.stderr()).toContain("no file descriptors left for new connections");
   });
 
-  test("a request whose upstream cannot be connected to for want of one is answered with a 503", async () => {
-    for (const { socket } of clients) socket.write(request);
+  test("requests whose upstream cannot be connected to for want of one are answered with a 503, and nobody is left without a word", async () => {
+    // Once in CI, some connections were still to be accepted when the requests came, and dialling the upstream took the descriptors to do
+    // it with: the system's queue was cut off without an answer. So the last clients come while the server stands still.
+    pause();
+    const late = await Promise.all(Array.from({ length: 40 }, () => dial(truewire.url)));
+    clients = clients.filter(({ closed }) => !closed);
+    for (const { socket } of [...clients, ...late]) socket.write(request);
+    resume();
+    clients.push(...late);
     await until("all are answered", () => clients.every(({ text }) => text.includes("\r\n\r\n")));
-    // The word of a connection's refusal may have been on its way.
-    clients = clients.filter(({ text }) => !text.includes("too_many_connections"));
     const served = clients.filter(({ text }) => text.startsWith("HTTP/1.1 200 "));
     const refused = clients.filter(({ text }) => text.startsWith("HTTP/1.1 503 "));
     expect(served.length).toBeGreaterThan(0);
-    expect(refused.length).toBeGreaterThan(0);
     expect(served.length + refused.length).toBe(clients.length);
-    for (const { text } of refused) {
-      expect(JSON.parse(text.slice(text.indexOf("\r\n\r\n")))).toMatchObject({
-        error: { type: "server_error", message: expect.stringContaining("may open no more files") },
-      });
-    }
+    const told = refused.map(({ text }) => {
+      const { error } = JSON.parse(text.slice(text.indexOf("\r\n\r\n"))) as {
+        error: { type: string; code: string | null; message: string };
+      };
+      expect(error.type).toBe("server_error");
+      if (error.code === "too_many_connections") expect(text).toMatch(/\r\nRetry-After: \d/);
+      else expect(error.message).toContain("may open no more files");
+      return error.code;
+    });
+    expect(new Set(told)).toEqual(new Set(["too_many_connections", null]));
     expect(truewire.stderr()).toMatch(/"level":50.*may open no more files/);
   });
 

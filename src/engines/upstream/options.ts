@@ -29,6 +29,8 @@ export interface UpstreamOptions {
   readonly tls?: UpstreamTls | undefined;
   /** The longest event of a stream in characters, and the longest answer without a stream in bytes; default 16 Mi. */
   readonly answerLimit?: number | undefined;
+  /** How many files the process may have open. No connection is made with the last few: they are for refusing clients. */
+  readonly descriptorLimit?: number | undefined;
   /** One line for the log, and what belongs to it. Never a key or a text of a conversation. */
   readonly log?:
     | ((line: string, fields: Readonly<Record<string, unknown>>, level?: "info" | "warn") => void)
