@@ -48,6 +48,16 @@ def is_held_pair(a: int, b: int) -> bool:
     return (31 * a + 17 * b) % 10 == 0 and zlib.crc32(f"{a} {b}".encode()) % 3 == 0
 
 
+def _plural(noun: str) -> str:
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return noun + "es"
+    return noun[:-1] + "ies" if noun.endswith("y") and noun[-2] not in "aeiou" else noun + "s"
+
+
+def _gerund(verb: str) -> str:
+    return (verb[:-1] if verb.endswith("e") and not verb.endswith("ee") else verb) + "ing"
+
+
 class World:
     """A seeded source of values; `held` says from which side of the split."""
 
@@ -118,13 +128,21 @@ class World:
     def city(self) -> str:
         if self.chance(0.35):
             first = self.invented().capitalize()
-            return f"{first} {self.invented().capitalize()}" if self.chance(0.25) else first
+            return f"{first} {self.invented().capitalize()}" if self.chance(0.25 if self.held else 0.5) else first
         return self.of(words.CITIES)
 
     def topic(self) -> str:
-        if self.chance(0.5):
+        if self.chance(0.5 if self.held else 0.2):
             return self.of(words.TOPICS)
+        if not self.held and self.chance(0.6):
+            return self._mine(self._subject, words.TOPICS.held.__contains__)
         return " ".join(self.word() for _ in range(self.rng.randint(1, 3)))
+
+    def _subject(self) -> str:
+        """Plain words put together as the listed topics are, so that these are not learnt by heart. Training only."""
+        noun, things, of = self.plain_noun(), _plural(self.plain_noun()), self.rng.choice(["for", "of", "in", "about"])
+        doing = _gerund(self._plain_verb())
+        return self.rng.choice([things, f"{noun} {things}", f"{noun} {things}", f"{doing} {things}", f"{doing} a {noun}", f"{self.plain_word()} {things}", f"{things} {of} {noun}", f"{noun} {doing}"])
 
     def sentence(self) -> str:
         if self.chance(0.5):
