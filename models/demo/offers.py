@@ -76,7 +76,7 @@ def any_tool(w: World, strange: bool) -> Tool:
     """A tool to offer. Among strange ones nothing can be known by heart: the declarations have to be read."""
     roll = w.rng.random()
     if strange:
-        return w.rng.choice(catalogue.OTHER) if roll < 0.3 else catalogue.made_up(w)
+        return w.rng.choice(catalogue.OTHER) if roll < 0.45 else catalogue.made_up(w)
     if roll < 0.4:
         return w.rng.choice(catalogue.FAMILIAR[:4])
     if roll < 0.88:
