@@ -142,12 +142,17 @@ def write(path: Path, state: dict[str, torch.Tensor], c: Config, tok: Tokenizer,
 def main() -> None:
     args = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     args.add_argument("--dir", type=Path, required=True, help="where train.py keeps checkpoint.pt and tokenizer.json")
+    args.add_argument("--with", type=Path, dest="earlier", help="an earlier checkpoint of the same run: the mean of the two is written")
     args.add_argument("--out", type=Path, default=Path(__file__).parent / "demo.gguf")
     args.add_argument("--f16", action="store_true", help="16-bit weights instead of Q8_0")
     options = args.parse_args()
     saved = torch.load(options.dir / "checkpoint.pt", weights_only=False)
     tok = Tokenizer.load(options.dir / "tokenizer.json")
-    write(options.out, saved["average"], Config(**saved["config"]), tok, TYPE_F16 if options.f16 else TYPE_Q8_0)
+    state = saved["average"]
+    if options.earlier:
+        other = torch.load(options.earlier, weights_only=False)["average"]
+        state = {name: 0.5 * other[name] + 0.5 * tensor for name, tensor in state.items()}
+    write(options.out, state, Config(**saved["config"]), tok, TYPE_F16 if options.f16 else TYPE_Q8_0)
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.2f} MB, step {saved['step']}, {saved['tokens'] / 1e6:.1f}M tokens")
 
 
