@@ -59,6 +59,16 @@ describe.skipIf(process.platform === "win32")("out of file descriptors", () => {
   test("a new connection is refused with a 503 while the others are kept", async () => {
     for (let i = 0; i < limit; i++) clients.push(await dial(truewire.url));
     await until("connections are refused", () => clients.some(({ closed }) => closed));
+    const refused = clients.filter(({ closed }) => closed);
+    for (const { text } of refused) {
+      expect(text).toMatch(/^HTTP\/1\.1 503 /);
+      expect(text).toMatch(/\r\nRetry-After: \d/);
+      expect(JSON.parse(text.slice(text.indexOf("\r\n\r\n")))).toMatchObject({
+        error: { type: "server_error", code: "too_many_connections" },
+      });
+    }
+    clients = clients.filter(({ closed }) => !closed);
+    expect(clients.length).toBeGreaterThan(limit / 2);
     expect(truewire.stderr()).toContain("no file descriptors left for new connections");
   });
 
