@@ -1,60 +1,45 @@
 #!/usr/bin/env node
-// Keeps the arrows between the rooms of src/ pointing down: a room may import only the rooms listed for it, pure rooms import no
-// Node built-in, no clock and no randomness. Source of the order: docs/architecture.md. Exit code 1 with one line a violation.
+// Keeps the arrows between the rooms of src/ pointing down: a room imports only the rooms listed for it, pure rooms import no Node
+// built-in, no clock and no randomness, and no file imports itself through others, by type either. Source of the order:
+// docs/architecture.md. Exit code 1 with one line a violation.
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, sep } from "node:path";
 
-/** Room → rooms that it may import. A room is a folder of src/; files directly in src/ are the room "top". */
+const engines = ["engines/llama", "engines/upstream", "engines/program"];
+const belowApp = ["generation", "formats", "templates", "wire", ...engines, "config", "server"];
+
+/** Room → rooms that it may import. A room is a folder of src/; files directly in src/ are the package's entries. */
 const rooms = {
   generation: [],
   formats: ["generation"],
   templates: ["generation"],
   wire: ["generation"],
-  conversions: ["generation", "formats", "wire"],
   "engines/llama": ["generation", "formats", "templates"],
   "engines/upstream": ["generation", "formats", "templates", "wire"],
   "engines/program": ["generation", "formats", "wire"],
   check: ["generation", "wire"],
   config: ["generation", "formats", "wire"],
   server: ["generation", "wire"],
-  top: [
-    "generation",
-    "formats",
-    "templates",
-    "wire",
-    "conversions",
-    "engines/llama",
-    "engines/upstream",
-    "engines/program",
-    "check",
-    "config",
-    "server",
-  ],
-  cli: [
-    "generation",
-    "formats",
-    "templates",
-    "wire",
-    "conversions",
-    "engines/llama",
-    "engines/upstream",
-    "engines/program",
-    "check",
-    "config",
-    "server",
-    "top",
-  ],
+  library: ["generation", "formats", "templates", "wire"],
+  app: belowApp,
+  cli: [...belowApp, "app", "library", "check"],
+  entry: [...belowApp, "app", "library", "check"],
 };
 /** Rooms, or parts of them, that run in a browser as they are. */
-const pure = ["generation", "formats", "templates", "wire", "conversions", "check/rules"];
+const pure = ["generation", "formats", "templates", "wire", "check/rules"];
 
 const root = "src";
 const files = walk(root).filter((file) => file.endsWith(".ts"));
 const problems = [];
+/** File → files of src/ that it imports. */
+const imports = new Map();
 for (const file of files) {
   const here = roomOf(file);
   const text = readFileSync(file, "utf8");
   const isPure = pure.some((room) => file.startsWith(join(root, room) + sep)) && !file.endsWith(".test.ts");
+  const targets = [];
+  imports.set(file, targets);
+  if (rooms[here] === undefined) problems.push(`${file}: room "${here}" is not listed in scripts/check-arrows.mjs`);
   for (const specifier of importsOf(text)) {
     if (specifier.startsWith("node:")) {
       if (isPure) problems.push(`${file}: a pure room imports ${specifier}`);
@@ -66,10 +51,9 @@ for (const file of files) {
       if (!file.endsWith(".test.ts")) problems.push(`${file}: imports ${specifier} from outside src/`);
       continue;
     }
+    targets.push(target);
     const there = roomOf(target);
-    if (there === here) continue;
-    if (rooms[here] === undefined) problems.push(`${file}: room "${here}" is not listed in scripts/check-arrows.mjs`);
-    else if (!rooms[here].includes(there))
+    if (there !== here && rooms[here] && !rooms[here].includes(there))
       problems.push(`${file}: room "${here}" must not import "${there}" (${specifier})`);
   }
   if (isPure) {
@@ -79,12 +63,13 @@ for (const file of files) {
     if (impure) problems.push(`${file}: a pure room uses ${impure[1]}`);
   }
 }
+for (const cycle of cyclesOf(imports)) problems.push(`import cycle: ${cycle.join(" → ")}`);
 
 if (problems.length > 0) {
   console.error(problems.join("\n"));
   process.exit(1);
 }
-console.log(`arrows: ${files.length} files, all imports point down`);
+console.log(`arrows: ${files.length} files, all imports point down, no cycles`);
 
 function walk(folder) {
   return readdirSync(folder).flatMap((name) => {
@@ -95,7 +80,7 @@ function walk(folder) {
 
 function roomOf(file) {
   const [first, second] = file.split(sep).slice(1);
-  if (first.endsWith(".ts")) return "top";
+  if (first.endsWith(".ts")) return "entry";
   return first === "engines" ? `${first}/${second}` : first;
 }
 
@@ -105,4 +90,23 @@ function importsOf(text) {
       /(?:^|\n)\s*(?:import|export)\b[^"';]*?from\s*"([^"]+)"|import\(\s*"([^"]+)"\s*\)|(?:^|\n)import\s+"([^"]+)"/g,
     ),
   ].map((m) => m[1] ?? m[2] ?? m[3]);
+}
+
+/** One cycle for each file that closes one: the path of imports from the file back to itself. Depth-first search with three colours. */
+function cyclesOf(graph) {
+  const cycles = [];
+  const state = new Map();
+  const path = [];
+  const visit = (file) => {
+    state.set(file, "open");
+    path.push(file);
+    for (const target of graph.get(file) ?? []) {
+      if (state.get(target) === "open") cycles.push([...path.slice(path.indexOf(target)), target]);
+      else if (!state.has(target)) visit(target);
+    }
+    path.pop();
+    state.set(file, "done");
+  };
+  for (const file of graph.keys()) if (!state.has(file)) visit(file);
+  return cycles;
 }

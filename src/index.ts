@@ -1,7 +1,7 @@
-export { createServer } from "./create-server.ts";
-export type { ServerOptions, TruewireServer } from "./create-server.ts";
-export { createHandler } from "./create-handler.ts";
-export type { Handler, HandlerOptions } from "./create-handler.ts";
+export { createServer } from "./app/create-server.ts";
+export type { ServerOptions, TruewireServer } from "./app/create-server.ts";
+export { createHandler } from "./app/create-handler.ts";
+export type { Handler, HandlerOptions } from "./app/create-handler.ts";
 export { ConfigError } from "./config/config-error.ts";
 export type { ConfigProblem } from "./config/config-error.ts";
 export type {
@@ -34,21 +34,21 @@ export type {
   ProgramReturn,
   ProgramTool,
 } from "./engines/program/program.ts";
-export { readChatAnswer, readChatStream } from "./read-chat-stream.ts";
-export type { ChatStreamSource, ReadChatOptions } from "./read-chat-stream.ts";
-export { writeChatAnswer, writeChatChunks, writeChatStream } from "./write-chat-stream.ts";
-export type { ChatChunk, WriteChatOptions } from "./write-chat-stream.ts";
-export { accumulateStream } from "./accumulate-stream.ts";
+export { readChatAnswer, readChatStream } from "./library/read-chat-stream.ts";
+export type { ChatStreamSource, ReadChatOptions } from "./library/read-chat-stream.ts";
+export { writeChatAnswer, writeChatChunks, writeChatStream } from "./library/write-chat-stream.ts";
+export type { ChatChunk, WriteChatOptions } from "./library/write-chat-stream.ts";
+export { accumulateStream } from "./library/accumulate-stream.ts";
 export { accumulate } from "./generation/accumulate.ts";
 export type { GeneratedCall, GeneratedChoice, Generation } from "./generation/accumulate.ts";
-export { callProgress } from "./conversions/call-progress.ts";
-export type { CallProgressEvent, EventSource, ProgressEvent } from "./conversions/call-progress.ts";
-export { formatNames, ModelTextParser, parseModelText } from "./parse-model-text.ts";
-export type { ModelTextOptions } from "./parse-model-text.ts";
-export { toAssistantMessage } from "./conversions/answer-message.ts";
-export { parseArguments } from "./conversions/call-arguments.ts";
-export type { ParsedArguments } from "./conversions/call-arguments.ts";
-export { fromOpenAiMessages, toOpenAiMessages } from "./conversions/openai-messages.ts";
+export { callProgress } from "./library/call-progress.ts";
+export type { CallProgressEvent, EventSource, ProgressEvent } from "./library/call-progress.ts";
+export { formatNames, ModelTextParser, parseModelText } from "./library/parse-model-text.ts";
+export type { ModelTextOptions } from "./library/parse-model-text.ts";
+export { toAssistantMessage } from "./library/answer-message.ts";
+export { parseArguments } from "./library/call-arguments.ts";
+export type { ParsedArguments } from "./library/call-arguments.ts";
+export { fromOpenAiMessages, toOpenAiMessages } from "./library/openai-messages.ts";
 export type {
   RawAssistantMessage as OpenAiAssistantMessage,
   RawContent as OpenAiContent,
@@ -56,24 +56,19 @@ export type {
   RawPart as OpenAiPart,
   RawToolCall as OpenAiToolCall,
 } from "./wire/chat/message-shape.ts";
-export {
-  fromOpenAiToolChoice,
-  fromOpenAiTools,
-  toOpenAiToolChoice,
-  toOpenAiTools,
-} from "./conversions/openai-tools.ts";
-export { fromToolDefinition, toToolDefinition } from "./conversions/tool-definition.ts";
-export type { ParameterDefinition, ParameterType, ToolDefinition } from "./conversions/tool-definition.ts";
-export { fromOpenAiParameters, toOpenAiParameters } from "./conversions/openai-parameters.ts";
-export type { GenerationParameters, OpenAiParameters, SamplingStrategy } from "./conversions/openai-parameters.ts";
-export { readStopReason, writeStopReason } from "./conversions/stop-reasons.ts";
-export type { StopReason } from "./conversions/stop-reasons.ts";
-export { readTokenLogprobs, writeTokenLogprobs } from "./conversions/token-logprobs.ts";
-export type { LogprobShape } from "./conversions/token-logprobs.ts";
-export { imagePart, inlineImages, readDataUrl } from "./conversions/image-parts.ts";
-export type { DownloadImage, ImageBytes } from "./conversions/image-parts.ts";
-export { downloadImage } from "./download-image.ts";
-export type { DownloadImageOptions } from "./download-image.ts";
+export { fromOpenAiToolChoice, fromOpenAiTools, toOpenAiToolChoice, toOpenAiTools } from "./library/openai-tools.ts";
+export { fromToolDefinition, toToolDefinition } from "./library/tool-definition.ts";
+export type { ParameterDefinition, ParameterType, ToolDefinition } from "./library/tool-definition.ts";
+export { fromOpenAiParameters, toOpenAiParameters } from "./library/openai-parameters.ts";
+export type { GenerationParameters, OpenAiParameters, SamplingStrategy } from "./library/openai-parameters.ts";
+export { readStopReason, writeStopReason } from "./library/stop-reasons.ts";
+export type { StopReason } from "./library/stop-reasons.ts";
+export { readTokenLogprobs, writeTokenLogprobs } from "./library/token-logprobs.ts";
+export type { LogprobShape } from "./library/token-logprobs.ts";
+export { imagePart, inlineImages, readDataUrl } from "./library/image-parts.ts";
+export type { DownloadImage, ImageBytes } from "./library/image-parts.ts";
+export { downloadImage } from "./library/download-image.ts";
+export type { DownloadImageOptions } from "./library/download-image.ts";
 export { FailureError } from "./generation/failure.ts";
 export type {
   ChoiceEvent,
@@ -123,7 +118,7 @@ export type {
   TextPrompt,
 } from "./generation/request.ts";
 export type { AnswerSettings, AskedAnswer } from "./wire/endpoint.ts";
-export type { OpenOptions } from "./open-engine.ts";
+export type { OpenOptions } from "./app/open-options.ts";
 export type {
   Args as FormatArguments,
   Call as FormatCall,

@@ -1,6 +1,6 @@
 import colors from "picocolors";
 import type { TruewireConfig } from "../config/config.ts";
-import type { TruewireServer } from "../create-server.ts";
+import type { TruewireServer } from "../app/create-server.ts";
 
 /** As many names are printed; an upstream may have hundreds. */
 const mostNames = 8;

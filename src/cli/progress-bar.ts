@@ -1,4 +1,4 @@
-import type { OpenOptions } from "../open-engine.ts";
+import type { OpenOptions } from "../app/open-options.ts";
 
 const width = 30;
 

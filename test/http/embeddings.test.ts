@@ -1,6 +1,6 @@
 import OpenAI from "openai";
 import { describe, expect, test } from "vitest";
-import { createServer } from "../../src/create-server.ts";
+import { createServer } from "../../src/app/create-server.ts";
 import type { EmbeddingAnswer, EmbeddingRequest, Engine } from "../../src/generation/engine.ts";
 import { FailureError } from "../../src/generation/failure.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { createServer } from "../../src/create-server.ts";
+import { createServer } from "../../src/app/create-server.ts";
 import type { Log, LogFields } from "../../src/server/log.ts";
 import { answer, asked, callOf, failed, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
 import { chat, events, serving } from "../support/transports.ts";

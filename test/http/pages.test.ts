@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/create-server.ts";
-import type { TruewireServer } from "../../src/create-server.ts";
-import { createHandler } from "../../src/create-handler.ts";
+import { createServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/app/create-server.ts";
+import { createHandler } from "../../src/app/create-handler.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { chat, serving } from "../support/transports.ts";
 

@@ -49,7 +49,7 @@ function brings(
   return seen;
 }
 
-test.each(["src/index.ts", "src/create-handler.ts", "src/open-program-model.ts"])(
+test.each(["src/index.ts", "src/app/create-handler.ts", "src/app/open-program-model.ts"])(
   "%s brings no Node built-in with it: createHandler().fetch runs where there are none",
   (file) => {
     const modules = brings(file);
@@ -85,7 +85,7 @@ test("what needs Node says so, under the names that are imported", () => {
   }
 });
 
-test.each(["src/index.ts", "src/create-handler.ts"])(
+test.each(["src/index.ts", "src/app/create-handler.ts"])(
   "a bundle of %s for the web holds no Node built-in at all, upstreams and programs included",
   (file) => {
     const modules = brings(file, true);

@@ -1,8 +1,8 @@
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TruewireConfig } from "../../src/config/config.ts";
-import { createHandler } from "../../src/create-handler.ts";
-import { createServer } from "../../src/create-server.ts";
+import { createHandler } from "../../src/app/create-handler.ts";
+import { createServer } from "../../src/app/create-server.ts";
 import type { Engine } from "../../src/generation/engine.ts";
 
 /** The API as a test reaches it, whatever carries it. */

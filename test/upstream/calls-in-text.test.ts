@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createServer } from "../../src/create-server.ts";
-import type { TruewireServer } from "../../src/create-server.ts";
+import { createServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/app/create-server.ts";
 import type { LogFields } from "../../src/server/log.ts";
 import { eventually } from "./gateway.ts";
 import { say, startScripted } from "./scripted-server.ts";

@@ -1,8 +1,8 @@
 import OpenAI from "openai";
 import type { ChatCompletion } from "openai/resources/chat/completions";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createServer } from "../../src/create-server.ts";
-import type { TruewireServer } from "../../src/create-server.ts";
+import { createServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/app/create-server.ts";
 import { lean, openai } from "../../src/wire/profile.ts";
 import { repairCapture } from "../../src/wire/repair-capture.ts";
 import { captureOf, doubles, startDoubles } from "./double-server.ts";

@@ -1,6 +1,6 @@
 import type { ModelEntry } from "../../src/config/config.ts";
-import { createServer } from "../../src/create-server.ts";
-import type { TruewireServer } from "../../src/create-server.ts";
+import { createServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/app/create-server.ts";
 
 type UpstreamEntry = Extract<ModelEntry, { kind: "upstream" }>;
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import type { TruewireServer } from "../../src/create-server.ts";
+import type { TruewireServer } from "../../src/app/create-server.ts";
 import { ask, startGateway } from "./gateway.ts";
 import { done, event, finish, role, say, startScripted, streamOf } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";

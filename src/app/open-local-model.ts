@@ -1,10 +1,10 @@
 import { readFile } from "node:fs/promises";
-import { ConfigError } from "./config/config-error.ts";
-import type { LocalModelConfig } from "./config/model-schema.ts";
-import { openLlamaEngine } from "./engines/llama/open-llama-engine.ts";
+import { ConfigError } from "../config/config-error.ts";
+import type { LocalModelConfig } from "../config/model-schema.ts";
+import { openLlamaEngine } from "../engines/llama/open-llama-engine.ts";
 import { formatOf } from "./format-of.ts";
-import type { Engine } from "./generation/engine.ts";
-import type { OpenOptions } from "./open-engine.ts";
+import type { Engine } from "../generation/engine.ts";
+import type { OpenOptions } from "./open-options.ts";
 
 /** Opens a configured GGUF model. Throws `ModelOpenError` or `ConfigError`, each with one clear sentence. */
 export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {

@@ -1,19 +1,8 @@
-import type { ModelConfig } from "./config/model-schema.ts";
-import type { Engine } from "./generation/engine.ts";
-import type { Log } from "./server/log.ts";
-import type { ServedEngine } from "./server/model-directory.ts";
-import { lean, openai } from "./wire/profile.ts";
-
-export interface OpenOptions {
-  readonly log: Log;
-  /** How many files the process may have open: upstreams leave some for the clients of the server around them. */
-  readonly descriptorLimit?: number;
-  /** How far a local model's loading is, 0 to 1. */
-  readonly onProgress?: (
-    name: string,
-    progress: { readonly phase: "download" | "load"; readonly fraction: number },
-  ) => void;
-}
+import type { ModelConfig } from "../config/model-schema.ts";
+import type { Engine } from "../generation/engine.ts";
+import type { ServedEngine } from "../server/model-directory.ts";
+import { lean, openai } from "../wire/profile.ts";
+import type { OpenOptions } from "./open-options.ts";
 
 /** Opens the engine of one configured model, with how its answers look. What each kind of engine needs is loaded only here. */
 export async function openServedEngine(model: ModelConfig, options: OpenOptions): Promise<ServedEngine> {

@@ -1,16 +1,17 @@
 import type { AddressInfo } from "node:net";
-import type { TruewireConfig } from "./config/config.ts";
-import { parseConfig } from "./config/schema.ts";
-import type { OpenOptions } from "./open-engine.ts";
-import type { ModelInfo } from "./generation/engine.ts";
-import { EnginePool, settingsOf } from "./service-of-config.ts";
-import { handle } from "./server/handle.ts";
-import type { Log } from "./server/log.ts";
-import { ModelDirectory } from "./server/model-directory.ts";
-import { NodeExchange } from "./server/node-exchange.ts";
-import { isLoopback } from "./server/origins.ts";
-import { Requests } from "./server/service.ts";
-import type { Service } from "./server/service.ts";
+import type { TruewireConfig } from "../config/config.ts";
+import { parseConfig } from "../config/schema.ts";
+import type { OpenOptions } from "./open-options.ts";
+import type { ModelInfo } from "../generation/engine.ts";
+import { EnginePool } from "./engine-pool.ts";
+import { settingsOf } from "./settings-of-config.ts";
+import { handle } from "../server/handle.ts";
+import type { Log } from "../server/log.ts";
+import { ModelDirectory } from "../server/model-directory.ts";
+import { NodeExchange } from "../server/node-exchange.ts";
+import { isLoopback } from "../server/origins.ts";
+import { Requests } from "../server/service.ts";
+import type { Service } from "../server/service.ts";
 
 export interface TruewireServer {
   /** Where it listens, as a client would write it: `http://127.0.0.1:8080`. The API's base URL is this and `/v1`. */
@@ -56,10 +57,10 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   let current = parseConfig(config);
   // Node's modules are loaded only here: whoever imports `createHandler` for another runtime imports this file, too.
   const [{ listen }, { descriptorLimit }, { openLog }, { openStreamLog }] = await Promise.all([
-    import("./server/listen.ts"),
-    import("./server/descriptor-limit.ts"),
-    import("./server/logger.ts"),
-    import("./server/stream-log.ts"),
+    import("../server/listen.ts"),
+    import("../server/descriptor-limit.ts"),
+    import("../server/logger.ts"),
+    import("../server/stream-log.ts"),
   ]);
   const log = options.log ?? openLog(current.logLevel);
   const { host, port, logStream } = current;

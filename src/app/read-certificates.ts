@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { ConfigError } from "./config/config-error.ts";
-import type { UpstreamTls } from "./config/config.ts";
+import { ConfigError } from "../config/config-error.ts";
+import type { UpstreamTls } from "../config/config.ts";
 
 /** The certificates themselves in place of their files' names. */
 export async function readCertificates(tls: UpstreamTls): Promise<UpstreamTls> {

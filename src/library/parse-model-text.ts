@@ -1,14 +1,14 @@
-import { toAssistantMessage } from "./conversions/answer-message.ts";
-import { detectFormat } from "./formats/detect.ts";
-import { findFormat } from "./formats/find-format.ts";
-import type { Format } from "./formats/format.ts";
-import { formatNamed, knownFormats } from "./formats/known.ts";
-import { JobReader } from "./formats/parse-job.ts";
-import { Accumulator } from "./generation/accumulate.ts";
-import type { GenerationEvent } from "./generation/event.ts";
-import type { AssistantMessage, Tool } from "./generation/message.ts";
-import { ChatTemplate } from "./templates/chat-template.ts";
-import { toolCallId } from "./wire/ids.ts";
+import { toAssistantMessage } from "./answer-message.ts";
+import { detectFormat } from "../formats/detect.ts";
+import { findFormat } from "../formats/find-format.ts";
+import type { Format } from "../formats/format.ts";
+import { formatNamed, knownFormats } from "../formats/known.ts";
+import { JobReader } from "../formats/parse-job.ts";
+import { Accumulator } from "../generation/accumulate.ts";
+import type { GenerationEvent } from "../generation/event.ts";
+import type { AssistantMessage, Tool } from "../generation/message.ts";
+import { ChatTemplate } from "../templates/chat-template.ts";
+import { toolCallId } from "../wire/ids.ts";
 
 /** How a model writes, and what is known of its prompt. One of `format` and `template` is needed. */
 export interface ModelTextOptions {

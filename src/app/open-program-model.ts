@@ -1,9 +1,9 @@
-import type { ProgramModelConfig } from "./config/model-schema.ts";
-import { openLocalProgram } from "./engines/program/open-local-program.ts";
-import type { LocalProgramOptions } from "./engines/program/open-local-program.ts";
+import type { ProgramModelConfig } from "../config/model-schema.ts";
+import { openLocalProgram } from "../engines/program/open-local-program.ts";
+import type { LocalProgramOptions } from "../engines/program/open-local-program.ts";
 import { formatOf } from "./format-of.ts";
-import type { Engine } from "./generation/engine.ts";
-import type { OpenOptions } from "./open-engine.ts";
+import type { Engine } from "../generation/engine.ts";
+import type { OpenOptions } from "./open-options.ts";
 
 /** Opens a user's program: a module in threads of its own, a function where it stands. Throws `ProgramLoadError`. */
 export async function openProgramModel(model: ProgramModelConfig, name: string, options: OpenOptions): Promise<Engine> {
@@ -13,7 +13,7 @@ export async function openProgramModel(model: ProgramModelConfig, name: string, 
     // What it may be, the engine itself finds out: it says so when it is none of them.
     return openLocalProgram({ program: program as LocalProgramOptions["program"], name, ...format });
   }
-  const { openProgramEngine } = await import("./engines/program/open-program-engine.ts");
+  const { openProgramEngine } = await import("../engines/program/open-program-engine.ts");
   return openProgramEngine({
     program,
     name,

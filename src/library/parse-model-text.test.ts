@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { toAssistantMessage } from "./conversions/answer-message.ts";
-import { accumulate } from "./generation/accumulate.ts";
-import type { GenerationEvent } from "./generation/event.ts";
+import { toAssistantMessage } from "./answer-message.ts";
+import { accumulate } from "../generation/accumulate.ts";
+import type { GenerationEvent } from "../generation/event.ts";
 import { formatNames, ModelTextParser, parseModelText } from "./parse-model-text.ts";
 
 const text =

@@ -1,16 +1,17 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { TruewireConfig } from "./config/config.ts";
-import { parseConfig } from "./config/schema.ts";
-import type { Exchange } from "./server/exchange.ts";
-import { FetchExchange } from "./server/fetch-exchange.ts";
-import { handle } from "./server/handle.ts";
-import { silent } from "./server/log.ts";
-import type { Log } from "./server/log.ts";
-import { ModelDirectory } from "./server/model-directory.ts";
-import { NodeExchange } from "./server/node-exchange.ts";
-import { Requests } from "./server/service.ts";
-import type { Service } from "./server/service.ts";
-import { EnginePool, settingsOf } from "./service-of-config.ts";
+import type { TruewireConfig } from "../config/config.ts";
+import { parseConfig } from "../config/schema.ts";
+import type { Exchange } from "../server/exchange.ts";
+import { FetchExchange } from "../server/fetch-exchange.ts";
+import { handle } from "../server/handle.ts";
+import { silent } from "../server/log.ts";
+import type { Log } from "../server/log.ts";
+import { ModelDirectory } from "../server/model-directory.ts";
+import { NodeExchange } from "../server/node-exchange.ts";
+import { Requests } from "../server/service.ts";
+import type { Service } from "../server/service.ts";
+import { EnginePool } from "./engine-pool.ts";
+import { settingsOf } from "./settings-of-config.ts";
 
 /** The API inside somebody else's server. It is itself the `(request, response)` function of node:http, Express and Fastify. */
 export interface Handler {

@@ -1,13 +1,13 @@
-import type { EventSource } from "./conversions/call-progress.ts";
-import type { Generation } from "./generation/accumulate.ts";
-import type { EndEvent, GenerationEvent } from "./generation/event.ts";
-import { FailureError } from "./generation/failure.ts";
-import { writeChatResponse } from "./wire/chat/response-writer.ts";
-import { ChatStreamWriter } from "./wire/chat/stream-writer.ts";
-import type { AnswerContext, AnswerSettings, AskedAnswer } from "./wire/endpoint.ts";
-import { internalError } from "./wire/failures.ts";
-import { answerId } from "./wire/ids.ts";
-import { lean, openai } from "./wire/profile.ts";
+import type { EventSource } from "./call-progress.ts";
+import type { Generation } from "../generation/accumulate.ts";
+import type { EndEvent, GenerationEvent } from "../generation/event.ts";
+import { FailureError } from "../generation/failure.ts";
+import { writeChatResponse } from "../wire/chat/response-writer.ts";
+import { ChatStreamWriter } from "../wire/chat/stream-writer.ts";
+import type { AnswerContext, AnswerSettings, AskedAnswer } from "../wire/endpoint.ts";
+import { internalError } from "../wire/failures.ts";
+import { answerId } from "../wire/ids.ts";
+import { lean, openai } from "../wire/profile.ts";
 
 /** How a written answer looks: what its request asked for (all optional here), and what the server adds. */
 export interface WriteChatOptions

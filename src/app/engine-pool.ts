@@ -1,29 +1,8 @@
-import type { ModelConfig } from "./config/model-schema.ts";
-import type { Config } from "./config/schema.ts";
+import type { ModelConfig } from "../config/model-schema.ts";
+import { ModelDirectory } from "../server/model-directory.ts";
+import type { ServedEngine } from "../server/model-directory.ts";
 import { openServedEngine } from "./open-engine.ts";
-import type { OpenOptions } from "./open-engine.ts";
-import { ApiKeys } from "./server/api-keys.ts";
-import { ModelDirectory } from "./server/model-directory.ts";
-import type { ServedEngine } from "./server/model-directory.ts";
-import { restrictedOrigins, unrestrictedOrigins } from "./server/origins.ts";
-import type { Settings } from "./server/service.ts";
-import { lean, openai } from "./wire/profile.ts";
-
-/** `embedded`: inside somebody else's server, which decides about pages itself unless origins are configured. */
-export function settingsOf(config: Config, embedded: boolean): Settings {
-  const { apiKey, corsOrigin, bodyLimit, hold, keepAlive } = config;
-  return {
-    profile: config.wire === "openai" ? openai : lean,
-    keys: new ApiKeys(apiKey),
-    origins:
-      embedded && corsOrigin.length === 0
-        ? unrestrictedOrigins
-        : restrictedOrigins({ allowed: corsOrigin, keysRequired: apiKey.length > 0 }),
-    bodyLimit,
-    holdMs: hold,
-    keepAliveMs: keepAlive,
-  };
-}
+import type { OpenOptions } from "./open-options.ts";
 
 /** A model is closed with so much patience when a new configuration no longer has it: its streams end in their own time. In milliseconds. */
 const patience = 24 * 3_600_000;

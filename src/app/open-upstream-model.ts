@@ -1,8 +1,8 @@
-import type { UpstreamModelConfig } from "./config/model-schema.ts";
-import { openUpstreamEngine } from "./engines/upstream/open-upstream-engine.ts";
+import type { UpstreamModelConfig } from "../config/model-schema.ts";
+import { openUpstreamEngine } from "../engines/upstream/open-upstream-engine.ts";
 import { formatOf } from "./format-of.ts";
-import type { Engine } from "./generation/engine.ts";
-import type { OpenOptions } from "./open-engine.ts";
+import type { Engine } from "../generation/engine.ts";
+import type { OpenOptions } from "./open-options.ts";
 
 /** Opens a configured upstream. Rejects with an Error when its models are neither given nor listed. */
 export async function openUpstreamModel(

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { accumulateStream } from "./accumulate-stream.ts";
-import { callProgress } from "./conversions/call-progress.ts";
-import { accumulate } from "./generation/accumulate.ts";
-import type { Generation } from "./generation/accumulate.ts";
-import type { GenerationEvent } from "./generation/event.ts";
+import { callProgress } from "./call-progress.ts";
+import { accumulate } from "../generation/accumulate.ts";
+import type { Generation } from "../generation/accumulate.ts";
+import type { GenerationEvent } from "../generation/event.ts";
 import { readChatAnswer, readChatStream } from "./read-chat-stream.ts";
 import type { ChatStreamSource } from "./read-chat-stream.ts";
 

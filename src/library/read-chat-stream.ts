@@ -1,14 +1,14 @@
-import { accumulate } from "./generation/accumulate.ts";
-import type { Generation } from "./generation/accumulate.ts";
-import type { GenerationEvent, GenerationFailure } from "./generation/event.ts";
-import { ChatStreamReader } from "./wire/chat/stream-reader.ts";
-import { toolCallId } from "./wire/ids.ts";
-import { piecesOfStream } from "./wire/sse/pieces-of-stream.ts";
-import { failureOfText, readFailure } from "./wire/tolerant/read-failure.ts";
-import { readResponseBody } from "./wire/tolerant/read-response.ts";
-import { RepairLog } from "./wire/tolerant/repairs.ts";
-import type { Repair } from "./wire/tolerant/repairs.ts";
-import { parseTolerantly } from "./wire/tolerant/tolerant-json.ts";
+import { accumulate } from "../generation/accumulate.ts";
+import type { Generation } from "../generation/accumulate.ts";
+import type { GenerationEvent, GenerationFailure } from "../generation/event.ts";
+import { ChatStreamReader } from "../wire/chat/stream-reader.ts";
+import { toolCallId } from "../wire/ids.ts";
+import { piecesOfStream } from "../wire/sse/pieces-of-stream.ts";
+import { failureOfText, readFailure } from "../wire/tolerant/read-failure.ts";
+import { readResponseBody } from "../wire/tolerant/read-response.ts";
+import { RepairLog } from "../wire/tolerant/repairs.ts";
+import type { Repair } from "../wire/tolerant/repairs.ts";
+import { parseTolerantly } from "../wire/tolerant/tolerant-json.ts";
 
 /**
  * A streamed chat answer: what `fetch` gave, its body, any iterable of its bytes (cut anywhere) or texts (cut at characters) or parsed

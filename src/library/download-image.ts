@@ -1,8 +1,8 @@
 import type { Dispatcher } from "undici";
-import { imageTypeOf } from "./conversions/image-parts.ts";
-import type { ImageBytes } from "./conversions/image-parts.ts";
-import { invalidRequest } from "./generation/failure.ts";
-import type { FailureError } from "./generation/failure.ts";
+import { imageTypeOf } from "./image-parts.ts";
+import type { ImageBytes } from "./image-parts.ts";
+import { invalidRequest } from "../generation/failure.ts";
+import type { FailureError } from "../generation/failure.ts";
 
 export interface DownloadImageOptions {
   /** The largest image, in bytes; default 20 MiB. */

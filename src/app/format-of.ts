@@ -1,7 +1,7 @@
-import { ConfigError } from "./config/config-error.ts";
-import type { Format } from "./formats/format.ts";
-import { formatNamed, knownFormats } from "./formats/known.ts";
-import { FormatError, readFormat } from "./formats/read-format.ts";
+import { ConfigError } from "../config/config-error.ts";
+import type { Format } from "../formats/format.ts";
+import { formatNamed, knownFormats } from "../formats/known.ts";
+import { FormatError, readFormat } from "../formats/read-format.ts";
 
 /**
  * The format that a configuration names or describes. Throws `ConfigError`: it lists the names that there are, or says what is wrong
