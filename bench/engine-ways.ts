@@ -60,20 +60,16 @@ export async function directWay({ model, slots, contextSize }: WayOptions): Prom
       const started = performance.now();
       let firstTokenMs = Number.NaN;
       let count = 0;
-      const generation = engine.generate(
-        {
-          id: `bench_${++requests}`,
-          model: "bench",
-          prompt: { kind: "text", prompts: [prompt] },
-          sampling: { temperature: 0 },
-          limits: { maxTokens },
-          wantsUsage: true,
-          stream: true,
-          extra: {},
-          body: {},
-        },
-        new AbortController().signal,
-      );
+      const generation = engine.generate({
+        id: `bench_${++requests}`,
+        model: "bench",
+        prompt: { kind: "text", prompts: [prompt] },
+        sampling: { temperature: 0 },
+        limits: { maxTokens },
+        wantsUsage: true,
+        stream: true,
+        extra: {},
+      });
       for await (const batch of generation) {
         if (Number.isNaN(firstTokenMs)) firstTokenMs = performance.now() - started;
         for (const event of batch) if (event.type === "usage") count = event.usage.completionTokens;

@@ -10,10 +10,11 @@ import { createServer, get } from "node:http";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import type { GenerationEvent } from "../src/generation/event.ts";
-import { chatEndpoint } from "../src/wire/chat/endpoint.ts";
-import { completionsEndpoint } from "../src/wire/completions/endpoint.ts";
-import type { AnswerContext, Endpoint, StreamWriter } from "../src/wire/endpoint.ts";
-import { lean, openai } from "../src/wire/profile.ts";
+import { ChatStreamWriter } from "../src/wire/chat/stream-writer.ts";
+import { CompletionStreamWriter } from "../src/wire/completions/stream-writer.ts";
+import type { ChoicesContext } from "../src/wire/choices-answer.ts";
+import type { StreamWriter } from "../src/wire/port.ts";
+import { exact, lean } from "../src/wire/profile.ts";
 import type { Profile } from "../src/wire/profile.ts";
 
 const { values } = parseArgs({
@@ -32,7 +33,7 @@ const words = [" the", " quick", "ly", ",", ' "', "\n", " brown", " naïve", " f
 
 interface Case {
   readonly name: string;
-  readonly endpoint: Endpoint;
+  readonly Writer: new (context: ChoicesContext) => StreamWriter;
   readonly profile: Profile;
   readonly usage: boolean;
   readonly event: (index: number) => GenerationEvent;
@@ -55,15 +56,15 @@ const piece = (index: number): GenerationEvent => ({
 });
 
 const cases: readonly Case[] = [
-  { name: "chat, lean: text", endpoint: chatEndpoint, profile: lean, usage: false, event: text },
-  { name: "chat, lean: text, with usage: null", endpoint: chatEndpoint, profile: lean, usage: true, event: text },
-  { name: "chat, lean: arguments of a call", endpoint: chatEndpoint, profile: lean, usage: false, event: piece },
-  { name: "chat, lean: text with 2 top logprobs", endpoint: chatEndpoint, profile: lean, usage: false, event: token },
-  { name: "chat, openai: text (obfuscated)", endpoint: chatEndpoint, profile: openai, usage: false, event: text },
-  { name: "completions, lean: text", endpoint: completionsEndpoint, profile: lean, usage: false, event: text },
+  { name: "chat, lean: text", Writer: ChatStreamWriter, profile: lean, usage: false, event: text },
+  { name: "chat, lean: text, with usage: null", Writer: ChatStreamWriter, profile: lean, usage: true, event: text },
+  { name: "chat, lean: arguments of a call", Writer: ChatStreamWriter, profile: lean, usage: false, event: piece },
+  { name: "chat, lean: text with 2 top logprobs", Writer: ChatStreamWriter, profile: lean, usage: false, event: token },
+  { name: "chat, openai: text (obfuscated)", Writer: ChatStreamWriter, profile: exact, usage: false, event: text },
+  { name: "completions, lean: text", Writer: CompletionStreamWriter, profile: lean, usage: false, event: text },
 ];
 
-function contextOf({ endpoint, profile, usage, event }: Case): AnswerContext {
+function contextOf({ Writer, profile, usage, event }: Case): ChoicesContext {
   return {
     profile,
     asked: {
@@ -74,7 +75,7 @@ function contextOf({ endpoint, profile, usage, event }: Case): AnswerContext {
       legacyFunctions: false,
       includeTimings: false,
     },
-    id: `${endpoint.name === "chat" ? "chatcmpl" : "cmpl"}-E0000abcdefghijklmnopqrstuvwx`,
+    id: `${Writer === ChatStreamWriter ? "chatcmpl" : "cmpl"}-E0000abcdefghijklmnopqrstuvwx`,
     created: 1_800_000_000,
     model: "some-model-8b-instruct",
     settings: {},
@@ -83,7 +84,7 @@ function contextOf({ endpoint, profile, usage, event }: Case): AnswerContext {
 }
 
 function openedWriter(one: Case): StreamWriter {
-  const writer = one.endpoint.streamWriter(contextOf(one));
+  const writer = new one.Writer(contextOf(one));
   writer.write([{ type: "start", choice: 0 }]);
   if (one.event === piece) writer.write([{ type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "f" }]);
   return writer;

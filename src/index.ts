@@ -44,7 +44,7 @@ export type { GeneratedCall, GeneratedChoice, Generation } from "./generation/ac
 export { callProgress } from "./library/call-progress.ts";
 export type { CallProgressEvent, EventSource, ProgressEvent } from "./library/call-progress.ts";
 export { formatNames, ModelTextParser, parseModelText } from "./library/parse-model-text.ts";
-export type { ModelTextOptions } from "./library/parse-model-text.ts";
+export type { ModelTextOptions, ParsedMessage } from "./library/parse-model-text.ts";
 export { toAssistantMessage } from "./library/answer-message.ts";
 export { parseArguments } from "./library/call-arguments.ts";
 export type { ParsedArguments } from "./library/call-arguments.ts";
@@ -96,6 +96,8 @@ export type {
 } from "./generation/event.ts";
 export type {
   AssistantMessage,
+  AssistantPart,
+  AudioPart,
   Content,
   ContentPart,
   JsonSchema,
@@ -117,7 +119,9 @@ export type {
   TemplateOptions,
   TextPrompt,
 } from "./generation/request.ts";
-export type { AnswerSettings, AskedAnswer } from "./wire/endpoint.ts";
+export type { AskedAnswer } from "./wire/choices-answer.ts";
+export type { AnswerSettings } from "./wire/port.ts";
+export { cancellable } from "./generation/cancellable.ts";
 export type { OpenOptions } from "./app/open-options.ts";
 export type {
   Args as FormatArguments,

@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { detectFormat } from "../formats/detect.ts";
 import { toolInstruction } from "../formats/grammar/tool-instruction.ts";
 import { writeCall } from "../formats/write-call.ts";
-import { chatEndpoint } from "../wire/chat/endpoint.ts";
+import { readChatRequest } from "../wire/chat/read-request.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import type { PromptSpan, RenderedPrompt } from "../templates/rendered-prompt.ts";
 import { isGguf, templateInGguf } from "./gguf-template.ts";
@@ -72,7 +72,7 @@ interface RenderJob {
 
 /** The prompt for a request body, read as the server reads it; with the BOS that the template writes. */
 function rendered(template: ChatTemplate, body: unknown): RenderedPrompt {
-  const { request } = chatEndpoint.readRequest(requestBody(body), "req_render");
+  const { request } = readChatRequest(requestBody(body), "req_render");
   if (request.prompt.kind !== "chat") throw new Error("the request is no conversation");
   const { tools, toolChoice, reasoning } = request;
   const { messages, template: options } = request.prompt;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
-import { lean, openai } from "../wire/profile.ts";
+import { exact, lean } from "../wire/profile.ts";
 import { repairCapture } from "../wire/repair-capture.ts";
 import type { RepairedCapture, RepairOptions } from "../wire/repair-capture.ts";
 
@@ -15,7 +15,7 @@ export async function repair(options: { wire: string; from: string; jsonl?: bool
   const from = endpoints.find((name) => name === options.from);
   if (!from) throw new Error(`--from is one of ${endpoints.join(", ")}`);
   if (options.wire !== "lean" && options.wire !== "openai") throw new Error("--wire is lean or openai");
-  const profile = options.wire === "openai" ? openai : lean;
+  const profile = options.wire === "openai" ? exact : lean;
   const settings: RepairOptions = { profile, from, random: Math.random, now: Math.floor(Date.now() / 1000) };
   if (options.jsonl === true) await repairLines(settings);
   else {

@@ -46,18 +46,19 @@ const question: Message = { role: "user", content: sentinel.question };
 export function renderCalls(render: Render, calls: 1 | 2, answered = true): string | null {
   const ids = [sentinel.id, sentinel.otherId].slice(0, calls);
   const names = [sentinel.name, sentinel.otherName];
-  const toolCalls = ids.map((id, i) => ({
+  const made = ids.map((id, i) => ({
+    type: "tool-call" as const,
     id,
     name: names[i] ?? sentinel.name,
     arguments: JSON.stringify(sentinelArguments),
   }));
-  const results: Message[] = toolCalls.map(({ id, name }) => ({
+  const results: Message[] = made.map(({ id, name }) => ({
     role: "tool",
     content: sentinel.result,
     toolCallId: id,
     name,
   }));
-  return renderTurn(render, [{ role: "assistant", content: null, toolCalls }, ...(answered ? results : [])]);
+  return renderTurn(render, [{ role: "assistant", content: made }, ...(answered ? results : [])]);
 }
 
 /** The assistant's turn, and what follows it; null: the template refuses it, or leaves it out. */

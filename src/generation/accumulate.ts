@@ -1,9 +1,11 @@
 import type {
+  Annotation,
   EndEvent,
   ExtraEvent,
   FinishReason,
   GenerationEnd,
   GenerationEvent,
+  PartStartEvent,
   SourceIdentity,
   Timings,
   TokenLogprob,
@@ -23,6 +25,8 @@ export interface Generation {
 
 export interface GeneratedChoice {
   readonly choice: number;
+  /** All that was said, thought and called, in order. The members below are the same, by kind. */
+  readonly parts: readonly GeneratedPart[];
   /** null when the choice has no text delta at all. */
   readonly text: string | null;
   readonly reasoning: string | null;
@@ -31,7 +35,51 @@ export interface GeneratedChoice {
   readonly textLogprobs: readonly TokenLogprob[] | null;
   readonly refusalLogprobs: readonly TokenLogprob[] | null;
   /** null when the generation ended before this choice did. */
-  readonly finish: { readonly reason: FinishReason; readonly stop?: string } | null;
+  readonly finish: GeneratedFinish | null;
+}
+
+export interface GeneratedFinish {
+  readonly reason: FinishReason;
+  readonly stop?: string;
+  readonly limit?: "max-tokens" | "context";
+}
+
+export type GeneratedPart = GeneratedText | GeneratedRefusal | GeneratedThought | GeneratedCallPart | GeneratedItem;
+
+export interface GeneratedText {
+  readonly type: "text";
+  readonly text: string;
+  readonly id?: string;
+  readonly phase?: string;
+  readonly annotations: readonly Annotation[];
+  readonly logprobs: readonly TokenLogprob[] | null;
+}
+
+export interface GeneratedRefusal {
+  readonly type: "refusal";
+  readonly refusal: string;
+  readonly id?: string;
+}
+
+export interface GeneratedThought {
+  readonly type: "reasoning";
+  /** "" where only a summary or a sealed form is known. */
+  readonly text: string;
+  readonly summary: readonly string[];
+  readonly id?: string;
+  readonly signature?: string;
+  readonly encrypted?: string;
+}
+
+export interface GeneratedCallPart extends GeneratedCall {
+  readonly type: "tool-call";
+}
+
+/** A whole item that only one API has a place for. */
+export interface GeneratedItem {
+  readonly type: "item";
+  readonly dialect: string | undefined;
+  readonly value: Readonly<Record<string, unknown>>;
 }
 
 export interface GeneratedCall {
@@ -39,6 +87,8 @@ export interface GeneratedCall {
   readonly name: string;
   readonly arguments: string;
   readonly kind: "function" | "custom";
+  readonly namespace?: string;
+  readonly itemId?: string;
   /** null while the call has not ended: a cut call. */
   readonly status: "succeeded" | "failed" | null;
 }
@@ -62,24 +112,50 @@ export class Accumulator {
         this.#source ??= event.source;
         this.#choice(event.choice);
         break;
+      case "part-start": {
+        const choice = this.#choice(event.choice);
+        choice.open = null;
+        openPart(choice, event.kind, event);
+        break;
+      }
+      case "part-end": {
+        const choice = this.#choice(event.choice);
+        const { open } = choice;
+        if (open?.type === "reasoning") {
+          if (event.signature !== undefined) open.signature = event.signature;
+          if (event.encrypted !== undefined) open.encrypted = event.encrypted;
+        }
+        choice.open = null;
+        break;
+      }
       case "text-delta": {
-        const choice = this.#choice(event.choice);
-        (choice.text ??= []).push(event.text);
-        if (event.logprobs) (choice.textLogprobs ??= []).push(...event.logprobs);
+        const part = openPart(this.#choice(event.choice), "text");
+        part.pieces.push(event.text);
+        if (event.logprobs) for (const token of event.logprobs) (part.logprobs ??= []).push(token);
         break;
       }
-      case "reasoning-delta":
-        (this.#choice(event.choice).reasoning ??= []).push(event.text);
+      case "reasoning-delta": {
+        const part = openPart(this.#choice(event.choice), "reasoning");
+        if (event.summary === undefined) part.pieces.push(event.text);
+        else (part.summary[event.summary] ??= []).push(event.text);
         break;
+      }
       case "refusal-delta": {
-        const choice = this.#choice(event.choice);
-        (choice.refusal ??= []).push(event.text);
-        if (event.logprobs) (choice.refusalLogprobs ??= []).push(...event.logprobs);
+        const part = openPart(this.#choice(event.choice), "refusal");
+        part.pieces.push(event.text);
+        if (event.logprobs) for (const token of event.logprobs) (part.logprobs ??= []).push(token);
         break;
       }
+      case "annotation":
+        openPart(this.#choice(event.choice), "text").annotations.push(event.annotation);
+        break;
       case "tool-call-start": {
-        const { id, name, kind = "function" } = event;
-        this.#choice(event.choice).calls[event.index] = { id, name, kind, arguments: [], status: null };
+        const { id, name, kind = "function", namespace, itemId } = event;
+        const choice = this.#choice(event.choice);
+        const call: CallParts = { type: "tool-call", id, name, kind, namespace, itemId, arguments: [], status: null };
+        choice.open = null;
+        choice.calls[event.index] = call;
+        choice.parts.push(call);
         break;
       }
       case "tool-call-delta":
@@ -90,18 +166,25 @@ export class Accumulator {
         if (call) call.status = event.status;
         break;
       }
-      case "finish":
+      case "finish": {
+        const { reason, stop, limit } = event;
         this.#choice(event.choice).finish = {
-          reason: event.reason,
-          ...(event.stop !== undefined && { stop: event.stop }),
+          reason,
+          ...(stop !== undefined && { stop }),
+          ...(limit !== undefined && { limit }),
         };
         break;
+      }
       case "usage":
         this.#usage = event.usage;
         this.#timings = event.timings ?? this.#timings;
         break;
       case "extra":
-        this.#extras.push(event);
+        if (event.place === "item" && event.choice !== undefined) {
+          const choice = this.#choice(event.choice);
+          choice.open = null;
+          choice.parts.push({ type: "item", dialect: event.dialect, value: event.value });
+        } else this.#extras.push(event);
         break;
       case "end":
         this.#end = event.end;
@@ -110,7 +193,7 @@ export class Accumulator {
 
   #choice(number: number): ChoiceParts {
     let choice = this.#choices.get(number);
-    if (!choice) this.#choices.set(number, (choice = { calls: [], finish: null }));
+    if (!choice) this.#choices.set(number, (choice = { parts: [], open: null, calls: [], finish: null }));
     return choice;
   }
 
@@ -153,40 +236,134 @@ export function accumulate(events: Iterable<GenerationEvent>): Generation {
 }
 
 interface ChoiceParts {
-  text?: string[];
-  reasoning?: string[];
-  refusal?: string[];
-  calls: CallParts[];
-  textLogprobs?: TokenLogprob[];
-  refusalLogprobs?: TokenLogprob[];
-  finish: GeneratedChoice["finish"];
+  readonly parts: (SpokenParts | CallParts | GeneratedItem)[];
+  /** The part that deltas of its kind go to. */
+  open: SpokenParts | null;
+  readonly calls: CallParts[];
+  finish: GeneratedFinish | null;
+}
+
+/** A part of text, reasoning or refusal while it grows. */
+interface SpokenParts {
+  readonly type: "text" | "reasoning" | "refusal";
+  readonly id: string | undefined;
+  readonly phase: string | undefined;
+  readonly pieces: string[];
+  readonly summary: string[][];
+  readonly annotations: Annotation[];
+  logprobs: TokenLogprob[] | null;
+  signature?: string;
+  encrypted?: string;
 }
 
 interface CallParts {
-  id: string;
-  name: string;
-  kind: "function" | "custom";
-  arguments: string[];
+  readonly type: "tool-call";
+  readonly id: string;
+  readonly name: string;
+  readonly kind: "function" | "custom";
+  readonly namespace: string | undefined;
+  readonly itemId: string | undefined;
+  readonly arguments: string[];
   status: GeneratedCall["status"];
+}
+
+function openPart(
+  choice: ChoiceParts,
+  type: SpokenParts["type"],
+  { id, phase }: Partial<PartStartEvent> = {},
+): SpokenParts {
+  if (choice.open?.type === type) return choice.open;
+  const part: SpokenParts = { type, id, phase, pieces: [], summary: [], annotations: [], logprobs: null };
+  choice.parts.push(part);
+  choice.open = part;
+  return part;
 }
 
 const noEnd: EndEvent = {
   type: "end",
   end: {
     kind: "truncated",
-    failure: { message: "The generation ended without an end event.", status: 502, type: "server_error" },
+    failure: { kind: "bad-answer", message: "The generation ended without an end event.", status: 502 },
   },
 };
 
-function wholeChoice(choice: number, parts: ChoiceParts): GeneratedChoice {
+function wholeChoice(choice: number, { parts: grown, finish }: ChoiceParts): GeneratedChoice {
+  const parts = grown.map(wholePart);
   return {
     choice,
-    text: parts.text?.join("") ?? null,
-    reasoning: parts.reasoning?.join("") ?? null,
-    refusal: parts.refusal?.join("") ?? null,
-    toolCalls: parts.calls.map((call) => ({ ...call, arguments: call.arguments.join("") })),
-    textLogprobs: parts.textLogprobs ?? null,
-    refusalLogprobs: parts.refusalLogprobs ?? null,
-    finish: parts.finish,
+    parts,
+    text: joined(parts, (part) => (part.type === "text" ? part.text : null)),
+    reasoning: joined(parts, thoughtOf),
+    refusal: joined(parts, (part) => (part.type === "refusal" ? part.refusal : null)),
+    toolCalls: parts.flatMap((part) => {
+      if (part.type !== "tool-call") return [];
+      const { type: _, ...call } = part;
+      return [call];
+    }),
+    textLogprobs: logprobsOf(grown, "text"),
+    refusalLogprobs: logprobsOf(grown, "refusal"),
+    finish,
   };
+}
+
+function wholePart(part: SpokenParts | CallParts | GeneratedItem): GeneratedPart {
+  switch (part.type) {
+    case "item":
+      return part;
+    case "tool-call": {
+      const { type, id, name, kind, namespace, itemId, status } = part;
+      const call = { type, id, name, kind, arguments: part.arguments.join(""), status };
+      return Object.assign(call, namespace !== undefined && { namespace }, itemId !== undefined && { itemId });
+    }
+    case "text": {
+      const { type, id, phase, annotations, logprobs } = part;
+      const text = { type, text: part.pieces.join(""), annotations, logprobs };
+      return Object.assign(text, id !== undefined && { id }, phase !== undefined && { phase });
+    }
+    case "refusal":
+      return Object.assign(
+        { type: part.type, refusal: part.pieces.join("") },
+        part.id !== undefined && { id: part.id },
+      );
+    case "reasoning": {
+      const { type, id, signature, encrypted } = part;
+      const summary = Array.from(part.summary, (pieces: string[] | undefined) => pieces?.join("") ?? "");
+      return {
+        type,
+        text: part.pieces.join(""),
+        summary,
+        ...(id !== undefined && { id }),
+        ...(signature !== undefined && { signature }),
+        ...(encrypted !== undefined && { encrypted }),
+      };
+    }
+  }
+}
+
+/** A thought's own text, else its summary. */
+function thoughtOf(part: GeneratedPart): string | null {
+  if (part.type !== "reasoning") return null;
+  return part.text === "" && part.summary.length > 0 ? part.summary.join("\n\n") : part.text;
+}
+
+function joined(parts: readonly GeneratedPart[], textOf: (part: GeneratedPart) => string | null): string | null {
+  const texts: string[] = [];
+  for (const part of parts) {
+    const text = textOf(part);
+    if (text !== null) texts.push(text);
+  }
+  return texts.length === 0 ? null : texts.join("");
+}
+
+function logprobsOf(
+  parts: readonly (SpokenParts | CallParts | GeneratedItem)[],
+  type: "text" | "refusal",
+): TokenLogprob[] | null {
+  let all: TokenLogprob[] | null = null;
+  for (const part of parts) {
+    if (part.type !== type || part.logprobs === null) continue;
+    all ??= [];
+    for (const token of part.logprobs) all.push(token);
+  }
+  return all;
 }

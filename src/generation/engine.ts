@@ -10,16 +10,16 @@ export interface Engine {
    * Generates. A batch (the array) is what became known together and is written to the client together; it is never empty and
    * never delayed to be filled. The consumer pulls, which is the back-pressure: an engine does not run far ahead of its reader.
    *
-   * Neither this call nor the iteration throws for anything foreseeable: every outcome is an `end` event. Aborting `signal` (or
-   * returning from the iteration early) cancels the work at the next possible moment.
+   * Returning from the iteration cancels the work, even while a batch is awaited; a `next` that waits then resolves as done.
+   * `cancellable` makes such an iteration of a generator that takes an AbortSignal. Nothing foreseeable is thrown, neither by this call
+   * nor by the iteration: every outcome is an `end` event.
    */
-  generate(request: GenerationRequest, signal: AbortSignal): AsyncIterable<readonly GenerationEvent[]>;
+  generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]>;
 
   /**
-   * The same without a signal: returning from the iteration cancels at once, even while a batch is awaited. Absent where an engine
-   * cannot do that. The server prefers it, because the making of an AbortSignal costs Node more than the reading of a request.
+   * Counts the tokens of a request's prompt, as the model would read it; absent where the engine cannot. Rejects with `FailureError`.
    */
-  generateUntilReturn?(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]>;
+  countTokens?(request: GenerationRequest, signal: AbortSignal): Promise<number>;
 
   /** Embeds texts; absent where the engine cannot. Rejects with `FailureError`. */
   embed?(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer>;
@@ -38,8 +38,8 @@ export interface EmbeddingRequest {
   readonly inputs: readonly (string | readonly number[])[];
   /** How long the vectors shall be; absent: as long as the model makes them. */
   readonly dimensions?: number;
-  /** The client's JSON as it came, for engines that forward it. */
-  readonly body: Readonly<Record<string, unknown>>;
+  /** Members that nobody here knows, as they came. */
+  readonly extra: Readonly<Record<string, unknown>>;
 }
 
 export interface EmbeddingAnswer {
@@ -57,11 +57,18 @@ export interface ModelInfo {
   /** Unix time in seconds. */
   readonly created: number;
   readonly ownedBy: string;
-  /** The id to answer with in profile `openai` where it differs from the requested one. */
+  /** The id that an exact answer names, where it differs from the requested one. */
   readonly resolvedId?: string;
   /** Tokens of prompt and answer together, where known. */
   readonly contextLength?: number;
-  /** What it answers. A model without chat template answers text only. */
+  /** The most tokens that one answer may have, where known. */
+  readonly maxOutputTokens?: number;
+  /** Whether it takes images. */
+  readonly sees?: boolean;
+  /**
+   * What it can be asked: a conversation (by any API that carries one), text to continue, texts to embed. A model without chat template
+   * continues text only.
+   */
   readonly endpoints: readonly ("chat" | "completions" | "embeddings")[];
 }
 

@@ -6,9 +6,16 @@
  * interleave within a choice: `tool-call-start`, its `tool-call-delta`s, its `tool-call-end`, with indices 0, 1, 2, … Choices may
  * interleave freely. `usage` and `extra` stand anywhere before `end`; `end` is the last event of a generation, and there is exactly
  * one. Nothing is ever thrown in its place.
+ *
+ * Text, reasoning and refusals come in parts. A delta of another kind than the one before, or a call, ends the part that is open; most
+ * engines need no more than that. `part-start` and `part-end` are for sources that know more: two parts of one kind in a row, a
+ * part's id or phase, what a thought was signed with.
  */
 export type GenerationEvent =
   | StartEvent
+  | PartStartEvent
+  | PartEndEvent
+  | AnnotationEvent
   | TextDeltaEvent
   | ReasoningDeltaEvent
   | RefusalDeltaEvent
@@ -46,6 +53,52 @@ export interface SourceIdentity {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** A part of the answer begins, even where the one before it was of the same kind. */
+export interface PartStartEvent {
+  readonly type: "part-start";
+  readonly choice: number;
+  readonly kind: "text" | "reasoning" | "refusal";
+  /** The id that the source gave to the item which holds the part. Parts in a row with one id are parts of one item. */
+  readonly id?: string;
+  /** What the text is to the turn: `commentary` before a call, `final_answer`. Source: Responses, `phase`. */
+  readonly phase?: string;
+}
+
+/** The open part ends. A thought may be sealed by its maker; both forms are opaque, and only their maker can read them again. */
+export interface PartEndEvent {
+  readonly type: "part-end";
+  readonly choice: number;
+  /** Source: Messages, `thinking.signature`. */
+  readonly signature?: string;
+  /** Source: Responses, `encrypted_content`; Messages, `redacted_thinking.data`. */
+  readonly encrypted?: string;
+}
+
+/** Where words of the open text part come from. */
+export interface AnnotationEvent {
+  readonly type: "annotation";
+  readonly choice: number;
+  readonly annotation: Annotation;
+}
+
+export interface Annotation {
+  readonly url?: string;
+  readonly title?: string;
+  /** In characters of the part's text, where the source tells; `end` is exclusive. */
+  readonly start?: number;
+  readonly end?: number;
+  readonly citedText?: string;
+  /** The annotation as the source's API has it, for a client that speaks the same. */
+  readonly native?: Native;
+}
+
+/** JSON that only one API has a place for. A writer of that API passes it on; any other leaves it out. */
+export interface Native {
+  /** The API's name: `chat`, `responses`, `messages`. */
+  readonly dialect: string;
+  readonly value: Readonly<Record<string, unknown>>;
+}
+
 export interface TextDeltaEvent {
   readonly type: "text-delta";
   readonly choice: number;
@@ -58,6 +111,8 @@ export interface ReasoningDeltaEvent {
   readonly type: "reasoning-delta";
   readonly choice: number;
   readonly text: string;
+  /** The text belongs to this part, from 0, of a summary of the thought; absent: it is the thought itself. */
+  readonly summary?: number;
   readonly logprobs?: readonly TokenLogprob[];
 }
 
@@ -78,6 +133,10 @@ export interface ToolCallStartEvent {
   readonly name: string;
   /** "custom" for OpenAI's free-text tools: its deltas are input text, not JSON. Default "function". */
   readonly kind?: "function" | "custom";
+  /** The group that the tool belongs to, where it was declared in one. */
+  readonly namespace?: string;
+  /** The id of the item that holds the call, where the source gave one beside the call's own. */
+  readonly itemId?: string;
 }
 
 export interface ToolCallDeltaEvent {
@@ -121,8 +180,14 @@ export interface FinishEvent {
   readonly reason: FinishReason;
   /** The stop string (or the text of the stop token) that ended the choice, when one of the request's did. */
   readonly stop?: string;
+  /** With reason "length": whether the request's own limit ended it or the model's context was full. Absent: not known. */
+  readonly limit?: "max-tokens" | "context";
 }
 
+/**
+ * It may come more than once, and the last one counts: a local engine tells the prompt's tokens before the first delta, with no
+ * completion tokens yet.
+ */
 export interface UsageEvent {
   readonly type: "usage";
   readonly usage: Usage;
@@ -135,9 +200,12 @@ export interface Usage {
   readonly completionTokens: number;
   /** Absent: the sum of both. A source's own figure is kept even where it differs. */
   readonly totalTokens?: number;
-  /** OpenAI's `prompt_tokens_details`, with its own key names, in its order: `cached_tokens`, `audio_tokens`, … */
+  /**
+   * What the prompt's tokens are made of, under the field's usual names, in the source's order: `cached_tokens` (read from a cache),
+   * `cache_write_tokens` (written to one), `audio_tokens`, …
+   */
   readonly promptDetails?: Readonly<Record<string, number>>;
-  /** OpenAI's `completion_tokens_details`: `reasoning_tokens`, `audio_tokens`, … */
+  /** The same of the completion: `reasoning_tokens`, `audio_tokens`, … */
   readonly completionDetails?: Readonly<Record<string, number>>;
 }
 
@@ -150,13 +218,18 @@ export interface Timings {
   readonly tokensPerSecond: number;
 }
 
-/** What a source adds beyond the waist and the wire may pass on where configuration allows: citations, annotations, audio, moderation. */
+/** What a source adds beyond the waist and the wire may pass on where configuration allows: audio, moderation, a hosted tool's items. */
 export interface ExtraEvent {
   readonly type: "extra";
-  /** Absent for what stands beside `choices`. */
+  /** Absent for what stands beside the choices. */
   readonly choice?: number;
-  /** Which object of the chunk the members were found in. */
-  readonly place: "chunk" | "choice" | "delta";
+  /**
+   * Which object of the source's stream the members were found in. "item": the value is a whole item of an answer that the source's
+   * API lists items in, at this place among the parts.
+   */
+  readonly place: "chunk" | "choice" | "delta" | "item";
+  /** The API that has a place for it; absent: chat. */
+  readonly dialect?: string;
   readonly value: Readonly<Record<string, unknown>>;
 }
 
@@ -185,16 +258,50 @@ export type GenerationEnd =
       readonly failure: GenerationFailure;
     };
 
-/** One failure, told in a way that any API can repeat. */
+/**
+ * What went wrong, in kinds that every API has a word for. The status beside each is the usual one.
+ *
+ * - invalid-request: the request cannot be served as it stands (400)
+ * - context-overflow: the prompt is longer than the model's context (400)
+ * - authentication, permission: no key or a wrong one (401), a key that may not (403)
+ * - not-found: the path, the model or the stored object does not exist (404)
+ * - too-large: the body is over the limit (413)
+ * - rate-limited: the client asks too often, or its quota is used up (429)
+ * - overloaded: too many requests wait, for all clients together (429 or 503)
+ * - unavailable: the engine is loading, restarting or stopping (503)
+ * - bad-answer: the source answered, but not as it should (502)
+ * - timeout: the source was silent for too long (504)
+ * - internal: a defect of ours, or of a user's program (500)
+ */
+export type FailureKind =
+  | "invalid-request"
+  | "context-overflow"
+  | "authentication"
+  | "permission"
+  | "not-found"
+  | "too-large"
+  | "rate-limited"
+  | "overloaded"
+  | "unavailable"
+  | "bad-answer"
+  | "timeout"
+  | "internal";
+
+/** One failure, told in a way that any API can repeat in its own words. */
 export interface GenerationFailure {
+  readonly kind: FailureKind;
   readonly message: string;
-  /** The HTTP status that it has before anything was sent: 400, 404, 422, 429, 500, 502, 503, 504 or an upstream's own. */
+  /** The HTTP status that it has before anything was sent. */
   readonly status: number;
-  /** OpenAI's error `type`. */
-  readonly type: string;
   /** The path of the parameter at fault (`messages[1].content`), if one is. */
   readonly param?: string | null;
   readonly code?: string | null;
+  /** What the source itself calls this type of error (`rate_limit_error`), where it told. */
+  readonly sourceType?: string;
+  /** Of kind "context-overflow", where known: the tokens of the prompt, and the most that there is room for. */
+  readonly tokens?: { readonly asked: number; readonly most: number };
+  /** Of kind "not-found", where it is a model: its name, as the client gave it. */
+  readonly model?: string;
   /** For 429 and 503: after how many seconds a retry makes sense. */
   readonly retryAfterSeconds?: number;
   /** Response headers of the source that the client should see (`x-ratelimit-…`), lower case. */
@@ -207,10 +314,10 @@ export interface GenerationFailure {
 export interface TokenLogprob {
   readonly token: string;
   /**
-   * Natural logarithm of the probability under the model's raw distribution, before any sampler; NaN where there is none (the first
+   * Natural logarithm of the probability under the model's raw distribution, before any sampler; null where there is none (the first
    * token of a prompt that is given back).
    */
-  readonly logprob: number;
+  readonly logprob: number | null;
   /** The token's UTF-8 bytes; null where the source does not tell. */
   readonly bytes: readonly number[] | null;
   /** The most likely tokens at this place, best first; as many as were asked for. */
@@ -219,6 +326,6 @@ export interface TokenLogprob {
 
 export interface TokenAlternative {
   readonly token: string;
-  readonly logprob: number;
+  readonly logprob: number | null;
   readonly bytes: readonly number[] | null;
 }

@@ -1,4 +1,4 @@
-import type { GenerationFailure } from "./event.ts";
+import type { FailureKind, GenerationFailure } from "./event.ts";
 
 /**
  * A failure on its way up to where it becomes an `end` event or an error body. Thrown inside rooms, never across `Engine.generate`.
@@ -23,7 +23,25 @@ export class FailureError extends Error {
   }
 }
 
-/** A request that cannot be served as it stands: 400, OpenAI's `invalid_request_error`. */
+/** A request that cannot be served as it stands: 400. */
 export function invalidRequest(message: string, param: string | null = null, code: string | null = null): FailureError {
-  return new FailureError({ message, status: 400, type: "invalid_request_error", param, code });
+  return new FailureError({ kind: "invalid-request", message, status: 400, param, code });
 }
+
+/** The kind of a failure of which only the HTTP status is known. */
+export function kindOfStatus(status: number): FailureKind {
+  return kinds[status] ?? (status < 500 ? "invalid-request" : "internal");
+}
+
+const kinds: Readonly<Record<number, FailureKind>> = {
+  401: "authentication",
+  403: "permission",
+  404: "not-found",
+  408: "timeout",
+  413: "too-large",
+  429: "rate-limited",
+  502: "bad-answer",
+  503: "unavailable",
+  504: "timeout",
+  529: "overloaded",
+};

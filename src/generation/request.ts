@@ -1,8 +1,8 @@
-import type { JsonSchema, Message, Tool, ToolChoice } from "./message.ts";
+import type { HostedTool, JsonSchema, Message, Tool, ToolChoice } from "./message.ts";
 
 /**
- * What was asked, validated and API-neutral: the other half of the waist. A member that the client did not set is absent, so that
- * an engine can tell "not asked" from "asked for the default" and a user's program sees only what the client set.
+ * What was asked, validated, neutral of any API and complete: an engine needs nothing else. A member that the client did not set is
+ * absent, so that an engine can tell "not asked" from "asked for the default" and a user's program sees only what the client set.
  */
 export interface GenerationRequest {
   /** The server's id for this request, as in the `x-request-id` header and the log. */
@@ -19,20 +19,43 @@ export interface GenerationRequest {
   readonly tools?: readonly Tool[];
   readonly toolChoice?: ToolChoice;
   readonly parallelToolCalls?: boolean;
+  /** Tools that the API's own server would run. An engine that cannot run them answers without. */
+  readonly hostedTools?: readonly HostedTool[];
   readonly output?: OutputConstraint;
-  readonly reasoning?: {
-    readonly effort?: string;
-    /** Thoughts stay in the text, with the model's markers. */
-    readonly inText?: boolean;
-  };
+  readonly reasoning?: ReasoningOptions;
+  /** How much is to be said, for models that are trained to it: `low`, `medium`, `high`. */
+  readonly verbosity?: string;
   /** The client wants usage in a stream; without a stream it always gets it. */
   readonly wantsUsage: boolean;
   readonly wantsTimings?: boolean;
   readonly stream: boolean;
-  /** Members of the request that the wire does not know, as they came. */
+  /** Members that are neutral of no API, or that nobody knows, as they came: `metadata`, `service_tier`, a server's own extensions. */
   readonly extra: Readonly<Record<string, unknown>>;
-  /** The client's JSON as it came, for engines that forward it. */
+  readonly passthrough?: Passthrough;
+}
+
+/**
+ * The client's own JSON. Only an upstream that speaks the same API looks at it, so that members which nobody here knows go along;
+ * all others work from the neutral members.
+ */
+export interface Passthrough {
+  /** The API's name: `chat`, `completions`, `responses`, `messages`. */
+  readonly dialect: string;
   readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** What is asked about the model's thoughts. */
+export interface ReasoningOptions {
+  /** `none`, `minimal`, `low`, `medium`, `high`, …; what it does is the model's. */
+  readonly effort?: string;
+  /** Whether the model thinks at all; "adaptive": as it sees fit. Absent: the model's default. */
+  readonly mode?: "off" | "on" | "adaptive";
+  /** The thought is closed when it is so many tokens long. */
+  readonly budgetTokens?: number;
+  /** How thoughts are shown; absent: as the API does by default. */
+  readonly show?: "raw" | "summary" | "omitted";
+  /** Thoughts stay in the text, with the model's markers. */
+  readonly inText?: boolean;
 }
 
 export interface ChatPrompt {
@@ -104,6 +127,10 @@ export interface Limits {
   readonly stopTokenIds?: readonly number[];
   /** Keep the prompt's KV cache for later requests; default true. */
   readonly cachePrompt?: boolean;
+  /** "drop-oldest": turns that do not fit the context are left out, the oldest first. Default: the request is refused. */
+  readonly overflow?: "drop-oldest";
+  /** A `maxTokens` beyond the context's room is no error; the room counts. */
+  readonly clampMaxTokens?: boolean;
 }
 
 /** What the visible answer must be. It binds what follows the reasoning, never the reasoning. */

@@ -1,9 +1,11 @@
 import type { GeneratedChoice } from "../generation/accumulate.ts";
-import type { AssistantMessage } from "../generation/message.ts";
+import { contentOf } from "../generation/assistant-parts.ts";
+import type { AssistantMessage, AssistantPart } from "../generation/message.ts";
 
 /**
- * The message that a generated choice is, to go on in the conversation with. Content is null when only calls were made. Calls whose
- * arguments are unparseable are kept with their text (requirement C4); a call that was cut off is left out, since nothing can answer it.
+ * The message that a generated choice is, to go on in the conversation with: its content is a string where one text was said, else its
+ * parts in order. Calls whose arguments are unparseable are kept with their text; a call that was cut off is left out, since nothing
+ * can answer it.
  *
  * @example
  * import { accumulate, toAssistantMessage } from "truewire";
@@ -19,21 +21,25 @@ import type { AssistantMessage } from "../generation/message.ts";
  * // → { role: 'assistant', content: 'Hello world' }
  */
 export function toAssistantMessage(choice: GeneratedChoice): AssistantMessage {
-  const { text, reasoning, refusal } = choice;
-  const toolCalls = choice.toolCalls
-    .filter(({ status }) => status !== null)
-    .map(({ id, name, arguments: written, kind }) => ({
-      id,
-      name,
-      arguments: written,
-      ...(kind === "custom" && { kind }),
-    }));
-  const isSilent = toolCalls.length > 0 || refusal !== null;
-  return {
-    role: "assistant",
-    content: text ?? (isSilent ? null : ""),
-    ...(reasoning !== null && { reasoning }),
-    ...(refusal !== null && { refusal }),
-    ...(toolCalls.length > 0 && { toolCalls }),
-  };
+  const parts = choice.parts.flatMap((part): AssistantPart[] => {
+    switch (part.type) {
+      case "text":
+        return [{ type: "text", text: part.text, ...(part.phase !== undefined && { phase: part.phase }) }];
+      case "refusal":
+        return [{ type: "refusal", refusal: part.refusal }];
+      case "reasoning": {
+        const { text, summary, ...rest } = part;
+        return [{ text, ...rest, ...(summary.length > 0 && { summary }) }];
+      }
+      case "tool-call": {
+        const { type, id, name, arguments: written, kind, namespace, status } = part;
+        if (status === null) return [];
+        const call = { type, id, name, arguments: written, ...(kind === "custom" && { kind }) };
+        return [{ ...call, ...(namespace !== undefined && { namespace }) }];
+      }
+      case "item":
+        return [];
+    }
+  });
+  return { role: "assistant", content: parts.length === 0 ? "" : contentOf(parts) };
 }

@@ -1,4 +1,4 @@
-import type { Content, ContentPart, Message } from "../generation/message.ts";
+import type { ContentPart, ImagePart, Message } from "../generation/message.ts";
 
 /** An image's bytes and what they are: `image/png`. */
 export interface ImageBytes {
@@ -77,16 +77,19 @@ export async function inlineImages(messages: readonly Message[], download: Downl
     }
     return text;
   };
-  const part = async (part: ContentPart): Promise<ContentPart> =>
-    part.type === "image" && /^https?:/i.test(part.url) ? { ...part, url: await inlined(part.url) } : part;
-  const content = async (content: Content): Promise<Content> =>
-    typeof content === "string" ? content : Promise.all(content.map(part));
+  const inline = async <Part extends { readonly type: string }>(part: Part | ImagePart): Promise<Part | ImagePart> =>
+    isImage(part) && /^https?:/i.test(part.url) ? { ...part, url: await inlined(part.url) } : part;
   return Promise.all(
     messages.map(async (message): Promise<Message> => {
-      if (message.role !== "assistant") return { ...message, content: await content(message.content) };
-      return { ...message, content: message.content === null ? null : await content(message.content) };
+      if (message.content === null || typeof message.content === "string") return message;
+      if (message.role !== "assistant") return { ...message, content: await Promise.all(message.content.map(inline)) };
+      return { ...message, content: await Promise.all(message.content.map(inline)) };
     }),
   );
+}
+
+function isImage(part: { readonly type: string }): part is ImagePart {
+  return part.type === "image";
 }
 
 /** The media type that an image's first bytes tell; undefined: none of PNG, JPEG, GIF, WebP. */

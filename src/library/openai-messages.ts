@@ -3,7 +3,7 @@ import type { Message } from "../generation/message.ts";
 import { chatParameters } from "../wire/chat/chat-parameters.ts";
 import type { RawMessage } from "../wire/chat/message-shape.ts";
 import { writeMessages } from "../wire/chat/write-messages.ts";
-import { lean, openai } from "../wire/profile.ts";
+import { exact, lean } from "../wire/profile.ts";
 import { emptyDraft } from "../wire/request/draft.ts";
 import { readParameters } from "../wire/request/read-parameters.ts";
 
@@ -52,7 +52,7 @@ export function fromOpenAiMessages(
     if (typeof role !== "string" || roles.has(role)) continue;
     throw invalidRequest(`Unsupported message role: ${role}`, `messages[${index}].role`, "invalid_value");
   }
-  const draft = emptyDraft("chat", options.strict === true ? openai : lean, false);
+  const draft = emptyDraft("chat", options.strict === true ? exact : lean, false);
   readParameters({ messages }, messagesMember, draft);
   return draft.messages;
 }

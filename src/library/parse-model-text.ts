@@ -1,4 +1,3 @@
-import { toAssistantMessage } from "./answer-message.ts";
 import { detectFormat } from "../formats/detect.ts";
 import { findFormat } from "../formats/find-format.ts";
 import type { Format } from "../formats/format.ts";
@@ -6,7 +5,7 @@ import { formatNamed, knownFormats } from "../formats/known.ts";
 import { JobReader } from "../formats/parse-job.ts";
 import { Accumulator } from "../generation/accumulate.ts";
 import type { GenerationEvent } from "../generation/event.ts";
-import type { AssistantMessage, Tool } from "../generation/message.ts";
+import type { Tool, ToolCall } from "../generation/message.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import { toolCallId } from "../wire/ids.ts";
 
@@ -28,11 +27,20 @@ export interface ModelTextOptions {
   readonly newCallId?: () => string;
 }
 
+/** What a model's text says, by kind. */
+export interface ParsedMessage {
+  /** null when only calls were made. */
+  readonly content: string | null;
+  readonly reasoning?: string;
+  /** Those that ended; a call that was cut off is not among them. */
+  readonly toolCalls?: readonly ToolCall[];
+}
+
 /** The names of the formats that are known. */
 export const formatNames: readonly string[] = knownFormats.map(({ id }) => id);
 
 /**
- * Reads what a model wrote, as it came out of the tokenizer, into a message: content, reasoning, tool calls. What looks like a call and
+ * Reads what a model wrote, as it came out of the tokenizer, by kind: content, reasoning, tool calls. What looks like a call and
  * cannot be one is content; arguments that cannot be parsed are kept as they are (`parseArguments` says so). Throws a RangeError for a
  * format that is unknown, a TypeError where neither format nor template is given; never for the text.
  *
@@ -46,13 +54,24 @@ export const formatNames: readonly string[] = knownFormats.map(({ id }) => id);
  * console.log(message.toolCalls[0].name, message.toolCalls[0].arguments);
  * // → add {"a": 1}
  */
-export function parseModelText(text: string, options: ModelTextOptions): AssistantMessage {
+export function parseModelText(text: string, options: ModelTextOptions): ParsedMessage {
   const parser = new ModelTextParser(options);
   const accumulator = new Accumulator();
   accumulator.add(parser.push(text));
   accumulator.add(parser.end());
   const [choice] = accumulator.result().choices;
-  return choice ? toAssistantMessage(choice) : { role: "assistant", content: "" };
+  if (!choice) return { content: "" };
+  const { text: content, reasoning } = choice;
+  const toolCalls = choice.toolCalls
+    .filter(({ status }) => status !== null)
+    .map(({ id, name, arguments: written, kind }): ToolCall => {
+      return { id, name, arguments: written, ...(kind === "custom" && { kind }) };
+    });
+  return {
+    content: content ?? (toolCalls.length > 0 ? null : ""),
+    ...(reasoning !== null && { reasoning }),
+    ...(toolCalls.length > 0 && { toolCalls }),
+  };
 }
 
 /**

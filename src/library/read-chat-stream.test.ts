@@ -125,7 +125,7 @@ test("parsed chunks are read like their text", async () => {
 });
 
 test("a response that is no 200 is a failure with its status", async () => {
-  const error = { error: { message: "Slow down", type: "requests", param: null, code: "rate_limit_exceeded" } };
+  const error = { error: { message: "Slow down", kind: "overloaded", param: null, code: "rate_limit_exceeded" } };
   const { end } = await read(Response.json(error, { status: 429 }));
   expect(end).toMatchObject({ failure: { message: "Slow down", status: 429, code: "rate_limit_exceeded" } });
   expect((await read(new Response("<h1>Bad gateway</h1>", { status: 502 }))).end).toMatchObject({

@@ -60,7 +60,7 @@ export function writeTokenLogprobs(tokens: readonly TokenLogprob[], shape: Logpr
     }
     case "float": {
       const [first] = tokens;
-      return first === undefined ? null : Math.max(first.logprob, -9999);
+      return first === undefined || first.logprob === null ? null : Math.max(first.logprob, -9999);
     }
   }
 }

@@ -4,10 +4,11 @@ import type { EndEvent, GenerationEvent } from "../generation/event.ts";
 import { FailureError } from "../generation/failure.ts";
 import { writeChatResponse } from "../wire/chat/response-writer.ts";
 import { ChatStreamWriter } from "../wire/chat/stream-writer.ts";
-import type { AnswerContext, AnswerSettings, AskedAnswer } from "../wire/endpoint.ts";
+import type { ChoicesContext, AskedAnswer } from "../wire/choices-answer.ts";
+import type { AnswerSettings } from "../wire/port.ts";
 import { internalError } from "../wire/failures.ts";
 import { answerId } from "../wire/ids.ts";
-import { lean, openai } from "../wire/profile.ts";
+import { exact, lean } from "../wire/profile.ts";
 
 /** How a written answer looks: what its request asked for (all optional here), and what the server adds. */
 export interface WriteChatOptions
@@ -114,11 +115,11 @@ export function writeChatAnswer(generation: Generation, options: WriteChatOption
   return writeChatResponse(generation, contextOf(options, false));
 }
 
-function contextOf(options: WriteChatOptions, stream: boolean): AnswerContext {
+function contextOf(options: WriteChatOptions, stream: boolean): ChoicesContext {
   const { model, wire, random = Math.random, created = Math.floor(Date.now() / 1000) } = options;
   const { systemFingerprint, serviceTier, logprobsKey, reasoningFields, passExtra, includeReasoning } = options;
   return {
-    profile: wire === "openai" ? openai : lean,
+    profile: wire === "openai" ? exact : lean,
     asked: {
       stream,
       includeUsage: options.includeUsage === true,
@@ -164,6 +165,6 @@ const noEnd: EndEvent = {
   type: "end",
   end: {
     kind: "truncated",
-    failure: { message: "The source stopped before it had finished.", status: 502, type: "server_error" },
+    failure: { message: "The source stopped before it had finished.", status: 502, kind: "bad-answer" },
   },
 };

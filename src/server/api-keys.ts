@@ -18,28 +18,14 @@ export class ApiKeys {
     return this.#count > 0;
   }
 
-  /** Throws the 401 that OpenAI gives when the `Authorization` header holds no key, or a wrong one. */
-  async check(authorization: string | undefined): Promise<void> {
+  /** Throws `FailureError` 401 when there is no key (""), or a wrong one. */
+  async check(key: string): Promise<void> {
     if (!this.required) return;
-    const key = keyIn(authorization);
     if (key === "") throw missingApiKey();
     const given = await sha256(key);
     let known = false;
     for (const hash of await this.#hashes) known = equal(hash, given) || known;
     if (!known) throw incorrectApiKey(key);
-  }
-}
-
-/** `Bearer KEY`, or HTTP's basic scheme with the key as the password, as OpenAI's own 401 offers for browsers. */
-function keyIn(authorization = ""): string {
-  const [scheme = "", value = ""] = authorization.trim().split(/\s+/, 2);
-  if (/^bearer$/i.test(scheme)) return value;
-  if (!/^basic$/i.test(scheme)) return "";
-  try {
-    const pair = atob(value);
-    return pair.slice(pair.indexOf(":") + 1);
-  } catch {
-    return "";
   }
 }
 

@@ -34,6 +34,6 @@ export async function embed(reply: Reply, { settings, directory }: Service): Pro
     .catch((error: unknown) => {
       throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
     });
-  const shown = (profile.name === "openai" && (model.info.resolvedId ?? answer.model)) || request.model;
+  const shown = (profile.name === "exact" && (model.info.resolvedId ?? answer.model)) || request.model;
   reply.send(200, "application/json", writeEmbeddings(answer, shown, encoding, profile));
 }

@@ -34,11 +34,12 @@ async function answer(reply: Reply, service: Service): Promise<void> {
   const found = routeOf(path);
   if (!found) throw unknownUrl(method, path);
   const { route, parameter } = found;
+  reply.voice = route.voice;
   const methods = route.method === "GET" ? ["GET", "HEAD"] : ["POST"];
   if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methods));
   if (!methods.includes(method)) throw methodNotAllowed(method, path, [...methods, "OPTIONS"]);
   if (route.open !== true) {
-    await settings.keys.check(exchange.header("authorization"));
+    await settings.keys.check(route.voice.keyIn((name) => exchange.header(name)));
     if (service.state !== "ready") throw notReady(service.state);
   }
   await route.answer(reply, service, parameter);
@@ -61,7 +62,7 @@ function notReady(state: "loading" | "closing"): FailureError {
   return new FailureError({
     message: state === "loading" ? "The models are still being loaded." : "The server is stopping.",
     status: 503,
-    type: "server_error",
+    kind: "unavailable",
     param: null,
     code: state === "loading" ? "model_loading" : "shutting_down",
     retryAfterSeconds: 1,

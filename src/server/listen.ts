@@ -96,7 +96,7 @@ function descriptorsExhausted(): FailureError {
   return new FailureError({
     message: "The server has too many open connections. Please try again later.",
     status: 503,
-    type: "server_error",
+    kind: "unavailable",
     code: "too_many_connections",
     retryAfterSeconds: 1,
   });

@@ -1,5 +1,5 @@
 import type { Engine, ModelInfo } from "../generation/engine.ts";
-import type { AnswerSettings } from "../wire/endpoint.ts";
+import type { AnswerSettings } from "../wire/port.ts";
 import type { Profile } from "../wire/profile.ts";
 
 /** One engine that the server answers from, and how its answers look. */

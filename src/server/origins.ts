@@ -89,7 +89,7 @@ function originRefused(origin: string): FailureError {
   return new FailureError({
     message: `Pages from '${origin}' may not use this server. Start it with --cors-origin ${origin} to let them.`,
     status: 403,
-    type: "invalid_request_error",
+    kind: "permission",
     param: null,
     code: "origin_not_allowed",
   });

@@ -67,7 +67,7 @@ function unsupported(message: string, cause?: unknown): FailureError {
   return new FailureError({
     message,
     status: 415,
-    type: "invalid_request_error",
+    kind: "invalid-request",
     param: null,
     code: "unsupported_content_type",
     ...(cause !== undefined && { cause }),

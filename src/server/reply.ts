@@ -1,8 +1,9 @@
 import { FailureError } from "../generation/failure.ts";
 import type { GenerationFailure } from "../generation/event.ts";
-import { errorObject, writeErrorBody } from "../wire/error-body.ts";
 import { internalError } from "../wire/failures.ts";
+import { openaiVoice } from "../wire/openai-voice.ts";
 import type { Profile } from "../wire/profile.ts";
+import type { Voice } from "../wire/voice.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 import { ClientGone } from "./exchange.ts";
 import type { RequestRecord } from "./request-record.ts";
@@ -16,6 +17,8 @@ export class Reply {
   askedProfile: Profile | undefined;
   /** Added to whatever is sent. */
   headers: HeaderFields = {};
+  /** Of the API that the path belongs to. */
+  voice: Voice = openaiVoice;
   /** What the model is set to, once it is known; the server's until then. */
   #ownProfile: Profile;
   #sent = false;
@@ -58,29 +61,24 @@ export class Reply {
     this.exchange.open(200, fields);
   }
 
-  /** Sends what was thrown as OpenAI's error object. What is no `FailureError` is a defect of ours: 500, and its cause in the log. */
+  /** Sends what was thrown in the API's words. What is no `FailureError` is a defect of ours: 500, and its cause in the log. */
   fail(error: unknown): void {
     if (error instanceof ClientGone) return;
     const failure = error instanceof FailureError ? error.failure : internalError(error).failure;
     if (failure.cause !== undefined) this.record.cause = failure.cause;
     // The words about a wrong key hold the key, and a short one unmasked.
     this.record.refusal = failure.status === 401 ? (failure.code ?? "no key") : failure.message;
-    if (this.#sent) {
-      // Only a defect of ours comes here; a stream that is open still ends as every stream does.
-      return this.exchange.end(`data: ${JSON.stringify({ error: errorObject(failure) })}\n\ndata: [DONE]\n\n`);
-    }
-    const { status, contentType, body } = writeErrorBody(failure, this.profile);
-    this.send(status, contentType, body, failureHeaders(failure));
+    // A stream that is open was ended by its own writer, unless that is what broke.
+    if (this.#sent) return this.exchange.end("");
+    const { status, contentType, body, headers } = this.voice.writeFailure(failure, this.profile, this.requestId);
+    this.send(status, contentType, body, { ...headers, ...failureHeaders(failure) });
   }
 
   #addHead(fields: Record<string, string>, status: number): void {
     this.#sent = true;
     this.record.status = status;
     this.record.headMs = Math.round(performance.now() - this.record.receivedAt);
-    fields["x-request-id"] = this.requestId;
-    fields["openai-processing-ms"] = String(this.record.headMs);
-    fields["openai-version"] = "2020-10-01";
-    Object.assign(fields, this.headers);
+    Object.assign(fields, this.voice.answerHeaders(this.requestId, this.record.headMs), this.headers);
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Engine } from "../generation/engine.ts";
-import type { GenerationEnd, GenerationEvent } from "../generation/event.ts";
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../generation/event.ts";
 import { FailureError } from "../generation/failure.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { internalError } from "../wire/failures.ts";
@@ -7,8 +7,8 @@ import type { Departure } from "./departure.ts";
 
 /**
  * Pulls a generation to its end and hands each batch to `take`, the next one only when the promise that `take` returned (if any) has
- * resolved: so a slow reader holds back its own source. When the client leaves, the engine is told twice, by its signal (where it
- * wants one) and by returning from its iteration, and nothing more is taken.
+ * resolved: so a slow reader holds back its own source. When the client leaves, the iteration is returned from, which cancels the
+ * engine's work, and nothing more is taken.
  *
  * Whatever the engine does, `take` sees exactly one `end` event, unless the client has gone: an exception becomes `engine-error`, a
  * missing end `truncated`.
@@ -26,8 +26,7 @@ export async function runGeneration(
   departure.listen(leave);
   try {
     if (departure.happened) return clientGone;
-    const batches = engine.generateUntilReturn?.(request) ?? engine.generate(request, departure.signal);
-    iterator = batches[Symbol.asyncIterator]();
+    iterator = engine.generate(request)[Symbol.asyncIterator]();
     for (;;) {
       const step = await iterator.next();
       if (departure.happened) return clientGone;
@@ -49,7 +48,7 @@ export async function runGeneration(
   } finally {
     departure.listen(null);
   }
-  return ended({ kind: "truncated", failure: { ...truncated } });
+  return ended({ kind: "truncated", failure: truncated });
 
   function ended(end: GenerationEnd): GenerationEnd {
     void take([{ type: "end", end }]);
@@ -59,10 +58,10 @@ export async function runGeneration(
 
 const clientGone: GenerationEnd = { kind: "client-gone" };
 
-const truncated = {
+const truncated: GenerationFailure = {
   message: "The source stopped before it had finished.",
   status: 502,
-  type: "server_error",
+  kind: "bad-answer",
   param: null,
   code: null,
 };

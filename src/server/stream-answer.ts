@@ -2,7 +2,8 @@ import type { Engine } from "../generation/engine.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import { FailureError } from "../generation/failure.ts";
 import type { GenerationRequest } from "../generation/request.ts";
-import type { StreamWriter } from "../wire/endpoint.ts";
+import { internalError } from "../wire/failures.ts";
+import type { StreamWriter } from "../wire/port.ts";
 import type { HeaderFields } from "./exchange.ts";
 import type { StreamLog } from "./log.ts";
 import type { Reply } from "./reply.ts";
@@ -80,6 +81,13 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
 
   try {
     await runGeneration(engine, request, exchange.departure, take);
+  } catch (cause) {
+    // A defect of ours: a stream that is open still ends as every stream of its API does.
+    if (reply.sent)
+      exchange.end(
+        writer.write([{ type: "end", end: { kind: "engine-error", failure: internalError(cause).failure } }]),
+      );
+    throw cause;
   } finally {
     clearTimeout(timer);
   }
@@ -87,5 +95,7 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
 
 /** Whether a client would see anything of the event; until it has, a failure can still be told by the status. */
 function shows(event: GenerationEvent): boolean {
-  return event.type !== "start" && event.type !== "usage" && event.type !== "extra" && event.type !== "end";
+  return !silent.has(event.type);
 }
+
+const silent: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "part-start", "usage", "extra", "end"]);

@@ -34,7 +34,7 @@ function tooLong(): FailureError {
   return new FailureError({
     message: `The answer is longer than ${longestAnswer} characters. Ask for it as a stream.`,
     status: 502,
-    type: "server_error",
+    kind: "bad-answer",
     param: null,
     code: null,
   });

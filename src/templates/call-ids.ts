@@ -1,4 +1,5 @@
 import { invalidRequest } from "../generation/failure.ts";
+import { callsOf } from "../generation/assistant-parts.ts";
 import type { Message, ToolCall } from "../generation/message.ts";
 
 /** A conversation's calls with their results (requirements T14). */
@@ -23,7 +24,8 @@ export function matchCalls(messages: readonly Message[], form: "any" | "nine", w
   let open: ToolCall[] | null = null;
   for (const [index, message] of messages.entries()) {
     if (message.role !== "tool") {
-      open = message.role === "assistant" && message.toolCalls?.length ? [...message.toolCalls] : null;
+      const calls = message.role === "assistant" ? callsOf(message) : [];
+      open = calls.length > 0 ? [...calls] : null;
       callIds.set(index, open?.map((call) => shown(call.id)) ?? []);
       continue;
     }

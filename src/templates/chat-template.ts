@@ -1,5 +1,6 @@
+import { callsOf, partsOf } from "../generation/assistant-parts.ts";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
-import type { Message, Tool, ToolChoice } from "../generation/message.ts";
+import type { AssistantMessage, Message, Tool, ToolChoice } from "../generation/message.ts";
 import type { TemplateOptions } from "../generation/request.ts";
 import { probeCapabilities, type TemplateCapabilities } from "./capabilities.ts";
 import { continuedPrompt } from "./continued-prompt.ts";
@@ -112,7 +113,7 @@ export class ChatTemplate {
 
     if (continueFinalMessage) {
       const last = messages.at(-1);
-      const thinks = last?.role === "assistant" && last.content === null && last.reasoning !== undefined;
+      const thinks = last?.role === "assistant" && endsInThought(last);
       const open = { add_generation_prompt: false };
       const render = (shown: readonly TemplateMessage[]): string => run(shown, open);
       const text = continuedPrompt({ conversation, thinks, wants, user, warnings, render });
@@ -181,12 +182,17 @@ function checkOptions({ messages, options }: RenderInput): void {
     throw invalidRequest("'response_prefix' and 'continue_final_message' exclude each other.", "response_prefix");
   }
   const last = messages.at(-1);
-  if (last?.role !== "assistant" || (last.toolCalls?.length ?? 0) > 0) {
+  if (last?.role !== "assistant" || callsOf(last).length > 0) {
     throw invalidRequest(
       "'continue_final_message' needs a last message from the assistant, without tool calls.",
       `messages[${Math.max(0, messages.length - 1)}].role`,
     );
   }
+}
+
+/** The message is a thought that goes on: nothing was said after it. */
+function endsInThought(message: AssistantMessage): boolean {
+  return partsOf(message).at(-1)?.type === "reasoning";
 }
 
 const noSyntax: WriteCall = () => null;
@@ -219,7 +225,7 @@ function templateFailure(cause: unknown): FailureError {
   return new FailureError({
     message,
     status: 400,
-    type: "invalid_request_error",
+    kind: "invalid-request",
     param: "messages",
     code: null,
     cause,

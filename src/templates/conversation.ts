@@ -1,3 +1,4 @@
+import { callsOf, partsOf, thoughtOf } from "../generation/assistant-parts.ts";
 import { argumentsOfInput } from "../generation/custom-tool.ts";
 import { invalidRequest } from "../generation/failure.ts";
 import type { AssistantMessage, Content, Message, ToolCall } from "../generation/message.ts";
@@ -69,8 +70,9 @@ function assistantMessage(
   shaping: Shaping,
 ): TemplateMessage {
   const { wants, user } = shaping;
-  const calls = message.toolCalls ?? [];
-  const spoken = message.content === null ? message.refusal : textOf(message.content, path);
+  const calls = callsOf(message);
+  const reasoning = thoughtOf(message);
+  const spoken = spokenBy(message, path);
   const name = message.name === undefined ? {} : { name: user.markText(message.name) };
   if (calls.length > 0 && !wants.toolCalls) {
     const written = calls.map((call) => writtenCall(call, shaping));
@@ -81,10 +83,8 @@ function assistantMessage(
     role: "assistant",
     ...content(spoken === undefined ? undefined : user.markText(spoken), calls.length > 0, wants),
     ...name,
-    ...(message.reasoning !== undefined && {
-      [wants.reasoning === "part" ? reasoningPart : (wants.reasoning ?? "reasoning_content")]: user.markText(
-        message.reasoning,
-      ),
+    ...(reasoning !== undefined && {
+      [wants.reasoning === "part" ? reasoningPart : (wants.reasoning ?? "reasoning_content")]: user.markText(reasoning),
     }),
     ...(calls.length > 0 && {
       tool_calls: calls.map((call, index) => templateCall(call, ids[index] ?? call.id, path, shaping)),
@@ -179,6 +179,14 @@ function inParts(messages: readonly TemplateMessage[], wants: TemplateCapabiliti
       parts.push({ type: "text", text: content });
     return { ...others, content: parts };
   });
+}
+
+/** What the assistant said in words; a refusal counts where there is nothing else. undefined: nothing. */
+function spokenBy(message: AssistantMessage, path: string): string | undefined {
+  const words = partsOf(message).filter((part) => part.type !== "reasoning" && part.type !== "tool-call");
+  if (words.length === 0) return undefined;
+  const said = words.some((part) => part.type === "text") ? words.filter((part) => part.type !== "refusal") : words;
+  return textOf(said, path);
 }
 
 /** Text parts are joined with newlines, as the servers around llama.cpp and vLLM do. */

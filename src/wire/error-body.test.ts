@@ -10,11 +10,11 @@ import {
   modelNotFound,
   unknownUrl,
 } from "./failures.ts";
-import { lean, openai } from "./profile.ts";
+import { exact, lean } from "./profile.ts";
 
-describe("profile openai has two serializers (wire.md section 9)", () => {
+describe("profile exact has two serializers (wire.md section 9)", () => {
   test("the gateway: four spaces, a final line feed, HTML-safe, with charset", () => {
-    expect(writeErrorBody(incorrectApiKey("<key>&").failure, openai)).toEqual({
+    expect(writeErrorBody(incorrectApiKey("<key>&").failure, exact)).toEqual({
       status: 401,
       contentType: "application/json; charset=utf-8",
       body: String.raw`{
@@ -30,7 +30,7 @@ describe("profile openai has two serializers (wire.md section 9)", () => {
   });
 
   test("the application: two spaces, no line feed, no charset", () => {
-    expect(writeErrorBody(modelDoesNotExist("<x>").failure, openai)).toEqual({
+    expect(writeErrorBody(modelDoesNotExist("<x>").failure, exact)).toEqual({
       status: 404,
       contentType: "application/json",
       body: `{
@@ -47,13 +47,13 @@ describe("profile openai has two serializers (wire.md section 9)", () => {
   test.each([missingApiKey(), modelNotFound("x", []), unknownUrl("POST", "/v1/x")])(
     "of the gateway: %s",
     ({ failure }) => {
-      expect(writeErrorBody(failure, openai).body).toMatch(/^\{\n {4}"error"/);
+      expect(writeErrorBody(failure, exact).body).toMatch(/^\{\n {4}"error"/);
     },
   );
 });
 
 test("profile lean writes one line, members in the same order, nothing that is for the log", () => {
-  const failure = { message: "m", status: 500, type: "server_error", cause: new Error("secret") };
+  const failure = { message: "m", status: 500, kind: "internal", cause: new Error("secret") };
   expect(writeErrorBody(failure, lean)).toEqual({
     status: 500,
     contentType: "application/json",

@@ -1,19 +1,13 @@
 import type { GenerationFailure } from "../generation/event.ts";
 import type { Profile } from "./profile.ts";
-
-/** An HTTP error answer: what stands beside it in headers (`retry-after`, `x-request-id`) is the server's. */
-export interface ErrorBody {
-  readonly status: number;
-  readonly contentType: string;
-  readonly body: string;
-}
+import type { ErrorAnswer } from "./voice.ts";
 
 /**
  * A failure as OpenAI's error object. Profile `lean` writes it compact; `openai` as one of the two serializers that answer at
  * api.openai.com (wire.md section 9): the gateway in front (authentication, unknown models, rate limits) with four spaces, a final
  * line feed and HTML-safe escapes, the application behind it with two spaces and neither.
  */
-export function writeErrorBody(failure: GenerationFailure, profile: Profile): ErrorBody {
+export function writeErrorBody(failure: GenerationFailure, profile: Profile): ErrorAnswer {
   const value = { error: errorObject(failure) };
   const status = failure.status;
   if (profile.name === "lean") return { status, contentType: "application/json", body: JSON.stringify(value) };
@@ -31,8 +25,15 @@ export function errorObject(failure: GenerationFailure): {
   param: string | null;
   code: string | null;
 } {
-  const { message, type, param = null, code = null } = failure;
-  return { message, type, param, code };
+  const { message, param = null, code = null } = failure;
+  return { message, type: errorType(failure), param, code };
+}
+
+/** The source's own word, else OpenAI's for such a failure. */
+function errorType({ kind, status, sourceType }: GenerationFailure): string {
+  if (sourceType !== undefined) return sourceType;
+  if (kind === "overloaded" && status === 429) return "requests";
+  return status < 500 ? "invalid_request_error" : "server_error";
 }
 
 /** Whether OpenAI refuses it before its application sees the request. */

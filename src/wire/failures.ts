@@ -24,11 +24,8 @@ export function missingApiKey(): FailureError {
 /** 404 of an endpoint that generates. `known`: the models that there are, named so that a typo is quickly found. */
 export function modelNotFound(model: string, known: readonly string[]): FailureError {
   const hint = known.length === 0 ? "" : ` Available models: ${known.map((id) => `\`${id}\``).join(", ")}.`;
-  return notFound(
-    `The model \`${model}\` does not exist or you do not have access to it.${hint}`,
-    null,
-    "model_not_found",
-  );
+  const message = `The model \`${model}\` does not exist or you do not have access to it.${hint}`;
+  return new FailureError({ kind: "not-found", message, status: 404, param: null, code: "model_not_found", model });
 }
 
 /** 404 of `GET /v1/models/{id}`. */
@@ -46,7 +43,7 @@ export function methodNotAllowed(method: string, path: string, allowed: readonly
   return new FailureError({
     message: `Not allowed to ${method} on ${path}. (HINT: Perhaps you meant to use a different HTTP method?)`,
     status: 405,
-    type: "invalid_request_error",
+    kind: "invalid-request",
     code: "method_not_supported",
     headers: { allow: allowed.join(", ") },
   });
@@ -57,7 +54,7 @@ export function bodyTooLarge(limit: number): FailureError {
   return new FailureError({
     message: `The request body is too large. The limit is ${limit} bytes.`,
     status: 413,
-    type: "invalid_request_error",
+    kind: "too-large",
     code: "request_too_large",
   });
 }
@@ -79,7 +76,7 @@ export function internalError(cause: unknown): FailureError {
   return new FailureError({
     message: "The server had an error while processing your request. Sorry about that!",
     status: 500,
-    type: "server_error",
+    kind: "internal",
     cause,
   });
 }
@@ -90,9 +87,9 @@ export function maskKey(key: string): string {
 }
 
 function unauthorized(message: string, code: string | null): FailureError {
-  return new FailureError({ message, status: 401, type: "invalid_request_error", code });
+  return new FailureError({ message, status: 401, kind: "authentication", code });
 }
 
 function notFound(message: string, param: string | null, code: string | null): FailureError {
-  return new FailureError({ message, status: 404, type: "invalid_request_error", param, code });
+  return new FailureError({ message, status: 404, kind: "not-found", param, code });
 }

@@ -1,5 +1,5 @@
 import type { SourceIdentity } from "../generation/event.ts";
-import type { AnswerContext } from "./endpoint.ts";
+import type { ChoicesContext } from "./choices-answer.ts";
 
 /** What every chunk of an answer repeats. */
 export interface AnswerIdentity {
@@ -11,9 +11,9 @@ export interface AnswerIdentity {
   readonly serviceTier: string | null | undefined;
 }
 
-/** Who an answer says it is: the source where it has the say (see `AnswerContext`), else the server. */
+/** Who an answer says it is: the source where it has the say (see `ChoicesContext`), else the server. */
 export function answerIdentity(
-  context: AnswerContext,
+  context: ChoicesContext,
   prefix: "chatcmpl-" | "cmpl-",
   source: SourceIdentity = {},
 ): AnswerIdentity {
@@ -28,14 +28,14 @@ export function answerIdentity(
   };
 }
 
-function shownModel({ profile, capture, model }: AnswerContext, source: string | undefined): string {
+function shownModel({ profile, capture, model }: ChoicesContext, source: string | undefined): string {
   if (source === undefined) return model;
   if (capture) return source;
-  return profile.name === "openai" && source.startsWith(`${model}-`) ? source : model;
+  return profile.name === "exact" && source.startsWith(`${model}-`) ? source : model;
 }
 
 function shownTier(
-  { profile, capture, settings }: AnswerContext,
+  { profile, capture, settings }: ChoicesContext,
   source: string | null | undefined,
 ): string | null | undefined {
   if (profile.name === "lean") return undefined;

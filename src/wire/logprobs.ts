@@ -34,9 +34,7 @@ function tokensText(list: readonly TokenLogprob[], profile: Profile): string {
 }
 
 function alternativeText({ token, logprob, bytes }: TokenAlternative, profile: Profile): string {
-  const finite = Math.max(logprob, lowest);
-  const number = profile.name === "openai" ? floatText(finite) : JSON.stringify(finite);
-  return `"token":${JSON.stringify(token)},"logprob":${number},"bytes":${bytes ? `[${bytes.join(",")}]` : "null"}`;
+  return `"token":${JSON.stringify(token)},"logprob":${numberText(logprob, profile)},"bytes":${bytes ? `[${bytes.join(",")}]` : "null"}`;
 }
 
 function tokens(list: readonly TokenLogprob[], profile: Profile): JsonValue {
@@ -56,8 +54,13 @@ function alternative(
 /** JSON has no infinity: impossible tokens get OpenAI's -9999 (specification, `logprob`). */
 const lowest = -9999;
 
-/** A logprob as a JSON number; profile `openai` prints it as OpenAI does. */
-export function logprobNumber(logprob: number, profile: Profile): JsonValue {
+/** A logprob as JSON; profile `exact` prints it as OpenAI does. */
+export function logprobNumber(logprob: number | null, profile: Profile): JsonValue {
+  return logprob === null ? null : new JsonText(numberText(logprob, profile));
+}
+
+function numberText(logprob: number | null, profile: Profile): string {
+  if (logprob === null) return "null";
   const finite = Math.max(logprob, lowest);
-  return profile.name === "openai" ? new JsonText(floatText(finite)) : finite;
+  return profile.name === "exact" ? floatText(finite) : JSON.stringify(finite);
 }

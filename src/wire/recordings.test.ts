@@ -6,10 +6,10 @@ import type { CaptureForm, ChoiceForm } from "./capture-form.ts";
 import { obfuscationSince } from "./capture-form.ts";
 import { chatEndpoint } from "./chat/endpoint.ts";
 import { completionsEndpoint } from "./completions/endpoint.ts";
-import type { AnswerContext } from "./endpoint.ts";
+import type { ChoicesContext } from "./choices-answer.ts";
 import { writeErrorBody } from "./error-body.ts";
 import { answerId } from "./ids.ts";
-import { openai } from "./profile.ts";
+import { exact } from "./profile.ts";
 
 // What OpenAI sent, read naively into events and written again, must be what OpenAI sent. The recordings lie beside the repository.
 const folder = new URL("../../../shared/recordings/", import.meta.url);
@@ -77,7 +77,7 @@ recorded("error bodies of OpenAI are written again to the byte", () => {
   for (const { name, status, endpoint, body, headers } of bodies) {
     const { error }: { error: { message: string; type: string; param: string | null; code: string | null } } =
       JSON.parse(body);
-    const written = writeErrorBody({ status, ...error }, openai);
+    const written = writeErrorBody({ status, ...error }, exact);
     // On these endpoints, which are not ours, the application itself refuses keys.
     if (["/v1/responses", "/v1/moderations"].includes(endpoint) && status === 401) continue;
     expect(written.body, name).toBe(body);
@@ -291,9 +291,9 @@ function formOf([first, ...others]: readonly RawAnswer[]): CaptureForm {
   };
 }
 
-function contextOf(capture: CaptureForm): AnswerContext {
+function contextOf(capture: CaptureForm): ChoicesContext {
   return {
-    profile: openai,
+    profile: exact,
     asked: {
       stream: true,
       includeUsage: false,

@@ -1,11 +1,13 @@
 import { accumulate } from "../generation/accumulate.ts";
 import type { Generation } from "../generation/accumulate.ts";
 import type { GenerationEnd } from "../generation/event.ts";
-import { chatEndpoint } from "./chat/endpoint.ts";
+import { writeChatResponse } from "./chat/response-writer.ts";
 import { ChatStreamReader } from "./chat/stream-reader.ts";
-import { completionsEndpoint } from "./completions/endpoint.ts";
+import { ChatStreamWriter } from "./chat/stream-writer.ts";
+import { writeCompletionResponse } from "./completions/response-writer.ts";
 import { CompletionsStreamReader } from "./completions/stream-reader.ts";
-import type { AnswerContext } from "./endpoint.ts";
+import { CompletionStreamWriter } from "./completions/stream-writer.ts";
+import type { ChoicesContext } from "./choices-answer.ts";
 import { writeErrorBody } from "./error-body.ts";
 import { answerId, toolCallId } from "./ids.ts";
 import type { Profile } from "./profile.ts";
@@ -43,7 +45,6 @@ export function repairCapture(capture: string, options: RepairOptions): Repaired
   const isBody = /^\s*\{/.test(capture) && isJson(capture);
   const events = isBody ? readResponseBody(capture, reader) : [...reader.push(capture), ...reader.end()];
   const generation = accumulate(events);
-  const endpoint = isChat ? chatEndpoint : completionsEndpoint;
   const context = contextOf(generation, reader, {
     isBody,
     prefix: isChat ? "chatcmpl-" : "cmpl-",
@@ -53,10 +54,13 @@ export function repairCapture(capture: string, options: RepairOptions): Repaired
   });
   const repairs = reader.repairs.list();
   const { end } = generation;
-  if (!isBody) return { body: endpoint.streamWriter(context).write(events), repairs, end };
-  const body =
-    "failure" in end ? writeErrorBody(end.failure, profile).body : endpoint.writeResponse(generation, context);
-  return { body, repairs, end };
+  if (!isBody) {
+    const writer = isChat ? new ChatStreamWriter(context) : new CompletionStreamWriter(context);
+    return { body: writer.write(events), repairs, end };
+  }
+  if ("failure" in end) return { body: writeErrorBody(end.failure, profile).body, repairs, end };
+  const write = isChat ? writeChatResponse : writeCompletionResponse;
+  return { body: write(generation, context), repairs, end };
 }
 
 function contextOf(
@@ -69,7 +73,7 @@ function contextOf(
     readonly random: () => number;
     readonly now: number;
   },
-): AnswerContext {
+): ChoicesContext {
   const { identity, form, madeByOpenAi } = reader;
   const { profile, random } = told;
   const created = identity.created ?? told.now;
@@ -81,7 +85,7 @@ function contextOf(
     asked: {
       stream: !told.isBody,
       includeUsage: form.usage || generation.usage !== undefined,
-      ...(madeByOpenAi && profile.name === "openai" && { includeObfuscation: form.obfuscation }),
+      ...(madeByOpenAi && profile.name === "exact" && { includeObfuscation: form.obfuscation }),
       logprobs:
         forms.some(({ emptyLogprobs }) => emptyLogprobs === true) ||
         choices.some(({ textLogprobs, refusalLogprobs }) => textLogprobs !== null || refusalLogprobs !== null),

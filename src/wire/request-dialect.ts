@@ -57,7 +57,7 @@ function leave(body: RequestBody, name: string): void {
   if (name in body) body[name] = undefined;
 }
 
-/** The sampling and limits of a request that did not come as JSON, under OpenAI's names and those that servers share beyond them. */
+/** The sampling and limits of a request, under OpenAI's names and those that servers share beyond them. */
 export function writeSampling(request: GenerationRequest): RequestBody {
   const { sampling, limits } = request;
   return withoutUndefined({
@@ -78,6 +78,14 @@ export function writeSampling(request: GenerationRequest): RequestBody {
     stop: limits.stop,
     stop_token_ids: limits.stopTokenIds,
     cache_prompt: limits.cachePrompt,
+    xtc_probability: sampling.xtc?.probability,
+    xtc_threshold: sampling.xtc?.threshold,
+    dry_multiplier: sampling.dry?.multiplier,
+    dry_base: sampling.dry?.base,
+    dry_allowed_length: sampling.dry?.allowedLength,
+    dry_penalty_last_n: sampling.dry?.lastN,
+    dry_sequence_breakers: sampling.dry?.sequenceBreakers,
+    include_timings: request.wantsTimings,
   });
 }
 

@@ -1,5 +1,5 @@
 import type { Timings, Usage } from "../generation/event.ts";
-import type { AnswerContext } from "./endpoint.ts";
+import type { ChoicesContext } from "./choices-answer.ts";
 
 type Counts = { [name: string]: number };
 
@@ -22,8 +22,8 @@ const completionZeros: Counts = {
 };
 
 /** `usage` of a chat answer. Details are shown as far as they are known; live in profile `openai`, always, as OpenAI does. */
-export function chatUsage(usage: Usage, { profile, capture }: AnswerContext): { [name: string]: number | Counts } {
-  const fill = profile.name === "openai" && !capture;
+export function chatUsage(usage: Usage, { profile, capture }: ChoicesContext): { [name: string]: number | Counts } {
+  const fill = profile.name === "exact" && !capture;
   const prompt = fill ? { ...promptZeros, ...usage.promptDetails } : usage.promptDetails;
   const completion = fill ? { ...completionZeros, ...usage.completionDetails } : usage.completionDetails;
   return {
@@ -39,7 +39,7 @@ export function chatUsage(usage: Usage, { profile, capture }: AnswerContext): { 
  * `usage` of a legacy completion. OpenAI sends three numbers, and leaves `completion_tokens` out when it is 0 (wire.md section 4);
  * profile `lean` always has it, and details that are known.
  */
-export function completionUsage(usage: Usage, context: AnswerContext): { [name: string]: number | Counts } {
+export function completionUsage(usage: Usage, context: ChoicesContext): { [name: string]: number | Counts } {
   if (context.profile.name === "lean") return chatUsage(usage, context);
   return {
     prompt_tokens: usage.promptTokens,

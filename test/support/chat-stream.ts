@@ -1,6 +1,6 @@
 import type { GenerationEvent } from "../../src/generation/event.ts";
 import { chatEndpoint } from "../../src/wire/chat/endpoint.ts";
-import type { AnswerContext, AskedAnswer } from "../../src/wire/endpoint.ts";
+import type { ChoicesContext, AskedAnswer } from "../../src/wire/choices-answer.ts";
 import type { Profile } from "../../src/wire/profile.ts";
 
 const plain: AskedAnswer = {
@@ -13,7 +13,7 @@ const plain: AskedAnswer = {
 };
 
 /** A context for a streamed chat answer with nothing asked for but `asked`; its model has a quote in its name. */
-export function context(profile: Profile, asked: Partial<AskedAnswer> = {}): AnswerContext {
+export function context(profile: Profile, asked: Partial<AskedAnswer> = {}): ChoicesContext {
   return {
     profile,
     asked: { ...plain, ...asked },
@@ -26,7 +26,7 @@ export function context(profile: Profile, asked: Partial<AskedAnswer> = {}): Ans
 }
 
 /** What the writer makes of these batches. */
-export function written(batches: readonly (readonly GenerationEvent[])[], answer: AnswerContext): string {
+export function written(batches: readonly (readonly GenerationEvent[])[], answer: ChoicesContext): string {
   const writer = chatEndpoint.streamWriter(answer);
   return batches.map((batch) => writer.write(batch)).join("");
 }

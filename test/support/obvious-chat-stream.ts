@@ -5,7 +5,7 @@ import type {
   TokenLogprob,
   Usage,
 } from "../../src/generation/event.ts";
-import type { AnswerContext } from "../../src/wire/endpoint.ts";
+import type { ChoicesContext } from "../../src/wire/choices-answer.ts";
 import type { Profile } from "../../src/wire/profile.ts";
 
 /**
@@ -14,7 +14,7 @@ import type { Profile } from "../../src/wire/profile.ts";
  */
 export function obviousStream(
   events: readonly GenerationEvent[],
-  { profile, asked, id, created, model }: AnswerContext,
+  { profile, asked, id, created, model }: ChoicesContext,
 ): string {
   const isLean = profile.name === "lean";
   const showsReasoning = asked.includeReasoning ?? isLean;

@@ -104,7 +104,7 @@ export function failed(
 ): EndEvent {
   return {
     type: "end",
-    end: { kind, failure: { message: "It broke.", status: 500, type: "server_error", ...failure } },
+    end: { kind, failure: { message: "It broke.", status: 500, kind: "internal", ...failure } },
   };
 }
 

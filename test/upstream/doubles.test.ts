@@ -3,7 +3,7 @@ import type { ChatCompletion } from "openai/resources/chat/completions";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
-import { lean, openai } from "../../src/wire/profile.ts";
+import { exact, lean } from "../../src/wire/profile.ts";
 import { repairCapture } from "../../src/wire/repair-capture.ts";
 import { captureOf, doubles, startDoubles } from "./double-server.ts";
 import type { Double, DoubleServer } from "./double-server.ts";
@@ -128,7 +128,7 @@ describe("a strict reader of our own: every rule of the wire, on the bytes", () 
 describe("the same through repair", () => {
   const streams = doubles.filter(({ type, options }) => type !== "application/json" && options.format === undefined);
   test.each(titled(streams))("%s", (_, double) => {
-    for (const profile of [lean, openai]) {
+    for (const profile of [lean, exact]) {
       const { body, end } = repairCapture(captureOf(double), {
         profile,
         from: "chat",

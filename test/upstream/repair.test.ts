@@ -1,12 +1,12 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { lean, openai } from "../../src/wire/profile.ts";
+import { exact, lean } from "../../src/wire/profile.ts";
 import { repairCapture } from "../../src/wire/repair-capture.ts";
 import { answerId } from "../../src/wire/ids.ts";
 import { builtMain } from "../support/serve.ts";
 
-const options = { profile: openai, from: "auto", random: () => 0.5, now: 1_760_000_000 } as const;
+const options = { profile: exact, from: "auto", random: () => 0.5, now: 1_760_000_000 } as const;
 
 /** An answer in OpenAI's own form: only its ids can be told from others. */
 const created = 1_760_000_000;

@@ -10,7 +10,7 @@ export function contextLengthExceeded(
   return {
     message: `This model's maximum context length is ${contextSize} tokens. However, your ${what} resulted in ${promptTokens} tokens. Please reduce the length of the ${what}.`,
     status: 400,
-    type: "invalid_request_error",
+    kind: "invalid-request",
     param,
     code: "context_length_exceeded",
   };

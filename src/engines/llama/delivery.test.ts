@@ -31,7 +31,7 @@ test("nothing follows an end", async () => {
   const delivery = new Delivery(() => {});
   delivery.abandon();
   delivery.push([text("late")], 1);
-  delivery.fail("engine-error", { message: "late", status: 500, type: "server_error" });
+  delivery.fail("engine-error", { message: "late", status: 500, kind: "internal" });
   expect(await delivery.next()).toEqual([{ type: "end", end: { kind: "client-gone" } }]);
   expect(await delivery.next()).toBeNull();
 });

@@ -94,7 +94,7 @@ function chatParts(request: GenerationRequest, prompt: ChatPrompt, around: Messa
       message:
         "This model has no chat template, so it cannot answer a conversation. Set one for the model (--chat-template FILE, or chatTemplate in the configuration), or use /v1/completions.",
       status: 422,
-      type: "invalid_request_error",
+      kind: "invalid-request",
       param: "messages",
       code: "no_chat_template",
     });

@@ -1,3 +1,4 @@
+import { cancellable } from "../../generation/cancellable.ts";
 import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
@@ -23,8 +24,6 @@ export class LlamaEngine implements Engine {
   readonly #surroundings: Omit<MessageSurroundings, "now">;
   readonly #model: ModelInfo;
   readonly #deliveries = new Map<number, Delivery>();
-  /** Requests whose prompts are given back, with logprobs. */
-  readonly #echoing = new Set<number>();
   /** Requests that came while the process was restarting. */
   readonly #unsent = new Map<number, GenerateMessage>();
   readonly #pause = new RestartPause();
@@ -75,7 +74,11 @@ export class LlamaEngine implements Engine {
     return [this.#model];
   }
 
-  async *generate(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
+  generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {
+    return cancellable((signal) => this.#run(request, signal));
+  }
+
+  async *#run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
     const id = this.#nextId++;
     const delivery = new Delivery((tokens) => this.#process.send({ type: "taken", id, tokens }));
     const abandon = (): void => this.#abandon(id, delivery);
@@ -107,7 +110,6 @@ export class LlamaEngine implements Engine {
       const { message, warnings, check } = generateMessage(id, request, { ...this.#surroundings, now: new Date() });
       for (const warning of warnings) this.#options.log?.(`${request.id}: ${warning}`, "warn");
       this.#deliveries.set(id, delivery);
-      if (message.echo && message.logprobs) this.#echoing.add(id);
       if (this.#state === "ready") this.#process.send(message);
       else this.#unsent.set(id, message);
       return check && new AnswerCheck(check, (line, level) => this.#options.log?.(`${request.id}: ${line}`, level));
@@ -135,7 +137,6 @@ export class LlamaEngine implements Engine {
 
   #forget(id: number): void {
     this.#deliveries.delete(id);
-    this.#echoing.delete(id);
     if (this.#deliveries.size === 0) this.#onIdle?.();
   }
 
@@ -145,7 +146,7 @@ export class LlamaEngine implements Engine {
     for (const [id, tokens, events] of message.results) {
       const delivery = this.#deliveries.get(id);
       if (!delivery) continue;
-      delivery.push(this.#echoing.has(id) ? withUnknownLogprobs(events) : events, tokens);
+      delivery.push(events, tokens);
       if (delivery.ended) this.#forget(id);
     }
   }
@@ -250,7 +251,7 @@ export class LlamaEngine implements Engine {
 }
 
 function gone(message: string): GenerationFailure {
-  return { message, status: 503, type: "server_error", param: null, code: null };
+  return { message, status: 503, kind: "unavailable", param: null, code: null };
 }
 
 function failureOf(error: unknown): GenerationFailure {
@@ -258,20 +259,11 @@ function failureOf(error: unknown): GenerationFailure {
   return {
     message: "The request could not be prepared for the model.",
     status: 500,
-    type: "server_error",
+    kind: "internal",
     param: null,
     code: null,
     cause: error,
   };
-}
-
-/** The first token of a prompt has no logprob: NaN, which JSON between the processes makes null. */
-function withUnknownLogprobs(events: readonly GenerationEvent[]): GenerationEvent[] {
-  return events.map((event) =>
-    event.type === "text-delta" && event.logprobs
-      ? { ...event, logprobs: event.logprobs.map((token) => ({ ...token, logprob: token.logprob ?? Number.NaN })) }
-      : event,
-  );
 }
 
 function fileStem(path: string): string {

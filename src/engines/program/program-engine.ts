@@ -1,3 +1,4 @@
+import { cancellable } from "../../generation/cancellable.ts";
 import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
 import type { EndEvent, GenerationEvent } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
@@ -32,7 +33,11 @@ export class ProgramEngine implements Engine {
     );
   }
 
-  async *generate(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
+  generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {
+    return cancellable((signal) => this.#run(request, signal));
+  }
+
+  async *#run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
     if (this.#closed) {
       yield [shutdown];
       return;
@@ -75,5 +80,5 @@ export class ProgramEngine implements Engine {
 
 const shutdown: EndEvent = {
   type: "end",
-  end: { kind: "shutdown", failure: { message: "The server is shutting down.", status: 503, type: "server_error" } },
+  end: { kind: "shutdown", failure: { message: "The server is shutting down.", status: 503, kind: "unavailable" } },
 };

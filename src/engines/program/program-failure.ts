@@ -1,5 +1,5 @@
 import type { EndEvent, GenerationFailure } from "../../generation/event.ts";
-import { FailureError } from "../../generation/failure.ts";
+import { FailureError, kindOfStatus } from "../../generation/failure.ts";
 
 /**
  * What a client is told of an exception in a program: its own status where it is a `RequestError` (or an error of the AI SDK, which
@@ -11,9 +11,9 @@ export function failureEnd(thrown: unknown): EndEvent {
   if (named(thrown, "RequestError")) {
     const status = statusOf(thrown.status) ?? 400;
     const failure: GenerationFailure = {
+      kind: kindOfStatus(status),
       message,
       status,
-      type: status < 500 ? "invalid_request_error" : "server_error",
       param: text(thrown.param),
       code: text(thrown.code),
       cause: thrown,
@@ -22,13 +22,15 @@ export function failureEnd(thrown: unknown): EndEvent {
   }
   const upstream = isRecord(thrown) ? statusOf(thrown.statusCode) : undefined;
   if (upstream !== undefined) {
-    const type = upstream < 500 ? "invalid_request_error" : "server_error";
-    return {
-      type: "end",
-      end: { kind: "upstream-error", failure: { message, status: upstream, type, cause: thrown } },
-    };
+    const failure = { kind: kindOfStatus(upstream), message, status: upstream, cause: thrown };
+    return { type: "end", end: { kind: "upstream-error", failure } };
   }
-  const failure = { message: `The program failed: ${message}`, status: 500, type: "server_error", cause: thrown };
+  const failure: GenerationFailure = {
+    kind: "internal",
+    message: `The program failed: ${message}`,
+    status: 500,
+    cause: thrown,
+  };
   return { type: "end", end: { kind: "engine-error", failure } };
 }
 

@@ -1,38 +1,31 @@
 import type { GenerationRequest } from "../../generation/request.ts";
+import { chatMembers } from "../../wire/chat/write-request.ts";
+import { completionMembers } from "../../wire/completions/write-request.ts";
+import { writeMessages } from "../../wire/chat/write-messages.ts";
+import { writeTools } from "../../wire/chat/write-tools.ts";
 import type { ProgramInput, ProgramMessage, ProgramTool } from "./program.ts";
 
 /** Members of a request that a program gets under another name, or that concern the wire alone. */
-const notOptions = new Set([
-  "messages",
-  "prompt",
-  "tools",
-  "functions",
-  "model",
-  "stream",
-  "stream_options",
-  "n",
-  "best_of",
-  "echo",
-]);
+const notOptions = new Set(["messages", "prompt", "tools", "functions", "n", "best_of", "echo"]);
 
 /** What one run of a program gets: one choice of one prompt of a request. */
 export function programInput(request: GenerationRequest, choice: number, signal: AbortSignal): ProgramInput {
-  const { body, output } = request;
-  const tools = toolsOf(body);
+  const { output, prompt, tools } = request;
+  const members = prompt.kind === "chat" ? chatMembers(request, prompt) : completionMembers(request, prompt);
   const options: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(body)) {
+  for (const [name, value] of Object.entries(members)) {
     if (!notOptions.has(name) && value !== null) options[name] = value;
   }
   return {
     messages: messagesOf(request, choice),
-    ...(tools && { tools }),
+    ...(tools && tools.length > 0 && { tools: writeTools(tools) as unknown as readonly ProgramTool[] }),
     model: request.model,
     options,
     ...(output?.type === "json-schema" && {
       responseSchema: { name: output.name, schema: output.schema, strict: output.strict },
     }),
     signal,
-    request: { id: request.id, stream: request.stream, choice, body },
+    request: { id: request.id, stream: request.stream, choice },
   };
 }
 
@@ -41,14 +34,7 @@ export function choicesOf(request: GenerationRequest): number {
   return (request.n ?? 1) * (request.prompt.kind === "text" ? request.prompt.prompts.length : 1);
 }
 
-function messagesOf(request: GenerationRequest, choice: number): readonly ProgramMessage[] {
-  if (request.prompt.kind === "chat") return request.body.messages as readonly ProgramMessage[];
-  const prompt = request.prompt.prompts[Math.floor(choice / (request.n ?? 1))];
-  return [{ role: "user", content: prompt }];
-}
-
-function toolsOf(body: Readonly<Record<string, unknown>>): readonly ProgramTool[] | undefined {
-  if (Array.isArray(body.tools)) return body.tools as readonly ProgramTool[];
-  if (!Array.isArray(body.functions)) return undefined;
-  return body.functions.map((definition: unknown) => ({ type: "function", function: definition }));
+function messagesOf({ prompt, n = 1 }: GenerationRequest, choice: number): readonly ProgramMessage[] {
+  if (prompt.kind === "chat") return writeMessages(prompt.messages) as unknown as readonly ProgramMessage[];
+  return [{ role: "user", content: prompt.prompts[Math.floor(choice / n)] }];
 }

@@ -16,12 +16,15 @@ export type ProgramItem = string | ProgramEvent | ProgramResult | null | undefin
 
 /** What the client asked. Only what it set is here; defaults are the program's own. */
 export interface ProgramInput {
-  /** The messages as the client sent them, in OpenAI's form. A legacy completion's prompt is one user message. */
+  /** The messages in OpenAI's chat form, whatever API the client speaks. A legacy completion's prompt is one user message. */
   readonly messages: readonly ProgramMessage[];
-  /** The tools as the client sent them, in OpenAI's form. */
+  /** The tools in OpenAI's chat form. */
   readonly tools?: readonly ProgramTool[];
   readonly model: string;
-  /** Every other member of the request that the client set, under OpenAI's names: `temperature`, `max_tokens`, `seed`, `tool_choice`, …, and those that only this program knows. `stream` and `stream_options` are not among them. */
+  /**
+   * All else that the client asked for, under the names of a chat request: `temperature`, `max_tokens` (the smaller one, where it sent
+   * two), `seed`, `tool_choice`, …, and members that only this program knows. `stream` and `stream_options` are not among them.
+   */
   readonly options: Readonly<Record<string, unknown>>;
   /** The schema of the answer, when the client asked for structured output (`response_format: json_schema`). */
   readonly responseSchema?: { readonly name: string; readonly schema: unknown; readonly strict: boolean };
@@ -34,8 +37,6 @@ export interface ProgramInput {
     readonly stream: boolean;
     /** Which of the request's choices this run makes, from 0. */
     readonly choice: number;
-    /** The client's JSON as it came. */
-    readonly body: Readonly<Record<string, unknown>>;
   };
 }
 

@@ -1,7 +1,7 @@
 import type { GenerationEvent, Usage } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { Format } from "../../formats/format.ts";
-import { mergeBatches } from "./merge-batches.ts";
+import { mergeBatches } from "../../generation/merge-batches.ts";
 import { OutputReader } from "./output-reader.ts";
 import type { Program, ProgramItem, ProgramReturn } from "./program.ts";
 import { failureEnd } from "./program-failure.ts";

@@ -123,7 +123,7 @@ const queueFull: GenerationEvent = {
     failure: {
       message: "The program is busy and its queue is full. Please try again later.",
       status: 429,
-      type: "requests",
+      kind: "overloaded",
       code: "rate_limit_exceeded",
       retryAfterSeconds: 1,
     },

@@ -119,7 +119,7 @@ const exitEnd: GenerationEvent = {
   type: "end",
   end: {
     kind: "engine-error",
-    failure: { message: "The program's thread ended while it was answering.", status: 503, type: "server_error" },
+    failure: { message: "The program's thread ended while it was answering.", status: 503, kind: "unavailable" },
   },
 };
 

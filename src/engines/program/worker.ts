@@ -67,8 +67,15 @@ function batches(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncIterable<readonly GenerationEvent[]> {
-  if (loaded.kind === "engine") return loaded.engine.generate(request, signal);
+  if (loaded.kind === "engine") return untilAborted(loaded.engine.generate(request), signal);
   return runProgram(loaded.program, request, signal, { format, newCallId: () => toolCallId(Math.random) });
+}
+
+/** The iteration is returned from when the signal aborts. */
+function untilAborted<T>(iterable: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
+  const iterator = iterable[Symbol.asyncIterator]();
+  signal.addEventListener("abort", () => void iterator.return?.()?.catch(() => {}), { once: true });
+  return { [Symbol.asyncIterator]: () => iterator };
 }
 
 /** A cause may be anything, functions included; between threads only its text can travel. */

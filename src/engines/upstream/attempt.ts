@@ -1,7 +1,6 @@
 import type { Dispatcher } from "undici";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
-import type { ChoiceState } from "../../wire/tolerant/answer-choices.ts";
-import type { AnswerReader } from "../../wire/tolerant/answer-reader.ts";
+import type { EventReader } from "../../wire/source-port.ts";
 import { failureOfText, readFailure } from "../../wire/tolerant/read-failure.ts";
 import { readResponseBody } from "../../wire/tolerant/read-response.ts";
 import { parseTolerantly } from "../../wire/tolerant/tolerant-json.ts";
@@ -31,7 +30,7 @@ export interface AttemptOptions {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly stream: boolean;
-  readonly reader: AnswerReader<ChoiceState>;
+  readonly reader: EventReader;
   /** Changes what the reader tells before it goes on; sees `end` as the last event. */
   readonly transform: ((events: GenerationEvent[]) => GenerationEvent[]) | undefined;
   readonly upstream: string;

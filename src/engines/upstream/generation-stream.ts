@@ -33,8 +33,6 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   #closed = false;
   #abandoned: GenerationEnd | undefined;
   #wake: (() => void) | undefined;
-  /** Called once, when the answer is over or given up. */
-  onClose: (() => void) | undefined;
 
   constructor(plan: GenerationPlan) {
     this.#plan = plan;
@@ -70,7 +68,6 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     if (this.#closed) return;
     this.#closed = true;
     this.#plan.closed(this, this.#options);
-    this.onClose?.();
   }
 
   /** The first batch that is to be told: of the first attempt that begins to answer, or of the last one that fails. */

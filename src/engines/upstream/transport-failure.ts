@@ -1,3 +1,4 @@
+import { kindOfStatus } from "../../generation/failure.ts";
 import type { GenerationEnd, GenerationFailure } from "../../generation/event.ts";
 
 type FailedEnd = Extract<GenerationEnd, { readonly failure: GenerationFailure }>;
@@ -15,9 +16,9 @@ export function transportFailure(error: Error, upstream: string): GenerationFail
         ? [503, "cannot be reached"]
         : [502, "closed the connection without an answer"];
   return {
+    kind: kindOfStatus(status),
     message: `The upstream ${upstream} ${what}${code === "" ? "" : ` (${code})`}.`,
     status,
-    type: "server_error",
     param: null,
     code: null,
     cause: error,
@@ -30,10 +31,10 @@ export function isOutOfFiles(error: unknown): boolean {
 }
 
 export function silence(upstream: string, seconds: number): FailedEnd {
-  const failure = {
+  const failure: GenerationFailure = {
+    kind: "timeout",
     message: `The upstream ${upstream} sent nothing for ${seconds} seconds.`,
     status: 504,
-    type: "server_error",
     param: null,
     code: null,
   };
@@ -42,7 +43,7 @@ export function silence(upstream: string, seconds: number): FailedEnd {
 
 export function answerTooLong(limit: number): FailedEnd {
   const message = `The upstream's answer is longer than ${limit} bytes.`;
-  return { kind: "upstream-error", failure: { message, status: 502, type: "server_error", param: null, code: null } };
+  return { kind: "upstream-error", failure: { kind: "bad-answer", message, status: 502, param: null, code: null } };
 }
 
 /** The system's code, which Node hides in `cause` or, with several addresses, in `errors`. */

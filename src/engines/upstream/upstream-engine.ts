@@ -1,10 +1,8 @@
 import type { EmbeddingAnswer, EmbeddingRequest, Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEnd, GenerationEvent } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import { ChatStreamReader } from "../../wire/chat/stream-reader.ts";
-import { writeChatRequest } from "../../wire/chat/write-request.ts";
-import { CompletionsStreamReader } from "../../wire/completions/stream-reader.ts";
-import { writeCompletionsRequest } from "../../wire/completions/write-request.ts";
+import { chatSource } from "../../wire/chat/source-port.ts";
+import { completionsSource } from "../../wire/completions/source-port.ts";
 import { toolCallId } from "../../wire/ids.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import { inBackground } from "./background.ts";
@@ -14,7 +12,7 @@ import type { GenerationPlan } from "./generation-stream.ts";
 import { answers, listModels } from "./list-models.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { RetryBudget } from "./retry-policy.ts";
-import { SeveralChoices } from "./several-choices.ts";
+import { severalChoices } from "./several-choices.ts";
 import { TargetSet } from "./target-set.ts";
 import type { Target } from "./target.ts";
 import { TextStage } from "./text-stage.ts";
@@ -88,24 +86,12 @@ export class UpstreamEngine implements Engine {
     return this.#models;
   }
 
-  generate(request: GenerationRequest, signal: AbortSignal): AsyncIterable<readonly GenerationEvent[]> {
-    const { streams, told } = this.#start(request);
-    const gone = (): void => {
-      for (const stream of streams) stream.abandon({ kind: "client-gone" });
-    };
-    if (signal.aborted) gone();
-    else signal.addEventListener("abort", gone, { once: true });
-    let open = streams.length;
-    for (const stream of streams) {
-      stream.onClose = (): void => {
-        if (--open === 0) signal.removeEventListener("abort", gone);
-      };
-    }
-    return told;
-  }
-
-  generateUntilReturn(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {
-    return this.#start(request).told;
+  generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {
+    const { n = 1, prompt, passthrough } = request;
+    if (n === 1 || this.#options.singleChoice !== true || prompt.kind !== "chat") return this.#stream(request);
+    const { n: _, ...body } = passthrough?.body ?? {};
+    const single = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
+    return severalChoices(Array.from({ length: n }, () => this.#stream(single)));
   }
 
   embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
@@ -139,22 +125,6 @@ export class UpstreamEngine implements Engine {
     }
     for (const stream of this.#open) stream.abandon(shutdown);
     await this.#targets.close();
-  }
-
-  /** The generations that make the answer, and the answer. */
-  #start(request: GenerationRequest): {
-    readonly streams: readonly GenerationStream[];
-    readonly told: AsyncIterable<readonly GenerationEvent[]>;
-  } {
-    const n = request.n ?? 1;
-    if (n === 1 || this.#options.singleChoice !== true || request.prompt.kind !== "chat") {
-      const stream = this.#stream(request);
-      return { streams: [stream], told: stream };
-    }
-    const { n: _, ...body } = request.body;
-    const single = { ...request, n: 1, body };
-    const streams = Array.from({ length: n }, () => this.#stream(single));
-    return { streams, told: new SeveralChoices(streams) };
   }
 
   /** A stream that is waited for when the engine closes. */
@@ -195,24 +165,21 @@ export class UpstreamEngine implements Engine {
     const { dialect, format, name, answerLimit = defaults.answerLimit, log } = this.#options;
     const { prompt, stream } = request;
     const isChat = prompt.kind === "chat";
-    const readerOptions = {
-      newCallId,
-      legacyFunctions: isChat && prompt.legacyFunctions === true,
-      callsInText: format !== undefined,
-      frameLimit: answerLimit,
-    };
-    const withModel = { ...dialect, model };
+    const source = isChat ? chatSource : completionsSource;
     const warn = (warning: string): void => log?.(warning, { req: request.id }, "warn");
     const stage = format !== undefined && isChat ? new TextStage(format, request, newCallId, warn) : undefined;
     return {
       target,
-      path: target.path(isChat ? "/chat/completions" : "/completions"),
+      path: target.path(source.path),
       headers: { ...(stream ? this.#streamHeaders : this.#answerHeaders), "x-request-id": request.id },
-      body: JSON.stringify(
-        isChat ? writeChatRequest(request, prompt, withModel) : writeCompletionsRequest(request, prompt, withModel),
-      ),
+      body: JSON.stringify(source.writeRequest(request, { ...dialect, model })),
       stream,
-      reader: isChat ? new ChatStreamReader(readerOptions) : new CompletionsStreamReader(readerOptions),
+      reader: source.reader({
+        newCallId,
+        legacyFunctions: isChat && prompt.legacyFunctions === true,
+        callsInText: format !== undefined,
+        frameLimit: answerLimit,
+      }),
       transform: stage?.transform,
       upstream: name,
       firstEventMs: this.#firstEventMs,
@@ -259,7 +226,7 @@ const shutdown: GenerationEnd = {
   failure: {
     message: "The server is stopping.",
     status: 503,
-    type: "server_error",
+    kind: "unavailable",
     param: null,
     code: "shutting_down",
   },

@@ -4,7 +4,15 @@ import type { Render } from "../read-back.ts";
 
 /** The markers of a thought: around one that the template writes, else as they stand in any turn. undefined: it knows none. */
 export function learnReasoning(render: Render): Reasoning | undefined {
-  const turn = renderTurn(render, [{ role: "assistant", content: sentinel.answer, reasoning: sentinel.thought }]);
+  const turn = renderTurn(render, [
+    {
+      role: "assistant",
+      content: [
+        { type: "reasoning", text: sentinel.thought },
+        { type: "text", text: sentinel.answer },
+      ],
+    },
+  ]);
   const at = turn?.indexOf(sentinel.thought) ?? -1;
   if (turn !== null && at >= 0) {
     const open = /(<[^<>]+>|\[[A-Z]+\])\s*$/.exec(turn.slice(0, at))?.[1];

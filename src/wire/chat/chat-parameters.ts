@@ -19,11 +19,6 @@ const acceptedParameters: readonly Parameter[] = [
     note: "There is one tier.",
     shape: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]),
   }),
-  accepted("verbosity", {
-    endpoints: chat,
-    note: "Models are not trained to it.",
-    shape: z.enum(["low", "medium", "high"]),
-  }),
   accepted("store", { endpoints: chat, note: "Nothing is stored.", shape: z.boolean() }),
   accepted(
     "metadata",
@@ -88,6 +83,17 @@ export const chatParameters: readonly Parameter[] = [
     },
     (value, draft) => {
       draft.reasoningEffort = value;
+    },
+  ),
+  honoured(
+    "verbosity",
+    {
+      endpoints: chat,
+      note: "Passed on to an upstream; local models are not trained to it.",
+      shape: z.enum(["low", "medium", "high"]),
+    },
+    (value, draft) => {
+      draft.verbosity = value;
     },
   ),
   ...outputParameters,

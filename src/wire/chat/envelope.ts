@@ -1,5 +1,5 @@
 import type { SourceIdentity } from "../../generation/event.ts";
-import type { AnswerContext } from "../endpoint.ts";
+import type { ChoicesContext } from "../choices-answer.ts";
 import { answerIdentity } from "../identity.ts";
 import { obfuscate } from "../obfuscation.ts";
 import { showsLogprobsKey } from "./logprobs-key.ts";
@@ -17,7 +17,7 @@ export class ChatEnvelope {
   readonly #usage: string | null;
   readonly #showsLogprobs: boolean;
 
-  constructor(context: AnswerContext, source: SourceIdentity | undefined) {
+  constructor(context: ChoicesContext, source: SourceIdentity | undefined) {
     const { profile, asked, capture, random } = context;
     const { id, created, model, systemFingerprint, serviceTier } = answerIdentity(context, "chatcmpl-", source);
     const isLean = profile.name === "lean";

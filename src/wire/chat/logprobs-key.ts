@@ -1,4 +1,4 @@
-import type { AnswerContext } from "../endpoint.ts";
+import type { ChoicesContext } from "../choices-answer.ts";
 
 /**
  * Models whose choices have no `logprobs` key in OpenAI's own answers: reasoning models, audio and search models (wire.md section 2.2:
@@ -12,7 +12,7 @@ export function hasLogprobsKey(model: string): boolean {
 }
 
 /** Whether the choices of an answer have a `logprobs` member: always in profile `lean`, a capture's as it had, else by model class. */
-export function showsLogprobsKey({ profile, asked, settings, capture, model }: AnswerContext): boolean {
+export function showsLogprobsKey({ profile, asked, settings, capture, model }: ChoicesContext): boolean {
   if (profile.name === "lean") return true;
   return capture?.logprobs ?? (asked.logprobs || (settings.logprobsKey ?? hasLogprobsKey(model)));
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Message, Tool } from "../../generation/message.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import type { ReadOptions, ReadRequest } from "../endpoint.ts";
+import type { ReadOptions, ReadRequest } from "../port.ts";
 import { readChatRequest } from "./read-request.ts";
 
 function read(members: object, options: ReadOptions = {}): ReadRequest {

@@ -1,5 +1,13 @@
 import { invalidRequest } from "../../generation/failure.ts";
-import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../../generation/message.ts";
+import { callsOf, contentOf } from "../../generation/assistant-parts.ts";
+import type {
+  AssistantMessage,
+  AssistantPart,
+  Content,
+  ContentPart,
+  FilePart,
+  Message,
+} from "../../generation/message.ts";
 import type { RequestDraft } from "../request/draft.ts";
 import type { RawAssistantMessage, RawContent, RawMessage } from "./message-shape.ts";
 
@@ -42,22 +50,29 @@ function neutralMessage(message: RawMessage, index: number, history: CallHistory
 
 function assistantMessage(message: RawAssistantMessage, index: number, history: CallHistory): AssistantMessage {
   const { content = null, name, refusal, tool_calls: calls, function_call: functionCall } = message;
-  const toolCalls: ToolCall[] = (calls ?? []).map((call) =>
-    call.type === "custom"
-      ? { id: call.id, name: call.custom.name, arguments: call.custom.input, kind: "custom" }
-      : { id: call.id, name: call.function.name, arguments: call.function.arguments },
-  );
-  if (functionCall) toolCalls.push({ id: madeUpId(index), ...functionCall });
-  if (content === null && toolCalls.length === 0) history.complainOfSilence(index, refusal);
+  const parts: AssistantPart[] = [];
   const reasoning = message.reasoning_content ?? message.reasoning;
-  return {
-    role: "assistant",
-    content: content === null ? null : neutralContent(content),
-    ...named(name),
-    ...(typeof reasoning === "string" && { reasoning }),
-    ...(typeof refusal === "string" && { refusal }),
-    ...(toolCalls.length > 0 && { toolCalls }),
-  };
+  if (typeof reasoning === "string") parts.push({ type: "reasoning", text: reasoning });
+  if (typeof content === "string") parts.push({ type: "text", text: content });
+  else for (const part of content ?? []) parts.push(spokenPart(part));
+  if (typeof refusal === "string") parts.push({ type: "refusal", refusal });
+  for (const call of calls ?? []) {
+    const { id } = call;
+    const made =
+      call.type === "custom"
+        ? { name: call.custom.name, arguments: call.custom.input, kind: call.type }
+        : { name: call.function.name, arguments: call.function.arguments };
+    parts.push({ type: "tool-call", id, ...made });
+  }
+  if (functionCall) parts.push({ type: "tool-call", id: madeUpId(index), ...functionCall });
+  if (content === null && !parts.some(({ type }) => type === "tool-call")) history.complainOfSilence(index, refusal);
+  return { role: "assistant", content: contentOf(parts), ...named(name) };
+}
+
+function spokenPart(part: Exclude<RawContent, string>[number]): AssistantPart {
+  return part.type === "refusal"
+    ? { type: "refusal", refusal: part.refusal }
+    : { type: "text", text: part.type === "text" ? part.text : "" };
 }
 
 function neutralContent(content: RawContent): Content {
@@ -77,8 +92,17 @@ function neutralPart(part: Exclude<RawContent, string>[number]): ContentPart {
     case "input_audio":
       return { type: "audio", ...part.input_audio };
     case "file":
-      return { type: "file", file: part.file };
+      return neutralFile(part.file);
   }
+}
+
+function neutralFile({ filename, file_data: data, file_id: id }: Readonly<Record<string, unknown>>): FilePart {
+  return {
+    type: "file",
+    ...(typeof filename === "string" && { name: filename }),
+    ...(typeof data === "string" && { data }),
+    ...(typeof id === "string" && { id }),
+  };
 }
 
 function named(name: string | null | undefined): { readonly name?: string } {
@@ -104,7 +128,7 @@ class CallHistory {
   }
 
   asked(message: AssistantMessage, index: number): AssistantMessage {
-    for (const { id, name } of message.toolCalls ?? []) {
+    for (const { id, name } of callsOf(message)) {
       this.#names.set(id, name);
       if (id === madeUpId(index)) this.#lastFunctionCall = id;
     }
@@ -138,7 +162,7 @@ class CallHistory {
 
   /** OpenAI's own `param` has a dot before the bracket in these. */
   #complain(param: string, message: string): void {
-    if (this.#draft.profile.name === "openai") throw invalidRequest(message, param);
+    if (this.#draft.profile.judgesAsVendor) throw invalidRequest(message, param);
     this.#draft.warnings.push(`${param}: ${message}`);
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ReadOptions, ReadRequest } from "../endpoint.ts";
+import type { ReadOptions, ReadRequest } from "../port.ts";
 import { readChatRequest } from "./read-request.ts";
 
 const hello = { role: "user", content: "Hello" };

@@ -1,6 +1,7 @@
 import { invalidRequest } from "../../generation/failure.ts";
 import type { ChatPrompt } from "../../generation/request.ts";
-import type { ReadOptions, ReadRequest } from "../endpoint.ts";
+import type { ReadChoicesRequest } from "../choices-answer.ts";
+import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import { askedAnswer, sharedMembers } from "../request/build-request.ts";
 import type { RequestDraft } from "../request/draft.ts";
@@ -15,7 +16,7 @@ export function readChatRequest(
   body: unknown,
   requestId: string,
   { profile = lean, forwards = false }: ReadOptions = {},
-): ReadRequest {
+): ReadChoicesRequest {
   const draft = emptyDraft("chat", profile, forwards);
   const members = readParameters(body, chatParameters, draft);
   const { legacy, named, ...tools } = resolveTools(draft);
@@ -36,7 +37,7 @@ export function readChatRequest(
 
 function checkLogprobs({ logprobs, topLogprobs, profile, warnings }: RequestDraft): void {
   if (topLogprobs === undefined || logprobs) return;
-  if (topLogprobs > 0 || profile.name === "openai") {
+  if (topLogprobs > 0 || profile.judgesAsVendor) {
     throw invalidValue("top_logprobs", "'top_logprobs' is only allowed when 'logprobs' is true.");
   }
   warnings.push("top_logprobs: 0 has no effect without logprobs");

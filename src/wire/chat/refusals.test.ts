@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { GenerationFailure } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
-import type { ReadOptions } from "../endpoint.ts";
-import { openai } from "../profile.ts";
+import type { ReadOptions } from "../port.ts";
+import { exact } from "../profile.ts";
 import { readChatRequest } from "./read-request.ts";
 
 // What OpenAI refuses is refused in its words; wire.md section 9.
@@ -20,7 +20,7 @@ function refusal(members: object, options?: ReadOptions): Pick<GenerationFailure
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
     const { status, type, message, param, code } = error.failure;
-    expect({ status, type }).toEqual({ status: 400, type: "invalid_request_error" });
+    expect({ status, type }).toEqual({ status: 400, kind: "invalid-request" });
     return { message, param: param ?? null, code: code ?? null };
   }
   throw new Error("The request was taken.");
@@ -215,7 +215,7 @@ test("the first complaint does not depend on the order of keys", () => {
   expect(refusal({ n: 0, temperature: 9 })).toEqual(refusal({ temperature: 9, n: 0 }));
 });
 
-describe("profile openai also refuses what only OpenAI does", () => {
+describe("profile exact also refuses what only OpenAI does", () => {
   const closed = { type: "object", additionalProperties: false };
   const strict = (schema: object): object => format({ name: "n", strict: true, schema });
   const inContext = "Invalid schema for response_format 'n': In context=";
@@ -268,7 +268,7 @@ describe("profile openai also refuses what only OpenAI does", () => {
       `${inContext}(), 'required' is required to be supplied and to be an array including every key in properties. Missing 'a'.`,
     ],
   ])("%s", (param, members, message) => {
-    expect(refusal(members, { profile: openai })).toMatchObject({ message, param });
+    expect(refusal(members, { profile: exact })).toMatchObject({ message, param });
     expect(() => read(members)).not.toThrow();
   });
 });

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { accumulate } from "../../generation/accumulate.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
-import type { AnswerContext, AskedAnswer } from "../endpoint.ts";
-import { lean, openai } from "../profile.ts";
+import type { ChoicesContext, AskedAnswer } from "../choices-answer.ts";
+import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
 import { writeChatResponse } from "./response-writer.ts";
 
 function written(events: readonly GenerationEvent[], profile: Profile, asked: Partial<AskedAnswer> = {}): string {
   const plain = { stream: false, includeUsage: false, logprobs: false, includeTimings: false };
-  const context: AnswerContext = {
+  const context: ChoicesContext = {
     profile,
     asked: { ...plain, namedToolChoice: false, legacyFunctions: false, ...asked },
     id: "chatcmpl-Test",
@@ -46,8 +46,8 @@ test("profile lean, to the byte", () => {
   );
 });
 
-test("profile openai, to the byte", () => {
-  expect(written(said, openai, { logprobs: true })).toBe(`{
+test("profile exact, to the byte", () => {
+  expect(written(said, exact, { logprobs: true })).toBe(`{
   "id": "chatcmpl-Test",
   "object": "chat.completion",
   "created": 1800000000,
@@ -111,22 +111,22 @@ function firstChoice(body: string): Body["choices"][number] | undefined {
 
 test("content is null where there are only calls (N2), and members are in OpenAI's order", () => {
   const calls = [{ id: "call_0", type: "function", function: { name: "f", arguments: "{}" } }];
-  const choice = firstChoice(written(called, openai));
+  const choice = firstChoice(written(called, exact));
   expect(JSON.stringify(choice?.message)).toBe(
     JSON.stringify({ role: "assistant", content: null, tool_calls: calls, refusal: null, annotations: [] }),
   );
   expect(firstChoice(written(called, lean))?.message).toEqual({ role: "assistant", content: null, tool_calls: calls });
 });
 
-test("a call that was forced by name ends in stop in profile openai alone (N1)", () => {
+test("a call that was forced by name ends in stop in profile exact alone (N1)", () => {
   const named = { namedToolChoice: true };
-  expect(firstChoice(written(called, openai, named))?.finish_reason).toBe("stop");
+  expect(firstChoice(written(called, exact, named))?.finish_reason).toBe("stop");
   expect(firstChoice(written(called, lean, named))?.finish_reason).toBe("tool_calls");
 });
 
 test("length wins over calls (N1)", () => {
   const cut = called.map((event) => (event.type === "finish" ? { ...event, reason: "length" as const } : event));
-  for (const profile of [lean, openai]) expect(firstChoice(written(cut, profile))?.finish_reason).toBe("length");
+  for (const profile of [lean, exact]) expect(firstChoice(written(cut, profile))?.finish_reason).toBe("length");
 });
 
 test("legacy functions are answered in kind (T13)", () => {
@@ -145,5 +145,5 @@ test("an impossible token has a logprob that JSON can hold (N4)", () => {
   const impossible = { token: "x", logprob: -Infinity, bytes: null, top: [] };
   const events: readonly GenerationEvent[] = [{ type: "text-delta", choice: 0, text: "x", logprobs: [impossible] }];
   expect(written(events, lean, { logprobs: true })).toContain('"logprob":-9999,');
-  expect(written(events, openai, { logprobs: true })).toContain('"logprob": -9999.0,');
+  expect(written(events, exact, { logprobs: true })).toContain('"logprob": -9999.0,');
 });

@@ -1,6 +1,6 @@
 import type { Generation, GeneratedChoice } from "../../generation/accumulate.ts";
 import type { ChoiceForm } from "../capture-form.ts";
-import type { AnswerContext } from "../endpoint.ts";
+import type { ChoicesContext } from "../choices-answer.ts";
 import { passedMembers } from "../extras.ts";
 import { answerIdentity } from "../identity.ts";
 import type { JsonValue } from "../json-text.ts";
@@ -17,7 +17,7 @@ type Members = { [name: string]: JsonValue | undefined };
  * The body of a chat answer that is not streamed. Profile `openai`: pretty, with a final line feed, members in the order of
  * wire.md section 3; `lean`: compact. Requirements N1 to N5.
  */
-export function writeChatResponse(generation: Generation, context: AnswerContext): string {
+export function writeChatResponse(generation: Generation, context: ChoicesContext): string {
   const { profile, capture, asked } = context;
   const isLean = profile.name === "lean";
   const { id, created, model, systemFingerprint, serviceTier } = answerIdentity(
@@ -41,7 +41,7 @@ export function writeChatResponse(generation: Generation, context: AnswerContext
   return isLean ? jsonText(body) : `${jsonText(body, 2)}\n`;
 }
 
-function choiceObject(choice: GeneratedChoice, generation: Generation, context: AnswerContext): Members {
+function choiceObject(choice: GeneratedChoice, generation: Generation, context: ChoicesContext): Members {
   const { profile, capture, asked } = context;
   const form = capture?.choices.get(choice.choice);
   const mayHaveLogprobs = asked.logprobs || capture !== undefined;
@@ -60,7 +60,7 @@ function choiceObject(choice: GeneratedChoice, generation: Generation, context: 
 function message(
   choice: GeneratedChoice,
   generation: Generation,
-  context: AnswerContext,
+  context: ChoicesContext,
   form: ChoiceForm | undefined,
 ): Members {
   const isLean = context.profile.name === "lean";
@@ -84,7 +84,7 @@ function content({ text, toolCalls, refusal }: GeneratedChoice): string | null {
   return toolCalls.length > 0 || refusal !== null ? null : "";
 }
 
-function calls({ toolCalls }: GeneratedChoice, { asked }: AnswerContext, form: ChoiceForm | undefined): Members {
+function calls({ toolCalls }: GeneratedChoice, { asked }: ChoicesContext, form: ChoiceForm | undefined): Members {
   const [first] = toolCalls;
   if (!first) return {};
   if (asked.legacyFunctions || form?.functionCall) {
@@ -107,7 +107,7 @@ function refusal(choice: GeneratedChoice, isLean: boolean, form: ChoiceForm | un
 
 function extraMembers(
   { extras }: Generation,
-  context: AnswerContext,
+  context: ChoicesContext,
   choice: number | undefined,
   place: "chunk" | "choice" | "delta",
 ): Members {

@@ -488,9 +488,9 @@ describe("errors inside a 200 (lessons 8)", () => {
     [
       "vLLM's",
       'data: {"object":"error","message":"no","type":"BadRequestError","param":null,"code":400}\n\n',
-      { message: "no", status: 400, type: "invalid_request_error", code: null },
+      { message: "no", status: 400, kind: "invalid-request", code: null },
     ],
-    ["a string", 'data: {"error":"no"}\n\n', { message: "no", status: 502, type: "server_error" }],
+    ["a string", 'data: {"error":"no"}\n\n', { message: "no", status: 502, kind: "bad-answer" }],
     ["a JSON string", 'data: "no"\n\n', { message: "no" }],
     ["plain words as data", "data: Internal failure\n\n", { message: "Internal failure" }],
     [

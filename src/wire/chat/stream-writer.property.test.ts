@@ -5,7 +5,7 @@ import type { Chunk } from "../../../test/support/chat-stream.ts";
 import { legalBatches } from "../../../test/support/legal-events.ts";
 import { obviousStream } from "../../../test/support/obvious-chat-stream.ts";
 import { accumulate } from "../../generation/accumulate.ts";
-import { lean, openai } from "../profile.ts";
+import { exact, lean } from "../profile.ts";
 import { chatEndpoint } from "./endpoint.ts";
 
 describe("any legal generation", () => {
@@ -18,7 +18,7 @@ describe("any legal generation", () => {
     includeStopString: fc.boolean(),
   });
 
-  test.each([lean, openai])("is written in profile $name as the obvious encoder writes it", (profile) => {
+  test.each([lean, exact])("is written in profile $name as the obvious encoder writes it", (profile) => {
     fc.assert(
       fc.property(
         legalBatches({ logprobs: true }),
@@ -36,7 +36,7 @@ describe("any legal generation", () => {
     );
   });
 
-  test.each([lean, openai])("is the same message streamed in profile $name as not streamed (N5)", (profile) => {
+  test.each([lean, exact])("is the same message streamed in profile $name as not streamed (N5)", (profile) => {
     fc.assert(
       fc.property(legalBatches(), (batches) => {
         const answer = context(profile, { includeUsage: true });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { chunks, context, written } from "../../../test/support/chat-stream.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
-import { lean, openai } from "../profile.ts";
+import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
 import { chatEndpoint } from "./endpoint.ts";
 
@@ -48,7 +48,7 @@ describe("requirement W2", () => {
 });
 
 describe("ends that are none (E1)", () => {
-  const failure = { message: "gone", status: 503, type: "server_error" };
+  const failure = { message: "gone", status: 503, kind: "unavailable" };
   const error = 'data: {"error":{"message":"gone","type":"server_error","param":null,"code":null}}\n\ndata: [DONE]\n\n';
 
   test("an error in the middle is told, no finish is invented", () => {
@@ -68,7 +68,7 @@ describe("ends that are none (E1)", () => {
     );
   });
 
-  test.each([lean, openai])(
+  test.each([lean, exact])(
     "a failure before any text, after the answer was opened: role, error, [DONE] ($name)",
     (profile) => {
       const writer = chatEndpoint.streamWriter(context(profile));
@@ -92,7 +92,7 @@ describe("ends that are none (E1)", () => {
   });
 
   test("the role is not repeated after an early opening", () => {
-    const writer = chatEndpoint.streamWriter(context(openai));
+    const writer = chatEndpoint.streamWriter(context(exact));
     const stream =
       writer.open() +
       writer.write([
@@ -203,7 +203,7 @@ describe("extensions", () => {
     expect(deltas).toEqual([{ role: "assistant" }, { reasoning_content: "hm" }, { reasoning: "hm" }]);
   });
 
-  test("a source's dated model is shown in profile openai, another name never", () => {
+  test("a source's dated model is shown in profile exact, another name never", () => {
     const stream = (model: string, profile: Profile): string =>
       written(
         [
@@ -217,10 +217,10 @@ describe("extensions", () => {
           model: "gpt-x",
         },
       );
-    expect(stream("gpt-x-2026-01-01", openai)).toContain(
+    expect(stream("gpt-x-2026-01-01", exact)).toContain(
       '"id":"chatcmpl-own","object":"chat.completion.chunk","created":5,"model":"gpt-x-2026-01-01"',
     );
-    expect(stream("/models/file.gguf", openai)).toContain('"model":"gpt-x"');
+    expect(stream("/models/file.gguf", exact)).toContain('"model":"gpt-x"');
     expect(stream("gpt-x-2026-01-01", lean)).toContain('"model":"gpt-x"');
   });
 });

@@ -14,7 +14,8 @@ import type {
   UsageEvent,
 } from "../../generation/event.ts";
 import type { ChoiceForm } from "../capture-form.ts";
-import type { AnswerContext, StreamWriter } from "../endpoint.ts";
+import type { ChoicesContext } from "../choices-answer.ts";
+import type { StreamWriter } from "../port.ts";
 import { memberText, passedMembers } from "../extras.ts";
 import { jsonString } from "../json-string.ts";
 import { chatLogprobsText } from "../logprobs.ts";
@@ -56,7 +57,7 @@ interface Frame {
  * wire.md sections 1 and 2. Deltas after a choice's finish, and events after the end, write nothing.
  */
 export class ChatStreamWriter implements StreamWriter {
-  readonly #context: AnswerContext;
+  readonly #context: ChoicesContext;
   readonly #isLean: boolean;
   readonly #reasoningFields: readonly string[];
   readonly #choices = new Map<number, ChoiceState>();
@@ -68,7 +69,7 @@ export class ChatStreamWriter implements StreamWriter {
   readonly #afterUsage: ExtraEvent[] = [];
   #ended = false;
 
-  constructor(context: AnswerContext) {
+  constructor(context: ChoicesContext) {
     this.#context = context;
     this.#isLean = context.profile.name === "lean";
     this.#reasoningFields = reasoningFields(context);
@@ -117,6 +118,9 @@ export class ChatStreamWriter implements StreamWriter {
         return this.#callStart(state, event);
       case "tool-call-delta":
         return this.#callDelta(state, event);
+      case "part-start":
+      case "part-end":
+      case "annotation":
       case "tool-call-end":
       case "markup":
         return "";

@@ -1,8 +1,13 @@
-import type { Content, ContentPart, Message, ToolCall } from "../../generation/message.ts";
+import { callsOf, partsOf, thoughtOf } from "../../generation/assistant-parts.ts";
+import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../../generation/message.ts";
+import { qualifiedName } from "../../generation/qualified-name.ts";
 
 type Members = { [name: string]: unknown };
 
-/** Messages as a chat request has them. `legacy`: calls as `function_call`, their results with role "function". */
+/**
+ * Messages as a chat request has them. `legacy`: calls as `function_call`, their results with role "function". What chat has no place
+ * for goes: signatures and summaries of thoughts, the order of texts and calls, whether a tool failed.
+ */
 export function writeMessages(messages: readonly Message[], legacy = false): Members[] {
   return messages.map((message) => writeMessage(message, legacy));
 }
@@ -13,17 +18,8 @@ function writeMessage(message: Message, legacy: boolean): Members {
     case "developer":
     case "user":
       return { role: message.role, content: writeContent(message.content), ...named(message.name) };
-    case "assistant": {
-      const { content, reasoning, refusal, toolCalls = [] } = message;
-      return {
-        role: "assistant",
-        content: content === null ? null : writeContent(content),
-        ...named(message.name),
-        ...(reasoning !== undefined && { reasoning_content: reasoning }),
-        ...(refusal !== undefined && { refusal }),
-        ...(toolCalls.length > 0 && writeCalls(toolCalls, legacy)),
-      };
-    }
+    case "assistant":
+      return writeAssistant(message, legacy);
     case "tool": {
       const content = writeContent(message.content);
       if (legacy) return { role: "function", name: message.name ?? message.toolCallId, content };
@@ -32,18 +28,36 @@ function writeMessage(message: Message, legacy: boolean): Members {
   }
 }
 
+function writeAssistant(message: AssistantMessage, legacy: boolean): Members {
+  const parts = partsOf(message);
+  const texts = parts.filter((part) => part.type === "text");
+  const refusals = parts.filter((part) => part.type === "refusal").map(({ refusal }) => refusal);
+  const calls = callsOf(message);
+  const reasoning = thoughtOf(message);
+  const [only] = texts;
+  return {
+    role: "assistant",
+    content:
+      only === undefined ? null : texts.length === 1 ? only.text : texts.map(({ text }) => ({ type: "text", text })),
+    ...named(message.name),
+    ...(reasoning !== undefined && { reasoning_content: reasoning }),
+    ...(refusals.length > 0 && { refusal: refusals.join("") }),
+    ...(calls.length > 0 && writeCalls(calls, legacy)),
+  };
+}
+
 function named(name: string | undefined): Members {
   return name === undefined ? {} : { name };
 }
 
 function writeCalls(calls: readonly ToolCall[], legacy: boolean): Members {
   const [first] = calls;
-  if (legacy && first) return { function_call: { name: first.name, arguments: first.arguments } };
+  if (legacy && first) return { function_call: { name: qualifiedName(first), arguments: first.arguments } };
   return {
-    tool_calls: calls.map(({ id, name, arguments: text, kind }) =>
-      kind === "custom"
-        ? { id, type: "custom", custom: { name, input: text } }
-        : { id, type: "function", function: { name, arguments: text } },
+    tool_calls: calls.map((call) =>
+      call.kind === "custom"
+        ? { id: call.id, type: "custom", custom: { name: qualifiedName(call), input: call.arguments } }
+        : { id: call.id, type: "function", function: { name: qualifiedName(call), arguments: call.arguments } },
     ),
   };
 }
@@ -66,6 +80,15 @@ function writePart(part: ContentPart): Members {
     case "audio":
       return { type: "input_audio", input_audio: { data: part.data, format: part.format } };
     case "file":
-      return { type: "file", file: part.file };
+      // Chat takes a file's bytes or id; a text is best read as one.
+      if (part.text !== undefined) return { type: "text", text: part.text };
+      return {
+        type: "file",
+        file: {
+          ...(part.name !== undefined && { filename: part.name }),
+          ...((part.data ?? part.url) !== undefined && { file_data: part.data ?? part.url }),
+          ...(part.id !== undefined && { file_id: part.id }),
+        },
+      };
   }
 }

@@ -6,12 +6,13 @@ import { writeMessages } from "./write-messages.ts";
 import { writeFunction, writeFunctionChoice, writeToolChoice, writeTools } from "./write-tools.ts";
 
 /**
- * The body of a chat request to another server. A request that came as JSON goes on as it came, members unknown here included, with
- * what the dialect changes; one that was made in code is written from its members.
+ * The body of a chat request to another server, from the request's neutral members. One that came as a chat request goes on as it came,
+ * members unknown here included, with what the dialect changes. The prompt must be a conversation.
  */
-export function writeChatRequest(request: GenerationRequest, prompt: ChatPrompt, dialect: RequestDialect): RequestBody {
-  const cameAsJson = Array.isArray(request.body["messages"]);
-  const body: RequestBody = cameAsJson ? { ...request.body } : writeMembers(request, prompt);
+export function writeChatRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody {
+  const { prompt, passthrough } = request;
+  if (prompt.kind !== "chat") throw new TypeError("A chat request needs a conversation.");
+  const body = passthrough?.dialect === "chat" ? { ...passthrough.body } : chatMembers(request, prompt);
   const legacyAsked = prompt.legacyFunctions === true;
   const legacy = dialect.legacyFunctions ?? false;
   if (legacyAsked !== legacy) {
@@ -23,22 +24,26 @@ export function writeChatRequest(request: GenerationRequest, prompt: ChatPrompt,
   return finishRequestBody(body, request, dialect);
 }
 
-function writeMembers(request: GenerationRequest, prompt: ChatPrompt): RequestBody {
+/** Everything that a chat request asks for but model and stream, under the names of OpenAI and of those that extended it. */
+export function chatMembers(request: GenerationRequest, prompt: ChatPrompt): RequestBody {
   const { template } = prompt;
   const body: RequestBody = {
+    ...request.extra,
     messages: writeMessages(prompt.messages, prompt.legacyFunctions),
     ...writeSampling(request),
     ...withoutUndefined({
       parallel_tool_calls: request.parallelToolCalls,
-      reasoning_effort: request.reasoning?.effort,
+      reasoning_effort: request.reasoning?.effort ?? (request.reasoning?.mode === "off" ? "none" : undefined),
+      reasoning_format: request.reasoning?.inText === true ? "none" : undefined,
+      verbosity: request.verbosity,
       chat_template_kwargs: template.variables,
       documents: template.documents,
       add_generation_prompt: template.addGenerationPrompt,
       continue_final_message: template.continueFinalMessage,
+      response_prefix: template.responsePrefix,
     }),
     ...(request.logprobs && { logprobs: true, top_logprobs: request.logprobs.top }),
     ...(request.output && writeOutput(request.output)),
-    ...request.extra,
   };
   writeToolMembers(body, request, prompt.legacyFunctions === true);
   return body;
@@ -60,7 +65,7 @@ function writeToolMembers(body: RequestBody, request: GenerationRequest, legacy:
 }
 
 /** `response_format`, or the members that vLLM and llama.cpp have for what OpenAI has not. */
-function writeOutput(output: OutputConstraint): RequestBody {
+export function writeOutput(output: OutputConstraint): RequestBody {
   switch (output.type) {
     case "text":
       return { response_format: { type: "text" } };

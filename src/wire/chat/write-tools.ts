@@ -1,12 +1,13 @@
 import type { Tool, ToolChoice } from "../../generation/message.ts";
+import { qualifiedName } from "../../generation/qualified-name.ts";
 
 type Members = { [name: string]: unknown };
 
 /** Tools as a chat request has them. */
 export function writeTools(tools: readonly Tool[]): Members[] {
-  return tools.map(({ kind, ...tool }) =>
-    kind === "custom"
-      ? { type: "custom", custom: { name: tool.name, ...described(tool), ...inputFormat(tool) } }
+  return tools.map((tool) =>
+    tool.kind === "custom"
+      ? { type: "custom", custom: { name: qualifiedName(tool), ...described(tool), ...inputFormat(tool) } }
       : { type: "function", function: writeFunction(tool) },
   );
 }
@@ -16,10 +17,11 @@ function inputFormat({ inputGrammar }: Pick<Tool, "inputGrammar">): Members {
 }
 
 /** A tool as an entry of the legacy `functions`, which is also the inside of a tool. */
-export function writeFunction({ name, parameters, strict, ...rest }: Tool): Members {
+export function writeFunction(tool: Tool): Members {
+  const { parameters, strict } = tool;
   return {
-    name,
-    ...described(rest),
+    name: qualifiedName(tool),
+    ...described(tool),
     ...(parameters !== undefined && { parameters }),
     ...(strict !== undefined && { strict }),
   };

@@ -21,7 +21,8 @@ export function completionLogprobs(
   const value = {
     tokens: tokens.map((token) => tokenText(token)),
     token_logprobs: tokens.map(({ logprob }) => logprobNumber(logprob, profile)),
-    top_logprobs: tokens.map((token) => topLogprobs(token, profile)),
+    // The first token of a prompt has no logprob, and so no alternatives either.
+    top_logprobs: tokens.map((token) => (token.logprob === null ? null : topLogprobs(token, profile))),
     text_offset: offsets,
   };
   return { value, nextOffset: offset };

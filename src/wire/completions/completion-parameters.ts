@@ -79,7 +79,7 @@ function checked<T>(shape: z.ZodType<T>, value: unknown): T {
 }
 
 function readLogprobs(value: number, draft: RequestDraft): void {
-  const maximum = draft.profile.name === "openai" ? 5 : 20;
+  const maximum = draft.profile.judgesAsVendor ? 5 : 20;
   if (value > maximum) throw numberAbove("logprobs", "integer", maximum, value);
   draft.topLogprobs = value;
 }

@@ -1,5 +1,5 @@
 import type { SourceIdentity } from "../../generation/event.ts";
-import type { AnswerContext } from "../endpoint.ts";
+import type { ChoicesContext } from "../choices-answer.ts";
 import { answerIdentity } from "../identity.ts";
 
 /**
@@ -12,7 +12,7 @@ export class CompletionEnvelope {
   readonly #model: string;
   readonly #usage: string;
 
-  constructor(context: AnswerContext, source: SourceIdentity | undefined) {
+  constructor(context: ChoicesContext, source: SourceIdentity | undefined) {
     const { profile, asked, capture } = context;
     const { id, created, model, systemFingerprint } = answerIdentity(context, "cmpl-", source);
     this.#isLean = profile.name === "lean";

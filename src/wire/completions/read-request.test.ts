@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { FailureError } from "../../generation/failure.ts";
-import type { ReadOptions, ReadRequest } from "../endpoint.ts";
-import { openai } from "../profile.ts";
+import type { ReadOptions, ReadRequest } from "../port.ts";
+import { exact } from "../profile.ts";
 import { readCompletionRequest } from "./read-request.ts";
 
 function read(members: object, options?: ReadOptions): ReadRequest {
@@ -92,7 +92,7 @@ describe("refusals", () => {
   });
 
   test("logprobs end at 5 in profile openai", () => {
-    expect(refusal({ logprobs: 6 }, { profile: openai })).toMatchObject({ code: "integer_above_max_value" });
+    expect(refusal({ logprobs: 6 }, { profile: exact })).toMatchObject({ code: "integer_above_max_value" });
     expect(read({ logprobs: 6 }).request.logprobs).toEqual({ top: 6 });
   });
 });

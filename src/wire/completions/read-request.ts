@@ -1,6 +1,7 @@
 import { invalidRequest } from "../../generation/failure.ts";
 import type { TextPrompt } from "../../generation/request.ts";
-import type { AskedAnswer, ReadOptions, ReadRequest } from "../endpoint.ts";
+import type { AskedAnswer, ReadChoicesRequest } from "../choices-answer.ts";
+import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import { askedAnswer, sharedMembers } from "../request/build-request.ts";
 import type { RequestDraft } from "../request/draft.ts";
@@ -16,7 +17,7 @@ export function readCompletionRequest(
   body: unknown,
   requestId: string,
   { profile = lean, forwards = false }: ReadOptions = {},
-): ReadRequest {
+): ReadChoicesRequest {
   const draft = emptyDraft("completions", profile, forwards);
   const members = readParameters(withPrompt(body), completionParameters, draft);
   const bestOf = checkedBestOf(draft);

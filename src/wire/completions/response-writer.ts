@@ -1,5 +1,5 @@
 import type { GeneratedChoice, Generation } from "../../generation/accumulate.ts";
-import type { AnswerContext } from "../endpoint.ts";
+import type { ChoicesContext } from "../choices-answer.ts";
 import { passedMembers } from "../extras.ts";
 import { answerIdentity } from "../identity.ts";
 import type { JsonValue } from "../json-text.ts";
@@ -15,7 +15,7 @@ type Members = { [name: string]: JsonValue | undefined };
  * The body of a legacy completion that is not streamed. Profile `openai`: pretty, with a final line feed (wire.md section 4);
  * `lean`: compact, and with `system_fingerprint`.
  */
-export function writeCompletionResponse(generation: Generation, context: AnswerContext): string {
+export function writeCompletionResponse(generation: Generation, context: ChoicesContext): string {
   const isLean = context.profile.name === "lean";
   const { id, created, model, systemFingerprint } = answerIdentity(context, "cmpl-", generation.source);
   const { usage, timings } = generation;
@@ -35,7 +35,7 @@ export function writeCompletionResponse(generation: Generation, context: AnswerC
   return isLean ? jsonText(body) : `${jsonText(body, 2)}\n`;
 }
 
-function choiceObject({ choice, text, textLogprobs, finish }: GeneratedChoice, context: AnswerContext): Members {
+function choiceObject({ choice, text, textLogprobs, finish }: GeneratedChoice, context: ChoicesContext): Members {
   const { asked, capture, profile } = context;
   const showsLogprobs = (asked.logprobs || capture !== undefined) && textLogprobs !== null;
   return {

@@ -3,12 +3,12 @@ import { describe, expect, test } from "vitest";
 import { legalBatches } from "../../../test/support/legal-events.ts";
 import { accumulate } from "../../generation/accumulate.ts";
 import type { GenerationEvent, TokenLogprob, Usage } from "../../generation/event.ts";
-import type { AnswerContext, AskedAnswer } from "../endpoint.ts";
-import { lean, openai } from "../profile.ts";
+import type { ChoicesContext, AskedAnswer } from "../choices-answer.ts";
+import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
 import { completionsEndpoint } from "./endpoint.ts";
 
-function context(profile: Profile, asked: Partial<AskedAnswer> = {}): AnswerContext {
+function context(profile: Profile, asked: Partial<AskedAnswer> = {}): ChoicesContext {
   const plain = { stream: true, includeUsage: false, logprobs: false, includeTimings: false };
   return {
     profile,
@@ -21,7 +21,7 @@ function context(profile: Profile, asked: Partial<AskedAnswer> = {}): AnswerCont
   };
 }
 
-function written(batches: readonly (readonly GenerationEvent[])[], answer: AnswerContext): string {
+function written(batches: readonly (readonly GenerationEvent[])[], answer: ChoicesContext): string {
   const writer = completionsEndpoint.streamWriter(answer);
   return batches.map((batch) => writer.write(batch)).join("");
 }
@@ -42,9 +42,9 @@ test("profile lean, to the byte: the finish reason always in a chunk of its own"
   );
 });
 
-test("profile openai, to the byte: length on the last text, the model behind the choices, another order at the end", () => {
+test("profile exact, to the byte: length on the last text, the model behind the choices, another order at the end", () => {
   const head = 'data: {"id":"cmpl-Test","object":"text_completion","created":1800000000,';
-  expect(written([[text("Hi")], [text("!"), finish, usage], [done]], context(openai, { includeUsage: true }))).toBe(
+  expect(written([[text("Hi")], [text("!"), finish, usage], [done]], context(exact, { includeUsage: true }))).toBe(
     `${head}"choices":[{"text":"Hi","index":0,"logprobs":null,"finish_reason":null}],"model":"tiny","usage":null}\n\n` +
       `${head}"choices":[{"text":"!","index":0,"logprobs":null,"finish_reason":"length"}],"model":"tiny","usage":null}\n\n` +
       `${head}"model":"tiny","usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3},"choices":[]}\n\n` +
@@ -52,22 +52,22 @@ test("profile openai, to the byte: length on the last text, the model behind the
   );
 });
 
-test("profile openai holds no text back to see whether the choice ends with it", () => {
-  const writer = completionsEndpoint.streamWriter(context(openai));
+test("profile exact holds no text back to see whether the choice ends with it", () => {
+  const writer = completionsEndpoint.streamWriter(context(exact));
   expect(writer.write([text("Hi")])).toContain('"text":"Hi"');
   expect(writer.write([finish])).toContain('{"text":"","index":0,"logprobs":null,"finish_reason":"length"}');
 });
 
-test("profile openai leaves out completion_tokens when there are none", () => {
+test("profile exact leaves out completion_tokens when there are none", () => {
   const none: GenerationEvent = { type: "usage", usage: { promptTokens: 2, completionTokens: 0 } };
-  expect(written([[finish, none, done]], context(openai, { includeUsage: true }))).toContain(
+  expect(written([[finish, none, done]], context(exact, { includeUsage: true }))).toContain(
     '"usage":{"prompt_tokens":2,"total_tokens":2}',
   );
 });
 
 test("an answer that fails is told so, and text that came before is not lost", () => {
-  const failure = { message: "gone", status: 503, type: "server_error" };
-  const stream = written([[text("Hi"), { type: "end", end: { kind: "engine-error", failure } }]], context(openai));
+  const failure = { message: "gone", status: 503, kind: "unavailable" };
+  const stream = written([[text("Hi"), { type: "end", end: { kind: "engine-error", failure } }]], context(exact));
   expect(stream).toMatch(/"text":"Hi".*\n\ndata: {"error":{"message":"gone".*\n\ndata: \[DONE\]\n\n$/);
 });
 
@@ -125,7 +125,7 @@ describe("logprobs in the legacy form", () => {
 describe("any legal generation", () => {
   const only = { calls: false, reasoning: false, refusals: false };
 
-  test.each([lean, openai])("is written in profile $name as the obvious encoder writes it", (profile) => {
+  test.each([lean, exact])("is written in profile $name as the obvious encoder writes it", (profile) => {
     fc.assert(
       fc.property(legalBatches(only), fc.boolean(), (batches, includeUsage) => {
         const answer = context(profile, { includeUsage });
@@ -135,7 +135,7 @@ describe("any legal generation", () => {
     );
   });
 
-  test.each([lean, openai])("is the same streamed in profile $name as not streamed (N5)", (profile) => {
+  test.each([lean, exact])("is the same streamed in profile $name as not streamed (N5)", (profile) => {
     fc.assert(
       fc.property(legalBatches(only), (batches) => {
         const answer = context(profile, { includeUsage: true });
@@ -167,7 +167,7 @@ interface Answer {
 /** One object a chunk, JSON.stringify, no cleverness; without logprobs. */
 function obviousStream(
   batches: readonly (readonly GenerationEvent[])[],
-  { profile, asked, id, created, model }: AnswerContext,
+  { profile, asked, id, created, model }: ChoicesContext,
 ): string {
   const isLean = profile.name === "lean";
   let stream = "";
@@ -182,7 +182,7 @@ function obviousStream(
     stream += `data: ${JSON.stringify(chunk)}\n\n`;
   };
   for (const batch of batches) {
-    // In profile openai each choice's last text of the batch waits for the batch's end, or for the choice's next event.
+    // In profile exact each choice's last text of the batch waits for the batch's end, or for the choice's next event.
     const waiting = new Map<number, string>();
     const flush = (choice: number, reason: string | null): boolean => {
       const text = waiting.get(choice);

@@ -8,7 +8,8 @@ import type {
   TokenLogprob,
   UsageEvent,
 } from "../../generation/event.ts";
-import type { AnswerContext, StreamWriter } from "../endpoint.ts";
+import type { ChoicesContext } from "../choices-answer.ts";
+import type { StreamWriter } from "../port.ts";
 import { memberText, passedMembers } from "../extras.ts";
 import { jsonString } from "../json-string.ts";
 import { jsonText } from "../json-text.ts";
@@ -40,7 +41,7 @@ interface ChoiceState {
  * together with the last text stands in that text's chunk; it never waits for it.
  */
 export class CompletionStreamWriter implements StreamWriter {
-  readonly #context: AnswerContext;
+  readonly #context: ChoicesContext;
   readonly #isLean: boolean;
   readonly #choices = new Map<number, ChoiceState>();
   #envelope: CompletionEnvelope | undefined;
@@ -49,7 +50,7 @@ export class CompletionStreamWriter implements StreamWriter {
   #extras = "";
   #ended = false;
 
-  constructor(context: AnswerContext) {
+  constructor(context: ChoicesContext) {
     this.#context = context;
     this.#isLean = context.profile.name === "lean";
   }

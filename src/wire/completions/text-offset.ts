@@ -1,4 +1,4 @@
-import type { AskedAnswer } from "../endpoint.ts";
+import type { AskedAnswer } from "../choices-answer.ts";
 
 /** Where a choice's text begins: choices are numbered prompt by prompt. */
 export function textOffset(choice: number, { textOffsets }: AskedAnswer): number {

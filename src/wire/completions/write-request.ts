@@ -1,20 +1,24 @@
+import { writeOutput } from "../chat/write-request.ts";
 import type { GenerationRequest, TextPrompt } from "../../generation/request.ts";
 import { finishRequestBody, withoutUndefined, writeSampling } from "../request-dialect.ts";
 import type { RequestBody, RequestDialect } from "../request-dialect.ts";
 
-/** The body of a legacy completions request to another server; see `writeChatRequest`. */
-export function writeCompletionsRequest(
-  request: GenerationRequest,
-  prompt: TextPrompt,
-  dialect: RequestDialect,
-): RequestBody {
-  if (request.body["prompt"] !== undefined) return finishRequestBody({ ...request.body }, request, dialect);
+/** The body of a legacy completions request to another server; see `writeChatRequest`. The prompt must be a text. */
+export function writeCompletionsRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody {
+  const { prompt, passthrough } = request;
+  if (prompt.kind !== "text") throw new TypeError("A completions request needs a text.");
+  const body = passthrough?.dialect === "completions" ? { ...passthrough.body } : completionMembers(request, prompt);
+  return finishRequestBody(body, request, dialect);
+}
+
+/** Everything that a completions request asks for but model and stream. */
+export function completionMembers(request: GenerationRequest, prompt: TextPrompt): RequestBody {
   const { prompts, suffix, echo, bestOf } = prompt;
-  const body: RequestBody = {
+  return {
+    ...request.extra,
     prompt: prompts.length === 1 ? prompts[0] : prompts,
     ...writeSampling(request),
     ...withoutUndefined({ suffix, echo, best_of: bestOf, logprobs: request.logprobs?.top }),
-    ...request.extra,
+    ...(request.output && writeOutput(request.output)),
   };
-  return finishRequestBody(body, request, dialect);
 }

@@ -25,7 +25,7 @@ export function readEmbeddingsRequest(body: unknown, requestId: string): ReadEmb
     throw invalidRequest("Invalid type for the request body: expected an object.", null, "invalid_type");
   }
   const members = body as Readonly<Record<string, unknown>>;
-  const { model, input, dimensions, encoding_format: encoding } = members;
+  const { model, input, dimensions, encoding_format: encoding, ...extra } = members;
   if (model === undefined || model === null || model === "") throw missingModel();
   if (typeof model !== "string") throw invalidType("model", "a string", kindOf(model));
   if (input === undefined || input === null) throw missingParameter("input");
@@ -34,7 +34,7 @@ export function readEmbeddingsRequest(body: unknown, requestId: string): ReadEmb
     model,
     inputs: inputsOf(input),
     ...(typeof dimensions === "number" && { dimensions: checkedDimensions(dimensions) }),
-    body: members,
+    extra,
   };
   if (dimensions !== undefined && dimensions !== null && typeof dimensions !== "number") {
     throw invalidType("dimensions", "an integer", kindOf(dimensions));

@@ -22,7 +22,7 @@ export function writeEmbeddings(
     // What is not known is left out: a zero would be a count.
     ...(promptTokens !== null && { usage: { prompt_tokens: promptTokens, total_tokens: promptTokens } }),
   };
-  return profile.name === "openai" ? `${JSON.stringify(value, null, 2)}\n` : JSON.stringify(value);
+  return profile.name === "exact" ? `${JSON.stringify(value, null, 2)}\n` : JSON.stringify(value);
 }
 
 function packed(vector: readonly number[]): string {

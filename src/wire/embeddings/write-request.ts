@@ -1,13 +1,12 @@
 import type { EmbeddingRequest } from "../../generation/engine.ts";
 
-/** The body of an embeddings request to another server: what the client sent, with floats asked for (base64 is ours to write). */
+/** The body of an embeddings request to another server, with floats asked for: base64 is ours to write. */
 export function writeEmbeddingsRequest(request: EmbeddingRequest): { [name: string]: unknown } {
-  const { inputs, dimensions, body } = request;
-  const input = inputs.length === 1 && !Array.isArray(body["input"]) ? inputs[0] : inputs;
+  const { model, inputs, dimensions, extra } = request;
   return {
-    ...body,
-    model: request.model,
-    input,
+    ...extra,
+    model,
+    input: inputs.length === 1 && typeof inputs[0] === "string" ? inputs[0] : inputs,
     encoding_format: "float",
     ...(dimensions !== undefined && { dimensions }),
   };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ModelInfo } from "../../generation/engine.ts";
-import { lean, openai } from "../profile.ts";
+import { exact, lean } from "../profile.ts";
 import { writeModel, writeModelList } from "./write-models.ts";
 
 const model: ModelInfo = { id: "tiny", created: 5, ownedBy: "me", contextLength: 512, endpoints: ["chat"] };
@@ -10,8 +10,8 @@ test("profile lean is compact, with OpenAI's members alone", () => {
   expect(writeModelList([], lean)).toBe('{"object":"list","data":[]}');
 });
 
-test("profile openai is pretty, without a final line feed", () => {
-  expect(writeModelList([model], openai)).toBe(`{
+test("profile exact is pretty, without a final line feed", () => {
+  expect(writeModelList([model], exact)).toBe(`{
   "object": "list",
   "data": [
     {

@@ -16,5 +16,5 @@ function modelObject({ id, created, ownedBy }: ModelInfo): object {
 }
 
 function write(value: object, profile: Profile): string {
-  return profile.name === "openai" ? JSON.stringify(value, null, 2) : JSON.stringify(value);
+  return profile.name === "exact" ? JSON.stringify(value, null, 2) : JSON.stringify(value);
 }

@@ -1,6 +1,6 @@
 import { invalidRequest } from "../../generation/failure.ts";
 import type { GenerationRequest, Limits, Sampling } from "../../generation/request.ts";
-import type { AskedAnswer } from "../endpoint.ts";
+import type { AskedAnswer } from "../choices-answer.ts";
 import type { RequestDraft } from "./draft.ts";
 
 /** The members of a request that do not depend on the endpoint. */
@@ -9,7 +9,7 @@ export function sharedMembers(
   id: string,
   body: Readonly<Record<string, unknown>>,
 ): Mutable<Omit<GenerationRequest, "prompt">> {
-  const { model, n, extra, stream, outputs, reasoningEffort, reasoningInText } = draft;
+  const { model, n, extra, stream, outputs, reasoningEffort, reasoningInText, verbosity } = draft;
   const [output] = outputs;
   // Member by member: every request comes through here, and spreading what may not be there costs more than all else in it.
   const members: Mutable<Omit<GenerationRequest, "prompt">> = {
@@ -20,12 +20,13 @@ export function sharedMembers(
     wantsUsage: draft.streamOptions?.include_usage ?? false,
     stream,
     extra,
-    body,
+    passthrough: { dialect: draft.endpoint, body },
   };
   if (n !== undefined) members.n = n;
   if (output) members.output = output.constraint;
   if (reasoningEffort !== undefined) members.reasoning = { effort: reasoningEffort };
   if (reasoningInText) members.reasoning = { ...members.reasoning, inText: true };
+  if (verbosity !== undefined) members.verbosity = verbosity;
   if (draft.includeTimings) members.wantsTimings = true;
   return members;
 }
@@ -37,7 +38,7 @@ export function askedAnswer(draft: RequestDraft): Mutable<AskedAnswer> {
   const { stream, streamOptions, includeReasoning, includeTimings, includeStopString } = draft;
   if (streamOptions && !stream) {
     const message = "The 'stream_options' parameter is only allowed when 'stream' is enabled.";
-    if (draft.profile.name === "openai") throw invalidRequest(message, "stream_options");
+    if (draft.profile.judgesAsVendor) throw invalidRequest(message, "stream_options");
     draft.warnings.push(message);
   }
   const includeObfuscation = streamOptions?.include_obfuscation ?? undefined;

@@ -71,7 +71,7 @@ export const commonParameters: readonly Parameter[] = [
 ];
 
 function readStop(value: string | string[], draft: RequestDraft): void {
-  if (draft.profile.name === "openai" && Array.isArray(value)) {
+  if (draft.profile.judgesAsVendor && Array.isArray(value)) {
     if (value.length === 0) throw emptyArray("stop");
     if (value.length > 4) throw arrayTooLong("stop", 4, value.length);
   }

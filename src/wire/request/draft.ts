@@ -7,7 +7,8 @@ type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 /** A request while its parameters are read, one after the other; members are absent until one sets them. */
 export interface RequestDraft {
   readonly profile: Profile;
-  readonly endpoint: "chat" | "completions";
+  /** The API whose request it is. */
+  readonly endpoint: string;
   /** The engine passes the request on to a server that may know what is refused here. */
   readonly forwards: boolean;
   model: string;
@@ -34,6 +35,7 @@ export interface RequestDraft {
   readonly outputs: { readonly parameter: string; readonly constraint: OutputConstraint }[];
   reasoningEffort?: string;
   reasoningInText?: boolean;
+  verbosity?: string;
   readonly template: Mutable<TemplateOptions>;
   stream: boolean;
   streamOptions?: { readonly include_usage?: boolean | null; readonly include_obfuscation?: boolean | null };
@@ -57,7 +59,7 @@ export type NamedChoice =
       readonly names: readonly { readonly name: string; readonly path: string }[];
     };
 
-export function emptyDraft(endpoint: "chat" | "completions", profile: Profile, forwards: boolean): RequestDraft {
+export function emptyDraft(endpoint: string, profile: Profile, forwards: boolean): RequestDraft {
   return {
     profile,
     endpoint,

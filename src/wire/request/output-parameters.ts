@@ -98,7 +98,7 @@ function readJsonSchema(
 ): void {
   const path = "response_format.json_schema";
   if (schema === undefined || schema === null) throw missingParameter(`${path}.schema`);
-  if (draft.profile.name === "openai") {
+  if (draft.profile.judgesAsVendor) {
     if (name === undefined || name === null) throw missingParameter(`${path}.name`);
     checkName(`${path}.name`, name);
     if (strict) checkStrictSchema(schema, `response_format '${name}'`, `${path}.schema`, "invalid_json_schema");

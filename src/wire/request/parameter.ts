@@ -1,15 +1,14 @@
 import type { z } from "zod";
 import type { RequestDraft } from "./draft.ts";
 
-export type EndpointName = "chat" | "completions";
-
 /**
  * One parameter of a request: how it is validated, what it does, and what the documentation says of it. docs/parameters.md is
  * written from these, so that it cannot say anything else.
  */
 export interface Parameter {
   readonly name: string;
-  readonly endpoints: readonly EndpointName[];
+  /** The APIs that have it, by name. */
+  readonly endpoints: readonly string[];
   /**
    * - honoured: it does what its documentation says
    * - accepted: it is validated and has no effect, which does no harm
@@ -28,12 +27,12 @@ export interface Parameter {
 }
 
 interface ParameterOptions<T> {
-  readonly endpoints?: readonly EndpointName[];
+  readonly endpoints?: readonly string[];
   readonly note?: string;
   readonly shape: z.ZodType<T>;
 }
 
-const both: readonly EndpointName[] = ["chat", "completions"];
+const both: readonly string[] = ["chat", "completions"];
 
 /** A parameter of OpenAI's that does what it says. */
 export function honoured<T>(

@@ -8,7 +8,8 @@ import { missingParameter } from "./refusals.ts";
 /**
  * Reads a request's body into `draft`, parameter by parameter in the table's order, so that the first complaint does not depend on
  * the order of the client's keys. A null is the same as no value, but for a required parameter. Members that no parameter claims go
- * to `draft.extra`, and so do those that are refused here where a server behind may take them (`draft.forwards`).
+ * to `draft.extra`, and so do those without effect here, and those that are refused where a server behind may take them
+ * (`draft.forwards`).
  *
  * Returns the body, now known to be an object. Throws `FailureError`.
  */
@@ -72,4 +73,5 @@ function readOne(parameter: Parameter, value: unknown, draft: RequestDraft): voi
   const checked = shape.safeParse(value);
   if (!checked.success) throw issueFailure(name, value, checked.error.issues);
   parameter.read(checked.data, draft);
+  if (parameter.treatment === "accepted") draft.extra[name] = value;
 }

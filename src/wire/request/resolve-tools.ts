@@ -41,7 +41,7 @@ function requireTools(
 ): void {
   if (value === undefined || (tools && tools.length > 0)) return;
   const message = `'${name}' is only allowed when '${needed}' are specified.`;
-  if (lenient?.profile.name === "lean") lenient.warnings.push(message);
+  if (lenient?.profile.judgesAsVendor === false) lenient.warnings.push(message);
   else throw invalidValue(name, message);
 }
 

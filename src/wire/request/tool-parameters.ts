@@ -61,7 +61,7 @@ export const toolParameters: readonly Parameter[] = [
 
 /** An empty list is an error at OpenAI; to profile `lean` it is no tools. */
 function checkCount(path: string, count: number, draft: RequestDraft): void {
-  if (draft.profile.name !== "openai") return;
+  if (!draft.profile.judgesAsVendor) return;
   if (count === 0) throw emptyArray(path);
   if (count > 128) throw arrayTooLong(path, 128, count);
 }
@@ -86,7 +86,7 @@ function neutralFunction(
   path: string,
   draft: RequestDraft,
 ): Tool {
-  if (draft.profile.name === "openai") checkName(`${path}.name`, name);
+  if (draft.profile.judgesAsVendor) checkName(`${path}.name`, name);
   if (parameters) checkParameters(name, parameters, strict ?? false, `${path}.parameters`, draft);
   return {
     name,
@@ -108,7 +108,7 @@ function checkParameters(
     const message = `Invalid schema for function '${name}': schema must be a JSON Schema of 'type: "object"', got 'type: ${JSON.stringify(type)}'.`;
     throw invalidRequest(message, path, "invalid_function_parameters");
   }
-  if (strict && draft.profile.name === "openai") {
+  if (strict && draft.profile.judgesAsVendor) {
     checkStrictSchema(parameters, `function '${name}'`, path, "invalid_function_parameters");
   }
 }

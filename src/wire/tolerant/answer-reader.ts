@@ -7,6 +7,7 @@ import type {
   Usage,
 } from "../../generation/event.ts";
 import type { CaptureForm } from "../capture-form.ts";
+import type { AnswerReaderOptions, EventReader } from "../source-port.ts";
 import { FrameReader } from "../sse/frame-reader.ts";
 import { AnswerChoices } from "./answer-choices.ts";
 import type { ChoiceState } from "./answer-choices.ts";
@@ -24,17 +25,6 @@ import { isObject } from "./tolerant-json.ts";
 import type { JsonObject } from "./tolerant-json.ts";
 import { trueFinishReason } from "./true-finish-reason.ts";
 
-export interface AnswerReaderOptions {
-  /** Makes an id for a tool call that has none, or one that is taken. */
-  readonly newCallId: () => string;
-  /** The client asked with legacy `functions`, so a call ends with "function-call". Absent: as the source does, if that is OpenAI. */
-  readonly legacyFunctions?: boolean;
-  /** Calls may stand in the text, for a format's reader to find: "tool-calls" without a call is then no error. */
-  readonly callsInText?: boolean;
-  /** The longest event, in characters; default 16 Mi. */
-  readonly frameLimit?: number;
-}
-
 /**
  * Reads the answer of any server of OpenAI's dialect, streamed or whole, into generation events. What arrives may be broken in every
  * way that servers are known to break it; what leaves is in the waist's order. What was mended is counted in `repairs`.
@@ -42,7 +32,7 @@ export interface AnswerReaderOptions {
  * A finish reason is held back until the choice is surely over ([DONE], the usage chunk, the end of the input, or another choice
  * going on while the source has been exact so far), because servers send text and calls after it.
  */
-export abstract class AnswerReader<Choice extends ChoiceState> {
+export abstract class AnswerReader<Choice extends ChoiceState> implements EventReader {
   readonly repairs: RepairLog = new RepairLog();
   protected readonly options: AnswerReaderOptions;
   /** Chunks of this object are streamed, those of `bodyObject` are whole answers. */

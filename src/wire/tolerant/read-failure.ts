@@ -1,4 +1,5 @@
 import type { GenerationFailure } from "../../generation/event.ts";
+import { kindOfStatus } from "../../generation/failure.ts";
 import { isObject } from "./tolerant-json.ts";
 import type { JsonObject } from "./tolerant-json.ts";
 
@@ -38,7 +39,7 @@ export function readFailure(body: unknown, status?: number): GenerationFailure |
 
 /** A failure in our words: the upstream's answer is none. */
 export function badAnswer(message: string, cause?: unknown): GenerationFailure {
-  const failure = { message, status: 502, type: "server_error", param: null, code: null };
+  const failure: GenerationFailure = { kind: "bad-answer", message, status: 502, param: null, code: null };
   return cause === undefined ? failure : { ...failure, cause };
 }
 
@@ -50,10 +51,12 @@ export function callsWithoutCall(): GenerationFailure {
 /** The failure that a body tells which is not JSON: a proxy's page, plain words, nothing. */
 export function failureOfText(body: string, status?: number): GenerationFailure {
   const words = plainWords(body);
+  const known = failureStatus(status);
   return {
+    kind: kindOfStatus(known),
     message: words === "" ? `The upstream failed${status === undefined ? "" : ` with status ${status}`}.` : words,
-    status: failureStatus(status),
-    type: typeOfStatus(failureStatus(status)),
+    status: known,
+    sourceType: typeOfStatus(known),
     param: null,
     code: null,
   };
@@ -66,12 +69,14 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
   const status = failureStatus(responseStatus ?? told ?? (type === null ? undefined : statusOfType[type]));
   const code = text(error["code"]);
   const message = text(error["message"]) ?? text(error["detail"]) ?? text(error["msg"]);
+  const ownCode = code !== null && !/^\d+$/.test(code) ? code : null;
   return {
+    kind: ownCode === "context_length_exceeded" ? "context-overflow" : kindOfStatus(status),
     message: message ?? "The upstream reported an error without a message.",
     status,
-    type: type ?? typeOfStatus(status),
+    sourceType: type ?? typeOfStatus(status),
     param: text(error["param"]),
-    code: code !== null && !/^\d+$/.test(code) ? code : null,
+    code: ownCode,
     cause: error,
   };
 }

@@ -1,6 +1,5 @@
 import type { GenerationEvent } from "../../generation/event.ts";
-import type { ChoiceState } from "./answer-choices.ts";
-import type { AnswerReader } from "./answer-reader.ts";
+import type { EventReader } from "../source-port.ts";
 import { failureOfText } from "./read-failure.ts";
 import { parseTolerantly } from "./tolerant-json.ts";
 
@@ -8,7 +7,7 @@ import { parseTolerantly } from "./tolerant-json.ts";
  * Reads a whole response body, where a JSON answer was asked for, with a reader of its endpoint. Takes an event stream in its place,
  * too (bare JSON lines are one); a page or plain words are the upstream's failure. The events end with `end`.
  */
-export function readResponseBody(body: string, reader: AnswerReader<ChoiceState>): GenerationEvent[] {
+export function readResponseBody(body: string, reader: EventReader): GenerationEvent[] {
   const text = body.charCodeAt(0) === 0xfeff ? body.slice(1) : body;
   const value = parseTolerantly(text, reader.repairs);
   if (value !== undefined && value !== null && typeof value === "object") return reader.readBody(value);

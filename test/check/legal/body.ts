@@ -18,7 +18,7 @@ import {
   unknownUrl,
 } from "../../../src/wire/failures.ts";
 import { writeModel, writeModelList } from "../../../src/wire/models/write-models.ts";
-import { lean, openai, type Profile } from "../../../src/wire/profile.ts";
+import { exact, lean, type Profile } from "../../../src/wire/profile.ts";
 import { emptyArray, missingParameter } from "../../../src/wire/request/refusals.ts";
 import { between, oneOf, seeded } from "../random.ts";
 import { eventsFor } from "./events.ts";
@@ -28,7 +28,7 @@ import { contextOf, type Legal, pathOf } from "./stream.ts";
 /** A legal exchange without a stream: an answer of either endpoint, a list of models, a model, embeddings, or an error. */
 export function legalBody(seed: number): Legal {
   const random = seeded(seed);
-  const profile = oneOf([lean, openai], random);
+  const profile = oneOf([lean, exact], random);
   const kind = random();
   if (kind < 0.5) return { exchange: answered(chatRequest(random), profile, random), profile };
   if (kind < 0.65) return { exchange: answered(completionRequest(random), profile, random), profile };

@@ -1,6 +1,6 @@
 import type { Exchange } from "../../../src/check/rules/exchange.ts";
 import type { GenerationEvent } from "../../../src/generation/event.ts";
-import { lean, openai } from "../../../src/wire/profile.ts";
+import { exact, lean } from "../../../src/wire/profile.ts";
 import { seeded } from "../random.ts";
 import { writtenBody } from "./body.ts";
 import { writtenStream } from "./stream.ts";
@@ -17,5 +17,5 @@ export function logprobExchange(logprob: number, profile: "lean" | "openai", str
     { type: "end", end: { kind: "done" } },
   ];
   const write = stream ? writtenStream : writtenBody;
-  return write(body, events, profile === "lean" ? lean : openai, seeded(1));
+  return write(body, events, profile === "lean" ? lean : exact, seeded(1));
 }

@@ -1,11 +1,11 @@
 import type { Exchange } from "../../../src/check/rules/exchange.ts";
 import type { GenerationEvent } from "../../../src/generation/event.ts";
 import { streamHeaders } from "../../../src/server/stream-headers.ts";
-import type { AnswerContext } from "../../../src/wire/endpoint.ts";
+import type { ChoicesContext } from "../../../src/wire/choices-answer.ts";
 import { chatEndpoint } from "../../../src/wire/chat/endpoint.ts";
 import { completionsEndpoint } from "../../../src/wire/completions/endpoint.ts";
 import { answerId } from "../../../src/wire/ids.ts";
-import { lean, openai, type Profile } from "../../../src/wire/profile.ts";
+import { exact, lean, type Profile } from "../../../src/wire/profile.ts";
 import { between, oneOf, seeded } from "../random.ts";
 import { batches, eventsFor } from "./events.ts";
 import { chatRequest, completionRequest, streamed } from "./requests.ts";
@@ -22,7 +22,7 @@ export interface Legal {
  */
 export function legalStream(seed: number): Legal {
   const random = seeded(seed);
-  const profile = oneOf([lean, openai], random);
+  const profile = oneOf([lean, exact], random);
   const plain = random() < 0.85 ? chatRequest(random) : completionRequest(random);
   const body = streamed(plain, random);
   return { exchange: writtenStream(body, eventsFor(body, random, true), profile, random), profile };
@@ -51,7 +51,7 @@ export function writtenStream(
 }
 
 /** What our server adds to an answer of the model "m". */
-export function contextOf(body: Record<string, unknown>, profile: Profile, random: () => number): AnswerContext {
+export function contextOf(body: Record<string, unknown>, profile: Profile, random: () => number): ChoicesContext {
   const endpoint = "messages" in body ? chatEndpoint : completionsEndpoint;
   const { asked } = endpoint.readRequest(body, "req_1", { profile });
   const created = between(1_700_000_000, 1_800_000_000, random);

@@ -6,14 +6,14 @@ import type { Vocabulary } from "./vocabulary.ts";
 /** OpenAI's stand-in for the logarithm of 0 (its specification, `logprob`). */
 const impossible = -9999;
 
-/** A token's logprob under the raw distribution, with its likeliest rivals. `window` null: it is not known, NaN. */
+/** A token's logprob under the raw distribution, with its likeliest rivals. `window` null: it is not known, null. */
 export function tokenLogprob(
   vocabulary: Vocabulary,
   token: Token,
   window: LogitWindow | null,
   top: number,
 ): TokenLogprob {
-  if (!window) return { ...spelled(vocabulary, token), logprob: Number.NaN, top: [] };
+  if (!window) return { ...spelled(vocabulary, token), logprob: null, top: [] };
   const largest = window.logits[0] ?? 0;
   const total = window.logits.reduce((sum, logit) => sum + Math.exp(logit - largest), window.othersWeight);
   const logTotal = largest + Math.log(total);

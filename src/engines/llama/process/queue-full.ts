@@ -5,7 +5,7 @@ export function queueFull(waiting: number): GenerationFailure {
   return {
     message: `The model is busy and ${waiting} choices are already waiting for it. Please retry after a moment.`,
     status: 429,
-    type: "requests",
+    kind: "overloaded",
     param: null,
     code: "rate_limit_exceeded",
     retryAfterSeconds: 1,

@@ -78,7 +78,7 @@ export class Scheduler {
       const failure =
         error instanceof FailureError
           ? error.failure
-          : { message: String(error), status: 500, type: "server_error", cause: error };
+          : { kind: "internal" as const, message: String(error), status: 500, cause: error };
       this.#report([[message.id, 0, [{ type: "end", end: { kind: "rejected", failure } }]]]);
     }
   }
@@ -239,7 +239,7 @@ export class Scheduler {
       await work();
     } catch (error) {
       const message = `The model failed: ${error instanceof Error ? error.message : String(error)}`;
-      const events = job.request.fail({ message, status: 500, type: "server_error" });
+      const events = job.request.fail({ message, status: 500, kind: "internal" });
       this.#report([[job.request.id, 0, events]]);
     }
   }

@@ -2,7 +2,7 @@ import { type Expectation, judgeExpectation } from "../../../../src/check/rules/
 import type { Exchange } from "../../../../src/check/rules/exchange.ts";
 import { legalBody, refused } from "../../legal/body.ts";
 import { legalStream } from "../../legal/stream.ts";
-import { lean, openai } from "../../../../src/wire/profile.ts";
+import { exact, lean } from "../../../../src/wire/profile.ts";
 import { between, oneOf, seeded } from "../../random.ts";
 import type { IllegalChange, LegalChange } from "../mutation.ts";
 
@@ -20,7 +20,7 @@ function answered(seed: number): Expected | undefined {
 /** The refusal of a request that is wrong, as OpenAI refuses it. */
 function rejected(seed: number): Expected | undefined {
   const random = seeded(seed);
-  const exchange = refused(oneOf([lean, openai], random), random);
+  const exchange = refused(oneOf([lean, exact], random), random);
   const { status, body } = exchange.response;
   if (status >= 500) return undefined;
   const { error } = JSON.parse(body) as { error: { param: string | null } };

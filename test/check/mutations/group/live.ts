@@ -6,7 +6,7 @@ import {
   type LeavingTimes,
 } from "../../../../src/check/rules/group/live.ts";
 import type { GenerationEvent } from "../../../../src/generation/event.ts";
-import { lean, openai } from "../../../../src/wire/profile.ts";
+import { exact, lean } from "../../../../src/wire/profile.ts";
 import { writtenStream } from "../../legal/stream.ts";
 import { between, oneOf, seeded } from "../../random.ts";
 import type { IllegalChange, LegalChange } from "../mutation.ts";
@@ -20,7 +20,7 @@ interface Asked {
 
 /** As many streams as there are words, each saying its own three times; or those of `said`. */
 function sideBySide(random: () => number, said: readonly string[] = words): Asked[] {
-  const profile = oneOf([lean, openai], random);
+  const profile = oneOf([lean, exact], random);
   return words.map((word, at) => {
     const body = {
       model: "m",

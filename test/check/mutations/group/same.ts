@@ -1,7 +1,7 @@
 import { judgeSame } from "../../../../src/check/rules/group/same.ts";
 import type { Exchange } from "../../../../src/check/rules/exchange.ts";
 import type { GenerationEvent } from "../../../../src/generation/event.ts";
-import { lean, openai } from "../../../../src/wire/profile.ts";
+import { exact, lean } from "../../../../src/wire/profile.ts";
 import { writtenBody } from "../../legal/body.ts";
 import { eventsFor } from "../../legal/events.ts";
 import { chatRequest, streamed } from "../../legal/requests.ts";
@@ -14,7 +14,7 @@ type Change = (events: GenerationEvent[]) => GenerationEvent[] | undefined;
 /** The same answer three times, whole, whole again, and streamed with a change: each with ids and pieces of its own. */
 function three(seed: number, change: Change): [Exchange, Exchange, Exchange] | undefined {
   const random = seeded(seed);
-  const profile = oneOf([lean, openai], random);
+  const profile = oneOf([lean, exact], random);
   const body = chatRequest(random);
   const events = eventsFor(body, random, false);
   const changed = change(structuredClone(events));

@@ -2,10 +2,10 @@
  * Merges several streams as their items come; none runs ahead of the reader by more than one item. Fails with the first that
  * fails; leaving early returns them all.
  */
-export async function* mergeBatches<T>(sources: readonly AsyncGenerator<T>[]): AsyncGenerator<T> {
+export async function* mergeBatches<T>(sources: readonly AsyncIterator<T, undefined>[]): AsyncGenerator<T> {
   // A queue with one waiting reader, not Promise.race: racing the same slow promise again for every item of the others would pile
   // up a reaction on it each time.
-  const arrived: { index: number; result: IteratorResult<T> }[] = [];
+  const arrived: { index: number; result: IteratorResult<T, undefined> }[] = [];
   let failure: { reason: unknown } | undefined;
   let wake: () => void = () => {};
   let open = sources.length;
@@ -38,6 +38,6 @@ export async function* mergeBatches<T>(sources: readonly AsyncGenerator<T>[]): A
       }
     }
   } finally {
-    for (const source of sources) void source.return(undefined).catch(() => {});
+    for (const source of sources) source.return?.().catch(() => {});
   }
 }

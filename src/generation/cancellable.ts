@@ -1,0 +1,63 @@
+/**
+ * An iteration that is cancelled by returning from it, made of one that takes a signal. `return` aborts the signal, and a `next` that
+ * is waiting resolves as done at once; what the source does after that is its own affair, and nothing it throws is heard.
+ *
+ * A generator alone cannot do this: its `return` waits until the `await` that it stands at is over.
+ *
+ * @example
+ * import { cancellable } from "truewire";
+ *
+ * const ticks = cancellable(async function* (signal) {
+ *   for (let tick = 0; !signal.aborted; tick++) yield tick;
+ * });
+ * for await (const tick of ticks) if (tick === 2) break;
+ */
+export function cancellable<T>(start: (signal: AbortSignal) => AsyncIterable<T>): AsyncIterableIterator<T, undefined> {
+  return new Cancellable(start);
+}
+
+class Cancellable<T> implements AsyncIterableIterator<T, undefined> {
+  readonly #controller = new AbortController();
+  readonly #source: AsyncIterator<T>;
+  /** Ends a `next` that waits. */
+  #leave: (() => void) | undefined;
+  #over = false;
+
+  constructor(start: (signal: AbortSignal) => AsyncIterable<T>) {
+    this.#source = start(this.#controller.signal)[Symbol.asyncIterator]();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<T, undefined>> {
+    if (this.#over) return Promise.resolve(done);
+    return new Promise((resolve, reject) => {
+      this.#leave = () => resolve(done);
+      this.#source.next().then(
+        (step) => {
+          if (step.done === true) this.#over = true;
+          resolve(step.done === true ? done : step);
+        },
+        (error: unknown) => {
+          this.#over = true;
+          reject(error);
+        },
+      );
+    });
+  }
+
+  return(): Promise<IteratorResult<T, undefined>> {
+    if (!this.#over) {
+      this.#over = true;
+      this.#controller.abort();
+      this.#leave?.();
+      // Its `finally` blocks run when it gets there.
+      this.#source.return?.()?.catch(() => {});
+    }
+    return Promise.resolve(done);
+  }
+}
+
+const done: IteratorReturnResult<undefined> = { done: true, value: undefined };

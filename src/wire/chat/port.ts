@@ -1,0 +1,29 @@
+import { answerId } from "../ids.ts";
+import { openaiVoice } from "../openai-voice.ts";
+import type { Port } from "../port.ts";
+import { unbufferedStream } from "../stream-headers.ts";
+import { readChatRequest } from "./read-request.ts";
+import { writeChatResponse } from "./response-writer.ts";
+import { ChatStreamWriter } from "./stream-writer.ts";
+
+/** `POST /v1/chat/completions`. */
+export const chatPort: Port = {
+  name: "chat",
+  path: "/chat/completions",
+  voice: openaiVoice,
+  readRequest(body, requestId, options) {
+    const { request, asked, warnings } = readChatRequest(body, requestId, options);
+    const idOf = (created: number, random: () => number): string => answerId("chatcmpl-", created, random);
+    return {
+      request,
+      warnings,
+      streamWriter: (context) => new ChatStreamWriter({ ...context, asked, id: idOf(context.created, context.random) }),
+      writeResponse: (generation, context) =>
+        writeChatResponse(generation, { ...context, asked, id: idOf(context.created, context.random) }),
+    };
+  },
+  streamHeaders: ({ name }) => (name === "lean" ? unbufferedStream : exactHeaders),
+};
+
+/** As OpenAI sends them (recordings of 2025 and 2026). */
+const exactHeaders = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };

@@ -1,0 +1,11 @@
+import type { SourcePort } from "../source-port.ts";
+import { ChatStreamReader } from "./stream-reader.ts";
+import { writeChatRequest } from "./write-request.ts";
+
+/** A server's `chat/completions`. */
+export const chatSource: SourcePort = {
+  name: "chat",
+  path: "/chat/completions",
+  writeRequest: writeChatRequest,
+  reader: (options) => new ChatStreamReader(options),
+};

@@ -1,0 +1,34 @@
+import { answerId } from "../ids.ts";
+import { openaiVoice } from "../openai-voice.ts";
+import type { Port } from "../port.ts";
+import { unbufferedStream } from "../stream-headers.ts";
+import { readCompletionRequest } from "./read-request.ts";
+import { writeCompletionResponse } from "./response-writer.ts";
+import { CompletionStreamWriter } from "./stream-writer.ts";
+
+/** `POST /v1/completions`, the legacy API. */
+export const completionsPort: Port = {
+  name: "completions",
+  path: "/completions",
+  voice: openaiVoice,
+  readRequest(body, requestId, options) {
+    const { request, asked, warnings } = readCompletionRequest(body, requestId, options);
+    const idOf = (created: number, random: () => number): string => answerId("cmpl-", created, random);
+    return {
+      request,
+      warnings,
+      streamWriter: (context) =>
+        new CompletionStreamWriter({ ...context, asked, id: idOf(context.created, context.random) }),
+      writeResponse: (generation, context) =>
+        writeCompletionResponse(generation, { ...context, asked, id: idOf(context.created, context.random) }),
+    };
+  },
+  streamHeaders: ({ name }) => (name === "lean" ? unbufferedStream : exactHeaders),
+};
+
+/** As OpenAI sends them (recordings of 2025 and 2026). */
+const exactHeaders = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-cache, must-revalidate",
+  "x-accel-buffering": "no",
+};

@@ -1,0 +1,26 @@
+import { writeErrorBody } from "./error-body.ts";
+import type { HeaderReader, Voice } from "./voice.ts";
+
+/** OpenAI's: a Bearer token (or, from a browser, a basic password), `x-request-id`, the error object. */
+export const openaiVoice: Voice = {
+  keyIn,
+  answerHeaders: (requestId, processingMs) => ({
+    "x-request-id": requestId,
+    "openai-processing-ms": String(processingMs),
+    "openai-version": "2020-10-01",
+  }),
+  writeFailure: writeErrorBody,
+};
+
+/** `Bearer KEY`, or HTTP's basic scheme with the key as the password, as OpenAI's own 401 offers for browsers. */
+export function keyIn(header: HeaderReader): string {
+  const [scheme = "", value = ""] = (header("authorization") ?? "").trim().split(/\s+/, 2);
+  if (/^bearer$/i.test(scheme)) return value;
+  if (!/^basic$/i.test(scheme)) return "";
+  try {
+    const pair = atob(value);
+    return pair.slice(pair.indexOf(":") + 1);
+  } catch {
+    return "";
+  }
+}

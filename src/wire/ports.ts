@@ -1,0 +1,6 @@
+import { chatPort } from "./chat/port.ts";
+import { completionsPort } from "./completions/port.ts";
+import type { Port } from "./port.ts";
+
+/** Every API that generates. */
+export const ports: readonly Port[] = [chatPort, completionsPort];

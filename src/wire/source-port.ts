@@ -1,0 +1,41 @@
+import type { GenerationEnd, GenerationEvent } from "../generation/event.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+import type { RequestBody, RequestDialect } from "./request-dialect.ts";
+import type { RepairLog } from "./tolerant/repairs.ts";
+
+/** One API of a server that is asked: how a request to it is written, and how its answer is read. */
+export interface SourcePort {
+  /** Also the name of its dialect: a request that carries JSON of the same one goes on with what nobody here knows. */
+  readonly name: string;
+  /** Below the server's base URL. */
+  readonly path: string;
+  writeRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody;
+  /** A reader for one answer. */
+  reader(options: AnswerReaderOptions): EventReader;
+}
+
+export interface AnswerReaderOptions {
+  /** Makes an id for a tool call that has none, or one that is taken. */
+  readonly newCallId: () => string;
+  /** The client asked with legacy `functions`, so a call ends with "function-call". Absent: as the source does, if that is OpenAI. */
+  readonly legacyFunctions?: boolean;
+  /** Calls may stand in the text, for a format's reader to find: "tool-calls" without a call is then no error. */
+  readonly callsInText?: boolean;
+  /** The longest event, in characters; default 16 Mi. */
+  readonly frameLimit?: number;
+}
+
+/** Reads one answer, streamed or whole, into events in the waist's order; the last one is `end`. */
+export interface EventReader {
+  push(piece: string | Uint8Array): GenerationEvent[];
+  /** The input is over; `error`: it broke off. */
+  end(error?: Error): GenerationEvent[];
+  /** Reads a parsed body, where the answer is not streamed. */
+  readBody(body: object): GenerationEvent[];
+  /** Gives up: the events end with this. */
+  abandon(end: GenerationEnd): GenerationEvent[];
+  /** Every choice has finished; what may follow is usage and the end mark. */
+  readonly finished: boolean;
+  /** What was mended so far. */
+  readonly repairs: RepairLog;
+}

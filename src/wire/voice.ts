@@ -1,0 +1,23 @@
+import type { GenerationFailure } from "../generation/event.ts";
+import type { Profile } from "./profile.ts";
+
+/** How an API speaks beside its answers: how a key arrives, which headers every answer has, how a failure is told. */
+export interface Voice {
+  /** The key that the client sent; "" for none. */
+  keyIn(header: HeaderReader): string;
+  /** Headers of every answer. `requestId` as in the log; `processingMs`: until the answer's head. */
+  answerHeaders(requestId: string, processingMs: number): Record<string, string>;
+  /** A failure that is told before anything else was sent. */
+  writeFailure(failure: GenerationFailure, profile: Profile, requestId: string): ErrorAnswer;
+}
+
+/** A request header by its lower-case name; undefined where it is absent. */
+export type HeaderReader = (name: string) => string | undefined;
+
+/** An HTTP error answer; `retry-after` and what the failure itself brings stand beside it. */
+export interface ErrorAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
