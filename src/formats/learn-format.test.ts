@@ -2,19 +2,27 @@ import { describe, expect, test } from "vitest";
 import type { AssistantMessage, Message, ToolCall } from "../generation/message.ts";
 import { findFormat } from "./find-format.ts";
 import type { PlainFormat } from "./format.ts";
+import { callsOf, partsOf, thoughtOf } from "../generation/assistant-parts.ts";
 import { learnFormat } from "./learn-format.ts";
 import { parseMessage } from "./parse-job.ts";
 import { readsBack, renderCalls } from "./read-back.ts";
 import type { Render } from "./read-back.ts";
 
+function spoken(message: Message): string {
+  if (message.role !== "assistant") return String(message.content);
+  return partsOf(message)
+    .map((part) => (part.type === "text" ? part.text : ""))
+    .join("");
+}
+
 /** A template in code: turns between markers, calls as `write` says. */
 function template(write: (calls: readonly ToolCall[]) => string, thoughts = false): Render {
   const turn = (message: Message): string => {
     if (message.role !== "assistant") return `<|${message.role}|>${String(message.content)}<|end|>`;
-    return `<|assistant|>${thoughtOf(message)}${message.toolCalls ? write(message.toolCalls) : String(message.content)}<|end|>`;
+    return `<|assistant|>${thought(message)}${callsOf(message).length > 0 ? write(callsOf(message)) : spoken(message)}<|end|>`;
   };
-  const thoughtOf = ({ reasoning }: AssistantMessage): string =>
-    thoughts && reasoning !== undefined ? `<ponder>\n${reasoning}\n</ponder>\n\n` : "";
+  const thought = (message: AssistantMessage): string =>
+    thoughts && thoughtOf(message) !== undefined ? `<ponder>\n${thoughtOf(message)}\n</ponder>\n\n` : "";
   return (messages, _tools, generationPrompt) =>
     messages.map(turn).join("") + (generationPrompt ? "<|assistant|>" : "");
 }
@@ -98,8 +106,8 @@ function oddTemplate(turn: (role: string, text: string, isCall: boolean) => stri
   return (messages, _tools, generationPrompt) =>
     messages
       .map((message) => {
-        const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
-        const text = calls.length > 0 ? written(calls) : String(message.content);
+        const calls = message.role === "assistant" ? callsOf(message) : [];
+        const text = calls.length > 0 ? written(calls) : spoken(message);
         return turn(message.role, text, calls.length > 0);
       })
       .join("") + (generationPrompt ? prompt : "");
@@ -121,7 +129,7 @@ const oddTemplates: Record<string, Render> = {
   }, "<|assistant|>"),
   "a call without its result is refused": (messages, tools, generationPrompt) => {
     const last = messages.at(-1);
-    if (last?.role === "assistant" && last.toolCalls) throw new Error("where is the result?");
+    if (last?.role === "assistant" && callsOf(last).length > 0) throw new Error("where is the result?");
     const render = oddTemplates["turns are lines"];
     return render?.(messages, tools, generationPrompt) ?? "";
   },

@@ -45,7 +45,7 @@ test("images behind URLs are put in, each fetched once; data URLs and all else s
   const messages: Message[] = [
     { role: "system", content: "Look." },
     { role: "user", content: [image, { type: "text", text: "?" }, inline, image] },
-    { role: "assistant", content: null, toolCalls: [] },
+    { role: "assistant", content: null },
   ];
   const result = await inlineImages(messages, download);
   expect(asked).toEqual(["https://example.com/a.gif"]);

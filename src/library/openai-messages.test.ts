@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Content, ContentPart, Message, ToolCall } from "../generation/message.ts";
+import { contentOf } from "../generation/assistant-parts.ts";
+import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../generation/message.ts";
 import { fromOpenAiMessages, toOpenAiMessages } from "./openai-messages.ts";
 
 const text: fc.Arbitrary<ContentPart> = fc.record({ type: fc.constant("text"), text: fc.string() });
@@ -10,7 +11,10 @@ const media: fc.Arbitrary<ContentPart> = fc.oneof(
     { requiredKeys: ["type", "url"] },
   ),
   fc.record({ type: fc.constant("audio"), data: fc.base64String(), format: fc.constantFrom("wav", "mp3") }),
-  fc.record({ type: fc.constant("file"), file: fc.record({ file_id: fc.string() }) }),
+  fc.record(
+    { type: fc.constant("file"), name: fc.string(), data: fc.string(), id: fc.string() },
+    { requiredKeys: ["type"] },
+  ),
 );
 const content = (...parts: fc.Arbitrary<ContentPart>[]): fc.Arbitrary<Content> =>
   fc.oneof(fc.string(), fc.array(fc.oneof(...parts), { minLength: 1, maxLength: 3 }));
@@ -19,6 +23,9 @@ const call: fc.Arbitrary<ToolCall> = fc.oneof(
   fc.record({ id: fc.uuid(), name, arguments: fc.oneof(fc.json(), fc.string()) }),
   fc.record({ id: fc.uuid(), name, arguments: fc.string(), kind: fc.constant("custom" as const) }),
 );
+const thought: fc.Arbitrary<AssistantPart> = fc.record({ type: fc.constant("reasoning"), text: fc.string() });
+const spokenText: fc.Arbitrary<AssistantPart> = fc.record({ type: fc.constant("text"), text: fc.string() });
+const refusal: fc.Arbitrary<AssistantPart> = fc.record({ type: fc.constant("refusal"), refusal: fc.string() });
 const told: fc.Arbitrary<Message> = fc.oneof(
   fc.record(
     { role: fc.constantFrom("system" as const, "developer" as const), content: content(text), name },
@@ -28,17 +35,19 @@ const told: fc.Arbitrary<Message> = fc.oneof(
     { role: fc.constant("user" as const), content: content(text, media), name },
     { requiredKeys: ["role", "content"] },
   ),
-  fc.record(
-    { role: fc.constant("assistant" as const), content: content(text), reasoning: fc.string(), refusal: fc.string() },
-    { requiredKeys: ["role", "content"] },
-  ),
+  fc
+    .tuple(fc.option(thought), fc.array(spokenText, { minLength: 1, maxLength: 3 }), fc.option(refusal))
+    .map(([thinking, texts, refused]): Message => {
+      const parts = [...(thinking ? [thinking] : []), ...texts, ...(refused ? [refused] : [])];
+      return { role: "assistant", content: contentOf(parts) };
+    }),
 );
 /** A turn of calls with the result of each. */
 const turn = fc
   .array(call, { minLength: 1, maxLength: 3 })
-  .map((toolCalls): Message[] => [
-    { role: "assistant", content: null, toolCalls },
-    ...toolCalls.map(({ id, name }): Message => ({ role: "tool", content: "result", toolCallId: id, name })),
+  .map((calls): Message[] => [
+    { role: "assistant", content: calls.map((made) => ({ type: "tool-call", ...made })) },
+    ...calls.map(({ id, name }): Message => ({ role: "tool", content: "result", toolCallId: id, name })),
   ]);
 const conversation = fc
   .array(
@@ -77,8 +86,7 @@ test("legacy calls and results are written as such, and read", () => {
   const messages: Message[] = [
     {
       role: "assistant",
-      content: null,
-      toolCalls: [{ id: "call_000000000000000000000000", name: "f", arguments: "{}" }],
+      content: [{ type: "tool-call", id: "call_000000000000000000000000", name: "f", arguments: "{}" }],
     },
     { role: "tool", content: "1", toolCallId: "call_000000000000000000000000", name: "f" },
   ];

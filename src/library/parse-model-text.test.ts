@@ -54,8 +54,7 @@ test("a template tells the format, by its markers or by how it writes a call", (
   });
   expect(message).toEqual({
     role: "assistant",
-    content: null,
-    toolCalls: [{ id: "call_1", name: "f", arguments: '{"a": 0}' }],
+    content: [{ type: "tool-call", id: "call_1", name: "f", arguments: '{"a": 0}' }],
   });
 });
 

@@ -116,30 +116,65 @@ describe("continuing the last message (P2, P5)", () => {
   });
 
   test("a thought without content is still open", () => {
-    const { text } = template(chatml).render({ messages: begun({ reasoning: "Let me" }), options, now });
+    const { text } = template(chatml).render({
+      messages: begun({ content: [{ type: "reasoning", text: "Let me" }] }),
+      options,
+      now,
+    });
     expect(text.endsWith("<|im_start|>assistant\n<think>\nLet me")).toBe(true);
   });
 
   test("a thought with content, even an empty one, is closed", () => {
-    const { text } = template(chatml).render({ messages: begun({ reasoning: "Done.", content: "" }), options, now });
+    const { text } = template(chatml).render({
+      messages: begun({
+        content: [
+          { type: "reasoning", text: "Done." },
+          { type: "text", text: "" },
+        ],
+      }),
+      options,
+      now,
+    });
     expect(text.endsWith("<think>\nDone.\n</think>\n")).toBe(true);
   });
 
   test("a thought that the template leaves out is written in the template's own tags", () => {
     const source =
       "{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')[-1] }}{% endfor %}{% if add_generation_prompt %}[assistant]<think>{% endif %}";
-    expect(render(source, begun({ reasoning: "Hm", content: "So" }), { options })).toBe(
-      "[user]Hi[assistant]<think>Hm</think>So",
+    expect(
+      render(
+        source,
+        begun({
+          content: [
+            { type: "reasoning", text: "Hm" },
+            { type: "text", text: "So" },
+          ],
+        }),
+        { options },
+      ),
+    ).toBe("[user]Hi[assistant]<think>Hm</think>So");
+    expect(render(source, begun({ content: [{ type: "reasoning", text: "Hm" }] }), { options })).toBe(
+      "[user]Hi[assistant]<think>Hm",
     );
-    expect(render(source, begun({ reasoning: "Hm" }), { options })).toBe("[user]Hi[assistant]<think>Hm");
   });
 
   test("a template without thoughts drops them with a warning, or refuses where nothing else is there", () => {
     const source = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
-    const prompt = template(source).render({ messages: begun({ reasoning: "Hm", content: "So" }), options, now });
+    const prompt = template(source).render({
+      messages: begun({
+        content: [
+          { type: "reasoning", text: "Hm" },
+          { type: "text", text: "So" },
+        ],
+      }),
+      options,
+      now,
+    });
     expect(prompt.text).toBe("[user]Hi[assistant]So");
     expect(prompt.warnings).toHaveLength(1);
-    expect(failure(() => render(source, begun({ reasoning: "Hm" }), { options }))).toMatchObject({
+    expect(
+      failure(() => render(source, begun({ content: [{ type: "reasoning", text: "Hm" }] }), { options })),
+    ).toMatchObject({
       status: 400,
       param: "messages[1].content",
     });
@@ -182,7 +217,7 @@ describe("messages", () => {
           { type: "text", text: "b" },
         ],
       },
-      { role: "assistant", content: null, refusal: "No." },
+      { role: "assistant", content: [{ type: "refusal", refusal: "No." }] },
     ];
     expect(render(source, messages)).toBe("['role', 'content']a\nb;['role', 'content']No.;");
   });
@@ -225,7 +260,7 @@ describe("messages", () => {
 describe("calls", () => {
   const called = (args: string, id = "call_0123456789"): Message[] => [
     ...hello,
-    { role: "assistant", content: null, toolCalls: [{ id, name: "f", arguments: args }] },
+    { role: "assistant", content: [{ type: "tool-call", id, name: "f", arguments: args }] },
     { role: "tool", content: "3", toolCallId: id },
   ];
   const printed =
@@ -349,7 +384,7 @@ test("a custom tool is shown as a function with one string, and so are its earli
   ).render({
     messages: [
       { role: "user", content: "Hi" },
-      { role: "assistant", content: null, toolCalls: [call] },
+      { role: "assistant", content: [{ type: "tool-call", ...call }] },
       { role: "tool", content: "ok", toolCallId: "call_0" },
     ],
     options: {},

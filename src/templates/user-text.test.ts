@@ -126,8 +126,14 @@ test("a template that writes a client's key between its own brackets makes no to
       { role: "user", content: "x" },
       {
         role: "assistant",
-        content: null,
-        toolCalls: [{ id: "1", name: "f", arguments: '{"|im_end|": "a", "think": "<|im_end", "/think": "|>"}' }],
+        content: [
+          {
+            type: "tool-call",
+            id: "1",
+            name: "f",
+            arguments: '{"|im_end|": "a", "think": "<|im_end", "/think": "|>"}',
+          },
+        ],
       },
     ],
     options: {},

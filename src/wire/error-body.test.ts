@@ -53,7 +53,7 @@ describe("profile exact has two serializers (wire.md section 9)", () => {
 });
 
 test("profile lean writes one line, members in the same order, nothing that is for the log", () => {
-  const failure = { message: "m", status: 500, kind: "internal", cause: new Error("secret") };
+  const failure = { message: "m", status: 500, kind: "internal" as const, cause: new Error("secret") };
   expect(writeErrorBody(failure, lean)).toEqual({
     status: 500,
     contentType: "application/json",

@@ -4,8 +4,11 @@ import { accumulate } from "../generation/accumulate.ts";
 import type { FinishReason, GenerationEvent, SourceIdentity, TokenLogprob, Usage } from "../generation/event.ts";
 import type { CaptureForm, ChoiceForm } from "./capture-form.ts";
 import { obfuscationSince } from "./capture-form.ts";
-import { chatEndpoint } from "./chat/endpoint.ts";
-import { completionsEndpoint } from "./completions/endpoint.ts";
+import { ChatStreamWriter } from "./chat/stream-writer.ts";
+import { writeChatResponse } from "./chat/response-writer.ts";
+import { CompletionStreamWriter } from "./completions/stream-writer.ts";
+import { writeCompletionResponse } from "./completions/response-writer.ts";
+import { kindOfStatus } from "../generation/failure.ts";
 import type { ChoicesContext } from "./choices-answer.ts";
 import { writeErrorBody } from "./error-body.ts";
 import { answerId } from "./ids.ts";
@@ -77,7 +80,8 @@ recorded("error bodies of OpenAI are written again to the byte", () => {
   for (const { name, status, endpoint, body, headers } of bodies) {
     const { error }: { error: { message: string; type: string; param: string | null; code: string | null } } =
       JSON.parse(body);
-    const written = writeErrorBody({ status, ...error }, exact);
+    const { type: sourceType, ...told } = error;
+    const written = writeErrorBody({ kind: kindOfStatus(status), status, sourceType, ...told }, exact);
     // On these endpoints, which are not ours, the application itself refuses keys.
     if (["/v1/responses", "/v1/moderations"].includes(endpoint) && status === 401) continue;
     expect(written.body, name).toBe(body);
@@ -153,7 +157,7 @@ function rewrittenChatStream(body: string): string {
   const chunks = chunksOf(body);
   const form = formOf(chunks);
   const events = chunks.flatMap((chunk) => [...chatEvents(chunk, form)]);
-  return chatEndpoint.streamWriter(contextOf(form)).write([...events, { type: "end", end: { kind: "done" } }]);
+  return new ChatStreamWriter(contextOf(form)).write([...events, { type: "end", end: { kind: "done" } }]);
 }
 
 function* chatEvents(chunk: RawAnswer, form: CaptureForm): Generator<GenerationEvent> {
@@ -229,7 +233,7 @@ function rewrittenChatBody(body: string): string {
   }
   if (answer.usage) events.push({ type: "usage", usage: usageOf(answer.usage) });
   events.push({ type: "end", end: { kind: "done" } });
-  return chatEndpoint.writeResponse(accumulate(events), contextOf(form));
+  return writeChatResponse(accumulate(events), contextOf(form));
 }
 
 function wholeCall(choice: number, index: number, id: string, name: string, text: string): GenerationEvent[] {
@@ -258,7 +262,7 @@ function rewrittenCompletionStream(body: string): string {
     if (chunk.usage) events.push({ type: "usage", usage: usageOf(chunk.usage) });
     return events;
   });
-  const writer = completionsEndpoint.streamWriter(contextOf(form));
+  const writer = new CompletionStreamWriter(contextOf(form));
   return [...batches, [{ type: "end", end: { kind: "done" } } as const]].map((batch) => writer.write(batch)).join("");
 }
 
@@ -271,7 +275,7 @@ function rewrittenCompletionBody(body: string): string {
   ]);
   if (answer.usage) events.push({ type: "usage", usage: usageOf(answer.usage) });
   events.push({ type: "end", end: { kind: "done" } });
-  return completionsEndpoint.writeResponse(accumulate(events), contextOf(formOf([answer])));
+  return writeCompletionResponse(accumulate(events), contextOf(formOf([answer])));
 }
 
 function chunksOf(body: string): RawAnswer[] {

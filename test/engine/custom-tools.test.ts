@@ -107,8 +107,7 @@ test("in the conversation, an earlier call is shown as the model would write it"
         { role: "user", content: "Hi" },
         {
           role: "assistant",
-          content: null,
-          toolCalls: [{ id: "c", name: "run", arguments: "print(1)", kind: "custom" }],
+          content: [{ type: "tool-call", id: "c", name: "run", arguments: "print(1)", kind: "custom" }],
         },
         { role: "tool", toolCallId: "c", content: "1" },
         { role: "user", content: "#plain" },

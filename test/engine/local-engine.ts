@@ -55,7 +55,6 @@ export function request(over: Partial<GenerationRequest>): GenerationRequest {
     wantsUsage: true,
     stream: true,
     extra: {},
-    body: {},
     ...over,
   };
 }
@@ -84,8 +83,13 @@ export async function openProgrammed(
 }
 
 export function drive(engine: Engine): Omit<TestEngine, "model" | "close"> {
-  const batches = (over: Partial<GenerationRequest>, signal: AbortSignal = new AbortController().signal) =>
-    engine.generate(request(over), signal);
+  const batches = (over: Partial<GenerationRequest>, signal?: AbortSignal) => {
+    const generation = engine.generate(request(over))[Symbol.asyncIterator]();
+    const leave = (): void => void generation.return?.();
+    if (signal?.aborted) leave();
+    signal?.addEventListener("abort", leave, { once: true });
+    return { [Symbol.asyncIterator]: () => generation };
+  };
   const ask = async (over: Partial<GenerationRequest>): Promise<Generation> => {
     const events: GenerationEvent[] = [];
     for await (const batch of batches(over)) events.push(...batch);

@@ -78,8 +78,7 @@ test("after a tool's result the model answers with text", async () => {
         { role: "user", content: "#call" },
         {
           role: "assistant",
-          content: null,
-          toolCalls: [{ id: "call_1", name: "get_weather", arguments: '{"city": "Paris"}' }],
+          content: [{ type: "tool-call", id: "call_1", name: "get_weather", arguments: '{"city": "Paris"}' }],
         },
         { role: "tool", toolCallId: "call_1", content: "sunny, 21 degrees" },
       ],

@@ -61,7 +61,7 @@ describe.each(transports)("failures through $name", ({ open }) => {
   test("mid-stream it is the error object and [DONE], and no finish chunk is invented (E1)", async () => {
     await opened(function* () {
       yield firstPiece;
-      yield [failed("upstream-error", { message: "Overloaded.", type: "overloaded_error", code: "overloaded" })];
+      yield [failed("upstream-error", { message: "Overloaded.", sourceType: "overloaded_error", code: "overloaded" })];
     });
     const response = await api.fetch("/v1/chat/completions", chat("x", { stream: true }));
     expect(response.status).toBe(200);

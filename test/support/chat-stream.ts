@@ -1,5 +1,5 @@
 import type { GenerationEvent } from "../../src/generation/event.ts";
-import { chatEndpoint } from "../../src/wire/chat/endpoint.ts";
+import { ChatStreamWriter } from "../../src/wire/chat/stream-writer.ts";
 import type { ChoicesContext, AskedAnswer } from "../../src/wire/choices-answer.ts";
 import type { Profile } from "../../src/wire/profile.ts";
 
@@ -27,7 +27,7 @@ export function context(profile: Profile, asked: Partial<AskedAnswer> = {}): Cho
 
 /** What the writer makes of these batches. */
 export function written(batches: readonly (readonly GenerationEvent[])[], answer: ChoicesContext): string {
-  const writer = chatEndpoint.streamWriter(answer);
+  const writer = new ChatStreamWriter(answer);
   return batches.map((batch) => writer.write(batch)).join("");
 }
 

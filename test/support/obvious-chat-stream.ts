@@ -175,6 +175,7 @@ function obviousToken({ top, ...token }: TokenLogprob, profile: Profile): unknow
 }
 
 function obviousAlternative({ token, logprob, bytes }: TokenAlternative, profile: Profile): Record<string, unknown> {
+  if (logprob === null) return { token, logprob, bytes };
   const finite = logprob === -Infinity ? -9999 : logprob;
   return { token, logprob: `number:${profile.name === "lean" ? JSON.stringify(finite) : rustFloat(finite)}`, bytes };
 }

@@ -1,3 +1,4 @@
+import { cancellable } from "../../src/generation/cancellable.ts";
 import type { Engine, EngineHealth, ModelInfo } from "../../src/generation/engine.ts";
 import type { EndEvent, FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../src/generation/event.ts";
 import type { GenerationRequest } from "../../src/generation/request.ts";
@@ -35,7 +36,11 @@ export class ScriptedEngine implements Engine {
     })));
   }
 
-  async *generate(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<Batch> {
+  generate(request: GenerationRequest): AsyncIterable<Batch> {
+    return cancellable((signal) => this.#run(request, signal));
+  }
+
+  async *#run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<Batch> {
     this.requests.push(request);
     this.running++;
     const noteAbort = (): void => {
@@ -104,7 +109,7 @@ export function failed(
 ): EndEvent {
   return {
     type: "end",
-    end: { kind, failure: { message: "It broke.", status: 500, kind: "internal", ...failure } },
+    end: { kind, failure: { kind: "internal", message: "It broke.", status: 500, ...failure } },
   };
 }
 

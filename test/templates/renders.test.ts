@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { chatEndpoint } from "../../src/wire/chat/endpoint.ts";
+import { readChatRequest } from "../../src/wire/chat/read-request.ts";
 import { ChatTemplate } from "../../src/templates/chat-template.ts";
 
 // llama.cpp's own renders of published templates: the same bytes must come out, except for those waived by name and reason.
@@ -57,7 +57,7 @@ function rendered(template: ChatTemplate, { messages, tools, params }: Render): 
     // Without content the thought is still open.
     continues === "reasoning" && index === messages.length - 1 ? { ...message, content: null } : message,
   );
-  const { request } = chatEndpoint.readRequest(
+  const { request } = readChatRequest(
     {
       model: "m",
       messages: shown,

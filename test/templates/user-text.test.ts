@@ -85,13 +85,23 @@ function conversation(words: Texts): { messages: Message[]; tools: Tool[] } {
     messages: [
       { role: "system", content: words.system },
       { role: "user", content: words.user },
-      { role: "assistant", content: words.answer, reasoning: words.reasoning },
+      {
+        role: "assistant",
+        content: [
+          { type: "reasoning", text: words.reasoning },
+          { type: "text", text: words.answer },
+        ],
+      },
       { role: "user", content: words.again },
       {
         role: "assistant",
-        content: null,
-        toolCalls: [
-          { id: "call_1", name: "look_up", arguments: JSON.stringify({ [`k${words.key}`]: words.argument }) },
+        content: [
+          {
+            type: "tool-call",
+            id: "call_1",
+            name: "look_up",
+            arguments: JSON.stringify({ [`k${words.key}`]: words.argument }),
+          },
         ],
       },
       { role: "tool", content: words.result, toolCallId: "call_1" },

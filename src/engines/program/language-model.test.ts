@@ -9,7 +9,7 @@ function inputOf(more: Partial<ProgramInput> = {}): ProgramInput {
     model: "m",
     options: {},
     signal,
-    request: { id: "r", stream: true, choice: 0, body: {} },
+    request: { id: "r", stream: true, choice: 0 },
     ...more,
   };
 }

@@ -1,24 +1,15 @@
 import { expect, test } from "vitest";
 import { accumulate } from "../../generation/accumulate.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
+import { readChatRequest } from "../../wire/chat/read-request.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { plainText } from "../../formats/plain-text.ts";
 import { defineProgram, type Program, type ProgramInput, RequestError } from "./program.ts";
 import { runProgram } from "./run-program.ts";
 
 function requestOf(body: Record<string, unknown> = {}, more: Partial<GenerationRequest> = {}): GenerationRequest {
-  return {
-    id: "req_1",
-    model: "m",
-    prompt: { kind: "chat", messages: [], template: {} },
-    sampling: {},
-    limits: {},
-    wantsUsage: false,
-    stream: true,
-    extra: {},
-    body: { model: "m", messages: [{ role: "user", content: "hi" }], ...body },
-    ...more,
-  };
+  const chat = { model: "m", messages: [{ role: "user", content: "hi" }], stream: true, ...body };
+  return { ...readChatRequest(chat, "req_1", { forwards: true }).request, ...more };
 }
 
 async function run(

@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
 import type { Message, Tool } from "../../generation/message.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import type { ReadOptions, ReadRequest } from "../port.ts";
+import type { ReadChoicesRequest } from "../choices-answer.ts";
+import type { ReadOptions } from "../port.ts";
 import { readChatRequest } from "./read-request.ts";
 
-function read(members: object, options: ReadOptions = {}): ReadRequest {
+function read(members: object, options: ReadOptions = {}): ReadChoicesRequest {
   return readChatRequest({ model: "m", messages: [{ role: "user", content: "Hello" }], ...members }, "req_1", options);
 }
 
@@ -64,9 +65,8 @@ test("results find the name of their call (T14); arguments stay as they are, mal
   ).toEqual([
     {
       role: "assistant",
-      content: null,
-      toolCalls: [
-        { id: "call_a", name: "f", arguments: '{"x":' },
+      content: [
+        { type: "tool-call", id: "call_a", name: "f", arguments: '{"x":' },
         { id: "call_b", name: "g", arguments: "free text", kind: "custom" },
       ],
     },
@@ -93,7 +93,7 @@ test("legacy functions and results become tools and calls (T13)", () => {
   expect(request.prompt).toEqual({
     kind: "chat",
     messages: [
-      { role: "assistant", content: null, toolCalls: [{ id, name: "f", arguments: "{}" }] },
+      { role: "assistant", content: [{ type: "tool-call", id, name: "f", arguments: "{}" }] },
       { role: "tool", toolCallId: id, content: "A", name: "f" },
     ],
     legacyFunctions: true,

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { ReadOptions, ReadRequest } from "../port.ts";
+import type { ReadChoicesRequest } from "../choices-answer.ts";
+import type { ReadOptions } from "../port.ts";
 import { readChatRequest } from "./read-request.ts";
 
 const hello = { role: "user", content: "Hello" };
-function read(members: object, options?: ReadOptions): ReadRequest {
+function read(members: object, options?: ReadOptions): ReadChoicesRequest {
   return readChatRequest({ model: "m", messages: [hello], ...members }, "req_1", options);
 }
 
@@ -27,7 +28,7 @@ describe("what is taken", () => {
       "grammar",
     ];
     const { request } = read(Object.fromEntries(names.map((name) => [name, null])));
-    expect(request).toEqual({ ...read({}).request, body: request.body });
+    expect(request).toEqual({ ...read({}).request, passthrough: request.passthrough });
   });
 
   test("members of no parameter pass into extra, in the request and beside", () => {

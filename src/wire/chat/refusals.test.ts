@@ -19,8 +19,8 @@ function refusal(members: object, options?: ReadOptions): Pick<GenerationFailure
     read(members, options);
   } catch (error) {
     if (!(error instanceof FailureError)) throw error;
-    const { status, type, message, param, code } = error.failure;
-    expect({ status, type }).toEqual({ status: 400, kind: "invalid-request" });
+    const { status, kind, message, param, code } = error.failure;
+    expect({ status, kind }).toEqual({ status: 400, kind: "invalid-request" });
     return { message, param: param ?? null, code: code ?? null };
   }
   throw new Error("The request was taken.");

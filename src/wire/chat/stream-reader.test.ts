@@ -3,7 +3,7 @@ import { orderViolation } from "../../../test/upstream/legal-order.ts";
 import { accumulate } from "../../generation/accumulate.ts";
 import type { GeneratedCall, Generation } from "../../generation/accumulate.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
-import type { AnswerReaderOptions } from "../tolerant/answer-reader.ts";
+import type { AnswerReaderOptions } from "../source-port.ts";
 import { ChatStreamReader } from "./stream-reader.ts";
 
 interface Read extends Generation {
@@ -480,7 +480,12 @@ describe("reasoning (lessons 7)", () => {
 });
 
 describe("errors inside a 200 (lessons 8)", () => {
-  const own = { message: "no", type: "invalid_request_error", param: "messages", code: "context_length_exceeded" };
+  const own = {
+    message: "no",
+    sourceType: "invalid_request_error",
+    param: "messages",
+    code: "context_length_exceeded",
+  };
   test.each<[string, string, Members]>([
     ["an error object", `data: {"error":${JSON.stringify(own)}}\n\n`, { ...own, status: 400 }],
     ["a named event", `event: error\ndata: {"error":${JSON.stringify(own)}}\n\n`, own],

@@ -6,7 +6,7 @@ import { legalBatches } from "../../../test/support/legal-events.ts";
 import { obviousStream } from "../../../test/support/obvious-chat-stream.ts";
 import { accumulate } from "../../generation/accumulate.ts";
 import { exact, lean } from "../profile.ts";
-import { chatEndpoint } from "./endpoint.ts";
+import { writeChatResponse } from "./response-writer.ts";
 
 describe("any legal generation", () => {
   const asked = fc.record({
@@ -41,7 +41,7 @@ describe("any legal generation", () => {
       fc.property(legalBatches(), (batches) => {
         const answer = context(profile, { includeUsage: true });
         const body: { choices: { message: Record<string, unknown>; finish_reason: string }[]; usage?: unknown } =
-          JSON.parse(chatEndpoint.writeResponse(accumulate(batches.flat()), answer));
+          JSON.parse(writeChatResponse(accumulate(batches.flat()), answer));
         const streamed = messagesOf(chunks(written(batches, answer)));
         const whole = body.choices.map(({ message, finish_reason: reason }) => comparable(message, reason));
         expect(streamed.messages).toEqual(whole);

@@ -3,7 +3,7 @@ import { chunks, context, written } from "../../../test/support/chat-stream.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
-import { chatEndpoint } from "./endpoint.ts";
+import { ChatStreamWriter } from "./stream-writer.ts";
 
 describe("requirement W2", () => {
   test("the first chunks, to the byte", () => {
@@ -48,7 +48,7 @@ describe("requirement W2", () => {
 });
 
 describe("ends that are none (E1)", () => {
-  const failure = { message: "gone", status: 503, kind: "unavailable" };
+  const failure = { message: "gone", status: 503, kind: "unavailable" as const };
   const error = 'data: {"error":{"message":"gone","type":"server_error","param":null,"code":null}}\n\ndata: [DONE]\n\n';
 
   test("an error in the middle is told, no finish is invented", () => {
@@ -71,7 +71,7 @@ describe("ends that are none (E1)", () => {
   test.each([lean, exact])(
     "a failure before any text, after the answer was opened: role, error, [DONE] ($name)",
     (profile) => {
-      const writer = chatEndpoint.streamWriter(context(profile));
+      const writer = new ChatStreamWriter(context(profile));
       const opened = writer.open();
       expect(chunks(opened)).toHaveLength(1);
       expect(writer.open()).toBe("");
@@ -92,7 +92,7 @@ describe("ends that are none (E1)", () => {
   });
 
   test("the role is not repeated after an early opening", () => {
-    const writer = chatEndpoint.streamWriter(context(exact));
+    const writer = new ChatStreamWriter(context(exact));
     const stream =
       writer.open() +
       writer.write([

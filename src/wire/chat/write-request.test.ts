@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ChatPrompt, GenerationRequest } from "../../generation/request.ts";
-import { chatEndpoint } from "./endpoint.ts";
+import { readChatRequest } from "./read-request.ts";
 import { writeChatRequest } from "./write-request.ts";
 
 const prompt: ChatPrompt = {
@@ -17,9 +17,10 @@ const prompt: ChatPrompt = {
     },
     {
       role: "assistant",
-      content: null,
-      reasoning: "Hm.",
-      toolCalls: [{ id: "call_1", name: "f", arguments: '{"a":' }],
+      content: [
+        { type: "reasoning", text: "Hm." },
+        { type: "tool-call", id: "call_1", name: "f", arguments: '{"a":' },
+      ],
     },
     { role: "tool", content: "42", toolCallId: "call_1", name: "f" },
   ],
@@ -44,11 +45,10 @@ const made: GenerationRequest = {
   wantsUsage: true,
   stream: true,
   extra: { mine: 1 },
-  body: {},
 };
 
 describe("a request that was made in code", () => {
-  const body = writeChatRequest(made, prompt, {});
+  const body = writeChatRequest(made, {});
 
   test("is written whole; falsy values survive, what is not set is absent", () => {
     expect(body).toEqual({
@@ -102,7 +102,7 @@ describe("a request that was made in code", () => {
   });
 
   test("is read back as it was", () => {
-    const { request } = chatEndpoint.readRequest({ ...body, mine: undefined, top_k: 0 }, "req_1");
+    const { request } = readChatRequest({ ...body, mine: undefined, top_k: 0 }, "req_1");
     expect(request.prompt).toMatchObject({ messages: prompt.messages.map((message) => ({ ...message })) });
     expect(request).toMatchObject({
       sampling: made.sampling,
@@ -119,15 +119,16 @@ test("a request that came as JSON is not touched where nothing has to be", () =>
     messages: [{ role: "user", content: "Hi", cache_control: { type: "ephemeral" } }],
     vendor: { a: [null] },
   };
-  const request = { ...made, stream: false, body: came };
-  expect(writeChatRequest(request, prompt, { model: "theirs" })).toEqual({ ...came, model: "theirs" });
+  const request = { ...made, stream: false, passthrough: { dialect: "chat", body: came } };
+  expect(writeChatRequest(request, { model: "theirs" })).toEqual({ ...came, model: "theirs" });
   expect(came.model).toBe("alias");
 });
 
 test("without a stream there are no stream options, and usage that was not asked for is not asked for", () => {
   const came = { messages: [], stream: true, stream_options: { include_usage: true, include_obfuscation: false } };
-  expect(writeChatRequest({ ...made, stream: false, body: came }, prompt, {})).toEqual({ messages: [], model: "m" });
-  expect(writeChatRequest({ ...made, wantsUsage: false, body: came }, prompt, {})).toMatchObject({
+  const passthrough = { dialect: "chat", body: came };
+  expect(writeChatRequest({ ...made, stream: false, passthrough }, {})).toEqual({ messages: [], model: "m" });
+  expect(writeChatRequest({ ...made, wantsUsage: false, passthrough }, {})).toMatchObject({
     stream_options: { include_obfuscation: false },
   });
 });

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { FailureError } from "../../generation/failure.ts";
-import type { ReadOptions, ReadRequest } from "../port.ts";
+import type { ReadChoicesRequest } from "../choices-answer.ts";
+import type { ReadOptions } from "../port.ts";
 import { exact } from "../profile.ts";
 import { readCompletionRequest } from "./read-request.ts";
 
-function read(members: object, options?: ReadOptions): ReadRequest {
+function read(members: object, options?: ReadOptions): ReadChoicesRequest {
   return readCompletionRequest({ model: "m", prompt: "Hi", ...members }, "req_1", options);
 }
 

@@ -6,7 +6,8 @@ import type { GenerationEvent, TokenLogprob, Usage } from "../../generation/even
 import type { ChoicesContext, AskedAnswer } from "../choices-answer.ts";
 import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
-import { completionsEndpoint } from "./endpoint.ts";
+import { CompletionStreamWriter } from "./stream-writer.ts";
+import { writeCompletionResponse } from "./response-writer.ts";
 
 function context(profile: Profile, asked: Partial<AskedAnswer> = {}): ChoicesContext {
   const plain = { stream: true, includeUsage: false, logprobs: false, includeTimings: false };
@@ -22,7 +23,7 @@ function context(profile: Profile, asked: Partial<AskedAnswer> = {}): ChoicesCon
 }
 
 function written(batches: readonly (readonly GenerationEvent[])[], answer: ChoicesContext): string {
-  const writer = completionsEndpoint.streamWriter(answer);
+  const writer = new CompletionStreamWriter(answer);
   return batches.map((batch) => writer.write(batch)).join("");
 }
 
@@ -53,7 +54,7 @@ test("profile exact, to the byte: length on the last text, the model behind the 
 });
 
 test("profile exact holds no text back to see whether the choice ends with it", () => {
-  const writer = completionsEndpoint.streamWriter(context(exact));
+  const writer = new CompletionStreamWriter(context(exact));
   expect(writer.write([text("Hi")])).toContain('"text":"Hi"');
   expect(writer.write([finish])).toContain('{"text":"","index":0,"logprobs":null,"finish_reason":"length"}');
 });
@@ -66,13 +67,13 @@ test("profile exact leaves out completion_tokens when there are none", () => {
 });
 
 test("an answer that fails is told so, and text that came before is not lost", () => {
-  const failure = { message: "gone", status: 503, kind: "unavailable" };
+  const failure = { message: "gone", status: 503, kind: "unavailable" as const };
   const stream = written([[text("Hi"), { type: "end", end: { kind: "engine-error", failure } }]], context(exact));
   expect(stream).toMatch(/"text":"Hi".*\n\ndata: {"error":{"message":"gone".*\n\ndata: \[DONE\]\n\n$/);
 });
 
 test("there is nothing to open with, and nothing for a client that is gone", () => {
-  const writer = completionsEndpoint.streamWriter(context(lean));
+  const writer = new CompletionStreamWriter(context(lean));
   expect(writer.open()).toBe("");
   expect(writer.write([{ type: "end", end: { kind: "client-gone" } }])).toBe("");
   expect(writer.write([text("late")])).toBe("");
@@ -118,7 +119,7 @@ describe("logprobs in the legacy form", () => {
   test("a token that is a part of a character is told by its bytes", () => {
     const half = { token: "\uFFFD", logprob: -1, bytes: [0xf0, 0x9f], top: [] };
     const generation = accumulate([{ type: "text-delta", choice: 0, text: "", logprobs: [half] }, finish, done]);
-    expect(completionsEndpoint.writeResponse(generation, answer)).toContain(String.raw`"tokens":["bytes:\\xf0\\x9f"]`);
+    expect(writeCompletionResponse(generation, answer)).toContain(String.raw`"tokens":["bytes:\\xf0\\x9f"]`);
   });
 });
 
@@ -139,7 +140,7 @@ describe("any legal generation", () => {
     fc.assert(
       fc.property(legalBatches(only), (batches) => {
         const answer = context(profile, { includeUsage: true });
-        const whole: Answer = JSON.parse(completionsEndpoint.writeResponse(accumulate(batches.flat()), answer));
+        const whole: Answer = JSON.parse(writeCompletionResponse(accumulate(batches.flat()), answer));
         const lines = written(batches, answer)
           .split("\n\n")
           .filter((line) => line.startsWith("data: {"));

@@ -2,8 +2,8 @@ import type { Exchange } from "../../../src/check/rules/exchange.ts";
 import { accumulate } from "../../../src/generation/accumulate.ts";
 import type { GenerationEvent } from "../../../src/generation/event.ts";
 import { invalidRequest } from "../../../src/generation/failure.ts";
-import { chatEndpoint } from "../../../src/wire/chat/endpoint.ts";
-import { completionsEndpoint } from "../../../src/wire/completions/endpoint.ts";
+import { writeChatResponse } from "../../../src/wire/chat/response-writer.ts";
+import { writeCompletionResponse } from "../../../src/wire/completions/response-writer.ts";
 import { writeEmbeddings } from "../../../src/wire/embeddings/write-embeddings.ts";
 import { writeErrorBody } from "../../../src/wire/error-body.ts";
 import {
@@ -48,9 +48,10 @@ export function writtenBody(
   profile: Profile,
   random: () => number,
 ): Exchange {
-  const endpoint = "messages" in body ? chatEndpoint : completionsEndpoint;
-  const text = endpoint.writeResponse(accumulate(events), contextOf(body, profile, random));
-  return exchangeOf(endpoint.name, pathOf(body), text, body);
+  const isChat = "messages" in body;
+  const write = isChat ? writeChatResponse : writeCompletionResponse;
+  const text = write(accumulate(events), contextOf(body, profile, random));
+  return exchangeOf(isChat ? "chat" : "completions", pathOf(body), text, body);
 }
 
 function listed(profile: Profile, random: () => number): Exchange {

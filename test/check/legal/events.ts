@@ -33,7 +33,7 @@ export function eventsFor(body: Record<string, unknown>, random: () => number, m
     if (event) events.push(event);
   }
   if (mayFail && random() < 0.1) {
-    const failure = { message: "The engine failed.", status: 500, kind: "internal" };
+    const failure = { message: "The engine failed.", status: 500, kind: "internal" as const };
     return [
       ...events.slice(0, between(1, events.length, random)),
       { type: "end", end: { kind: "engine-error", failure } },

@@ -1,9 +1,12 @@
 import type { Exchange } from "../../../src/check/rules/exchange.ts";
 import type { GenerationEvent } from "../../../src/generation/event.ts";
-import { streamHeaders } from "../../../src/server/stream-headers.ts";
 import type { ChoicesContext } from "../../../src/wire/choices-answer.ts";
-import { chatEndpoint } from "../../../src/wire/chat/endpoint.ts";
-import { completionsEndpoint } from "../../../src/wire/completions/endpoint.ts";
+import { chatPort } from "../../../src/wire/chat/port.ts";
+import { readChatRequest } from "../../../src/wire/chat/read-request.ts";
+import { ChatStreamWriter } from "../../../src/wire/chat/stream-writer.ts";
+import { completionsPort } from "../../../src/wire/completions/port.ts";
+import { readCompletionRequest } from "../../../src/wire/completions/read-request.ts";
+import { CompletionStreamWriter } from "../../../src/wire/completions/stream-writer.ts";
 import { answerId } from "../../../src/wire/ids.ts";
 import { exact, lean, type Profile } from "../../../src/wire/profile.ts";
 import { between, oneOf, seeded } from "../random.ts";
@@ -35,15 +38,16 @@ export function writtenStream(
   profile: Profile,
   random: () => number,
 ): Exchange {
-  const endpoint = "messages" in body ? chatEndpoint : completionsEndpoint;
-  const writer = endpoint.streamWriter(contextOf(body, profile, random));
+  const isChat = "messages" in body;
+  const context = contextOf(body, profile, random);
+  const writer = isChat ? new ChatStreamWriter(context) : new CompletionStreamWriter(context);
   const text = batches(events, random).map((batch) => writer.write(batch));
   return {
-    endpoint: endpoint.name,
+    endpoint: isChat ? "chat" : "completions",
     request: { method: "POST", path: pathOf(body), body },
     response: {
       status: 200,
-      headers: { ...streamHeaders(endpoint.name, profile), "x-request-id": "req_1" },
+      headers: { ...(isChat ? chatPort : completionsPort).streamHeaders(profile), "x-request-id": "req_1" },
       body: text.join(""),
       complete: true,
     },
@@ -52,10 +56,10 @@ export function writtenStream(
 
 /** What our server adds to an answer of the model "m". */
 export function contextOf(body: Record<string, unknown>, profile: Profile, random: () => number): ChoicesContext {
-  const endpoint = "messages" in body ? chatEndpoint : completionsEndpoint;
-  const { asked } = endpoint.readRequest(body, "req_1", { profile });
+  const isChat = "messages" in body;
+  const { asked } = (isChat ? readChatRequest : readCompletionRequest)(body, "req_1", { profile });
   const created = between(1_700_000_000, 1_800_000_000, random);
-  const id = answerId(endpoint === chatEndpoint ? "chatcmpl-" : "cmpl-", created, random);
+  const id = answerId(isChat ? "chatcmpl-" : "cmpl-", created, random);
   return { profile, asked, id, created, model: "m", settings: {}, random };
 }
 
