@@ -11,7 +11,7 @@ export async function openServedEngine(model: ModelConfig, options: OpenOptions)
     name: nameOf(model),
     engine: await openEngine(model, options),
     aliases,
-    ...(wire && { profile: wire === "openai" ? openai : lean }),
+    ...(wire && { profile: wire === "exact" ? openai : lean }),
     ...(model.kind === "upstream" && { forwards: true }),
     settings: {
       ...(systemFingerprint !== undefined && { systemFingerprint }),

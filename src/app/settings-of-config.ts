@@ -8,7 +8,7 @@ import { lean, openai } from "../wire/profile.ts";
 export function settingsOf(config: Config, embedded: boolean): Settings {
   const { apiKey, corsOrigin, bodyLimit, hold, keepAlive } = config;
   return {
-    profile: config.wire === "openai" ? openai : lean,
+    profile: config.wire === "exact" ? openai : lean,
     keys: new ApiKeys(apiKey),
     origins:
       embedded && corsOrigin.length === 0

@@ -14,8 +14,8 @@ export interface WriteChatOptions
   extends Partial<Omit<AskedAnswer, "stream" | "textOffsets" | "logprobs">>, AnswerSettings {
   /** The model id to show. */
   readonly model: string;
-  /** Default `lean`; `openai`: the bytes of api.openai.com. */
-  readonly wire?: "lean" | "openai";
+  /** Default `lean`; `exact`: the bytes of api.openai.com. `openai` is the older name of `exact`. */
+  readonly wire?: "lean" | "exact" | "openai";
   /** Default: a new `chatcmpl-` id. An id that the events bring from their source wins where it is one of OpenAI's form. */
   readonly id?: string;
   /** Unix time in seconds; default: now. */
@@ -118,7 +118,7 @@ function contextOf(options: WriteChatOptions, stream: boolean): AnswerContext {
   const { model, wire, random = Math.random, created = Math.floor(Date.now() / 1000) } = options;
   const { systemFingerprint, serviceTier, logprobsKey, reasoningFields, passExtra, includeReasoning } = options;
   return {
-    profile: wire === "openai" ? openai : lean,
+    profile: wire === "exact" || wire === "openai" ? openai : lean,
     asked: {
       stream,
       includeUsage: options.includeUsage === true,
