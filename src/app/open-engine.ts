@@ -1,18 +1,17 @@
 import type { ModelConfig } from "../config/model-schema.ts";
 import type { Engine } from "../generation/engine.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
-import { profileNamed } from "../wire/profile.ts";
+import { exact, lean } from "../wire/profile.ts";
 import type { OpenOptions } from "./open-options.ts";
 
 /** Opens the engine of one configured model, with how its answers look. What each kind of engine needs is loaded only here. */
 export async function openServedEngine(model: ModelConfig, options: OpenOptions): Promise<ServedEngine> {
   const { aliases, wire, systemFingerprint, serviceTier, logprobsKey, reasoningFields } = model;
-  const profile = wire && profileNamed(wire);
   return {
     name: nameOf(model),
     engine: await openEngine(model, options),
     aliases,
-    ...(profile && { profile }),
+    ...(wire && { profile: wire === "exact" ? exact : lean }),
     ...(model.kind === "upstream" && { forwards: true }),
     settings: {
       ...(systemFingerprint !== undefined && { systemFingerprint }),

@@ -2,13 +2,13 @@ import type { Config } from "../config/schema.ts";
 import { ApiKeys } from "../server/api-keys.ts";
 import { restrictedOrigins, unrestrictedOrigins } from "../server/origins.ts";
 import type { Settings } from "../server/service.ts";
-import { lean, profileNamed } from "../wire/profile.ts";
+import { exact, lean } from "../wire/profile.ts";
 
 /** `embedded`: inside somebody else's server, which decides about pages itself unless origins are configured. */
 export function settingsOf(config: Config, embedded: boolean): Settings {
   const { apiKey, corsOrigin, bodyLimit, hold, keepAlive } = config;
   return {
-    profile: profileNamed(config.wire) ?? lean,
+    profile: config.wire === "exact" ? exact : lean,
     keys: new ApiKeys(apiKey),
     origins:
       embedded && corsOrigin.length === 0

@@ -12,7 +12,7 @@ export function judgeCapture(
   name: string,
   body: string,
   request?: Record<string, unknown>,
-  demanded?: ProfileName,
+  demanded?: ProfileName | "openai",
 ): Judgement {
   const exchange: Exchange = {
     endpoint: endpointOf(body, request),

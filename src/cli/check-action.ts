@@ -10,7 +10,7 @@ import { junitReport } from "../check/report/junit.ts";
 import { markdownReport } from "../check/report/markdown.ts";
 import { prettyReport } from "../check/report/pretty.ts";
 import { type Report, reportOf } from "../check/report/report.ts";
-import type { ProfileName } from "../check/rules/profile/profile-rule.ts";
+import { type ProfileName, profileNamed } from "../check/rules/profile/profile-rule.ts";
 import { ruleList } from "../check/report/rule-list.ts";
 
 export interface CheckFlags {
@@ -18,6 +18,7 @@ export interface CheckFlags {
   readonly key?: string;
   readonly only?: string | readonly string[];
   readonly profile?: string;
+  readonly maxWarnings?: string;
   readonly format?: string;
   readonly output?: string;
   readonly timeout?: string;
@@ -35,19 +36,23 @@ const reporters: Readonly<Record<string, (report: Report) => string>> = {
   html: htmlReport,
 };
 
-/** Runs `truewire check`. Exit code 0: no errors; 1: errors were found; 2: it could not be checked. */
+/** Runs `truewire check`. Exit code 0: no errors; 1: errors, or too many warnings; 2: it could not be checked. */
 export async function checkAction(url: string | undefined, flags: CheckFlags): Promise<number> {
   if (flags.list) {
     process.stdout.write(ruleList());
     return 0;
   }
-  const { format = "pretty", profile } = flags;
+  const { format = "pretty" } = flags;
   const reporter = Object.hasOwn(reporters, format) ? reporters[format] : undefined;
-  if (!reporter) return cannot(`--format ${format} is not known; known are ${Object.keys(reporters).join(", ")}.`);
-  if (profile !== undefined && !isProfile(profile)) return cannot(`--profile is lean or openai, not ${profile}.`);
-  if (flags.request !== undefined && flags.file === undefined) return cannot("--request goes with --file.");
+  if (!reporter) return cannot(`--format must be one of ${Object.keys(reporters).join(", ")}, not ${format}.`);
+  const profile = flags.profile === undefined ? undefined : profileNamed(flags.profile);
+  if (flags.profile !== undefined && !profile) return cannot(`--profile must be lean or exact, not ${flags.profile}.`);
+  if (flags.request !== undefined && flags.file === undefined)
+    return cannot("--request needs --file, the answer to it.");
   let report: Report;
+  let warningsAllowed: number;
   try {
+    warningsAllowed = flags.maxWarnings === undefined ? Infinity : count("--max-warnings", flags.maxWarnings);
     report =
       flags.file === undefined
         ? await checkServer(url, flags, profile)
@@ -59,12 +64,17 @@ export async function checkAction(url: string | undefined, flags: CheckFlags): P
   const written = reporter(report);
   if (flags.output === undefined) process.stdout.write(written);
   else await writeFile(flags.output, written);
-  return report.counts.error > 0 ? 1 : 0;
+  const { error, warning } = report.counts;
+  if (warning > warningsAllowed) {
+    const found = `${warning} ${warning === 1 ? "warning" : "warnings"}`;
+    process.stderr.write(`truewire: ${found}, and --max-warnings allows ${warningsAllowed}.\n`);
+  }
+  return error > 0 || warning > warningsAllowed ? 1 : 0;
 }
 
 async function checkServer(url: string | undefined, flags: CheckFlags, profile?: ProfileName): Promise<Report> {
   if (url === undefined || !URL.canParse(url))
-    throw new CheckError("Name the API's base URL, such as http://localhost:11434/v1, or a capture with --file.");
+    throw new CheckError("Give the API's base URL, such as http://localhost:11434/v1, or a capture with --file.");
   const key = flags.key ?? process.env.OPENAI_API_KEY;
   const tty = process.stderr.isTTY;
   const run = await runCheck({
@@ -93,7 +103,7 @@ async function checkFile(file: string, requestFile?: string, profile?: ProfileNa
       request = JSON.parse(await read(requestFile)) as Record<string, unknown>;
     } catch (cause) {
       if (cause instanceof CheckError) throw cause;
-      throw new CheckError(`${requestFile} is no JSON: ${(cause as Error).message}.`, { cause });
+      throw new CheckError(`${requestFile} is not JSON: ${(cause as Error).message}.`, { cause });
     }
   }
   return reportOf(file, [judgeCapture(basename(file), body, request, profile)], profile && { profile });
@@ -107,14 +117,15 @@ async function read(file: string): Promise<string> {
   }
 }
 
-function isProfile(name: string): name is ProfileName {
-  return name === "lean" || name === "openai";
-}
-
 function positive(name: string, text: string): number {
   const value = Number(text);
   if (!(value > 0)) throw new CheckError(`${name} must be a number above 0, not ${text}.`);
   return value;
+}
+
+function count(name: string, text: string): number {
+  if (!/^\d+$/.test(text)) throw new CheckError(`${name} must be a whole number, 0 or more, not ${text}.`);
+  return Number(text);
 }
 
 function cannot(message: string): number {

@@ -1,22 +1,26 @@
 import type { Command } from "commander";
 
-/** `truewire check`: does that server speak OpenAI's wire? */
+/** `truewire check`: does a server follow the OpenAI API? */
 export function register(program: Command): void {
   program
     .command("check")
-    .description("check a server, or a captured answer, against OpenAI's wire")
+    .description("check whether a server, or a captured answer, follows the OpenAI API")
     .argument("[url]", "the API's base URL, such as http://localhost:11434/v1")
     .option("--model <name>", "the model to ask (default: the first that the server lists)")
     .option("--key <key>", "the API key (default: $OPENAI_API_KEY)")
-    .option("--only <prefix...>", "only probes whose id begins so")
-    .option("--profile <name>", "demand one form of the wire: lean or openai; every departure is then an error")
+    .option(
+      "--only <word...>",
+      "only the probes of an API (chat, completions, embeddings, models), or whose id begins so (text, tools, wrong)",
+    )
+    .option("--profile <name>", "require one form of answers, lean or exact; every difference is then an error")
+    .option("--max-warnings <n>", "exit with 1 when more rules than this end in a warning")
     .option("--format <name>", "pretty, json, junit, markdown or html", "pretty")
     .option("--output <file>", "write the report to a file")
-    .option("--timeout <seconds>", "how long one probe may take", "60")
-    .option("--concurrency <n>", "probes under way at once", "2")
-    .option("--file <capture>", "judge a captured body instead of a server")
-    .option("--request <file>", "with --file: the request, as JSON")
-    .option("--list", "explain every rule")
+    .option("--timeout <seconds>", "the time limit of one probe", "60")
+    .option("--concurrency <n>", "how many probes run at once", "2")
+    .option("--file <capture>", "check a captured body instead of a server")
+    .option("--request <file>", "with --file: the request of that answer, as JSON")
+    .option("--list", "list every rule, as Markdown")
     .action(async (url: string | undefined, options: Record<string, string>) => {
       const { checkAction } = await import("./check-action.ts");
       process.exitCode = await checkAction(url, options);

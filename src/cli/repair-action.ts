@@ -1,26 +1,26 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
-import { exact, lean } from "../wire/profile.ts";
+import { profileNamed } from "../wire/profile.ts";
 import { repairCapture } from "../wire/repair-capture.ts";
 import type { RepairedCapture, RepairOptions } from "../wire/repair-capture.ts";
 
 const endpoints = ["chat", "completions", "auto"] as const;
 
 /**
- * Repairs one capture, or one a line. The exit code is 1 when the input cannot be a capture at all; an answer that was cut off or
- * refused is written as its error, as a server would.
+ * Repairs one capture, or one a line. Throws when the input cannot be a capture at all. An answer that was cut off or refused is written
+ * with its error, as a server would write it.
  */
 export async function repair(options: { wire: string; from: string; jsonl?: boolean }): Promise<void> {
   const from = endpoints.find((name) => name === options.from);
-  if (!from) throw new Error(`--from is one of ${endpoints.join(", ")}`);
-  if (options.wire !== "lean" && options.wire !== "openai") throw new Error("--wire is lean or openai");
-  const profile = options.wire === "openai" ? exact : lean;
+  if (!from) throw new Error(`--from must be chat, completions or auto, not ${options.from}`);
+  const profile = profileNamed(options.wire);
+  if (!profile) throw new Error(`--wire must be lean or exact, not ${options.wire}`);
   const settings: RepairOptions = { profile, from, random: Math.random, now: Math.floor(Date.now() / 1000) };
   if (options.jsonl === true) await repairLines(settings);
   else {
     const capture = await text(process.stdin);
-    if (capture.trim() === "") throw new Error("there is nothing on stdin");
+    if (capture.trim() === "") throw new Error("Nothing came on stdin: truewire repair < capture.sse");
     const repaired = repairCapture(capture, settings);
     process.stdout.write(repaired.body);
     process.stderr.write(report(repaired));
@@ -44,10 +44,10 @@ function readJob(line: string, number: number): { id: unknown; body: string; fro
   try {
     job = JSON.parse(line);
   } catch (cause) {
-    throw new Error(`line ${number} is not JSON`, { cause });
+    throw new Error(`line ${number} is not JSON: expected {"id": …, "body": "data: …"}`, { cause });
   }
   const { id, endpoint, body } = (job ?? {}) as { id?: unknown; endpoint?: unknown; body?: unknown };
-  if (typeof body !== "string") throw new Error(`line ${number} has no body`);
+  if (typeof body !== "string") throw new Error(`line ${number} has no body: expected {"id": …, "body": "data: …"}`);
   return { id, body, from: fromOf(endpoint) };
 }
 

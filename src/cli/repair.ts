@@ -4,11 +4,13 @@ import type { Command } from "commander";
 export function register(program: Command): void {
   program
     .command("repair")
-    .description("read a captured answer of any server from stdin, and write it exactly to stdout")
-    .option("--wire <form>", "lean or openai", "lean")
-    .option("--from <endpoint>", "chat, completions or auto", "auto")
-    .option("--jsonl", "lines of {id, endpoint, body} in, lines of {id, body, repairs} out")
-    .addHelpText("after", "\nWhat was mended is told on stderr.\n\n  truewire repair < broken.sse > exact.sse")
+    .description(
+      "repair a captured answer of any server: read it from stdin, write it to stdout as OpenAI would send it",
+    )
+    .option("--wire <form>", "the form to write: lean or exact", "lean")
+    .option("--from <api>", "the API that the capture is from: chat, completions or auto", "auto")
+    .option("--jsonl", "many captures: one {id, endpoint, body} a line in, one {id, body, repairs} a line out")
+    .addHelpText("after", "\nThe repairs are listed on stderr.\n\n  truewire repair < broken.sse > exact.sse")
     .action(async (options: { wire: string; from: string; jsonl?: boolean }) => {
       const { repair } = await import("./repair-action.ts");
       await repair(options);

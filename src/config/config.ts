@@ -13,8 +13,8 @@ export interface TruewireConfig {
   readonly apiKey?: string | readonly string[];
   /** Origins of the web pages that may call, or `*`; default: pages from this machine. */
   readonly corsOrigin?: string | readonly string[];
-  /** The form of the answers; default `lean`. */
-  readonly wire?: WireName;
+  /** The form of the answers; default `lean`. `openai` is the older name of `exact`. */
+  readonly wire?: WireName | "openai";
   /** How long a stream's status is held back for its first event; default 10s. */
   readonly hold?: Duration;
   /** After so long without an event, a stream gets a comment that keeps proxies from cutting it; default 15s. */
@@ -37,7 +37,7 @@ export interface TruewireConfig {
   readonly models?: readonly (string | ModelEntry)[];
 }
 
-export type WireName = "lean" | "openai";
+export type WireName = "lean" | "exact";
 export type ServiceTier = "auto" | "default" | "flex" | "scale" | "priority";
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 export type Duration = number | string;
@@ -51,14 +51,14 @@ export interface AnswerOptions {
   readonly name?: string;
   /** Further names for it. */
   readonly aliases?: readonly string[];
-  /** The form of this model's answers; default: the server's. */
-  readonly wire?: WireName;
+  /** The form of this model's answers; default: the server's. `openai` is the older name of `exact`. */
+  readonly wire?: WireName | "openai";
   /** What `system_fingerprint` says; default null. */
   readonly systemFingerprint?: string;
-  /** Form `openai`: what `service_tier` says where the source says nothing; default `default`. */
+  /** Form `exact`: what `service_tier` says where the source says nothing; default `default`. */
   readonly serviceTier?: ServiceTier;
   /**
-   * Form `openai`: whether choices have a `logprobs` member when nobody asked for log probabilities. Default: by the model's name, as
+   * Form `exact`: whether choices have a `logprobs` member when nobody asked for log probabilities. Default: by the model's name, as
    * OpenAI has it: not those of reasoning, audio and search models (`o4-mini`, `gpt-5…`, `gpt-audio`, `…-search-preview`).
    */
   readonly logprobsKey?: boolean;
@@ -115,8 +115,11 @@ export interface UpstreamModel extends AnswerOptions {
   readonly key?: string;
   /** Sent with every request; they win over Truewire's own. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The models to serve: the name that clients use → the upstream's name. Absent: those that it lists, kept up to date. */
-  readonly models?: Readonly<Record<string, string>>;
+  /**
+   * The models to serve: the name that clients use → the upstream's name, or a list of names that are the same for both. Absent: those
+   * that it lists, kept up to date.
+   */
+  readonly models?: Readonly<Record<string, string>> | readonly string[];
   /** A model (as clients call it) → models of this upstream that stand in for it, in order, when it fails before its first event. */
   readonly fallbacks?: Readonly<Record<string, readonly string[]>>;
   /** How its requests must look, where that differs from what clients send. */

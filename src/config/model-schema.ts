@@ -1,7 +1,21 @@
 import { z } from "zod";
 import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
 import { formatSchema } from "../formats/read-format.ts";
-import { bytes, integer, time } from "./units.ts";
+import {
+  anyText,
+  decimal,
+  expectation,
+  expected,
+  flag,
+  integer,
+  listOf,
+  mappingOf,
+  oneOf,
+  settings,
+  text,
+  wholeNumber,
+} from "./shapes.ts";
+import { bytes, time } from "./units.ts";
 
 /** A model's entry with its numbers as numbers, times in milliseconds. */
 export type ModelConfig = LocalModelConfig | UpstreamModelConfig | ProgramModelConfig | EngineModelConfig;
@@ -10,175 +24,230 @@ export type UpstreamModelConfig = Parsed<UpstreamModel>;
 export type ProgramModelConfig = Parsed<ProgramModel>;
 export type EngineModelConfig = Parsed<EngineModel>;
 
-/** What may be written as a number or a text is a number. */
+/** What may be written in several ways is in one: numbers, times, the name of a form, names of models. */
 type Parsed<T> = {
   readonly [K in keyof T]: number | string extends NonNullable<T[K]>
     ? Exclude<T[K], string>
     : K extends "timeouts"
       ? { readonly [N in keyof UpstreamTimeouts]: number }
-      : T[K];
+      : K extends "wire"
+        ? WireName
+        : K extends "models"
+          ? Readonly<Record<string, string>>
+          : T[K];
 } & { readonly aliases: readonly string[] };
 
-export const wireSchema: z.ZodType<WireName, WireName> = z.enum(["lean", "openai"]).describe("The form of the answers");
+/** `openai` is the older name of `exact`. */
+export const wireSchema: z.ZodType<WireName, WireName | "openai"> = z
+  .enum(["lean", "exact", "openai"], { error: expected("lean or exact") })
+  .transform((name) => (name === "openai" ? "exact" : name))
+  .describe("The form of the answers: lean or exact (openai is the older name of exact)");
 
-const urlError = "expected the base URL of a server, such as http://localhost:11434/v1, or a list of them";
+const urlError = expected("the base URL of a server, such as http://localhost:11434/v1, or a list of them");
 const baseUrl = z.url({ protocol: /^https?$/, error: urlError });
-const texts = z.record(z.string(), z.string());
+const member = text("the name of a member, such as logit_bias");
+const modelName = text("the name of a model, such as gpt-4o-mini");
+
 /** The name of a format or a description of one. */
 const toolFormat = z
-  .union([z.string().min(1), z.record(z.string(), z.unknown())], { error: "expected a name or a description" })
+  .union([text("the name of a format, such as hermes"), z.record(z.string(), z.unknown())], {
+    error: expected("the name of a format, such as hermes, or a description of one (docs/formats.md)"),
+  })
   .superRefine((value, context) => {
     if (typeof value === "string") return;
-    const { issues = [] } = formatSchema.safeParse(value).error ?? {};
+    const { issues = [] } = formatSchema.safeParse(value, { error: expectation }).error ?? {};
     for (const { path, message } of issues) context.addIssue({ code: "custom", path: [...path], message });
   })
   .optional();
 
 const answer = {
-  name: z.string().min(1).optional().describe("The name that clients use"),
-  aliases: z.array(z.string().min(1)).default([]).describe("Further names for it"),
+  name: modelName.optional().describe("The name that clients use"),
+  aliases: listOf(modelName, "a list of names, such as [gpt-4o-mini]").default([]).describe("Further names for it"),
   wire: wireSchema.optional(),
-  systemFingerprint: z.string().optional().describe("What system_fingerprint says (default null)"),
-  serviceTier: z
-    .enum(["auto", "default", "flex", "scale", "priority"])
+  systemFingerprint: anyText("a text, such as fp_1").optional().describe("What system_fingerprint says (default null)"),
+  serviceTier: oneOf(["auto", "default", "flex", "scale", "priority"])
     .optional()
-    .describe("Form openai: what service_tier says where the source says nothing (default default)"),
-  logprobsKey: z
-    .boolean()
+    .describe("Form exact: what service_tier says where the source says nothing (default default)"),
+  logprobsKey: flag()
     .optional()
-    .describe("Form openai: whether choices have logprobs when nobody asked for them (default: by the model's name)"),
-  reasoningFields: z
-    .array(z.enum(["reasoning_content", "reasoning"]))
+    .describe("Form exact: whether choices have logprobs when nobody asked for them (default: by the model's name)"),
+  reasoningFields: listOf(oneOf(["reasoning_content", "reasoning"]), "a list such as [reasoning_content, reasoning]")
     .optional()
     .describe("Names of the members that carry reasoning (default reasoning_content)"),
 };
 
-const local = z
-  .strictObject({
+const servedModels = "a mapping such as { name: upstream-name } or a list of names";
+const ggufFile = "a GGUF file, such as models/llama.gguf, or hf:owner/repo";
+
+const local = settings(
+  {
     kind: z.literal("local"),
-    path: z.string().min(1).describe("A GGUF file, or hf:owner/repo[:quant]"),
+    path: text(ggufFile).describe("A GGUF file, or hf:owner/repo[:quant]"),
     ...answer,
     contextSize: integer(1).optional().describe("Tokens of prompt and answer together, for each slot"),
     slots: integer(1).optional().describe("Answers that are generated at once (default 4)"),
     threads: integer(1).optional().describe("CPU threads (default: all cores but one)"),
     gpu: z
-      .union([z.enum(["auto", "off"]), integer(0)], { error: "expected auto, off or a number of layers" })
+      .union([z.enum(["auto", "off"]), integer(0)], { error: expected("auto, off or a number of layers") })
       .optional()
       .describe("Layers on a GPU: as many as fit (auto), none (off), or so many (default auto)"),
     batchSize: integer(1).optional().describe("Tokens that are evaluated in one pass at most (default 512)"),
-    chatTemplate: z
-      .string()
-      .min(1)
+    chatTemplate: text("a file with a Jinja template, such as chat.jinja")
       .optional()
       .describe("A file with a Jinja chat template, in place of the model's own"),
     toolFormat: toolFormat.describe("How the model writes tool calls and reasoning (default: found)"),
     queueLimit: integer(0)
       .optional()
       .describe("Answers that may wait for a slot; more are refused with 429 (default 64)"),
-    modelsFolder: z.string().min(1).optional().describe("Where hf: models are kept"),
-    defaults: z
-      .strictObject({
-        temperature: z.number().min(0).optional(),
-        topP: z.number().min(0).max(1).optional(),
-        topK: z.int().min(0).optional(),
-        minP: z.number().min(0).max(1).optional(),
-        repeatPenalty: z.number().min(0).optional(),
-        frequencyPenalty: z.number().min(-2).max(2).optional(),
-        presencePenalty: z.number().min(-2).max(2).optional(),
-        seed: z.int().optional(),
-        maxTokens: z.int().min(1).optional(),
-      })
+    modelsFolder: text("a folder, such as /var/lib/models").optional().describe("Where hf: models are kept"),
+    defaults: settings(
+      {
+        temperature: decimal(0).optional(),
+        topP: decimal(0, 1).optional(),
+        topK: wholeNumber(0).optional(),
+        minP: decimal(0, 1).optional(),
+        repeatPenalty: decimal(0).optional(),
+        frequencyPenalty: decimal(-2, 2).optional(),
+        presencePenalty: decimal(-2, 2).optional(),
+        seed: wholeNumber().optional(),
+        maxTokens: wholeNumber(1).optional(),
+      },
+      "a mapping such as { temperature: 0.7 }",
+    )
       .optional()
       .describe("Used where a request does not say"),
-  })
-  .describe("A GGUF file, run by llama.cpp");
+  },
+  "a mapping such as { kind: local, path: model.gguf }",
+).describe("A GGUF file, run by llama.cpp");
 
-const upstream = z
-  .strictObject({
+const upstream = settings(
+  {
     kind: z.literal("upstream"),
     url: z
-      .union([baseUrl, z.array(baseUrl).min(1)], { error: urlError })
+      .union([baseUrl, z.array(baseUrl).min(1, { error: urlError })], { error: urlError })
       .describe("Its base URL; several serve the same models"),
     ...answer,
-    key: z.string().min(1).optional().describe("The key it wants, such as ${OPENAI_API_KEY}"),
-    headers: texts.optional().describe("Sent with every request"),
-    models: texts.optional().describe("Name for clients: the upstream's name (default: all that it lists)"),
-    fallbacks: z
-      .record(z.string(), z.array(z.string().min(1)))
+    key: text("a key, such as ${OPENAI_API_KEY}").optional().describe("The key it wants, such as ${OPENAI_API_KEY}"),
+    headers: mappingOf(anyText("a header's value, such as trace-1"), "a mapping such as { x-trace: trace-1 }")
+      .optional()
+      .describe("Sent with every request"),
+    models: z
+      .union(
+        [
+          mappingOf(anyText("the upstream's name of a model, such as qwen3:8b"), servedModels),
+          listOf(modelName, servedModels).transform(underTheirOwnNames),
+        ],
+        {
+          error: expected(servedModels),
+        },
+      )
+      .optional()
+      .describe("Name for clients: the upstream's name, or a list of names (default: all that it lists)"),
+    fallbacks: mappingOf(
+      listOf(modelName, "a list of models, such as [gpt-4o-mini]"),
+      "a mapping such as { gpt-4o: [gpt-4o-mini] }",
+    )
       .optional()
       .describe("Model: those that stand in for it"),
-    requests: z
-      .strictObject({
-        maxTokensMember: z.enum(["max_tokens", "max_completion_tokens"]).optional(),
-        instructionRole: z.enum(["system", "developer"]).optional(),
-        legacyFunctions: z.boolean().optional().describe("It only knows the legacy functions"),
-        drop: z.array(z.string()).optional().describe("Members that it refuses"),
-        rename: texts.optional().describe("Members that it calls otherwise"),
-        add: z.record(z.string(), z.unknown()).optional().describe("Members that are added to every request"),
-      })
+    requests: settings(
+      {
+        maxTokensMember: oneOf(["max_tokens", "max_completion_tokens"]).optional(),
+        instructionRole: oneOf(["system", "developer"]).optional(),
+        legacyFunctions: flag().optional().describe("It only knows the legacy functions"),
+        drop: listOf(member, "a list of members, such as [logit_bias]").optional().describe("Members that it refuses"),
+        rename: mappingOf(member, "a mapping such as { max_tokens: max_new_tokens }")
+          .optional()
+          .describe("Members that it calls otherwise"),
+        add: mappingOf(z.unknown(), "a mapping such as { top_k: 40 }")
+          .optional()
+          .describe("Members that are added to every request"),
+      },
+      "a mapping such as { drop: [logit_bias] }",
+    )
       .optional()
       .describe("How its requests must look, where that differs from what clients send"),
-    singleChoice: z.boolean().optional().describe("It takes only n: 1, so several choices are several calls"),
+    singleChoice: flag().optional().describe("It takes only n: 1, so several choices are several calls"),
     toolFormat: toolFormat.describe("How the models write calls and reasoning that it leaves in the text, or auto"),
-    timeouts: z
-      .strictObject({
+    timeouts: settings(
+      {
         connect: time.optional().describe("Until the connection stands (default 10s)"),
         firstEvent: time.optional().describe("Until the first event (default 10m)"),
         idle: time.optional().describe("Of silence after that (default 2m)"),
-      })
-      .optional(),
+      },
+      "a mapping such as { firstEvent: 5m }",
+    ).optional(),
     retries: integer(0).optional().describe("Further attempts before the first event (default 2)"),
-    tls: z
-      .strictObject({
-        ca: z.string().optional().describe("A PEM file"),
-        cert: z.string().optional().describe("A PEM file"),
-        key: z.string().optional().describe("A PEM file"),
-        serverName: z.string().optional(),
-        verify: z.boolean().optional().describe("False accepts any certificate"),
-      })
-      .optional(),
+    tls: settings(
+      {
+        ca: anyText("a PEM file, such as ca.pem").optional().describe("A PEM file"),
+        cert: anyText("a PEM file, such as cert.pem").optional().describe("A PEM file"),
+        key: anyText("a PEM file, such as key.pem").optional().describe("A PEM file"),
+        serverName: anyText("a host name, such as api.example.com").optional(),
+        verify: flag().optional().describe("False accepts any certificate"),
+      },
+      "a mapping such as { ca: ca.pem }",
+    ).optional(),
     answerLimit: bytes
       .optional()
       .describe("The longest event, and the longest answer without a stream (default 16MiB)"),
     passExtra: z
-      .union([z.boolean(), z.array(z.string())])
+      .union([z.boolean(), listOf(member, "a list of members")], {
+        error: expected("true, false or a list of members such as [citations]"),
+      })
       .optional()
       .describe("Pass on what it adds to OpenAI's answers: all, or the members named (default: nothing)"),
-  })
-  .describe("A server that speaks OpenAI's API, or nearly");
+  },
+  "a mapping such as { kind: upstream, url: http://localhost:11434/v1 }",
+).describe("A server that speaks OpenAI's API, or nearly");
 
 /** A program is a path in a file; in code, it may be the program itself. */
 export const programSchema: z.ZodType<unknown> = z.custom(
-  (value) => value !== undefined && value !== null && value !== "",
-  {
-    error: "expected the path of a module",
-  },
+  (value) =>
+    (typeof value === "string" && value !== "") ||
+    typeof value === "function" ||
+    (typeof value === "object" && value !== null && "doStream" in value),
+  { error: expected("a file such as ./program.ts; in code also a function or an AI SDK language model") },
 );
 
-const programModel = z
-  .strictObject({
+const programModel = settings(
+  {
     kind: z.literal("program"),
     program: programSchema,
     ...answer,
-    watch: z.boolean().optional().describe("Load it anew when its file changes"),
+    watch: flag().optional().describe("Load it anew when its file changes"),
     threads: integer(1).optional().describe("Threads for a synchronous program"),
     toolFormat: toolFormat.describe("How it writes calls and reasoning that it leaves in its text"),
-  })
-  .describe("A module of your own");
+  },
+  "a mapping such as { kind: program, program: ./program.ts }",
+).describe("A module of your own");
 
-const engineModel = z.strictObject({
-  kind: z.literal("engine"),
-  engine: z.custom<EngineModel["engine"]>(
-    (value) => typeof value === "object" && value !== null && "generate" in value,
-    { error: "expected an Engine" },
-  ),
-  ...answer,
-});
+const engineModel = settings(
+  {
+    kind: z.literal("engine"),
+    engine: z.custom<EngineModel["engine"]>(
+      (value) => typeof value === "object" && value !== null && "generate" in value,
+      { error: expected("an object with the methods of an Engine") },
+    ),
+    ...answer,
+  },
+  'an object such as { kind: "engine", engine }',
+);
 
 /** One entry of `models`. */
-export const modelSchema: z.ZodType<ModelConfig> = z.discriminatedUnion("kind", [
-  local,
-  upstream,
-  programModel,
-  engineModel,
-]);
+export const modelSchema: z.ZodType<ModelConfig> = z.discriminatedUnion(
+  "kind",
+  [local, upstream, programModel, engineModel],
+  { error: ({ input }) => kindError(input) },
+);
+
+const kinds = "local, upstream or program";
+
+function kindError(entry: unknown): string {
+  if (typeof entry !== "object" || entry === null || Array.isArray(entry))
+    return `expected a target such as model.gguf or http://localhost:11434/v1, or a mapping with a kind: ${kinds}`;
+  return "kind" in entry ? `expected ${kinds}` : `is missing; expected ${kinds}`;
+}
+
+function underTheirOwnNames(names: readonly string[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(names.map((name) => [name, name]));
+}

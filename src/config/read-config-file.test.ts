@@ -64,16 +64,19 @@ describe("readConfigFile", () => {
   });
 
   test.each([
-    ["port: x\n", "truewire.yaml:1: port: expected a whole number"],
+    ["port: x\n", "truewire.yaml:1: port: expected a whole number from 0 to 65535"],
     ["# a comment\nhost: h\nprot: 1\n", "truewire.yaml:3: prot: there is no such setting"],
     [
       "models:\n  - kind: local\n    path: x\n    slots: many\n",
-      "truewire.yaml:4: models[0].slots: expected a whole number from 1 on",
+      "truewire.yaml:4: models[0].slots: expected a whole number, 1 or more",
     ],
-    ["models:\n  - a.gguf\n  - kind: local\n    slots: 2\n", "truewire.yaml:3: models[1].path: is missing"],
+    [
+      "models:\n  - a.gguf\n  - kind: local\n    slots: 2\n",
+      "truewire.yaml:3: models[1].path: is missing; expected a GGUF file, such as models/llama.gguf, or hf:owner/repo",
+    ],
     ["port: 1\nhost: [h\n", /^truewire\.yaml:\d: /],
     ["port: 1\nport: 2\n", /^truewire\.yaml:2: Map keys must be unique/],
-    ["- a\n- b\n", /^truewire\.yaml:1: /],
+    ["- a\n- b\n", "truewire.yaml:1: expected a mapping such as { port: 8080, models: [model.gguf] }"],
     ["host: h\napiKey: ${NOT_SET}\n", "truewire.yaml:2: the environment has no variable NOT_SET"],
   ] as [string, string | RegExp][])("%j is told with its line", async (text, message) => {
     const told = await complaint(text);

@@ -50,35 +50,72 @@ describe("parseConfig", () => {
 
   test.each([
     [{ prot: 1 }, "prot: there is no such setting"],
-    [{ port: 65_536 }, "port: expected at most 65535"],
-    [{ port: "http" }, "port: expected a whole number"],
-    [{ hold: "soon" }, "hold: expected a time, such as 500ms, 10s or 2m"],
-    [{ hold: -1 }, "hold: expected a time, such as 500ms, 10s or 2m"],
-    [{ bodyLimit: "big" }, "bodyLimit: expected a size, such as 1048576, 512KiB or 32MiB"],
-    [{ apiKey: 3 }, "apiKey: expected a text or a list of texts"],
-    [{ models: [{ kind: "local" }] }, "models[0].path: is missing"],
+    [{ port: 65_536 }, "port: expected a whole number from 0 to 65535"],
+    [{ port: "http" }, "port: expected a whole number from 0 to 65535"],
+    [{ hold: "soon" }, "hold: expected a time such as 500ms, 10s or 2m"],
+    [{ hold: -1 }, "hold: expected a time such as 500ms, 10s or 2m"],
+    [{ bodyLimit: "big" }, "bodyLimit: expected a size such as 1048576, 512KiB or 32MiB"],
+    [{ apiKey: 3 }, "apiKey: expected a key, such as ${TRUEWIRE_KEY}, or a list of them"],
+    [
+      { models: [{ kind: "local" }] },
+      "models[0].path: is missing; expected a GGUF file, such as models/llama.gguf, or hf:owner/repo",
+    ],
     [
       { models: [{ kind: "local", path: "x", serviceTier: "gold" }] },
-      'models[0].serviceTier: Invalid option: expected one of "auto"|"default"|"flex"|"scale"|"priority"',
+      "models[0].serviceTier: expected auto, default, flex, scale or priority",
     ],
     // This one said "is missing" once, of any value of a wrong type.
-    [
-      { models: [{ kind: "local", path: "x", logprobsKey: "no" }] },
-      "models[0].logprobsKey: expected boolean, received string",
-    ],
-    [{ models: [{ kind: "local", path: "x", slots: 0 }] }, "models[0].slots: expected a whole number from 1 on"],
+    [{ models: [{ kind: "local", path: "x", logprobsKey: "no" }] }, "models[0].logprobsKey: expected true or false"],
+    [{ models: [{ kind: "local", path: "x", slots: 0 }] }, "models[0].slots: expected a whole number, 1 or more"],
     [{ models: [{ kind: "local", path: "x", slot: 1 }] }, "models[0].slot: there is no such setting"],
-    [{ models: [{ kind: "remote" }] }, "models[0].kind: "],
+    [{ models: [{ kind: "remote" }] }, "models[0].kind: expected local, upstream or program"],
     [{ models: [{ kind: "upstream", url: "ftp://x" }] }, "models[0].url: expected the base URL of a server"],
     [
       { models: [{ kind: "upstream", url: "https://x", timeouts: { idle: "x" } }] },
       "models[0].timeouts.idle: expected a time",
     ],
-    [{ models: [{ kind: "program" }] }, "models[0].program: expected the path of a module"],
-    [{ models: 3 }, "models: "],
+    [{ models: [{ kind: "program" }] }, "models[0].program: is missing; expected a file such as ./program.ts"],
+    [{ models: 3 }, "models: expected a list such as [model.gguf, http://localhost:11434/v1]"],
+    [{ models: [3] }, "models[0]: expected a target such as model.gguf or http://localhost:11434/v1, or a mapping"],
+    [{ models: [{ path: "x" }] }, "models[0].kind: is missing; expected local, upstream or program"],
+    [{ wire: "fat" }, "wire: expected lean or exact"],
+    [{ apiKey: ["a", 3] }, "apiKey[1]: expected a key"],
+    // It said "expected record, received array" once, of a list, which is a way to write it.
+    [
+      { models: [{ kind: "upstream", url: "https://x", models: "gpt-4o" }] },
+      "models[0].models: expected a mapping such as { name: upstream-name } or a list of names",
+    ],
+    [
+      { models: [{ kind: "upstream", url: "https://x", models: { a: 3 } }] },
+      "models[0].models.a: expected the upstream's name",
+    ],
+    [
+      { models: [{ kind: "upstream", url: "https://x", models: ["a", 3] }] },
+      "models[0].models[1]: expected the name of a model",
+    ],
+    [
+      { models: [{ kind: "local", path: "x", toolFormat: { kind: "plain" } }] },
+      "models[0].toolFormat.id: is missing; expected a text",
+    ],
   ])("refuses %j", (config, message) => {
     expect(() => parseConfig(config as unknown as TruewireConfig)).toThrow(ConfigError);
     expect(() => parseConfig(config as unknown as TruewireConfig)).toThrow(message);
+  });
+
+  test("takes the older name of the exact form", () => {
+    expect(parseConfig({ wire: "openai", models: [{ kind: "local", path: "x", wire: "openai" }] })).toMatchObject({
+      wire: "exact",
+      models: [{ wire: "exact" }],
+    });
+  });
+
+  test.each([
+    [{ small: "gpt-4o-mini" }, { small: "gpt-4o-mini" }],
+    [["gpt-4o", "gpt-4o-mini"], { "gpt-4o": "gpt-4o", "gpt-4o-mini": "gpt-4o-mini" }],
+  ])("an upstream's models may be %j", (models, read) => {
+    expect(parseConfig({ models: [{ kind: "upstream", url: "https://x/v1", models }] }).models).toMatchObject([
+      { models: read },
+    ]);
   });
 
   test("tells all problems at once", () => {

@@ -5,7 +5,8 @@ import type { LogLevel, ModelEntry, TruewireConfig, WireName } from "./config.ts
 import { modelSchema, programSchema, wireSchema } from "./model-schema.ts";
 import type { ModelConfig } from "./model-schema.ts";
 import { modelOfTarget } from "./target.ts";
-import { duration, integer, size } from "./units.ts";
+import { expectation, expected, integer, listOf, oneOf, settings, text } from "./shapes.ts";
+import { duration, size } from "./units.ts";
 
 /** A configuration that was read and found right: times in milliseconds, sizes in bytes, defaults filled in. */
 export interface Config {
@@ -28,7 +29,7 @@ export interface Config {
 
 /** Checks a configuration given as an object. Throws `ConfigError` with every problem that it has. */
 export function parseConfig(value: TruewireConfig): Config {
-  const result = server.safeParse(withTargets(value));
+  const result = server.safeParse(withTargets(value), { error: expectation });
   if (result.success) return result.data;
   throw new ConfigError(result.error.issues.flatMap(problemsOf));
 }
@@ -51,34 +52,44 @@ export function configJsonSchema(): Record<string, unknown> {
   return { ...schema, title: "truewire.yaml" } as Record<string, unknown>;
 }
 
-function list(description: string): z.ZodType<string[], string | string[] | undefined> {
+function list(what: string, description: string): z.ZodType<string[], string | string[] | undefined> {
   return z
-    .union([z.string().min(1), z.array(z.string().min(1))], { error: "expected a text or a list of texts" })
+    .union([text(what), z.array(text(what))], { error: expected(`${what}, or a list of them`) })
     .default([])
     .transform((value) => (typeof value === "string" ? [value] : value))
     .describe(description);
 }
 
-const server = z.strictObject({
-  host: z.string().min(1).default("127.0.0.1").describe("Where to listen (default 127.0.0.1)"),
-  port: integer(0, 65_535).default(8080).describe("Default 8080; 0 takes any free one"),
-  apiKey: list("Keys that clients may use; none: everybody may"),
-  corsOrigin: list("Origins of the web pages that may call, or * (default: pages from this machine)"),
-  wire: wireSchema.default("lean"),
-  hold: duration("10s", "How long a stream's status is held back for its first event"),
-  keepAlive: duration(
-    "15s",
-    "After so long without an event, a stream gets a comment that keeps proxies from cutting it",
-  ),
-  grace: duration("10s", "How long running answers may take to finish when the server stops"),
-  bodyLimit: size("32MiB", "Of a request's body"),
-  headerTimeout: duration("20s", "A request's headers must be complete within this time"),
-  requestTimeout: duration("5m", "A whole request must have arrived within this time"),
-  idleTimeout: duration("75s", "A connection without a request is closed after this time"),
-  logLevel: z.enum(["debug", "info", "warn", "error", "silent"]).default("info"),
-  logStream: z.string().min(1).optional().describe("A file to which every streamed event is appended"),
-  models: z.array(modelSchema).default([]).describe("What to serve"),
-});
+const server = settings(
+  {
+    host: text("an address, such as 127.0.0.1").default("127.0.0.1").describe("Where to listen (default 127.0.0.1)"),
+    port: integer(0, 65_535).default(8080).describe("Default 8080; 0 takes any free one"),
+    apiKey: list("a key, such as ${TRUEWIRE_KEY}", "Keys that clients may use; none: everybody may"),
+    corsOrigin: list(
+      "an origin, such as https://app.example.com",
+      "Origins of the web pages that may call, or * (default: pages from this machine)",
+    ),
+    wire: wireSchema.default("lean"),
+    hold: duration("10s", "How long a stream's status is held back for its first event"),
+    keepAlive: duration(
+      "15s",
+      "After so long without an event, a stream gets a comment that keeps proxies from cutting it",
+    ),
+    grace: duration("10s", "How long running answers may take to finish when the server stops"),
+    bodyLimit: size("32MiB", "Of a request's body"),
+    headerTimeout: duration("20s", "A request's headers must be complete within this time"),
+    requestTimeout: duration("5m", "A whole request must have arrived within this time"),
+    idleTimeout: duration("75s", "A connection without a request is closed after this time"),
+    logLevel: oneOf(["debug", "info", "warn", "error", "silent"]).default("info"),
+    logStream: text("a file, such as events.log")
+      .optional()
+      .describe("A file to which every streamed event is appended"),
+    models: listOf(modelSchema, "a list such as [model.gguf, http://localhost:11434/v1]")
+      .default([])
+      .describe("What to serve"),
+  },
+  "a mapping such as { port: 8080, models: [model.gguf] }",
+);
 
 function withTargets(value: TruewireConfig): unknown {
   if (typeof value !== "object" || value === null || !Array.isArray(value.models)) return value;
@@ -91,8 +102,12 @@ function problemsOf(issue: z.core.$ZodIssue): ConfigProblem[] {
   if (issue.code === "unrecognized_keys") {
     return issue.keys.map((key) => ({ path: [...path, key], message: "there is no such setting" }));
   }
-  // The issue does not carry the value; its message tells a wrong type from none at all.
-  const missing = issue.code === "invalid_type" && issue.message.endsWith("received undefined");
-  const message = missing ? "is missing" : issue.message;
-  return [{ path, message: message.replace(/^Invalid input: /, "") }];
+  const closer = issue.code === "invalid_union" ? insideOf(issue.errors) : undefined;
+  if (!closer) return [{ path, message: issue.message }];
+  return closer.flatMap(problemsOf).map((problem) => ({ ...problem, path: [...path, ...problem.path] }));
+}
+
+/** Of a value that may be one thing or another, the problems within it, where it is one of them as a whole: a list with a wrong item. */
+function insideOf(errors: readonly (readonly z.core.$ZodIssue[])[]): readonly z.core.$ZodIssue[] | undefined {
+  return errors.find((issues) => issues.length > 0 && issues.every(({ path }) => path.length > 0));
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { expected } from "./shapes.ts";
 
 const factors: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 const units: Readonly<Record<string, number>> = {
@@ -11,21 +12,30 @@ const units: Readonly<Record<string, number>> = {
   gb: 1e9,
 };
 
-const timeError = "expected a time, such as 500ms, 10s or 2m";
-const sizeError = "expected a size, such as 1048576, 512KiB or 32MiB";
+const timeError = expected("a time such as 500ms, 10s or 2m");
+const sizeError = expected("a size such as 1048576, 512KiB or 32MiB");
 
 /** A time in milliseconds: of a number in seconds, or of a text such as `500ms`, `10s`, `2m`. */
 export const time: z.ZodType<number, number | string> = z
-  .union([z.number().nonnegative({ error: timeError }), text(/^\d+(\.\d+)?\s*(ms|s|m|h)?$/, timeError)], {
-    error: timeError,
-  })
+  .union(
+    [
+      z.number().nonnegative({ error: timeError }),
+      z.string().regex(/^\d+(\.\d+)?\s*(ms|s|m|h)?$/, { error: timeError }),
+    ],
+    {
+      error: timeError,
+    },
+  )
   .transform(milliseconds);
 
 /** A size in bytes: of a number, or of a text such as `32MiB`. */
 export const bytes: z.ZodType<number, number | string> = z
-  .union([z.int().nonnegative({ error: sizeError }), text(/^\d+(\.\d+)?\s*([kmg]i?b)?$/i, sizeError)], {
-    error: sizeError,
-  })
+  .union(
+    [z.int().nonnegative({ error: sizeError }), z.string().regex(/^\d+(\.\d+)?\s*([kmg]i?b)?$/i, { error: sizeError })],
+    {
+      error: sizeError,
+    },
+  )
   .transform(byteCount);
 
 /** A time with a default, in milliseconds. */
@@ -47,25 +57,4 @@ function milliseconds(value: number | string): number {
 function byteCount(value: number | string): number {
   const [, number = "0", , unit = ""] = /^(\d+(\.\d+)?)\s*(\w+)?$/.exec(String(value)) ?? [];
   return Math.floor(Number(number) * (units[unit.toLowerCase()] ?? 1));
-}
-
-/** A whole number; a text of digits counts, since options and `${VARIABLES}` are texts. */
-export function integer(
-  minimum: number,
-  maximum: number = Number.MAX_SAFE_INTEGER,
-): z.ZodType<number, number | string> {
-  const error = `expected a whole number${minimum > 0 ? ` from ${minimum} on` : ""}`;
-  return z
-    .union([z.int({ error }), text(/^\d+$/, error)], { error })
-    .transform(Number)
-    .pipe(
-      z
-        .int()
-        .min(minimum, { error })
-        .max(maximum, { error: `expected at most ${maximum}` }),
-    );
-}
-
-function text(pattern: RegExp, error: string): z.ZodString {
-  return z.string().regex(pattern, { error });
 }

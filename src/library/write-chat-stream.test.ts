@@ -30,7 +30,7 @@ async function textOf(
   return text;
 }
 
-test.each(["lean", "openai"] as const)(
+test.each(["lean", "exact", "openai"] as const)(
   "events written in profile %s are read back the same, streamed and whole",
   async (wire) => {
     const expected = accumulate(events);
@@ -43,6 +43,12 @@ test.each(["lean", "openai"] as const)(
     expect(whole.choices).toEqual(expected.choices);
   },
 );
+
+test("openai is the older name of exact", async () => {
+  const exact = await textOf(events, { wire: "exact", random: () => 0.5 });
+  expect(await textOf(events, { wire: "openai", random: () => 0.5 })).toBe(exact);
+  expect(await textOf(events, { wire: "lean", random: () => 0.5 })).not.toBe(exact);
+});
 
 test("one event at a time, in batches, or from an iterator that waits: the same bytes", async () => {
   const waiting = async function* (): AsyncGenerator<GenerationEvent> {

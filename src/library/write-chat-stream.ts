@@ -8,15 +8,15 @@ import type { ChoicesContext, AskedAnswer } from "../wire/choices-answer.ts";
 import type { AnswerSettings } from "../wire/port.ts";
 import { internalError } from "../wire/failures.ts";
 import { answerId } from "../wire/ids.ts";
-import { exact, lean } from "../wire/profile.ts";
+import { lean, profileNamed } from "../wire/profile.ts";
 
 /** How a written answer looks: what its request asked for (all optional here), and what the server adds. */
 export interface WriteChatOptions
   extends Partial<Omit<AskedAnswer, "stream" | "textOffsets" | "logprobs">>, AnswerSettings {
   /** The model id to show. */
   readonly model: string;
-  /** Default `lean`; `openai`: the bytes of api.openai.com. */
-  readonly wire?: "lean" | "openai";
+  /** Default `lean`; `exact`: the bytes of api.openai.com. `openai` is the older name of `exact`. */
+  readonly wire?: "lean" | "exact" | "openai";
   /** Default: a new `chatcmpl-` id. An id that the events bring from their source wins where it is one of OpenAI's form. */
   readonly id?: string;
   /** Unix time in seconds; default: now. */
@@ -116,10 +116,10 @@ export function writeChatAnswer(generation: Generation, options: WriteChatOption
 }
 
 function contextOf(options: WriteChatOptions, stream: boolean): ChoicesContext {
-  const { model, wire, random = Math.random, created = Math.floor(Date.now() / 1000) } = options;
+  const { model, wire = "lean", random = Math.random, created = Math.floor(Date.now() / 1000) } = options;
   const { systemFingerprint, serviceTier, logprobsKey, reasoningFields, passExtra, includeReasoning } = options;
   return {
-    profile: wire === "openai" ? exact : lean,
+    profile: profileNamed(wire) ?? lean,
     asked: {
       stream,
       includeUsage: options.includeUsage === true,

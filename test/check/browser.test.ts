@@ -90,7 +90,7 @@ test.skipIf(browser === undefined)("in a browser, the rules find the same", { ti
 function caseOf(seed: number): Case {
   const random = seeded(seed);
   const { exchange } = seed % 2 === 0 ? legalStream(seed) : legalBody(seed);
-  const demanded = oneOf([null, "lean", "openai"] as const, random);
+  const demanded = oneOf([null, "lean", "exact"] as const, random);
   if (random() < 0.25) return { exchange, demanded };
   const { response } = exchange;
   return { exchange: { ...exchange, response: { ...response, body: spoiled(response.body, random) } }, demanded };

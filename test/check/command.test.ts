@@ -14,6 +14,7 @@ import { logprobExchange } from "./legal/logprobs.ts";
 const folder = mkdtempSync(join(tmpdir(), "truewire-command-"));
 const good = join(folder, "good.sse");
 const broken = join(folder, "broken.sse");
+const warned = join(folder, "warned.sse");
 const request = join(folder, "request.json");
 
 /** Answers `/v1/…` as Truewire does, `/html/…` as a proxy whose server is gone, and `/closed/…` only with a key. */
@@ -24,6 +25,7 @@ beforeAll(async () => {
   const { request: asked, response } = logprobExchange(-1, "lean", true);
   writeFileSync(good, response.body);
   writeFileSync(broken, response.body.replace("data: [DONE]\n\n", ""));
+  writeFileSync(warned, response.body.replaceAll("data: {", "event: chunk\ndata: {"));
   writeFileSync(request, JSON.stringify(asked.body));
   const handler = createHandler({
     models: [{ kind: "engine", engine: new ScriptedEngine(() => answer(["Hello", "."])) }],
@@ -59,6 +61,15 @@ describe("a capture", () => {
     expect(stdout).toContain("org-ai");
   });
 
+  test("with warnings: 0, and 1 where more than --max-warnings", async () => {
+    expect((await check("--file", warned)).code).toBe(0);
+    expect(await check("--file", warned, "--max-warnings", "1")).toMatchObject({ code: 0, stderr: "" });
+    const { code, stdout, stderr } = await check("--file", warned, "--max-warnings", "0");
+    expect(code).toBe(1);
+    expect(stdout).toContain("1 warning");
+    expect(stderr).toBe("truewire: 1 warning, and --max-warnings allows 0.\n");
+  });
+
   test("--output writes the report to a file, and nothing else is printed", async () => {
     const file = join(folder, "report.html");
     const { code, stdout } = await check("--file", broken, "--format", "html", "--output", file);
@@ -73,7 +84,20 @@ describe("a server", () => {
     expect(code).toBe(0);
     const { exchanges, model } = JSON.parse(stdout) as { exchanges: { id: string }[]; model: string };
     expect(model).toBe("scripted");
-    expect(exchanges.map(({ id }) => id)).toEqual(["models", "text", "text/stream", "same/text"]);
+    const models = ["models", "model", "model/unknown"];
+    expect(exchanges.map(({ id }) => id)).toEqual([...models, "text", "text/stream", "same/text"]);
+  });
+
+  test.each([
+    ["completions", /^completion/],
+    ["embeddings", /^embedding/],
+    ["models", /^model/],
+  ])("--only %s sends the probes of that API alone", async (api, id) => {
+    const { code, stdout } = await check(`${url}/v1`, "--only", api, "--format", "json");
+    expect(code).toBe(0);
+    const { exchanges } = JSON.parse(stdout) as { exchanges: { id: string }[] };
+    expect(exchanges.length).toBeGreaterThan(2);
+    expect(exchanges.filter((exchange) => !id.test(exchange.id))).toEqual([]);
   });
 
   test("that is no such server has errors: 1", async () => {
@@ -85,13 +109,18 @@ describe("a server", () => {
 
 describe("what cannot be checked: 2, one sentence on stderr, nothing on stdout", () => {
   test.each<[string, string[], RegExp]>([
-    ["no URL", [], /Name the API's base URL/],
-    ["no URL but a word", ["localhost"], /Name the API's base URL/],
+    ["no URL", [], /Give the API's base URL/],
+    ["no URL but a word", ["localhost"], /Give the API's base URL/],
     ["nobody listens", ["http://127.0.0.1:9/v1"], /does not answer/],
     ["an unknown format", ["--file", good, "--format", "pdf"], /pretty, json, junit, markdown, html/],
     ["a file that is not there", ["--file", join(folder, "nope.sse")], /cannot be read/],
-    ["a request that is no JSON", ["--file", good, "--request", good], /is no JSON/],
+    ["a request that is no JSON", ["--file", good, "--request", good], /is not JSON/],
     ["a request without a capture", ["http://127.0.0.1:9/v1", "--request", request], /--file/],
+    [
+      "a number of warnings that is none",
+      ["--file", good, "--max-warnings", "few"],
+      /--max-warnings must be a whole number/,
+    ],
     ["a time-out of nothing", ["http://127.0.0.1:9/v1", "--timeout", "0"], /--timeout/],
   ])("%s", async (_, args, says) => {
     const { code, stdout, stderr } = await check(...args);
@@ -105,6 +134,8 @@ describe("what cannot be checked: 2, one sentence on stderr, nothing on stdout",
     expect((await check(url)).stderr).toContain(`(or is its base URL ${url}/v1?)`);
     const none = await check(`${url}/v1`, "--only", "nothing");
     expect(none.code).toBe(2);
-    expect(none.stderr).toMatch(/No probe's id begins with nothing/);
+    expect(none.stderr).toMatch(
+      /no probe for --only nothing\. It takes APIs \(models, chat, completions, embeddings\)/,
+    );
   });
 });

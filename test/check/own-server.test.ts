@@ -20,7 +20,7 @@ beforeAll(async () => {
   const random = join(folder, "random.gguf");
   writeProgrammedModel(programmed);
   writeRandomModel(random, { chatTemplate: programmedTemplate([]) });
-  for (const wire of ["lean", "openai"]) {
+  for (const wire of ["lean", "exact"]) {
     servers.set(
       wire,
       await startTruewire(["--wire", wire, "--threads", "1", "--context-size", "2048", programmed, random]),
@@ -33,11 +33,11 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test.each<["lean" | "openai", string]>([
+test.each<["lean" | "exact", string]>([
   ["lean", "programmed"],
   ["lean", "random"],
-  ["openai", "programmed"],
-  ["openai", "random"],
+  ["exact", "programmed"],
+  ["exact", "random"],
 ])("profile %s, the %s model", { timeout: 300_000 }, async (wire, model) => {
   const url = `${servers.get(wire)?.url}/v1`;
   const run = await runCheck({ url, model, profile: wire, timeout: 120_000, concurrency: 2 });

@@ -10,7 +10,7 @@ import { exchangeOfRecording, readRecordings, recordings } from "./read-recordin
 import { runTruewire } from "../support/serve.ts";
 
 const present = existsSync(recordings);
-if (!present) console.log("skipped: no ../shared/recordings to demand profile openai of");
+if (!present) console.log("skipped: no ../shared/recordings to demand profile exact of");
 
 /** What is wrong with a recording, and so no fault of the rule that finds it. */
 const exceptions: Record<string, string> = {
@@ -30,8 +30,8 @@ const files = [
   ["embeddings", "embeddings", 3],
 ] as const;
 
-// What OpenAI sends today is profile openai: were a rule to find anything, the rule would be wrong.
-test.skipIf(!present).each(files)("%s.jsonl since 2025-08-05 is profile openai", (file, endpoint, atLeast) => {
+// What OpenAI sends today is profile exact: were a rule to find anything, the rule would be wrong.
+test.skipIf(!present).each(files)("%s.jsonl since 2025-08-05 is profile exact", (file, endpoint, atLeast) => {
   const found: string[] = [];
   let judged = 0;
   for (const recording of readRecordings(file)) {
@@ -39,7 +39,7 @@ test.skipIf(!present).each(files)("%s.jsonl since 2025-08-05 is profile openai",
     // Other recorders keep a body's values, not its bytes.
     if ((date ?? "") < "2025-08-05" || (fidelity !== "raw" && !file.endsWith("stream"))) continue;
     judged++;
-    for (const { rule, found: what } of judge(exchangeOfRecording(recording, endpoint), "openai").findings)
+    for (const { rule, found: what } of judge(exchangeOfRecording(recording, endpoint), "exact").findings)
       if (rule.startsWith("profile/") && exceptions[name] === undefined) found.push(`${name}: ${rule}: ${what}`);
   }
   expect(found).toEqual([]);
@@ -54,7 +54,7 @@ describe("without a demand", () => {
 });
 
 // Numbers that JSON and OpenAI print differently: zero, below 1e-5, below 1e-6.
-describe.each(["lean", "openai"] as const)("log probabilities of profile %s", (profile) => {
+describe.each(["lean", "exact"] as const)("log probabilities of profile %s", (profile) => {
   test.each([0, -1, -0.25, -1e-5, -9.9e-6, -1.5e-6, -1.2e-7, -9999])(
     "%d is printed as the profile has it",
     (logprob) => {
@@ -83,7 +83,7 @@ describe("truewire check --file … --profile", () => {
   test.each(["pretty", "json", "junit", "markdown", "html"])(
     "a stream of the other form fails in %s",
     async (format) => {
-      const demanded = await check(capture, "--profile", "openai", "--format", format);
+      const demanded = await check(capture, "--profile", "exact", "--format", format);
       expect(demanded.code).toBe(1);
       expect(demanded.stdout).toContain("profile/first-delta");
       expect(demanded.stderr).toBe("");
@@ -93,19 +93,19 @@ describe("truewire check --file … --profile", () => {
   );
 
   test("its evidence is the place where the form is left", async () => {
-    const { stdout } = await check(capture, "--profile", "openai", "--format", "json");
+    const { stdout } = await check(capture, "--profile", "exact", "--format", "json");
     const { rules, profile } = JSON.parse(stdout) as {
       profile: string;
       rules: { id: string; status: string; severity: string; evidence: { excerpt: { offending: string } }[] }[];
     };
-    expect(profile).toBe("openai");
+    expect(profile).toBe("exact");
     const rule = rules.find(({ id }) => id === "profile/first-delta");
     expect(rule).toMatchObject({ status: "broken", severity: "error" });
     expect(rule?.evidence[0]?.excerpt.offending).toBe('"delta"');
   });
 
   test("bodies of errors, too", async () => {
-    const demanded = await check(error, "--profile", "openai");
+    const demanded = await check(error, "--profile", "exact");
     expect(demanded.code).toBe(1);
     expect(demanded.stdout).toContain("profile/layout");
     expect((await check(error, "--profile", "lean")).code).toBe(0);

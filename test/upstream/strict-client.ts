@@ -35,7 +35,7 @@ interface Chunk {
  * Reads the bytes of a chat stream without any tolerance, and throws for what OpenAI would not send (requirements W1 to W14). Only the
  * first choice is put together.
  */
-export function strictMessage(body: string, profile: "lean" | "openai" = "lean"): StrictMessage {
+export function strictMessage(body: string, profile: "lean" | "exact" = "lean"): StrictMessage {
   const events = body.split("\n\n");
   const last = events.splice(-2);
   demand(last[0] === "data: [DONE]" && last[1] === "", "the stream ends with [DONE] and a blank line");
@@ -73,7 +73,7 @@ export function strictMessage(body: string, profile: "lean" | "openai" = "lean")
       roles.add(index);
       const members = Object.keys(delta).length;
       if (finish !== null) demand(members === 0, "the finish is alone");
-      else demand(members === 1 || (profile === "openai" && delta.role !== undefined), "a delta has one member");
+      else demand(members === 1 || (profile === "exact" && delta.role !== undefined), "a delta has one member");
       if (finish !== null) finished.add(index);
       if (index === 0) take(delta, finish, result);
     }

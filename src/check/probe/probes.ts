@@ -242,6 +242,22 @@ export const probes: readonly Probe[] = [
     stream: true,
     stream_options: { include_usage: true },
   }),
+  ...[false, true].flatMap((stream) => {
+    const [end, how] = stream ? ["/stream", ", streamed"] : ["", ""];
+    return [
+      completion(`completion-logprobs${end}`, `a completion with log probabilities${how}`, { logprobs: 2, stream }),
+      // The first token of a prompt has none: a place where NaN has been sent.
+      completion(`completion-echo${end}`, `an echoed prompt with log probabilities${how}`, {
+        echo: true,
+        logprobs: 2,
+        max_tokens: 4,
+        stream,
+      }),
+    ];
+  }),
+  embedding("embedding", "an embedding", { input: "The food was delicious." }),
+  embedding("embedding-list", "two embeddings at once", { input: ["The food was delicious.", "And the waiter."] }),
+  embedding("embedding-base64", "an embedding in base64", { input: "The food.", encoding_format: "base64" }),
   ...wrong("empty-messages", "no messages", "messages", { messages: [] }),
   ...wrong("no-messages", "messages left out", "messages", { messages: undefined }),
   ...wrong("role", "an unknown role", "messages[0].role", { messages: [{ role: "robot", content: "hi" }] }),
@@ -262,7 +278,7 @@ export const probes: readonly Probe[] = [
   ...wrong("model", "a model that does not exist", null, { model: "no-such-model" }, 404),
   chat(
     "wrong/json",
-    "a body that is no JSON",
+    "a body that is not JSON",
     {},
     { rawBody: '{"model": "x", ', expects: { refusal: 400, param: null } },
   ),
@@ -277,8 +293,14 @@ export const probes: readonly Probe[] = [
   },
 ];
 
+/** A server, or its model, without embeddings is legal; what it answers is judged as it stands. */
+function embedding(id: string, about: string, members: Record<string, unknown>): Probe {
+  const body = (model: string) => ({ model, ...members });
+  return { id, about, endpoint: "embeddings", method: "POST", path: () => "/embeddings", body, expects: "any" };
+}
+
+/** A server without the legacy endpoint is legal; what it answers is judged as it stands. */
 function completion(id: string, about: string, members: Record<string, unknown>): Probe {
   const body = (model: string) => ({ model, prompt: "Once upon a time", temperature: 0, max_tokens: 16, ...members });
-  // A server without the legacy endpoint is legal; what it answers is judged as it stands.
   return { id, about, endpoint: "completions", method: "POST", path: () => "/completions", body, expects: "any" };
 }

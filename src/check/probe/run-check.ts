@@ -1,4 +1,5 @@
 import { request as httpRequest } from "undici";
+import { apiOf } from "../rules/exchange.ts";
 import { judgeExpectation } from "../rules/group/expectation.ts";
 import { judgeSame } from "../rules/group/same.ts";
 import { judge } from "../rules/judge.ts";
@@ -13,7 +14,7 @@ import { send, type Target } from "./send.ts";
 export interface CheckOptions extends Omit<Target, "model"> {
   /** Default: the first that the server lists. */
   readonly model?: string;
-  /** Only probes whose id begins with one of these; default: all. */
+  /** Only the probes of these APIs (`chat`, `models`), and those whose id begins so (`text`, `wrong/n`); default: all. */
   readonly only?: readonly string[];
   /** The form that every answer must have; default: any legal one. */
   readonly profile?: ProfileName;
@@ -46,6 +47,10 @@ export class CheckError extends Error {
   override readonly name = "CheckError";
 }
 
+/** The words of `--only` that are an API's. */
+const apis = [...new Set(probes.flatMap(({ endpoint }) => apiOf[endpoint] ?? []))];
+
+/** Scenarios of several requests at once, all of them for chat. */
 const live = [
   { id: "live/streams", about: "several streams at once", run: streamsSideBySide },
   { id: "live/second", about: "a second stream beside a long one", run: secondStream },
@@ -57,16 +62,22 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   const url = options.url.replace(/\/+$/, "");
   const model = options.model ?? (await firstModel(url, options));
   const target: Target = { ...options, url, model };
-  const wanted = (id: string) => options.only === undefined || options.only.some((prefix) => id.startsWith(prefix));
-  const chosen = probes.filter(({ id }) => wanted(id));
+  const { only } = options;
+  const wanted = (id: string, api: string | undefined) =>
+    only === undefined || only.some((word) => (apis.includes(word) ? api === word : id.startsWith(word)));
+  const chosen = probes.filter(({ id, endpoint }) => wanted(id, apiOf[endpoint]));
   const twins = probes.flatMap((plain) => {
-    const streamed = wanted(`same/${plain.id}`) || wanted(plain.id) ? twinOf(plain) : undefined;
+    const api = apiOf[plain.endpoint];
+    const streamed = wanted(`same/${plain.id}`, api) || wanted(plain.id, api) ? twinOf(plain) : undefined;
     return streamed ? [{ plain, streamed }] : [];
   });
-  const scenarios = live.filter(({ id }) => wanted(id));
+  const scenarios = live.filter(({ id }) => wanted(id, "chat"));
   const all = chosen.length + twins.length + scenarios.length;
-  if (all === 0)
-    throw new CheckError(`No probe's id begins with ${options.only?.join(" or ")}: text, tools, wrong, live …`);
+  if (all === 0) {
+    throw new CheckError(
+      `There is no probe for --only ${only?.join(" ")}. It takes APIs (${apis.join(", ")}) and how ids begin (text, tools, wrong, live).`,
+    );
+  }
   let done = 0;
   const judged = await pooled(chosen, options.concurrency, async (probe) => {
     const one = await judgeProbe(probe, target, options);
@@ -83,7 +94,7 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
     options.onProgress?.(++done, all, about);
   }
   if (judged.every(({ result }) => result !== undefined && result.exchange === undefined)) {
-    throw new CheckError(`${url} answers nothing: ${judged[0]?.result?.failure ?? "no answer"}.`);
+    throw new CheckError(`${url} does not answer: ${judged[0]?.result?.failure ?? "no answer"}.`);
   }
   return { url, model, judged };
 }
@@ -154,7 +165,7 @@ async function firstModel(url: string, options: CheckOptions): Promise<string> {
     });
   }
   if (status === 401 || status === 403)
-    throw new CheckError(`${url} wants a key: give it with --key or in OPENAI_API_KEY.`);
+    throw new CheckError(`${url} asks for a key: pass it with --key or in OPENAI_API_KEY.`);
   let id: unknown;
   try {
     const list: unknown = JSON.parse(text);
@@ -165,7 +176,9 @@ async function firstModel(url: string, options: CheckOptions): Promise<string> {
   }
   if (typeof id !== "string") {
     const hint = status === 404 && !/\/v\d+$/.test(url) ? ` (or is its base URL ${url}/v1?)` : "";
-    throw new CheckError(`${url}/models lists no model (status ${status}): name one with --model${hint}.`);
+    throw new CheckError(
+      `${url}/models did not return a model list (status ${status}): name a model with --model${hint}.`,
+    );
   }
   return id;
 }

@@ -13,8 +13,8 @@ import { type Report, reportOf } from "./report.ts";
 const hostile = `data: {"id":"</pre><script>alert(1)</script>","object":"x"}\r\n\r\n`;
 
 function reportOfBody(body: string): Report {
-  return reportOf("a & <b>", [judgeCapture("capture", body, { model: "m", stream: true }, "openai")], {
-    profile: "openai",
+  return reportOf("a & <b>", [judgeCapture("capture", body, { model: "m", stream: true }, "exact")], {
+    profile: "exact",
   });
 }
 

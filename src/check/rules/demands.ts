@@ -1,6 +1,9 @@
 import { isObject, type Json } from "./view.ts";
 
-/** What a request demands of its answer; {} where it is not known. Shared by the rules about streams and bodies. */
+/**
+ * What a request demands of its answer; nothing where it is not known. What a server may refuse (a negative limit, a required call
+ * without tools) is no demand: whether it should have been refused, ./group/expectation.ts judges, and nobody else counts it again.
+ */
 export interface Demands {
   readonly stops: readonly string[];
   /** Tokens of one choice. */
@@ -21,27 +24,32 @@ export interface Demands {
 
 export function demandsOf(body: Json | undefined): Demands {
   const { stop, tool_choice: choice, response_format: format } = body ?? {};
+  const tools = body && declared(body);
   const fn = isObject(choice) ? choice.function : undefined;
-  const named = isObject(fn) && typeof fn.name === "string" ? fn.name : undefined;
+  const named = isObject(fn) && typeof fn.name === "string" && tools?.has(fn.name) ? fn.name : undefined;
   const limit = body?.max_completion_tokens ?? body?.max_tokens;
   const stops = [stop].flat().filter((one): one is string => typeof one === "string" && one !== "");
   return {
     // An echoed prompt may contain them.
     stops: body?.echo === true ? [] : stops,
-    limit: typeof limit === "number" ? limit : undefined,
+    limit: isCount(limit) ? limit : undefined,
     named,
-    forced: choice === "required" || named !== undefined,
+    forced: (choice === "required" && tools !== undefined && tools.size > 0) || named !== undefined,
     silent: body !== undefined && (choice === "none" || (!Array.isArray(body.tools) && !Array.isArray(body.functions))),
     single: body?.parallel_tool_calls === false,
     json: isObject(format) && format.type !== "text",
-    tools: body && declared(body),
+    tools,
   };
 }
 
-/** How many choices a request asks for: n, of each of its prompts. A list of numbers is one prompt, of tokens. */
+/** How many choices a request asks for: n (1 where it is no such number), of each of its prompts. A list of numbers is one prompt, of tokens. */
 export function choicesAsked({ n, prompt }: Json): number {
-  const prompts = Array.isArray(prompt) && typeof prompt[0] !== "number" ? prompt.length : 1;
-  return (typeof n === "number" ? n : 1) * prompts;
+  const prompts = Array.isArray(prompt) && prompt.length > 0 && typeof prompt[0] !== "number" ? prompt.length : 1;
+  return (isCount(n) && n > 0 ? n : 1) * prompts;
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0;
 }
 
 function declared({ tools }: Json): ReadonlySet<unknown> {

@@ -1,5 +1,6 @@
 import { allRules } from "./all-rules.ts";
-import { type GroupRule, groupRules } from "./group/group-rules.ts";
+import type { GroupRule } from "./group/group-rule.ts";
+import { groupRules } from "./group/group-rules.ts";
 import type { ProfileRule } from "./profile/profile-rule.ts";
 import { profileRules } from "./profile/profile-rules.ts";
 import type { Rule } from "./rule.ts";

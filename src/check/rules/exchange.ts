@@ -17,6 +17,16 @@ export interface Exchange {
   };
 }
 
+/** The API that an endpoint belongs to; undefined for a path of none. */
+export const apiOf: Readonly<Record<Exchange["endpoint"], string | undefined>> = {
+  chat: "chat",
+  completions: "completions",
+  models: "models",
+  model: "models",
+  embeddings: "embeddings",
+  other: undefined,
+};
+
 /** What the request asked of a stream; undefined where the request is not known. */
 export function asked(exchange: Exchange, member: string): unknown {
   return exchange.request.body?.[member];

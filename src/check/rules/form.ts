@@ -3,16 +3,17 @@ import { isStream } from "./judge.ts";
 import { type ChoicePiece, isObject, type StreamView, streamView } from "./view.ts";
 
 /**
- * The forms of a chat stream that are legal: our own lean one, and OpenAI's through the years. Source: wire.md sections 1 and 2.5.
+ * The forms of a chat stream that are legal: the lean one of `truewire serve`, OpenAI's of today (exact), and its older ones. Source:
+ * 409 recorded streams of 2023-04 to 2026-08.
  */
 export type Form =
   | "lean"
-  | "openai"
-  | "openai of early 2025"
-  | "openai of late 2024"
-  | "openai of 2024"
-  | "openai of late 2023"
-  | "openai of early 2023"
+  | "exact"
+  | "OpenAI's of early 2025"
+  | "OpenAI's of late 2024"
+  | "OpenAI's of 2024"
+  | "OpenAI's of late 2023"
+  | "OpenAI's of early 2023"
   | "none of OpenAI's";
 
 /** The form of a chat stream; undefined for what is no chat stream or has no chunk. */
@@ -33,12 +34,12 @@ function isRoleAlone({ delta }: ChoicePiece): boolean {
 
 function roleForm({ chunk, choice }: ChoicePiece): Form {
   if ("system_fingerprint" in chunk.value && "logprobs" in choice) return "lean";
-  return "system_fingerprint" in chunk.value ? "none of OpenAI's" : "openai of early 2023";
+  return "system_fingerprint" in chunk.value ? "none of OpenAI's" : "OpenAI's of early 2023";
 }
 
 function openaiForm(view: StreamView, { chunk, delta }: ChoicePiece): Form {
   const keys = Object.keys(delta).join();
-  // One call, parallel calls, a refusal, audio (wire.md section 2.3).
+  // One call, parallel calls, a refusal, audio.
   const special = [
     "role,content,tool_calls,refusal",
     "role,content,tool_calls",
@@ -50,15 +51,15 @@ function openaiForm(view: StreamView, { chunk, delta }: ChoicePiece): Form {
   const options = view.exchange.request.body?.stream_options;
   // Who asked for none gets today's form without it.
   const unwanted = isObject(options) && options.include_obfuscation === false;
-  if (view.chunks.some((one) => "obfuscation" in one.value)) return "openai";
-  if (unwanted && "service_tier" in chunk.value && ("refusal" in delta || delta.content === null)) return "openai";
+  if (view.chunks.some((one) => "obfuscation" in one.value)) return "exact";
+  if (unwanted && "service_tier" in chunk.value && ("refusal" in delta || delta.content === null)) return "exact";
   if ("service_tier" in chunk.value)
-    return isObject(delta) && "refusal" in delta ? "openai of early 2025" : partial(delta.content);
-  if (keys.includes("refusal")) return "openai of late 2024";
-  return "system_fingerprint" in chunk.value ? "openai of 2024" : "openai of late 2023";
+    return isObject(delta) && "refusal" in delta ? "OpenAI's of early 2025" : partial(delta.content);
+  if (keys.includes("refusal")) return "OpenAI's of late 2024";
+  return "system_fingerprint" in chunk.value ? "OpenAI's of 2024" : "OpenAI's of late 2023";
 }
 
-/** Path B of parallel calls has no refusal key, at any time. */
+/** Parallel calls that each have a header of their own have no refusal key, at any time. */
 function partial(content: unknown): Form {
-  return content === null ? "openai of early 2025" : "none of OpenAI's";
+  return content === null ? "OpenAI's of early 2025" : "none of OpenAI's";
 }

@@ -1,6 +1,6 @@
 import type { Exchange } from "./exchange.ts";
 import { bodyRules } from "./body/body-rules.ts";
-import type { ProfileJudge, ProfileName } from "./profile/profile-rule.ts";
+import { type ProfileJudge, type ProfileName, profileNamed } from "./profile/profile-rule.ts";
 import { profileRules } from "./profile/profile-rules.ts";
 import { type Finding, type Offence, offencesShown, type RuleFacts, type StreamRule } from "./rule.ts";
 import { streamRules } from "./stream/stream-rules.ts";
@@ -13,10 +13,11 @@ export interface Verdict {
 }
 
 /**
- * Judges one exchange by every rule that applies to it; `demanded`: also by those of the profile that it must have. Pure: the same
- * exchange has the same verdict everywhere.
+ * Judges one exchange by every rule that applies to it; `demanded`: also by those of the profile that it must have (`openai` is the
+ * older name of `exact`). Pure: the same exchange has the same verdict everywhere.
  */
-export function judge(exchange: Exchange, demanded?: ProfileName): Verdict {
+export function judge(exchange: Exchange, demanded?: ProfileName | "openai"): Verdict {
+  const profile = demanded && profileNamed(demanded);
   const findings: Finding[] = [];
   const shown: string[] = [];
   const tell = (rule: string, offences: Iterable<Offence>) => {
@@ -31,7 +32,7 @@ export function judge(exchange: Exchange, demanded?: ProfileName): Verdict {
     if (rule.shown?.(view) !== false) tell(rule.id, rule.judge(view));
   };
   const demand = <View>(rule: string, judging: ProfileJudge<View> | undefined, view: View) => {
-    if (demanded && judging?.shown(view, demanded)) tell(rule, judging.judge(view, demanded));
+    if (profile && judging?.shown(view, profile)) tell(rule, judging.judge(view, profile));
   };
   if (isStream(exchange)) {
     const view = streamView(exchange);

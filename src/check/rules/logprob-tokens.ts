@@ -30,3 +30,11 @@ function bytesFit(token: Json): boolean {
   const bytes = new TextEncoder().encode(token.token);
   return bytes.length === token.bytes.length && bytes.every((byte, i) => byte === (token.bytes as number[])[i]);
 }
+
+/** The text of a list of tokens: by bytes where there are any, since the token of half a character has no text of its own. */
+export function textOfTokens(list: readonly Json[]): string {
+  const bytes = list.flatMap((token) =>
+    Array.isArray(token.bytes) ? (token.bytes as number[]) : [...new TextEncoder().encode(String(token.token))],
+  );
+  return new TextDecoder().decode(new Uint8Array(bytes));
+}

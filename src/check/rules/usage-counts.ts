@@ -6,7 +6,7 @@ export function usageOffence(usage: Json, kind: "type" | "sum" | "details"): str
   const prompts = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
   const completions = isObject(usage.completion_tokens_details) ? usage.completion_tokens_details : {};
   if (kind === "type") {
-    // OpenAI's completions leave completion_tokens out when it is 0 (wire.md section 4).
+    // OpenAI's completions leave completion_tokens out when it is 0 (recorded).
     const counts = {
       prompt_tokens: prompt,
       completion_tokens: completion,

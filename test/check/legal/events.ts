@@ -22,7 +22,7 @@ export function eventsFor(body: Record<string, unknown>, random: () => number, m
   const chat = "messages" in body;
   const n = typeof body.n === "number" ? body.n : 1;
   const tracks = Array.from({ length: n }, (_, choice) =>
-    chat ? chatChoice(choice, body, random) : textChoice(choice, random),
+    chat ? chatChoice(choice, body, random) : textChoice(choice, body, random),
   );
   const events: GenerationEvent[] = [];
   while (tracks.some((track) => track.length > 0)) {
@@ -46,11 +46,12 @@ export function eventsFor(body: Record<string, unknown>, random: () => number, m
   return [...events, { type: "end", end: { kind: "done" } }];
 }
 
-function textChoice(choice: number, random: () => number): GenerationEvent[] {
-  const deltas = Array.from(
-    { length: between(1, 6, random) },
-    () => ({ type: "text-delta", choice, text: oneOf(words, random) }) as const,
-  );
+function textChoice(choice: number, body: Record<string, unknown>, random: () => number): GenerationEvent[] {
+  const deltas = Array.from({ length: between(1, 6, random) }, () => {
+    const text = oneOf(words, random);
+    const logprobs = typeof body.logprobs === "number" && { logprobs: [logprob(text, body.logprobs)] };
+    return { type: "text-delta", choice, text, ...logprobs } as const;
+  });
   return [
     { type: "start", choice },
     ...deltas,

@@ -6,7 +6,7 @@ import { writtenBody } from "./body.ts";
 import { writtenStream } from "./stream.ts";
 
 /** An answer of one token with this log probability. */
-export function logprobExchange(logprob: number, profile: "lean" | "openai", stream: boolean): Exchange {
+export function logprobExchange(logprob: number, profile: "lean" | "exact", stream: boolean): Exchange {
   const body = { model: "m", messages: [{ role: "user", content: "Hi" }], logprobs: true, ...(stream && { stream }) };
   const token = { token: "Hi", logprob, bytes: [72, 105], top: [] };
   const events: readonly GenerationEvent[] = [

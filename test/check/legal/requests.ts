@@ -26,6 +26,7 @@ export function chatRequest(random: () => number): Record<string, unknown> {
 export function completionRequest(random: () => number): Record<string, unknown> {
   const body: Record<string, unknown> = { model: "m", prompt: "Once" };
   if (random() < 0.3) body.n = 2;
+  if (random() < 0.4) body.logprobs = between(0, 3, random);
   return body;
 }
 

@@ -1,9 +1,11 @@
 import { choicesAsked } from "../demands.ts";
 import { shown } from "../place.ts";
-import { tokenOffence } from "../logprob-tokens.ts";
+import { textOfTokens, tokenOffence } from "../logprob-tokens.ts";
+import { notJson } from "../not-json.ts";
 import type { BodyRule, Offence } from "../rule.ts";
 import { usageOffence } from "../usage-counts.ts";
-import { type BodyView, isObject } from "../view.ts";
+import { isTokenLists, tokenListsOffence } from "../token-lists.ts";
+import { type BodyView, isObject, type Json } from "../view.ts";
 import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 
 function* member(view: BodyView, name: string, right: (value: unknown) => boolean): Generator<Offence> {
@@ -20,25 +22,19 @@ function* counted(view: BodyView, kind: "type" | "sum" | "details"): Generator<O
 const hasUsage = (view: BodyView) => isAnswer(view) && isObject(objectOf(view).usage);
 const legal: ReadonlySet<unknown> = new Set(["stop", "length", "tool_calls", "content_filter", "function_call"]);
 
-/** A whole answer: specification, CreateChatCompletionResponse and CreateCompletionResponse; wire.md section 3. */
+/** A whole answer. Source: specification, `CreateChatCompletionResponse` and `CreateCompletionResponse`. */
 export const answerRules: readonly BodyRule[] = [
   {
     id: "body/json",
     severity: "error",
     concern: "text is lost or wrong",
-    says: "The body is one JSON object.",
-    source: "specification",
-    breaks: ["every client"],
+    says: "The body is one JSON object, without NaN and Infinity.",
+    source: "specification; RFC 8259 section 6 (NaN and Infinity are not JSON); SGLang #5984, mlx-omni-server #56",
+    breaks: ["every client (JSON.parse throws)"],
     judges: "body",
-    shown: isAnswer,
+    shown: ({ exchange }) => exchange.response.status === 200 && exchange.endpoint !== "other",
     *judge(view) {
-      const { body } = view.exchange.response;
-      if (!isObject(view.value))
-        yield {
-          start: 0,
-          end: Math.min(body.length, 80),
-          found: body.startsWith("data:") ? "a stream where none was asked for" : "a body that is no JSON object",
-        };
+      if (!isObject(view.value)) yield notJson(view.exchange.response.body);
     },
   },
   {
@@ -278,4 +274,85 @@ export const answerRules: readonly BodyRule[] = [
       }
     },
   },
+  {
+    id: "body/logprobs-text",
+    severity: "error",
+    concern: "log probabilities are wrong",
+    says: "The tokens of a choice, joined, are its text: no tokens of the thought before it.",
+    source: "specification: logprobs.content ('A list of message content tokens'); recordings",
+    breaks: ["clients that color text by confidence", "evaluation harnesses"],
+    judges: "body",
+    shown: (view) => isChat(view) && choicesOf(view).some((choice) => contentTokens(choice).length > 0),
+    *judge(view) {
+      for (const choice of choicesOf(view)) {
+        const list = contentTokens(choice);
+        const text = messageOf(choice).content ?? "";
+        if (list.length > 0 && textOfTokens(list) !== text)
+          yield atName(view, "logprobs", "tokens that are not the text");
+      }
+    },
+  },
+  {
+    id: "body/token-lists",
+    severity: "error",
+    concern: "log probabilities are wrong",
+    says: "Log probabilities of a completion are lists of one length; a token without one, as the first of an echoed prompt, has null in token_logprobs and in top_logprobs.",
+    source: "specification: CreateCompletionResponse; llama.cpp #27174, and OpenAI's own answer in vLLM #1504",
+    breaks: ["evaluation harnesses (lm-evaluation-harness reads these lists by position)"],
+    judges: "body",
+    shown: (view) => isAnswer(view) && choicesOf(view).some(({ logprobs }) => isTokenLists(logprobs)),
+    *judge(view) {
+      for (const { logprobs } of choicesOf(view)) {
+        const found = isTokenLists(logprobs) ? tokenListsOffence(logprobs) : undefined;
+        if (found) yield atName(view, found.member, found.found);
+      }
+    },
+  },
+  {
+    id: "body/known-members",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "An answer and its messages have no members beyond OpenAI's and the reasoning fields.",
+    source: "specification; recordings 300 of 300",
+    breaks: [],
+    judges: "body",
+    shown: isAnswer,
+    *judge(view) {
+      for (const name of Object.keys(objectOf(view)))
+        if (!knownMembers.has(name)) yield atName(view, name, `the member ${name}`);
+      for (const choice of choicesOf(view)) {
+        for (const name of Object.keys(messageOf(choice)))
+          if (!knownInMessages.has(name)) yield atName(view, name, `the member ${name}`);
+      }
+    },
+  },
 ];
+
+const knownMembers: ReadonlySet<string> = new Set([
+  "id",
+  "object",
+  "created",
+  "model",
+  "service_tier",
+  "system_fingerprint",
+  "choices",
+  "usage",
+  "moderation",
+]);
+
+const knownInMessages: ReadonlySet<string> = new Set([
+  "role",
+  "content",
+  "refusal",
+  "tool_calls",
+  "function_call",
+  "audio",
+  "annotations",
+  "reasoning_content",
+  "reasoning",
+]);
+
+function contentTokens(choice: Json): readonly Json[] {
+  const list = isObject(choice.logprobs) ? choice.logprobs.content : undefined;
+  return Array.isArray(list) ? list.filter(isObject) : [];
+}

@@ -22,10 +22,10 @@ export function messageOf(choice: Json): Json {
   return isObject(choice.message) ? choice.message : {};
 }
 
-/** A successful answer of an endpoint that generates. */
+/** A successful answer of an endpoint that generates. One that is no JSON object shows nothing but that: `body/json` tells of it. */
 export function isAnswer(view: BodyView): boolean {
   const { endpoint, response } = view.exchange;
-  return response.status === 200 && (endpoint === "chat" || endpoint === "completions");
+  return response.status === 200 && (endpoint === "chat" || endpoint === "completions") && isObject(view.value);
 }
 
 export function isChat(view: BodyView): boolean {

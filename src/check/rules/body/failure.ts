@@ -1,4 +1,5 @@
 import { errorOffence } from "../error-object.ts";
+import { notJson } from "../not-json.ts";
 import type { BodyRule } from "../rule.ts";
 import { type BodyView, isObject } from "../view.ts";
 import { atName, objectOf } from "./body-place.ts";
@@ -6,7 +7,7 @@ import { atName, objectOf } from "./body-place.ts";
 const hidden = "errors look like answers";
 const failed = (view: BodyView) => view.exchange.response.status >= 400;
 
-/** Error answers: specification, `Error`; wire.md section 9. */
+/** Error answers. Source: specification, `Error` and `ErrorResponse`; recorded errors. */
 export const failureRules: readonly BodyRule[] = [
   {
     id: "failure/json",
@@ -18,13 +19,7 @@ export const failureRules: readonly BodyRule[] = [
     judges: "body",
     shown: failed,
     *judge(view) {
-      const { body } = view.exchange.response;
-      if (!isObject(view.value))
-        yield {
-          start: 0,
-          end: Math.min(body.length, 80),
-          found: body === "" ? "an empty body" : /^\s*</.test(body) ? "an HTML page" : "no JSON object",
-        };
+      if (!isObject(view.value)) yield notJson(view.exchange.response.body);
     },
   },
   {

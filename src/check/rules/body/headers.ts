@@ -1,7 +1,7 @@
 import { shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
 
-/** Headers of answers that are no stream: wire.md section 8. Those of streams are in ../stream/headers.ts. */
+/** Headers of answers that are no stream; those of streams are in ../stream/headers.ts. Source: recordings. */
 export const headerRules: readonly BodyRule[] = [
   {
     id: "headers/json",

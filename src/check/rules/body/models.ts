@@ -4,7 +4,7 @@ import { type BodyView, isObject, type Json } from "../view.ts";
 import { atName, objectOf } from "./body-place.ts";
 
 const ok = (view: BodyView, endpoint: string) =>
-  view.exchange.endpoint === endpoint && view.exchange.response.status === 200;
+  view.exchange.endpoint === endpoint && view.exchange.response.status === 200 && view.value !== undefined;
 
 function* modelOffences(view: BodyView, model: Json): Generator<Offence> {
   if (typeof model.id !== "string" || model.id === "") yield atName(view, "id", `id ${shown(model.id)}`);
@@ -13,7 +13,7 @@ function* modelOffences(view: BodyView, model: Json): Generator<Offence> {
   if (typeof model.owned_by !== "string") yield atName(view, "owned_by", `owned_by ${shown(model.owned_by)}`);
 }
 
-/** The list of models: specification, ListModelsResponse and Model; wire.md section 5. */
+/** The list of models. Source: specification, `ListModelsResponse` and `Model`. */
 export const modelRules: readonly BodyRule[] = [
   {
     id: "models/list",

@@ -2,7 +2,7 @@ import { bodyView, isObject } from "../view.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Finding, Offence } from "../rule.ts";
 import { shown } from "../place.ts";
-import type { GroupRule } from "./group-rules.ts";
+import type { GroupRule } from "./group-rule.ts";
 
 const misunderstood = "requests are misunderstood";
 

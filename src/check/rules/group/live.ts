@@ -1,7 +1,7 @@
 import type { Exchange } from "../exchange.ts";
 import type { Finding } from "../rule.ts";
 import { streamView } from "../view.ts";
-import type { GroupRule } from "./group-rules.ts";
+import type { GroupRule } from "./group-rule.ts";
 
 /** Rules that only a running server can show: what ../../probe/live.ts measures, these judge. */
 export const liveRules: readonly GroupRule[] = [

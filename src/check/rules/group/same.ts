@@ -4,7 +4,7 @@ import { shown } from "../place.ts";
 import type { Finding } from "../rule.ts";
 import { callsOf } from "../stream/calls.ts";
 import { bodyView, isObject, type Json, streamView } from "../view.ts";
-import type { GroupRule } from "./group-rules.ts";
+import type { GroupRule } from "./group-rule.ts";
 
 export const sameRules: readonly GroupRule[] = [
   {

@@ -8,13 +8,13 @@ const concern = "it is not the form that was demanded";
 
 const isChat = (view: StreamView) => view.exchange.endpoint === "chat" && view.choices.size > 0;
 
-/** What deltas hold: wire.md sections 1 and 2.3. */
+/** What deltas hold. Source: recordings of 2024-09 to 2026-08. */
 export const deltaRules: readonly ProfileRule[] = [
   {
     id: "profile/first-delta",
     severity: "error",
     concern,
-    says: "The first delta of each choice is the profile's: the role alone (lean), or what it begins with beside it (openai).",
+    says: "The first delta of each choice is the profile's: the role alone (lean), or with what the choice begins with (exact).",
     source: "recordings 271 of 271 texts, 83 of 83 calls, 23 of 23 parallel calls since 2024-09",
     breaks: ["whoever compares bytes"],
     judges: "profile",

@@ -14,12 +14,12 @@ const gateway = { name: "four spaces a level and a final line feed, < > & escape
 
 type Layout = typeof compact;
 
-/** How JSON is laid out: wire.md sections 1, 3, 5, 9. */
+/** How JSON is laid out. Source: recordings of 2025-08 to 2026-08. */
 export const layoutRule: ProfileRule = {
   id: "profile/layout",
   severity: "error",
   concern: "it is not the form that was demanded",
-  says: "JSON is laid out as the profile has it: compact; bodies of openai pretty, their errors as gateway or application write them.",
+  says: "JSON is laid out as the profile has it: compact; bodies of exact are indented, and their errors are written as OpenAI's gateway or application writes them.",
   source: "recordings 408 of 408 streams, 1620 of 1643 bodies",
   breaks: ["whoever compares bytes"],
   judges: "profile",

@@ -8,7 +8,7 @@ import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 
 const concern = "it is not the form that was demanded";
 
-/** Members and their order: wire.md sections 1, 2.2, 3, 4, 9. */
+/** Members and their order. Source: recordings of 2025-08 to 2026-08. */
 export const memberRules: readonly ProfileRule[] = [
   {
     id: "profile/members",
@@ -26,7 +26,8 @@ export const memberRules: readonly ProfileRule[] = [
       },
     },
     body: {
-      shown: (view) => view.exchange.response.status < 400 && wantedOf(view, "lean") !== undefined,
+      shown: (view) =>
+        view.exchange.response.status < 400 && isObject(view.value) && wantedOf(view, "lean") !== undefined,
       *judge(view, profile) {
         const wanted = wantedOf(view, profile);
         const found = wanted && membersOffence(objectOf(view), wanted, profile === "lean");
@@ -53,7 +54,7 @@ export const memberRules: readonly ProfileRule[] = [
       },
     },
     body: {
-      shown: (view) => view.exchange.response.status >= 400,
+      shown: (view) => view.exchange.response.status >= 400 && isObject(view.value),
       *judge(view) {
         const found = errorOffence(objectOf(view));
         if (found !== undefined) yield atName(view, "error", found);
@@ -75,7 +76,7 @@ function* chatChunk(view: StreamView, chunk: Chunk, profile: ProfileName): Gener
   const start = ["id", "object", "created", "model", ...(isLean ? [] : ["service_tier"]), "system_fingerprint"];
   const usage = usageIn(view, chunk, audio);
   const plain = [...start, "choices", "moderation?", ...usage, "obfuscation?"];
-  // Role and call chunks of parallel calls: wire.md section 2.3, path B.
+  // Recorded of parallel calls: their role and call chunks have usage before choices (154 of 154).
   const reversed = [...start, ...usage, "choices", "obfuscation?"];
   const found = membersOffence(chunk.value, plain, isLean);
   if (found !== undefined && (isLean || membersOffence(chunk.value, reversed, false) !== undefined))
@@ -93,8 +94,8 @@ function* completionChunk(view: StreamView, chunk: Chunk, profile: ProfileName):
   const usage = usageIn(view, chunk, false);
   const lean = ["id", "object", "created", "model", "system_fingerprint", "choices", ...usage];
   const closing = ["id", "object", "created", "model", ...usage, "choices"];
-  const openai = chunk.choices.length === 0 ? closing : ["id", "object", "created", "choices", "model", ...usage];
-  const found = membersOffence(chunk.value, profile === "lean" ? lean : openai, profile === "lean");
+  const exact = chunk.choices.length === 0 ? closing : ["id", "object", "created", "choices", "model", ...usage];
+  const found = membersOffence(chunk.value, profile === "lean" ? lean : exact, profile === "lean");
   if (found !== undefined) yield atMember(chunk, "object", found);
   for (const choice of chunk.choices) {
     const wrong = membersOffence(choice, ["text", "index", "logprobs", "finish_reason"], profile === "lean");

@@ -1,8 +1,22 @@
 import type { Offence, RuleFacts } from "../rule.ts";
 import type { BodyView, StreamView } from "../view.ts";
 
-/** The forms of the wire that can be demanded (`truewire check --profile`): wire.md section 1. */
-export type ProfileName = "lean" | "openai";
+/**
+ * The forms of the wire that can be demanded (`truewire check --profile`). `lean`: one member a delta, nothing repeated, compact JSON;
+ * what `truewire serve` sends by default. `exact`: the bytes of api.openai.com, as recorded since August 2025.
+ */
+export type ProfileName = "lean" | "exact";
+
+const names: ReadonlyMap<string, ProfileName> = new Map([
+  ["lean", "lean"],
+  ["exact", "exact"],
+  ["openai", "exact"],
+]);
+
+/** The profile of a name; `openai` is the older name of `exact`. undefined: there is none of that name. */
+export function profileNamed(name: string): ProfileName | undefined {
+  return names.get(name);
+}
 
 /**
  * A rule that holds only when its profile was demanded: both are legal. It judges streams, bodies (errors among them), or both; what

@@ -4,7 +4,7 @@ import { isObject } from "../view.ts";
 /**
  * Who refuses a request at OpenAI, and so writes the error: the gateway what concerns keys, permissions, limits and models (which it
  * does not name as `param`), the application the rest, and everything on newer endpoints. Of an unknown path both have been seen.
- * Source: wire.md section 9.
+ * Source: recorded errors.
  */
 export function refuserOf({ request, response }: Exchange, value: unknown): "gateway" | "application" | "either" {
   const { status } = response;

@@ -10,13 +10,13 @@ import { refuserOf } from "./refuser.ts";
 const concern = "it is not the form that was demanded";
 const breaks = ["whoever compares bytes"];
 
-/** What members say where the profiles differ: wire.md sections 1, 2.3, 2.4, 4. */
+/** What members say where the profiles differ. Source: recordings of 2025-08 to 2026-08. */
 export const valueRules: readonly ProfileRule[] = [
   {
     id: "profile/obfuscation",
     severity: "error",
     concern,
-    says: "obfuscation is in every chat chunk unless include_obfuscation is false (openai), only where it is true (lean); of the right length.",
+    says: "obfuscation is in every chat chunk unless include_obfuscation is false (exact), only where it is true (lean); of the right length.",
     source: "recordings 289 of 289 streams since 2025-08-05",
     breaks,
     judges: "profile",
@@ -29,7 +29,7 @@ export const valueRules: readonly ProfileRule[] = [
     id: "profile/finish",
     severity: "error",
     concern,
-    says: "Calls of a tool that was demanded by name end with tool_calls (lean) or stop (openai).",
+    says: "Calls of a tool that was demanded by name end with tool_calls (lean) or stop (exact).",
     source: "recordings 9 of 9",
     breaks,
     judges: "profile",
@@ -62,7 +62,7 @@ export const valueRules: readonly ProfileRule[] = [
     id: "profile/logprobs",
     severity: "error",
     concern,
-    says: "The first chunk's logprobs are an empty list where some were asked for (openai) or null (lean); the last one's are null.",
+    says: "The first chunk's logprobs are an empty list where some were asked for (exact) or null (lean); the last one's are null.",
     source: "recordings with log probabilities",
     breaks,
     judges: "profile",
@@ -85,7 +85,7 @@ export const valueRules: readonly ProfileRule[] = [
     id: "profile/numbers",
     severity: "error",
     concern,
-    says: "Log probabilities are printed as JSON.stringify does (lean), or as Rust's serde does (openai: 0.0, -1.5e-6).",
+    says: "Log probabilities are printed as JSON.stringify does (lean), or as Rust's serde does (exact: 0.0, -1.5e-6).",
     source: "recordings with log probabilities",
     breaks,
     judges: "profile",
@@ -124,7 +124,7 @@ export const valueRules: readonly ProfileRule[] = [
   },
 ];
 
-const namedFinish = { lean: "tool_calls", openai: "stop" } as const;
+const namedFinish = { lean: "tool_calls", exact: "stop" } as const;
 
 function isNamed(body: Json | undefined): boolean {
   return isObject(body?.tool_choice) && body.tool_choice.type === "function";
@@ -134,7 +134,7 @@ function* obfuscationOffences(view: StreamView, profile: ProfileName): Generator
   const { body } = view.exchange.request;
   const options = isObject(body?.stream_options) ? body.stream_options : {};
   const choice = options.include_obfuscation;
-  const due = typeof choice === "boolean" ? choice : profile === "openai";
+  const due = typeof choice === "boolean" ? choice : profile === "exact";
   for (const chunk of view.chunks) {
     if ("error" in chunk.value) continue;
     const has = "obfuscation" in chunk.value;
@@ -178,7 +178,7 @@ const streamHeaders = {
     chat: ["text/event-stream; charset=utf-8", "no-cache"],
     completions: ["text/event-stream; charset=utf-8", "no-cache"],
   },
-  openai: {
+  exact: {
     chat: ["text/event-stream; charset=utf-8", undefined],
     completions: ["text/event-stream", "no-cache, must-revalidate"],
   },
@@ -198,7 +198,7 @@ function* streamHeaderOffences({ exchange }: StreamView, profile: ProfileName): 
 
 function* bodyHeaderOffences({ exchange, value }: BodyView, profile: ProfileName): Generator<Offence> {
   const { status, headers } = exchange.response;
-  const refuser = profile === "openai" && status >= 400 ? refuserOf(exchange, value) : "application";
+  const refuser = profile === "exact" && status >= 400 ? refuserOf(exchange, value) : "application";
   const due = [
     ...(refuser === "gateway" ? [] : ["application/json"]),
     ...(refuser === "application" ? [] : ["application/json; charset=utf-8"]),

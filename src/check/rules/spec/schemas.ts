@@ -1,7 +1,7 @@
 /**
  * What the specification says of answers, as JSON Schemas of our own words: required members, types, constants. Source: OpenAI's
  * OpenAPI document, `CreateChatCompletionStreamResponse`, `CreateChatCompletionResponse`, `CreateCompletionResponse`,
- * `ListModelsResponse`, `Model`, `Error`. Members that the specification does not name are allowed, as it allows them.
+ * `CreateEmbeddingResponse`, `ListModelsResponse`, `Model`, `Error`. Members that the specification does not name are allowed, as it allows them.
  */
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -134,7 +134,10 @@ const textLogprobs = nullable(
   object([], {
     tokens: list(string),
     token_logprobs: list({ type: ["number", "null"] }),
-    top_logprobs: { type: ["array", "null"], items: { type: ["object", "null"] } },
+    top_logprobs: {
+      type: ["array", "null"],
+      items: { type: ["object", "null"], additionalProperties: { type: "number" } },
+    },
     text_offset: list(integer),
   }),
 );
@@ -165,6 +168,20 @@ export const model: Schema = object(["id", "object", "created", "owned_by"], {
 });
 
 export const modelList: Schema = object(["object", "data"], { object: { const: "list" }, data: list(model) });
+
+/** `encoding_format: "base64"` makes a text of the numbers. */
+export const embeddings: Schema = object(["object", "data", "model", "usage"], {
+  object: { const: "list" },
+  data: list(
+    object(["object", "index", "embedding"], {
+      object: { const: "embedding" },
+      index: count,
+      embedding: { type: ["array", "string"], items: { type: "number" } },
+    }),
+  ),
+  model: string,
+  usage: object(["prompt_tokens", "total_tokens"], { prompt_tokens: count, total_tokens: count }),
+});
 
 export const failure: Schema = object(["error"], {
   error: object(["message", "type", "param", "code"], {

@@ -27,7 +27,7 @@ function* wrongDelta(
   }
 }
 
-/** What a delta may hold: wire.md section 2.3. */
+/** What a delta may hold. Source: specification, `ChatCompletionStreamResponseDelta`; recordings. */
 export const deltaRules: readonly StreamRule[] = [
   {
     id: "stream/role-first",

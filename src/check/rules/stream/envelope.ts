@@ -26,7 +26,7 @@ function* wrongType(view: StreamView, member: string, right: (value: unknown) =>
   }
 }
 
-/** What stands around the choices of a chunk: wire.md sections 2.1, 2.2, 2.5. */
+/** What stands around the choices of a chunk. Source: specification, `CreateChatCompletionStreamResponse`; recordings. */
 export const envelopeRules: readonly StreamRule[] = [
   {
     id: "stream/id",

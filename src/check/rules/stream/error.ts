@@ -10,7 +10,7 @@ function errors(view: StreamView): readonly Chunk[] {
   return view.chunks.filter((chunk) => "error" in chunk.value);
 }
 
-/** An error inside a stream: requirement E1; lessons 8. */
+/** An error inside a stream. Source: specification, `Error`; what the official SDKs do with it. */
 export const errorRules: readonly StreamRule[] = [
   {
     id: "error/shape",

@@ -20,7 +20,7 @@ function madeCalls(track: readonly ChoicePiece[]): boolean {
   return track.some((piece) => Array.isArray(piece.delta.tool_calls) && piece.delta.tool_calls.length > 0);
 }
 
-/** How a choice ends: wire.md sections 1, 2.3; lessons 5, 20. */
+/** How a choice ends. Source: specification, `finish_reason`; recordings; issues as named. */
 export const finishRules: readonly StreamRule[] = [
   {
     id: "finish/present",
@@ -55,7 +55,7 @@ export const finishRules: readonly StreamRule[] = [
     *judge(view) {
       for (const track of view.choices.values()) {
         const [first, ...rest] = finishes(track);
-        // OpenAI's completions repeat "length" in an empty chunk after the text that carried it (wire.md section 4).
+        // OpenAI's completions repeat "length" in an empty chunk after the text that carried it (recorded).
         const more = rest.filter(
           ({ choice }) => !(choice.text === "" && choice.finish_reason === first?.choice.finish_reason),
         );

@@ -1,18 +1,20 @@
+import type { Frame } from "../frames.ts";
+import { notJson } from "../not-json.ts";
 import { atEnd, atFrame, atLine } from "../place.ts";
-import type { StreamRule } from "../rule.ts";
+import type { Offence, StreamRule } from "../rule.ts";
 import { isObject, type StreamView } from "../view.ts";
 
 const both = ["chat", "completions"] as const;
 const unreadable = "the stream cannot be read";
 
-/** How events are framed: wire.md section 2.1 (408 of 408 recorded streams) and the HTML standard, section 9.2. */
+/** How events are framed. Source: the HTML standard, section 9.2; 408 of 408 recorded streams. */
 export const framingRules: readonly StreamRule[] = [
   {
     id: "sse/json",
     severity: "error",
     concern: unreadable,
-    says: "The data of every event is one JSON object, or [DONE].",
-    source: "specification; recordings 408 of 408",
+    says: "The data of every event is one JSON object, without NaN and Infinity, or [DONE].",
+    source: "specification; RFC 8259 section 6 (NaN and Infinity are not JSON); recordings 408 of 408",
     breaks: ["official SDKs", "AI SDK", "LangChain"],
     judges: "stream",
     endpoints: both,
@@ -20,7 +22,7 @@ export const framingRules: readonly StreamRule[] = [
       const objects = new Set(view.chunks.map((chunk) => chunk.frame));
       for (const frame of view.frames) {
         if (frame.data === null || frame.data === "[DONE]" || objects.has(frame)) continue;
-        yield atFrame(frame, frame.data.trim() === "" ? "empty data" : "data that is no JSON object");
+        yield frame.data.trim() === "" ? atFrame(frame, "empty data") : inData(frame, notJson(frame.data));
       }
     },
   },
@@ -264,6 +266,11 @@ export const framingRules: readonly StreamRule[] = [
     },
   },
 ];
+
+/** An offence found in a frame's data, at its place in the body. */
+function inData({ dataStart }: Frame, { start, end, found }: Offence): Offence {
+  return { start: dataStart + start, end: dataStart + end, found };
+}
 
 function failed(view: StreamView): boolean {
   return view.chunks.some((chunk) => "error" in chunk.value);

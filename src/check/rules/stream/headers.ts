@@ -3,7 +3,7 @@ import type { StreamRule } from "../rule.ts";
 
 const both = ["chat", "completions"] as const;
 
-/** Headers of streams: wire.md section 8. */
+/** Headers of streams. Source: recordings. */
 export const headerRules: readonly StreamRule[] = [
   {
     id: "headers/event-stream",

@@ -1,8 +1,8 @@
 import { asked } from "../exchange.ts";
-import { tokenOffence } from "../logprob-tokens.ts";
+import { textOfTokens, tokenOffence } from "../logprob-tokens.ts";
 import { atEnd, atPiece } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { type ChoicePiece, isObject, type Json, type StreamView } from "../view.ts";
+import { type ChoicePiece, isObject, type StreamView } from "../view.ts";
 
 const wrongLogprobs = "log probabilities are wrong";
 
@@ -32,7 +32,7 @@ function* wrongTokens(view: StreamView, kind: "shape" | "value" | "bytes" | "ord
   }
 }
 
-/** Log probabilities in a chat stream: wire.md section 2.3. */
+/** Log probabilities in a chat stream. Source: specification, `ChatCompletionTokenLogprob`; recordings. */
 export const logprobRules: readonly StreamRule[] = [
   {
     id: "logprobs/missing",
@@ -120,7 +120,7 @@ export const logprobRules: readonly StreamRule[] = [
     breaks: ["evaluation harnesses"],
     judges: "stream",
     endpoints: ["chat"],
-    shown: (view) => hasTokens(view) && view.exchange.request.body !== undefined,
+    shown: (view) => hasTokens(view) && asked(view.exchange, "logprobs") === true,
     *judge(view) {
       const wanted = Number(asked(view.exchange, "top_logprobs") ?? 0);
       for (const { piece, token } of tokens(view)) {
@@ -134,8 +134,8 @@ export const logprobRules: readonly StreamRule[] = [
     id: "logprobs/text",
     severity: "error",
     concern: wrongLogprobs,
-    says: "The tokens of a choice, joined, are its text.",
-    source: "recordings; specification",
+    says: "The tokens of a choice, joined, are its text: no tokens of the thought before it.",
+    source: "specification: logprobs.content ('A list of message content tokens'); recordings",
     breaks: ["clients that color text by confidence", "evaluation harnesses"],
     judges: "stream",
     endpoints: ["chat"],
@@ -148,7 +148,7 @@ export const logprobRules: readonly StreamRule[] = [
         const last = track.findLast(({ choice }) => isObject(choice.logprobs));
         if (!last || joined.length === 0) continue;
         const text = track.map(({ delta }) => (typeof delta.content === "string" ? delta.content : "")).join("");
-        if (textOf(joined) !== text) yield atPiece(last, "logprobs", "tokens that are not the text");
+        if (textOfTokens(joined) !== text) yield atPiece(last, "logprobs", "tokens that are not the text");
       }
     },
   },
@@ -158,12 +158,4 @@ function hasContent(view: StreamView): boolean {
   return [...view.choices.values()].some((track) =>
     track.some(({ delta }) => typeof delta.content === "string" && delta.content !== ""),
   );
-}
-
-/** By bytes where there are any: the token of half a character has no text of its own. */
-function textOf(list: readonly Json[]): string {
-  const bytes = list.flatMap((token) =>
-    Array.isArray(token.bytes) ? (token.bytes as number[]) : [...new TextEncoder().encode(String(token.token))],
-  );
-  return new TextDecoder().decode(new Uint8Array(bytes));
 }

@@ -15,7 +15,7 @@ export function hasObfuscatedLength(json: string): boolean {
   return json.length % 16 === 1 || [...json].length % 16 === 1;
 }
 
-/** The random characters that hide a token's length: wire.md section 2.4. */
+/** The random characters that hide a token's length. Source: specification, `stream_options.include_obfuscation`; recordings since 2025-08. */
 export const obfuscationRules: readonly StreamRule[] = [
   {
     id: "stream/obfuscation",

@@ -22,7 +22,7 @@ function* counted(view: StreamView, kind: "type" | "sum" | "details"): Generator
   }
 }
 
-/** Token counts in a stream: wire.md section 2.2; lessons 6. */
+/** Token counts in a stream. Source: specification, `stream_options.include_usage`; recordings; issues as named. */
 export const usageRules: readonly StreamRule[] = [
   {
     id: "usage/uninvited",

@@ -14,6 +14,12 @@ const saying = (draft: BodyDraft) =>
 
 /** Whole answers of both endpoints that generate. */
 export const answerMutations: readonly BodyMutation[] = [
+  onBodyText("body/json", "NaN for a number", isAnswer, (body) => body.replace(/"created": ?\d+/, '"created":NaN')),
+  onBodyText("body/json", "infinity for a log probability", isSaid, (body) =>
+    body.replace(/"logprob": ?-?[\d.]+/, '"logprob":-Infinity'),
+  ),
+  onBodyText("body/json", "a list of models that is cut", isList, (body) => body.slice(0, -2)),
+  onBodyText("body/json", "embeddings with NaN", isEmbedded, (body) => body.replace("0.25", "NaN")),
   onBodyText("body/json", "cut in the middle", isAnswer, (body) => body.slice(0, body.length / 2)),
   onBodyText("body/json", "an empty body", isAnswer, () => ""),
   onBodyText("body/json", "a list around it", isAnswer, (body) => `[${body}]`),
@@ -62,7 +68,48 @@ export const answerMutations: readonly BodyMutation[] = [
     onObject("body/logprobs", `a token without ${member}`, withTokens, (token) => delete token[member]),
   ),
   onObject("body/logprobs", "a probability for its logarithm", withTokens, (token) => (token.logprob = 0.7)),
+  onObject("body/logprobs-text", "the thought's tokens before the text's", saying, (choice) =>
+    tokensOf(choice).unshift({ token: "Hm. ", logprob: -1, bytes: null, top_logprobs: [] }),
+  ),
+  onObject("body/logprobs-text", "a token left out", saying, (choice) => tokensOf(choice).pop()),
+  onObject("body/token-lists", "a token more than log probabilities", scored, ({ logprobs }) =>
+    ((logprobs as Json).tokens as string[]).push("x"),
+  ),
+  onObject(
+    "body/token-lists",
+    "a probability for its logarithm",
+    scored,
+    ({ logprobs }) => (((logprobs as Json).token_logprobs as number[])[0] = 0.7),
+  ),
+  onObject("body/token-lists", "no offsets", scored, ({ logprobs }) => delete (logprobs as Json).text_offset),
+  onObject("body/token-lists", "alternatives of a token that has no log probability", scored, ({ logprobs }) => {
+    ((logprobs as Json).token_logprobs as unknown[])[0] = null;
+    ((logprobs as Json).top_logprobs as unknown[])[0] = { Once: null };
+  }),
+  onObject("body/known-members", "timings", answers, (value) => (value.timings = { predicted_ms: 12 })),
+  onObject("body/known-members", "a member of a message", messagesOf, (message) => (message.thoughts = "Hm.")),
 ];
+
+function isSaid(draft: BodyDraft): boolean {
+  return withTokens(draft).length > 0;
+}
+
+function isList({ endpoint, status }: BodyDraft): boolean {
+  return endpoint === "models" && status === 200;
+}
+
+function isEmbedded({ endpoint, status }: BodyDraft): boolean {
+  return endpoint === "embeddings" && status === 200;
+}
+
+function tokensOf(choice: Json): Json[] {
+  return (choice.logprobs as Json).content as Json[];
+}
+
+/** Choices of completions with log probabilities. */
+function scored(draft: BodyDraft): Json[] {
+  return texts(draft).filter(({ logprobs }) => logprobs !== null && ((logprobs as Json).tokens as string[]).length > 0);
+}
 
 function several(draft: BodyDraft): Json[] {
   return answers(draft).filter((value) => (value.choices as Json[]).length > 1);

@@ -8,9 +8,12 @@ import {
   bodyExchangeOf,
   callsOf,
   choicesOf,
+  errorsOf,
   isAnswer,
   type Json,
   messagesOf,
+  modelsOf,
+  usagesOf,
 } from "./body-draft.ts";
 
 /** A change that leaves a legal body legal. `exact`: also in the profile that it was written in. */
@@ -30,12 +33,26 @@ const mutations: readonly LegalBodyMutation[] = [
     },
   },
   {
-    name: "unknown members",
+    name: "unknown members of choices, calls, counts, models and errors",
     exact: false,
     apply(draft, random) {
-      const places = [draft.value, ...choicesOf(draft), ...messagesOf(draft), ...callsOf(draft)];
+      const places = [choicesOf, callsOf, usagesOf, modelsOf, errorsOf].flatMap((objects) => objects(draft));
       for (const place of places) if (random() < 0.5) place[`x_${between(0, 99, random)}`] = { any: ["thing"] };
-      draft.value.x_always = null;
+      for (const place of places.slice(0, 1)) place.x_always = null;
+      return places.length > 0;
+    },
+  },
+  {
+    name: "a request that may be refused and is not",
+    exact: true,
+    apply(draft, random) {
+      const { request } = draft;
+      if (!request || draft.status !== 200) return false;
+      // None of these is a demand that the answer could fail.
+      if (request.n === undefined) request.n = oneOf([0, -1, "2", null], random);
+      request.max_completion_tokens = oneOf([-1, 0.5, "3", null], random);
+      if (request.tools === undefined)
+        request.tool_choice = oneOf(["required", { type: "function", function: { name: "no_such_tool" } }], random);
       return true;
     },
   },

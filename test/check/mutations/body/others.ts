@@ -58,9 +58,15 @@ export const otherMutations: readonly BodyMutation[] = [
   onObject("spec/body", "a fingerprint of numbers", calls, (_, draft) => (draft.value.system_fingerprint = 7)),
   onObject("spec/body", "logprobs as a list", calls, (choice) => (choice.logprobs = [-0.5])),
   onObject("spec/body", "a refusal that is an object", calls, (choice) => ((choice.message as Json).refusal = {})),
+  onObject("spec/body", "an embedding that is null", embedded, (embedding) => (embedding.embedding = null)),
+  onObject("spec/body", "an embedding without its index", embedded, (embedding) => delete embedding.index),
   onObject("spec/body", "null details", usagesOf, (usage) => (usage.prompt_tokens_details = null)),
   onObject("spec/body", "details as numbers", usagesOf, (usage) => (usage.prompt_tokens_details = 3)),
 ];
+
+function embedded(draft: BodyDraft): Json[] {
+  return draft.endpoint === "embeddings" && draft.status === 200 ? (draft.value.data as Json[]) : [];
+}
 
 function headed(draft: BodyDraft): Json[] {
   return draft.headers ? [draft.headers] : [];

@@ -7,6 +7,7 @@ export const framingMutations: readonly StreamMutation[] = [
     const at = body.indexOf('"choices"', between(0, Math.floor(body.length / 3), random));
     return at < 0 ? undefined : `${body.slice(0, at)}\n\n${body.slice(at)}`;
   }),
+  onText("sse/json", "NaN for a number", (body) => body.replace(/"created":\d+/, '"created":NaN')),
   onText("sse/json", "two chunks in one event", (body) => body.replace("\n\ndata: {", "{")),
   onText("sse/json", "an event whose data is empty", (body) => `data: \n\n${body}`),
   onText("sse/field", "a chunk without data:", (body) => body.replace("data: {", "{")),

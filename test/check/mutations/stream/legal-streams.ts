@@ -73,6 +73,17 @@ const mutations: readonly LegalStreamMutation[] = [
     },
   },
   {
+    name: "a request that may be refused and is not",
+    apply(draft) {
+      if (!draft.request) return false;
+      // None of these is a demand that the answer could fail.
+      draft.request.n ??= 0;
+      draft.request.max_completion_tokens = -1;
+      if (draft.request.tools === undefined) draft.request.tool_choice = "required";
+      return true;
+    },
+  },
+  {
     name: "the request is not known",
     apply(draft) {
       // Some rules judge by the request; without it they must be silent, not wrong. A named tool explains "stop" after calls.

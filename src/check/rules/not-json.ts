@@ -1,0 +1,16 @@
+import type { Offence } from "./rule.ts";
+
+/** Evidence that a text is not the one JSON object that it must be: the number that JSON does not have, else where it begins. */
+export function notJson(text: string): Offence {
+  for (const { 0: found, index, groups } of text.matchAll(/"(?:[^"\\]|\\.)*"|(?<number>NaN|-?Infinity)/g)) {
+    if (groups?.number !== undefined)
+      return { start: index, end: index + found.length, found: `${found}, which is not JSON` };
+  }
+  return { start: 0, end: Math.min(text.length, 80), found: kindOf(text) };
+}
+
+function kindOf(text: string): string {
+  if (text.trim() === "") return "an empty body";
+  if (/^\s*</.test(text)) return "an HTML page";
+  return text.startsWith("data:") ? "a stream where none was asked for" : "no JSON object";
+}
