@@ -24,8 +24,9 @@ export function thoughtOf(message: AssistantMessage): string | undefined {
   const texts: string[] = [];
   for (const part of partsOf(message)) {
     if (part.type !== "reasoning") continue;
-    const text = part.text === "" ? part.summary?.join("\n\n") : part.text;
-    if (text !== undefined) texts.push(text);
+    const { text, summary, signature, encrypted } = part;
+    if (text === "" && summary) texts.push(summary.join("\n\n"));
+    else if (text !== "" || (signature ?? encrypted) === undefined) texts.push(text);
   }
   return texts.length === 0 ? undefined : texts.join("\n\n");
 }

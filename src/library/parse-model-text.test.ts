@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { toAssistantMessage } from "./answer-message.ts";
 import { accumulate } from "../generation/accumulate.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import { formatNames, ModelTextParser, parseModelText } from "./parse-model-text.ts";
@@ -25,7 +24,9 @@ test("for every way of cutting the text, the parser tells the same message", () 
       const events: GenerationEvent[] = places.slice(1).flatMap((to, i) => parser.push(text.slice(places[i], to)));
       const { choices, end } = accumulate([...events, ...parser.end()]);
       expect(end.kind).toBe("done");
-      expect(choices[0] && toAssistantMessage(choices[0])).toEqual(expected);
+      const [choice] = choices;
+      const calls = choice?.toolCalls.map(({ id, name, arguments: args }) => ({ id, name, arguments: args }));
+      expect({ content: choice?.text, reasoning: choice?.reasoning, toolCalls: calls }).toEqual(expected);
     }),
   );
 });
@@ -35,7 +36,7 @@ test("the prompt's end may have begun the thought", () => {
     format: "hermes",
     prefix: "<|im_start|>assistant\n<think>\n",
   });
-  expect(message).toEqual({ role: "assistant", content: "Four.", reasoning: "Easy." });
+  expect(message).toEqual({ content: "Four.", reasoning: "Easy." });
 });
 
 test("with tools, a call of an unknown name stays text", () => {
@@ -52,10 +53,7 @@ test("a template tells the format, by its markers or by how it writes a call", (
     template: ownMarkers,
     newCallId,
   });
-  expect(message).toEqual({
-    role: "assistant",
-    content: [{ type: "tool-call", id: "call_1", name: "f", arguments: '{"a": 0}' }],
-  });
+  expect(message).toEqual({ content: null, toolCalls: [{ id: "call_1", name: "f", arguments: '{"a": 0}' }] });
 });
 
 test("a text that its budget ended stays incomplete", () => {
@@ -67,7 +65,7 @@ test("a text that its budget ended stays incomplete", () => {
 });
 
 test("an empty text is an empty message; a wrong option is said", () => {
-  expect(parseModelText("", { format: "hermes" })).toEqual({ role: "assistant", content: "" });
+  expect(parseModelText("", { format: "hermes" })).toEqual({ content: "" });
   expect(() => parseModelText("", { format: "nonsense" })).toThrow(RangeError);
   expect(() => parseModelText("", {})).toThrow(TypeError);
   expect(formatNames).toContain("hermes");

@@ -44,10 +44,16 @@ test("every role and part in the neutral form; strings stay strings, parts stay 
         { type: "image", url: "data:image/png;base64,AA==", detail: "low" },
         { type: "image", url: "http://a/b.png" },
         { type: "audio", data: "AA==", format: "wav" },
-        { type: "file", file: { file_id: "f" } },
+        { type: "file", id: "f" },
       ],
     },
-    { role: "assistant", content: [{ type: "refusal", refusal: "no" }], reasoning: "hm" },
+    {
+      role: "assistant",
+      content: [
+        { type: "reasoning", text: "hm" },
+        { type: "refusal", refusal: "no" },
+      ],
+    },
   ]);
 });
 
@@ -67,7 +73,7 @@ test("results find the name of their call (T14); arguments stay as they are, mal
       role: "assistant",
       content: [
         { type: "tool-call", id: "call_a", name: "f", arguments: '{"x":' },
-        { id: "call_b", name: "g", arguments: "free text", kind: "custom" },
+        { type: "tool-call", id: "call_b", name: "g", arguments: "free text", kind: "custom" },
       ],
     },
     { role: "tool", toolCallId: "call_b", content: "B", name: "g" },

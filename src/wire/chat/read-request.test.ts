@@ -54,7 +54,7 @@ describe("what is taken", () => {
       wantsUsage: false,
       stream: false,
       extra: {},
-      body: { model: "m", messages: [hello] },
+      passthrough: { dialect: "chat", body: { model: "m", messages: [hello] } },
     });
   });
 

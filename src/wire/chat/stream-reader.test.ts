@@ -479,16 +479,13 @@ describe("reasoning (lessons 7)", () => {
   });
 });
 
-describe("errors inside a 200 (lessons 8)", () => {
-  const own = {
-    message: "no",
-    sourceType: "invalid_request_error",
-    param: "messages",
-    code: "context_length_exceeded",
-  };
+describe("errors inside a 200", () => {
+  const told = { message: "no", param: "messages", code: "context_length_exceeded" };
+  const own = { ...told, type: "invalid_request_error" };
+  const known = { ...told, kind: "context-overflow", sourceType: "invalid_request_error" };
   test.each<[string, string, Members]>([
-    ["an error object", `data: {"error":${JSON.stringify(own)}}\n\n`, { ...own, status: 400 }],
-    ["a named event", `event: error\ndata: {"error":${JSON.stringify(own)}}\n\n`, own],
+    ["an error object", `data: {"error":${JSON.stringify(own)}}\n\n`, { ...known, status: 400 }],
+    ["a named event", `event: error\ndata: {"error":${JSON.stringify(own)}}\n\n`, known],
     ["a named event with plain data", "event: error\ndata: no\n\n", { message: "no", status: 502 }],
     [
       "vLLM's",
@@ -508,17 +505,17 @@ describe("errors inside a 200 (lessons 8)", () => {
     [
       "Gemini's list",
       '[{"error":{"code":429,"message":"no","status":"RESOURCE_EXHAUSTED"}}]',
-      { message: "no", status: 429, type: "rate_limit_error" },
+      { message: "no", status: 429, kind: "rate-limited", sourceType: "rate_limit_error" },
     ],
     [
       "Anthropic's",
       'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"no"}}\n\n',
-      { message: "no", status: 503, type: "overloaded_error" },
+      { message: "no", status: 503, kind: "overloaded", sourceType: "overloaded_error" },
     ],
     [
       "a pretty-printed body",
       '{\n  "error": {\n    "message": "no",\n    "type": "tokens",\n    "param": null,\n    "code": "rate_limit_exceeded"\n  }\n}\n',
-      { message: "no", status: 429, type: "tokens", code: "rate_limit_exceeded" },
+      { message: "no", status: 429, sourceType: "tokens", code: "rate_limit_exceeded" },
     ],
     ["an event that is not JSON", 'data: {"id":\n\n', { status: 502 }],
   ])("%s", (_, body, failure) => {

@@ -30,7 +30,7 @@ test("a request with nothing but what it needs: 16 tokens, as OpenAI's default i
     wantsUsage: false,
     stream: false,
     extra: {},
-    body: { model: "m", prompt: "Hi" },
+    passthrough: { dialect: "completions", body: { model: "m", prompt: "Hi" } },
   });
 });
 

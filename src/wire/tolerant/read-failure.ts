@@ -1,4 +1,4 @@
-import type { GenerationFailure } from "../../generation/event.ts";
+import type { FailureKind, GenerationFailure } from "../../generation/event.ts";
 import { kindOfStatus } from "../../generation/failure.ts";
 import { isObject } from "./tolerant-json.ts";
 import type { JsonObject } from "./tolerant-json.ts";
@@ -71,7 +71,7 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
   const message = text(error["message"]) ?? text(error["detail"]) ?? text(error["msg"]);
   const ownCode = code !== null && !/^\d+$/.test(code) ? code : null;
   return {
-    kind: ownCode === "context_length_exceeded" ? "context-overflow" : kindOfStatus(status),
+    kind: kinds[ownCode ?? ""] ?? kinds[type ?? ""] ?? kindOfStatus(status),
     message: message ?? "The upstream reported an error without a message.",
     status,
     sourceType: type ?? typeOfStatus(status),
@@ -80,6 +80,12 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
     cause: error,
   };
 }
+
+/** What codes and types say beyond the status. */
+const kinds: Readonly<Record<string, FailureKind>> = {
+  context_length_exceeded: "context-overflow",
+  overloaded_error: "overloaded",
+};
 
 /** A failure's status: the source's own where it is one, else 502 (the upstream answered badly). */
 function failureStatus(status: number | undefined): number {
