@@ -7,7 +7,16 @@ import { readChatRequest } from "../wire/chat/read-request.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import type { PromptSpan, RenderedPrompt } from "../templates/rendered-prompt.ts";
 import { isGguf, templateInGguf } from "./gguf-template.ts";
-import type { RenderOptions } from "./render.ts";
+
+/** The options of `truewire render`, as they are written on the command line. */
+export interface RenderOptions {
+  readonly template?: string;
+  readonly special: readonly string[];
+  readonly bos?: string;
+  readonly eos?: string;
+  readonly spans?: true;
+  readonly jsonl?: true;
+}
 
 /** Runs `truewire render`. */
 export async function render(options: RenderOptions): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { RenderOptions } from "./render-action.ts";
 
 /** `truewire render`: messages and a chat template → prompt. */
 export function register(program: Command): void {
@@ -15,15 +16,6 @@ export function register(program: Command): void {
       const { render } = await import("./render-action.ts");
       await render(options);
     });
-}
-
-export interface RenderOptions {
-  readonly template?: string;
-  readonly special: readonly string[];
-  readonly bos?: string;
-  readonly eos?: string;
-  readonly spans?: true;
-  readonly jsonl?: true;
 }
 
 function collect(value: string, values: readonly string[]): string[] {

@@ -1,5 +1,5 @@
-import type { TemplateMessage } from "./conversation.ts";
 import { addedForAnswer } from "./generation-prompt.ts";
+import type { TemplateMessage } from "./template-message.ts";
 
 /** What a chat template can do, and in which shapes it wants things; found once per template by rendering small conversations. */
 export interface TemplateCapabilities {

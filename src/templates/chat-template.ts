@@ -4,7 +4,7 @@ import type { AssistantMessage, Message, Tool, ToolChoice } from "../generation/
 import type { TemplateOptions } from "../generation/request.ts";
 import { probeCapabilities, type TemplateCapabilities } from "./capabilities.ts";
 import { continuedPrompt } from "./continued-prompt.ts";
-import { templateMessages, type TemplateMessage, type WriteCall } from "./conversation.ts";
+import { templateMessages, type WriteCall } from "./conversation.ts";
 import { added, addedForAnswer } from "./generation-prompt.ts";
 import { toJson } from "./jinja/python-json.ts";
 import { PythonTemplate, TemplateRefusal } from "./jinja/python-template.ts";
@@ -12,6 +12,7 @@ import { strftime } from "./jinja/strftime.ts";
 import { integerValue, runtimeValue } from "./jinja/values.ts";
 import type { RenderedPrompt } from "./rendered-prompt.ts";
 import { SpecialTokens } from "./special-tokens.ts";
+import type { TemplateMessage } from "./template-message.ts";
 import { templateTools } from "./template-tools.ts";
 import { UserText } from "./user-text.ts";
 

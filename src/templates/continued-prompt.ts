@@ -1,6 +1,6 @@
 import { invalidRequest } from "../generation/failure.ts";
 import type { TemplateCapabilities } from "./capabilities.ts";
-import type { TemplateMessage } from "./conversation.ts";
+import type { TemplateMessage } from "./template-message.ts";
 import type { UserText } from "./user-text.ts";
 
 export interface Continuation {

@@ -7,13 +7,8 @@ import type { TemplateCapabilities } from "./capabilities.ts";
 import { parseExactJson } from "./exact-json.ts";
 import { toJson } from "./jinja/python-json.ts";
 import { runtimeValue } from "./jinja/values.ts";
+import type { TemplateMessage } from "./template-message.ts";
 import type { UserText } from "./user-text.ts";
-
-/** A message in the shape that chat templates read: OpenAI's, without null members. */
-export interface TemplateMessage {
-  readonly role: string;
-  readonly [member: string]: unknown;
-}
 
 /** How messages are shaped. */
 export interface Shaping {

@@ -1,6 +1,7 @@
 import { compileExpression } from "./jinja/compile-expression.ts";
+import { parseTemplate } from "./jinja/parse-template.ts";
 import { Scope } from "./jinja/scope.ts";
-import { parseTemplate, type Statement } from "./jinja/syntax.ts";
+import type { Body } from "./jinja/syntax.ts";
 import { isList, isText, type Value } from "./jinja/values.ts";
 import { SpecialTokens } from "./special-tokens.ts";
 import { UserText } from "./user-text.ts";
@@ -40,7 +41,7 @@ export function templateMetadata(source: string): TemplateMetadata {
 
 const names: ReadonlySet<string> = new Set(["stop_strings", "tool_start", "tool_end", "tool_call_format"]);
 
-function statements(source: string): readonly Statement[] {
+function statements(source: string): Body {
   try {
     return parseTemplate(source).body;
   } catch {
@@ -48,14 +49,13 @@ function statements(source: string): readonly Statement[] {
   }
 }
 
-function assigned(body: readonly Statement[]): ReadonlyMap<string, Value> {
+function assigned(body: Body): ReadonlyMap<string, Value> {
   const values = new Map<string, Value>();
   const rendering = { user: new UserText(new SpecialTokens([], []), "", []), now: new Date(0) };
   for (const statement of body) {
-    if (statement.type !== "Set" || statement.value === null || statement.assignee.type !== "Identifier") continue;
-    if (!names.has(statement.assignee.value)) continue;
+    if (statement.kind !== "set" || statement.target.kind !== "name" || !names.has(statement.target.name)) continue;
     try {
-      values.set(statement.assignee.value, compileExpression(statement.value)(new Scope(null), rendering));
+      values.set(statement.target.name, compileExpression(statement.value)(new Scope(null), rendering));
     } catch {
       // It needs the conversation, so it is part of the prompt's making and no metadata.
     }

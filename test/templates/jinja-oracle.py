@@ -1,10 +1,14 @@
-"""Renders templates with Python's own Jinja, set up as for chat templates: one JSON job a line in, one result a line out."""
+"""
+Renders templates with Python's own Jinja, set up as for chat templates: one JSON job a line in, one result a line out.
+A job without variables is only parsed.
+"""
 
 import json
 import sys
 from datetime import datetime
 
-from jinja2 import Environment, TemplateError
+from jinja2 import Environment, TemplateError, nodes
+from jinja2.ext import Extension
 
 
 def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
@@ -15,9 +19,19 @@ def refuse(message):
     raise TemplateError(message)
 
 
+class Generation(Extension):
+    """`{% generation %}` marks what the assistant said, for training; it writes its body."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        return nodes.Scope(parser.parse_statements(("name:endgeneration",), drop_needle=True), lineno=line)
+
+
 now = datetime(2024, 2, 3, 4, 5, 6)
 environment = Environment(
-    trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do"]
+    trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", "jinja2.ext.do", Generation]
 )
 environment.filters["tojson"] = tojson
 environment.globals["raise_exception"] = refuse
@@ -28,6 +42,10 @@ for line in sys.stdin:
     job = json.loads(line)
     source = job["source"]
     try:
+        if "variables" not in job:
+            environment.parse(source)
+            print(json.dumps({"text": ""}))
+            continue
         if source not in compiled:
             compiled[source] = environment.from_string(source)
         print(json.dumps({"text": compiled[source].render(**job["variables"])}))

@@ -1,16 +1,14 @@
-import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { PythonTemplate } from "../../src/templates/jinja/python-template.ts";
 import { SpecialTokens } from "../../src/templates/special-tokens.ts";
 import { UserText } from "../../src/templates/user-text.ts";
+import { askJinja, hasJinja, type JinjaResult } from "./ask-jinja.ts";
 
 // Published templates over conversations of every kind, held against Python's own Jinja. Where Python fails and this does not, that
 // is leniency on purpose (a member of something undefined, items of a text); anything else must be the same bytes.
 
 const folder = new URL("../../../shared/chat-templates/", import.meta.url);
-const oracle = new URL("jinja-oracle.py", import.meta.url);
-const hasJinja = spawnSync("python3", ["-c", "import jinja2"]).status === 0;
 const files = existsSync(folder) && hasJinja ? readdirSync(folder) : [];
 
 /** What Python does here that nobody wants. */
@@ -79,19 +77,10 @@ if (files.length === 0)
 
 describe.skipIf(files.length === 0)("Python's Jinja (skipped without ../shared, or without python3 and jinja2)", () => {
   const sources = files.map((file) => readFileSync(new URL(file, folder), "utf8"));
-  let theirs: readonly { readonly text?: string; readonly error?: string }[] = [];
+  let theirs: readonly JinjaResult[] = [];
 
   beforeAll(() => {
-    const lines = sources.flatMap((source) => jobs.map((variables) => JSON.stringify({ source, variables })));
-    const { stdout } = spawnSync("python3", [oracle.pathname], {
-      input: lines.join("\n"),
-      encoding: "utf8",
-      maxBuffer: 1 << 29,
-    });
-    theirs = stdout
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line) as { text?: string; error?: string });
+    theirs = askJinja(sources.flatMap((source) => jobs.map((variables) => ({ source, variables }))));
   });
 
   test.each(files.map((file, index) => [file, index] as const))("%s", (file, index) => {

@@ -2,8 +2,9 @@ import { filter } from "./filters.ts";
 import { callMethod } from "./methods.ts";
 import { arithmetic, binary, item, iterated, slice } from "./operators.ts";
 import { pythonText } from "./python-text.ts";
-import type { Rendering, Scope } from "./scope.ts";
-import type { Argument, CallExpression, Expression, Filter, MemberExpression } from "./syntax.ts";
+import type { Rendering } from "./rendering.ts";
+import type { Scope } from "./scope.ts";
+import type { Argument, Chain, Expression, FilterLink, Link, Operation } from "./syntax.ts";
 import { test } from "./tests.ts";
 import {
   booleanValue,
@@ -31,47 +32,54 @@ export type Evaluate = (scope: Scope, rendering: Rendering) => Value;
 
 /** Turns an expression into a function, so that nothing of its form is looked at again when it is evaluated. */
 export function compileExpression(expression: Expression): Evaluate {
-  switch (expression.type) {
-    case "Identifier": {
-      const { value: name } = expression;
+  switch (expression.kind) {
+    case "name": {
+      const { name } = expression;
       return (scope) => scope.get(name);
     }
-    case "StringLiteral":
-      return constant(textValue(expression.value));
-    case "IntegerLiteral":
-      return constant(integerValue(expression.value));
-    case "FloatLiteral":
-      return constant(floatValue(expression.value));
-    case "ArrayLiteral":
-    case "TupleLiteral": {
-      const items = expression.value.map(compileExpression);
-      const make = expression.type === "ArrayLiteral" ? listValue : tupleValue;
+    case "text":
+      return constant(textValue(expression.text));
+    case "integer":
+      return constant(integerValue(expression.number));
+    case "float":
+      return constant(floatValue(expression.number));
+    case "constant":
+      return constant(expression.value === null ? none : booleanValue(expression.value));
+    case "list":
+    case "tuple": {
+      const items = expression.items.map(compileExpression);
+      const make = expression.kind === "list" ? listValue : tupleValue;
       return (scope, rendering) => make(items.map((each) => each(scope, rendering)));
     }
-    case "ObjectLiteral":
-      return compileMapping(expression.value);
-    case "MemberExpression":
-      return compileMember(expression);
-    case "CallExpression":
-      return compileCall(expression);
-    case "UnaryExpression":
-      return compileUnary(expression.operator.value, compileExpression(expression.argument));
-    case "BinaryExpression":
-      return compileBinary(
-        expression.operator.value,
-        compileExpression(expression.left),
-        compileExpression(expression.right),
-      );
-    case "FilterExpression":
-      return compileFilter(expression.filter, compileExpression(expression.operand));
-    case "TestExpression": {
-      const { negate, test: named } = expression;
-      return compileTest(named.value, negate, compileExpression(expression.operand), []);
+    case "mapping":
+      return compileMapping(expression.entries);
+    case "chain":
+      return compileChain(expression);
+    case "not": {
+      const operand = compileExpression(expression.operand);
+      return (scope, rendering) => booleanValue(!isTrue(operand(scope, rendering)));
     }
-    case "SelectExpression":
-      return compileChoice(expression.test, expression.lhs, null);
-    case "Ternary":
-      return compileChoice(expression.condition, expression.trueExpr, expression.falseExpr);
+    case "sign":
+      return compileSign(expression.sign, compileExpression(expression.operand));
+    case "and":
+    case "or":
+      return compileJoined(expression.kind === "or", expression.operands);
+    case "concatenation": {
+      const operands = expression.operands.map(compileExpression);
+      return (scope, rendering) =>
+        textValue(operands.map((each) => pythonText(each(scope, rendering), rendering.user)).join(""));
+    }
+    case "arithmetic":
+      return compileArithmetic(expression.first, expression.rest);
+    case "comparison":
+      return compileComparison(expression.first, expression.rest);
+    case "choice": {
+      const condition = compileExpression(expression.test);
+      const chosen = compileExpression(expression.chosen);
+      const otherwise =
+        expression.otherwise === null ? constant(undefinedValue) : compileExpression(expression.otherwise);
+      return (scope, rendering) => (isTrue(condition(scope, rendering)) ? chosen : otherwise)(scope, rendering);
+    }
   }
 }
 
@@ -79,8 +87,8 @@ function constant(value: Value): Evaluate {
   return () => value;
 }
 
-function compileMapping(entries: ReadonlyMap<Expression, Expression>): Evaluate {
-  const compiled = Array.from(entries, ([key, value]) => [compileExpression(key), compileExpression(value)] as const);
+function compileMapping(entries: readonly (readonly [Expression, Expression])[]): Evaluate {
+  const compiled = entries.map(([key, value]) => [compileExpression(key), compileExpression(value)] as const);
   return (scope, rendering) =>
     mappingValue(
       compiled.map(([key, value]) => {
@@ -90,132 +98,168 @@ function compileMapping(entries: ReadonlyMap<Expression, Expression>): Evaluate 
     );
 }
 
-function compileMember({ object, property, computed }: MemberExpression): Evaluate {
-  const container = compileExpression(object);
-  if (property.type === "SliceExpression") {
-    const bounds = [property.start, property.stop, property.step].map((bound) =>
-      bound === undefined ? constant(none) : compileExpression(bound),
-    );
-    return (scope, rendering) =>
-      slice(
-        container(scope, rendering),
-        bounds.map((bound) => bound(scope, rendering)),
-        rendering.user,
-      );
+/** Makes another value of a value. */
+type Step = (value: Value, scope: Scope, rendering: Rendering) => Value;
+
+function compileChain({ base, links }: Chain): Evaluate {
+  const first = compileExpression(base);
+  const steps: Step[] = [];
+  for (let at = 0; at < links.length; at++) {
+    const link = links[at];
+    const next = links[at + 1];
+    if (link?.kind === "attribute" && next?.kind === "call") {
+      steps.push(compileMethodCall(link.name, next.args));
+      at++;
+    } else if (link?.kind === "call") steps.push(compileCall(link.args, at === 0 ? base : null));
+    else if (link !== undefined) steps.push(compileLink(link));
   }
-  const key =
-    computed || property.type !== "Identifier" ? compileExpression(property) : constant(textValue(property.value));
-  return (scope, rendering) => item(container(scope, rendering), key(scope, rendering), rendering.user);
+  const [only] = steps;
+  if (steps.length === 1 && only !== undefined) {
+    return (scope, rendering) => only(first(scope, rendering), scope, rendering);
+  }
+  return (scope, rendering) => {
+    let value = first(scope, rendering);
+    for (const step of steps) value = step(value, scope, rendering);
+    return value;
+  };
 }
 
-function compileCall({ callee, args }: CallExpression): Evaluate {
-  const given = compileArguments(args);
-  if (callee.type === "MemberExpression" && !callee.computed && callee.property.type === "Identifier") {
-    const object = compileExpression(callee.object);
-    const { value: name } = callee.property;
-    const key = textValue(name);
-    return (scope, rendering) => {
-      const target = object(scope, rendering);
-      const values = given(scope, rendering);
-      const result = callMethod(target, name, values, rendering.user);
-      if (result !== null) return result;
-      const member = item(target, key, rendering.user);
-      if (isFunction(member)) return member.value(values, rendering);
-      throw new TypeError(
-        isUndefined(target)
-          ? `cannot call ${name}() of an undefined value`
-          : `'${typeName(target)} object' has no attribute '${name}'`,
-      );
-    };
+function compileLink(link: Exclude<Link, { readonly kind: "call" }>): Step {
+  switch (link.kind) {
+    case "attribute": {
+      const key = textValue(link.name);
+      return (value, _scope, rendering) => item(value, key, rendering.user);
+    }
+    case "item": {
+      const key = compileExpression(link.key);
+      return (value, scope, rendering) => item(value, key(scope, rendering), rendering.user);
+    }
+    case "slice": {
+      const bounds = link.bounds.map((bound) => (bound === null ? constant(none) : compileExpression(bound)));
+      return (value, scope, rendering) =>
+        slice(
+          value,
+          bounds.map((bound) => bound(scope, rendering)),
+          rendering.user,
+        );
+    }
+    case "filter":
+      return compileFilter(link);
+    case "test": {
+      const { name, negated } = link;
+      const given = compileArguments(link.args);
+      return (value, scope, rendering) =>
+        booleanValue(test(name, value, given(scope, rendering), rendering.user) !== negated);
+    }
   }
-  const called = compileExpression(callee);
-  const shown = callee.type === "Identifier" ? `'${callee.value}'` : "the value";
-  return (scope, rendering) => {
-    const target = called(scope, rendering);
+}
+
+/** `value.name(…)`: a method of the value, or a function that is its member. */
+function compileMethodCall(name: string, args: readonly Argument[]): Step {
+  const given = compileArguments(args);
+  const key = textValue(name);
+  return (target, scope, rendering) => {
+    const values = given(scope, rendering);
+    const result = callMethod(target, name, values, rendering.user);
+    if (result !== null) return result;
+    const member = item(target, key, rendering.user);
+    if (isFunction(member)) return member.value(values, rendering);
+    throw new TypeError(
+      isUndefined(target)
+        ? `cannot call ${name}() of an undefined value`
+        : `'${typeName(target)} object' has no attribute '${name}'`,
+    );
+  };
+}
+
+/** `callee`: what is called, for error messages; null: the value of an expression. */
+function compileCall(args: readonly Argument[], callee: Expression | null): Step {
+  const given = compileArguments(args);
+  const shown = callee?.kind === "name" ? `'${callee.name}'` : "the value";
+  return (target, scope, rendering) => {
     if (isFunction(target)) return target.value(given(scope, rendering), rendering);
     throw new TypeError(isUndefined(target) ? `${shown} is undefined` : `${shown} is not a function`);
   };
 }
 
+/** A filter, as a link of a chain or of a block. */
+export function compileFilter({ name, args }: FilterLink): Step {
+  const given = compileArguments(args);
+  return (value, scope, rendering) => filter(name, value, given(scope, rendering), rendering.user);
+}
+
 /** Arguments in the form that natives take: the positional ones, then one mapping with the keyword arguments, if there are any. */
 export function compileArguments(args: readonly Argument[]): (scope: Scope, rendering: Rendering) => Value[] {
-  const parts = args.map((argument) => {
-    switch (argument.type) {
-      case "KeywordArgumentExpression":
-        return { kind: "keyword", name: argument.key.value, value: compileExpression(argument.value) } as const;
-      case "SpreadExpression":
-        return { kind: "list", value: compileExpression(argument.argument) } as const;
-      case "KeywordSpreadExpression":
-        return { kind: "mapping", value: compileExpression(argument.argument) } as const;
-      default:
-        return { kind: "positional", value: compileExpression(argument) } as const;
-    }
-  });
+  const parts = args.map((argument) => ({ argument, evaluate: compileExpression(argument.value) }));
   return (scope, rendering) => {
     const values: Value[] = [];
     let keywords: [string | number, Value][] | null = null;
-    for (const part of parts) {
-      const value = part.value(scope, rendering);
-      if (part.kind === "positional") values.push(value);
-      else if (part.kind === "list") values.push(...iterated(value, rendering.user));
-      else if (part.kind === "keyword") (keywords ??= []).push([part.name, value]);
-      else if (isMapping(value)) (keywords ??= []).push(...value.value);
+    for (const { argument, evaluate } of parts) {
+      const value = evaluate(scope, rendering);
+      if (argument.kind === "positional") values.push(value);
+      else if (argument.kind === "list") for (const each of iterated(value, rendering.user)) values.push(each);
+      else if (argument.kind === "keyword") (keywords ??= []).push([argument.name, value]);
+      else if (isMapping(value)) for (const entry of value.value) (keywords ??= []).push(entry);
     }
     if (keywords !== null) values.push(mappingValue(keywords, "keywords"));
     return values;
   };
 }
 
-function compileUnary(operator: string, argument: Evaluate): Evaluate {
-  if (operator === "not") return (scope, rendering) => booleanValue(!isTrue(argument(scope, rendering)));
-  const factor = integerValue(operator === "-" ? -1 : 1);
+function compileSign(sign: "+" | "-", operand: Evaluate): Evaluate {
+  const factor = integerValue(sign === "-" ? -1 : 1);
   return (scope, rendering) => {
-    const value = argument(scope, rendering);
+    const value = operand(scope, rendering);
     if (!isNumber(value) && !isBoolean(value)) {
-      throw new TypeError(`bad operand type for unary ${operator}: '${typeName(value)}'`);
+      throw new TypeError(`bad operand type for unary ${sign}: '${typeName(value)}'`);
     }
     return arithmetic("*", factor, value);
   };
 }
 
-function compileBinary(operator: string, left: Evaluate, right: Evaluate): Evaluate {
-  if (operator === "and") {
-    return (scope, rendering) => {
-      const value = left(scope, rendering);
-      return isTrue(value) ? right(scope, rendering) : value;
-    };
-  }
-  if (operator === "or") {
-    return (scope, rendering) => {
-      const value = left(scope, rendering);
-      return isTrue(value) ? value : right(scope, rendering);
-    };
-  }
-  return (scope, rendering) => binary(operator, left(scope, rendering), right(scope, rendering), rendering.user);
-}
-
-/** A filter on an operand; also the tests with arguments that the parser takes for filters (see syntax.ts). */
-export function compileFilter(named: Filter, operand: Evaluate): Evaluate {
-  const callee = named.type === "CallExpression" ? named.callee : named;
-  const args = named.type === "CallExpression" ? named.args : [];
-  const name = callee.type === "Identifier" ? callee.value : "";
-  if (name.startsWith("is not ")) return compileTest(name.slice(7), true, operand, args);
-  if (name.startsWith("is ")) return compileTest(name.slice(3), false, operand, args);
-  const given = compileArguments(args);
-  return (scope, rendering) => filter(name, operand(scope, rendering), given(scope, rendering), rendering.user);
-}
-
-function compileTest(name: string, negate: boolean, operand: Evaluate, args: readonly Argument[]): Evaluate {
-  const given = compileArguments(args);
+/** `and` and `or`: the value of the first operand that decides, else of the last one. */
+function compileJoined(decisive: boolean, operands: readonly Expression[]): Evaluate {
+  const compiled = operands.map(compileExpression);
   return (scope, rendering) => {
-    const holds = test(name, operand(scope, rendering), given(scope, rendering), rendering.user);
-    return booleanValue(holds !== negate);
+    let value = undefinedValue;
+    for (const operand of compiled) {
+      value = operand(scope, rendering);
+      if (isTrue(value) === decisive) return value;
+    }
+    return value;
   };
 }
 
-/** `a if test else b`; without else, undefined. */
-function compileChoice(test: Expression, then: Expression, otherwise: Expression | null): Evaluate {
-  const [condition, first] = [compileExpression(test), compileExpression(then)];
-  const second = otherwise === null ? constant(undefinedValue) : compileExpression(otherwise);
-  return (scope, rendering) => (isTrue(condition(scope, rendering)) ? first : second)(scope, rendering);
+function compileArithmetic(first: Expression, rest: readonly Operation[]): Evaluate {
+  const start = compileExpression(first);
+  const operations = compileOperations(rest);
+  return (scope, rendering) => {
+    let value = start(scope, rendering);
+    for (const { operator, operand } of operations) {
+      value = binary(operator, value, operand(scope, rendering), rendering.user);
+    }
+    return value;
+  };
+}
+
+function compileComparison(first: Expression, rest: readonly Operation[]): Evaluate {
+  const start = compileExpression(first);
+  const operations = compileOperations(rest);
+  return (scope, rendering) => {
+    let left = start(scope, rendering);
+    let holds = booleanValue(true);
+    for (const { operator, operand } of operations) {
+      const right = operand(scope, rendering);
+      holds = binary(operator, left, right, rendering.user);
+      if (!isTrue(holds)) return holds;
+      left = right;
+    }
+    return holds;
+  };
+}
+
+function compileOperations(
+  operations: readonly Operation[],
+): readonly { readonly operator: string; readonly operand: Evaluate }[] {
+  return operations.map(({ operator, operand }) => ({ operator, operand: compileExpression(operand) }));
 }

@@ -1,16 +1,19 @@
 import { compileArguments, compileExpression, compileFilter, type Evaluate } from "./compile-expression.ts";
 import { iterated } from "./operators.ts";
 import { pythonText } from "./python-text.ts";
-import { Scope, type Rendering } from "./scope.ts";
-import { mentions } from "./syntax.ts";
+import type { Rendering } from "./rendering.ts";
+import { Scope } from "./scope.ts";
 import type {
-  CallStatement,
-  Expression,
+  Body,
+  Branch,
+  CallBlock,
+  FilterLink,
   ForStatement,
   MacroStatement,
   Parameter,
-  SetStatement,
+  SetBlock,
   Statement,
+  Target,
 } from "./syntax.ts";
 import {
   booleanValue,
@@ -39,8 +42,8 @@ export type Flow = "next" | "continue" | "break";
 /** Runs a statement: writes, sets variables. */
 export type Execute = (scope: Scope, out: Output, rendering: Rendering) => Flow;
 
-/** Turns the statements of a body into one. An expression that stands for itself is printed. */
-export function compileBody(statements: readonly Statement[]): Execute {
+/** Turns the statements of a body into one. */
+export function compileBody(statements: Body): Execute {
   const compiled = statements.map(compileStatement);
   return (scope, out, rendering) => {
     for (const execute of compiled) {
@@ -52,39 +55,47 @@ export function compileBody(statements: readonly Statement[]): Execute {
 }
 
 function compileStatement(statement: Statement): Execute {
-  switch (statement.type) {
-    case "Comment":
-      return () => "next";
-    case "Break":
-      return () => "break";
-    case "Continue":
-      return () => "continue";
-    case "If": {
-      const test = compileExpression(statement.test);
-      const [body, alternate] = [compileBody(statement.body), compileBody(statement.alternate)];
-      return (scope, out, rendering) => (isTrue(test(scope, rendering)) ? body : alternate)(scope, out, rendering);
-    }
-    case "For":
-      return compileFor(statement);
-    case "Set":
-      return compileSet(statement);
-    case "Macro":
-      return compileMacro(statement);
-    case "CallStatement":
-      return compileCallBlock(statement);
-    case "FilterStatement": {
-      const body = captured(statement.body);
-      return printing(compileFilter(statement.filter, (scope, rendering) => body(new Scope(scope), rendering)));
-    }
-    case "StringLiteral": {
-      const { value: text } = statement;
+  switch (statement.kind) {
+    case "text": {
+      const { text } = statement;
       return (_scope, out) => {
         out.text += text;
         return "next";
       };
     }
-    default:
-      return printing(compileExpression(statement));
+    case "print":
+      return printing(compileExpression(statement.value));
+    case "do": {
+      const evaluate = compileExpression(statement.value);
+      return (scope, _out, rendering) => {
+        evaluate(scope, rendering);
+        return "next";
+      };
+    }
+    case "break":
+    case "continue": {
+      const { kind } = statement;
+      return () => kind;
+    }
+    case "if":
+      return compileIf(statement.branches, statement.otherwise);
+    case "for":
+      return compileFor(statement);
+    case "set":
+      return compileSet(statement.target, compileExpression(statement.value));
+    case "set-block":
+      return compileSetBlock(statement);
+    case "filter-block":
+      return printing(filtered(statement.filters, statement.body));
+    case "generation": {
+      // It marks what the assistant said, for training; what it sets is its own.
+      const body = compileBody(statement.body);
+      return (scope, out, rendering) => body(new Scope(scope), out, rendering);
+    }
+    case "macro":
+      return compileMacro(statement);
+    case "call-block":
+      return compileCallBlock(statement);
   }
 }
 
@@ -105,15 +116,35 @@ function captured(statements: readonly Statement[]): Evaluate {
   };
 }
 
+/** A body with its filters as an expression, in a scope of its own. */
+function filtered(filters: readonly FilterLink[], body: Body): Evaluate {
+  const text = captured(body);
+  const steps = filters.map(compileFilter);
+  return (scope, rendering) => {
+    const inner = new Scope(scope);
+    return steps.reduce((value, step) => step(value, inner, rendering), text(inner, rendering));
+  };
+}
+
+function compileIf(branches: readonly Branch[], otherwise: Body): Execute {
+  const compiled = branches.map(({ test, body }) => ({ test: compileExpression(test), body: compileBody(body) }));
+  const last = compileBody(otherwise);
+  return (scope, out, rendering) => {
+    for (const { test, body } of compiled) {
+      if (isTrue(test(scope, rendering))) return body(scope, out, rendering);
+    }
+    return last(scope, out, rendering);
+  };
+}
+
 /** Each round has a scope of its own: what it sets is gone in the next. */
-function compileFor({ loopvar, iterable, body, defaultBlock }: ForStatement): Execute {
-  const conditional = iterable.type === "SelectExpression" ? iterable : null;
-  const items = compileExpression(conditional?.lhs ?? iterable);
-  const condition = conditional === null ? null : compileExpression(conditional.test);
-  const assign = compileTarget(loopvar);
-  const [round, otherwise] = [compileBody(body), compileBody(defaultBlock)];
-  // Most of a short round's cost is the making of this value.
-  const needsLoop = mentions(body, "loop");
+function compileFor(statement: ForStatement): Execute {
+  const items = compileExpression(statement.items);
+  const condition = statement.condition === null ? null : compileExpression(statement.condition);
+  const assign = compileTarget(statement.target);
+  const [round, otherwise] = [compileBody(statement.body), compileBody(statement.otherwise)];
+  // Most of a short round's cost is the making of the value of `loop`.
+  const needsLoop = statement.usesLoop;
   return (scope, out, rendering) => {
     let values = iterated(items(scope, rendering), rendering.user);
     if (condition !== null) {
@@ -151,12 +182,7 @@ function loopValue(values: readonly Value[], index: number): Value {
   ]);
 }
 
-function compileSet({ assignee, value, body }: SetStatement): Execute {
-  const assigned = value === null ? captured(body) : compileExpression(value);
-  // `{% set name | filter %}…{% endset %}` filters the text.
-  const target = assignee.type === "FilterExpression" ? assignee.operand : assignee;
-  const inner: Evaluate = value === null ? (scope, rendering) => assigned(new Scope(scope), rendering) : assigned;
-  const evaluate = assignee.type === "FilterExpression" ? compileFilter(assignee.filter, inner) : inner;
+function compileSet(target: Target, evaluate: Evaluate): Execute {
   const assign = compileTarget(target);
   return (scope, _out, rendering) => {
     assign(scope, evaluate(scope, rendering), rendering);
@@ -164,14 +190,19 @@ function compileSet({ assignee, value, body }: SetStatement): Execute {
   };
 }
 
-/** What can stand left of an assignment: a name, several names, or a member of a namespace. */
-function compileTarget(target: Expression): (scope: Scope, value: Value, rendering: Rendering) => void {
-  if (target.type === "Identifier") {
-    const { value: name } = target;
+function compileSetBlock({ target, filters, body }: SetBlock): Execute {
+  return compileSet(target, filtered(filters, body));
+}
+
+type Assign = (scope: Scope, value: Value, rendering: Rendering) => void;
+
+function compileTarget(target: Target): Assign {
+  if (target.kind === "name") {
+    const { name } = target;
     return (scope, value) => scope.set(name, value);
   }
-  if (target.type === "TupleLiteral") {
-    const targets = target.value.map(compileTarget);
+  if (target.kind === "tuple") {
+    const targets = target.targets.map(compileTarget);
     return (scope, value, rendering) => {
       const values = iterated(value, rendering.user);
       if (values.length !== targets.length) {
@@ -180,34 +211,30 @@ function compileTarget(target: Expression): (scope: Scope, value: Value, renderi
       for (const [index, assign] of targets.entries()) assign(scope, values[index] ?? undefinedValue, rendering);
     };
   }
-  if (target.type === "MemberExpression" && target.property.type === "Identifier") {
-    const object = compileExpression(target.object);
-    const { value: name } = target.property;
-    return (scope, value, rendering) => {
-      const namespace = object(scope, rendering);
-      if (!isNamespace(namespace)) throw new TypeError(`cannot assign attribute '${name}' on a non-namespace object`);
-      namespace.value.set(name, value);
-    };
-  }
-  throw new SyntaxError("this cannot be assigned to");
+  const { namespace, name } = target;
+  return (scope, value) => {
+    const object = scope.get(namespace);
+    if (!isNamespace(object)) throw new TypeError(`cannot assign attribute '${name}' on a non-namespace object`);
+    object.value.set(name, value);
+  };
 }
 
-function compileMacro({ name, args, body }: MacroStatement): Execute {
-  const make = compileCallable(args, body);
+function compileMacro({ name, parameters, body }: MacroStatement): Execute {
+  const make = compileCallable(parameters, body);
   return (scope) => {
-    scope.set(name.value, functionValue(make(scope)));
+    scope.set(name, functionValue(make(scope)));
     return "next";
   };
 }
 
 /** `{% call(x) macro(…) %}…{% endcall %}`: the macro may call the body as `caller(…)`. */
-function compileCallBlock({ call, callerArgs, body }: CallStatement): Execute {
-  const macro = compileExpression(call.callee);
-  const given = compileArguments(call.args);
-  const make = compileCallable(callerArgs ?? [], body);
+function compileCallBlock(block: CallBlock): Execute {
+  const macro = compileExpression(block.macro);
+  const given = compileArguments(block.args);
+  const make = compileCallable(block.parameters, block.body);
   return (scope, out, rendering) => {
     const called = macro(scope, rendering);
-    if (!isFunction(called)) throw new TypeError("a call block calls something that is no macro");
+    if (!isFunction(called)) throw new TypeError("a call block calls something that is not a macro");
     const [positional, keywords] = separated(given(scope, rendering));
     const caller = [["caller", functionValue(make(scope))] as const];
     const all = [...positional, mappingValue([...(keywords ?? []), ...caller], "keywords")];
@@ -217,11 +244,11 @@ function compileCallBlock({ call, callerArgs, body }: CallStatement): Execute {
 }
 
 /** A body that is called with arguments; it sees what is around its definition. */
-function compileCallable(declared: readonly Parameter[], body: readonly Statement[]): (scope: Scope) => Native {
-  const names = declared.map((parameter) => {
-    if (parameter.type === "Identifier") return { name: parameter.value, otherwise: null };
-    return { name: parameter.key.value, otherwise: compileExpression(parameter.value) };
-  });
+function compileCallable(parameters: readonly Parameter[], body: Body): (scope: Scope) => Native {
+  const names = parameters.map(({ name, otherwise }) => ({
+    name,
+    otherwise: otherwise === null ? null : compileExpression(otherwise),
+  }));
   const known = new Set([...names.map(({ name }) => name), "caller"]);
   const text = captured(body);
   return (scope) => (args, rendering) => {

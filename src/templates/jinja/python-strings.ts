@@ -4,7 +4,7 @@ import type { UserText } from "../user-text.ts";
 // of a text without asking `user`. Offsets and lengths count code points.
 
 /** What `str.strip()` and `str.split()` take for white space; JavaScript's set differs at the edges. */
-const space = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
+export const space = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 const leadingSpace = new RegExp(`^${space}+`);
 const isSpace = new RegExp(space);
 const lineEnd = /\r\n|[\n\r\v\f\x85\u2028\u2029]/g;
@@ -26,6 +26,11 @@ export function stripEnd(text: string, chars: string | undefined, user: UserText
     const last = characters.findLastIndex((character) => !set.has(user.plain(character)));
     return characters.slice(0, last + 1).join("");
   }
+  return stripSpaceAtEnd(text);
+}
+
+/** `str.rstrip()` of a text; a mark in it is no white space. */
+export function stripSpaceAtEnd(text: string): string {
   let to = text.length;
   while (to > 0 && isSpace.test(text.charAt(to - 1))) to--;
   return text.slice(0, to);

@@ -10,6 +10,56 @@ function render(source: string, variables: Readonly<Record<string, unknown>> = {
 
 // Each line is what Python 3 with Jinja 3.1 prints (trim_blocks, lstrip_blocks, loop controls on, as chat templates are run).
 test.each<[source: string, printed: string]>([
+  // White space around tags
+  ["a\n  {% if true %}\n  b\n  {% endif %}\nc", "a\n  b\nc"],
+  ["a\n  {%+ if true %}\nb{% endif +%}\nc", "a\n  b\nc"],
+  ["a  {%- if true -%}  b  {%- endif -%}  c", "abc"],
+  ["  {{- 1 -}}  |  {# x #}\n  {#- y -#}\n z", "1|  z"],
+  ["{% if true %}x{% endif %}\n", "x"],
+  ["{% raw %}\n{{ a }} {% b %} {# c #}\n{% endraw %}\nd", "\n{{ a }} {% b %} {# c #}\nd"],
+  ["a  {%- raw -%}  {{  {%- endraw -%}  b", "a{{b"],
+  ["a\r\nb\rc", "a\nb\nc"],
+  ["{% generation %}a{% set x = 1 %}{% endgeneration %}{{ x is defined }}", "aFalse"],
+  // Syntax
+  ["{{ 'a\\tb\\x41\\u00e9\\U0001F600\\101\\d' \"\\\"\" 'c\\\nd' }}", 'a\tbAé😀A\\d"cd'],
+  ["{{ 1 < 2 < 3 }} {{ 3 > 2 > 2 }} {{ 1 < 2 == true }} {{ 'a' in 'ab' in ['ab'] }}", "True False False True"],
+  ["{{ 2 ** 3 ** 2 }} {{ -2 ** 2 }} {{ 2 ** -1 }} {{ -1 | abs }} {{ - 3 + 1 }}", "64 4 0.5 1 -2"],
+  [
+    "{{ 0x1F }} {{ 0b101 }} {{ 0o17 }} {{ 1_000 }} {{ 1e3 }} {{ 1.5e-3 }} {{ 1_0.2_5 }}",
+    "31 5 15 1000 1000.0 0.0015 10.25",
+  ],
+  ["{{ not 1 == 2 }} {{ not not true }} {{ 1 not in [2] }} {{ not 1 in [1] }}", "True True True False"],
+  [
+    "{{ 4 is divisibleby 2 }} {{ 3 is not divisibleby 2 and true }} {{ 1 is in [1, 2] }} {{ 'a' is eq 'b' or 'c' }}",
+    "True True True c",
+  ],
+  ["{{ 'x' if false }}|{{ 1 if false else 2 if false else 3 }}", "|3"],
+  [
+    "{{ (1,) }} {{ () }} {{ 1, 2 }} {{ [1, 2,] }} {{ {'a': 1,} }} {{ {'a': {'b': {}}} }}",
+    "(1,) () (1, 2) [1, 2] {'a': 1} {'a': {'b': {}}}",
+  ],
+  ["{{ [[1, 2], [3]].0.1 }} {{ 'abc'[1:][0] }} {{ 'abcdef'[1:5:2] }} {{ 'abc'[:] }} {{ 'abc'[::2] }}", "2 b bd abc ac"],
+  ["{{ {'a': 'b'}.a.upper().lower() | upper | replace('B', 'c') }} {{ ('ab' | list)[0] }}", "c a"],
+  ["{% set f %} a {% endset %}{% set g | trim | upper %} b {% endset %}[{{ f }}{{ g }}]", "[ a B]"],
+  ["{% filter trim | upper %} a {% endfilter %}", "A"],
+  ["{% set a, (b, c) = 1, (2, 3) %}{{ a }}{{ b }}{{ c }}", "123"],
+  [
+    "{% for x in 1, 2 %}{{ x }}{% endfor %}{% for x in [1, 2, 3] if x > 1 if true else false %}{{ x }}{% endfor %}",
+    "1223",
+  ],
+  [
+    "{% macro m(a, b=a ~ '!') %}{{ a }}{{ b }}{% endmacro %}{{ m(*['x'], **{'b': 'y'}) }}{{ m('x') }}{{ m(b='q', *['z']) }}",
+    "xyxx!zq",
+  ],
+  ["{% set ns = namespace(m=1) %}{% set ns.m = 2 %}{{ ns.m }}{% if ns.m == 2: %}y{% endif %}", "2y"],
+  ["{% if 0 %}a{% elif 0 %}b{% elif 1 %}c{% else %}d{% endif %}", "c"],
+  [
+    "{% for x in [] %}{% else %}e{% endfor %}{% for x in [1] %}{% for y in [1, 2] %}{{ loop.index }}{% endfor %}{{ loop.length }}{% endfor %}",
+    "e121",
+  ],
+  ["{{ true and 'a' or 'b' }} {{ '' or 0 or 'c' }} {{ 1 and 2 and 3 }}", "a c 3"],
+  ["{{ \"}}\" }}{{ '%}' }}{# {{ #}{{ 'é' }}", "}}%}é"],
+  ["{% do [].append(1) %}{% for i in [1,2,3] %}{% if i is odd %}{%- continue %}{% endif %}{{ i }}{% endfor %}", "2"],
   // Printing
   ["{{ true }} {{ none }} {{ 1.0 }} {{ 2 }} {{ missing }}!", "True None 1.0 2 !"],
   ["{{ [1, 'a', none, true, 1.5] }}", "[1, 'a', None, True, 1.5]"],

@@ -1,10 +1,10 @@
 import type { UserText } from "../user-text.ts";
 import { compileBody, type Execute } from "./compile-statement.ts";
 import { iterated } from "./operators.ts";
+import { parseTemplate } from "./parse-template.ts";
 import { pythonText } from "./python-text.ts";
 import { Scope } from "./scope.ts";
 import { strftime } from "./strftime.ts";
-import { parseTemplate } from "./syntax.ts";
 import {
   functionValue,
   integerValue,
@@ -30,27 +30,16 @@ export class TemplateRefusal extends Error {
 }
 
 /**
- * A Jinja template that renders as in Python, where chat templates are written and tested.
- *
- * @huggingface/jinja (0.5.11) parses it. What the template then does is done here, because the library's interpreter goes by
- * JavaScript's rules, in ways that published templates run into and that no preparation of their inputs mends:
- *
- * - it prints booleans, floats, lists and dicts as JSON, where Python has `str()`
- * - `==` is JavaScript's loose equality (`"1" == 1`, two equal lists differ); `<` knows no strings; `in` and `~` throw for None
- * - going through, measuring or filtering something undefined throws, where Python finds it empty
- * - `strip("x")` ignores its argument; methods and filters are missing; a dict with a key "items" hides its method `items()`
- * - dict keys cannot be numbers; tuples are not unpacked; strings are indexed in UTF-16 units
- * - what a loop's round sets is still set in the next; `continue` and `break` lose what the round had written before
- *
- * It is also some twenty times slower. And text of the client must be recognisable until the end, through every operation on it
- * (see UserText), which an interpreter must know of.
+ * A Jinja template that renders as in Python, where chat templates are written and tested: printing, comparing, undefined values,
+ * string methods and scopes follow Python's rules. Text of the client stays recognisable until the end, through every operation on it
+ * (see UserText).
  */
 export class PythonTemplate {
   readonly #execute: Execute;
   /** Every text that the template itself can write. */
   readonly literals: readonly string[];
 
-  /** Throws `SyntaxError` (or the library's `Error`) for a source that is no template. */
+  /** Throws `TemplateSyntaxError` for a source that is no template. */
   constructor(source: string) {
     const { body, literals } = parseTemplate(source);
     this.literals = literals;
@@ -68,12 +57,9 @@ export class PythonTemplate {
   }
 }
 
-/** The functions and constants that every template sees. */
-const globals: ReadonlyMap<string, Value> = new Map([
-  ...Object.entries({ True: true, true: true, False: false, false: false, None: null, none: null }).map(
-    ([name, value]) => [name, runtimeValue(value)] as const,
-  ),
-  ...Object.entries<Native>({
+/** The functions that every template sees. */
+const globals: ReadonlyMap<string, Value> = new Map(
+  Object.entries<Native>({
     raise_exception: ([message = undefinedValue], { user }) => {
       throw new TemplateRefusal(user.plain(pythonText(message, user)));
     },
@@ -82,7 +68,7 @@ const globals: ReadonlyMap<string, Value> = new Map([
     dict: (args, { user }) => mappingValue(entriesOf(args, user)),
     namespace: (args, { user }) => mappingValue(entriesOf(args, user), "namespace"),
   }).map(([name, native]) => [name, functionValue(native)] as const),
-]);
+);
 
 /** Python's `range`. */
 function numbers(args: readonly Value[]): number[] {

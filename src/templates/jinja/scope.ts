@@ -1,11 +1,4 @@
-import type { UserText } from "../user-text.ts";
 import { undefinedValue, type Value } from "./values.ts";
-
-/** What one rendering has of its own. */
-export interface Rendering {
-  readonly user: UserText;
-  readonly now: Date;
-}
 
 /** Variables, and where to look for those that are not here. */
 export class Scope {

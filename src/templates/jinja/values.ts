@@ -1,5 +1,5 @@
 import { ExactNumber } from "../exact-json.ts";
-import type { Rendering } from "./scope.ts";
+import type { Rendering } from "./rendering.ts";
 
 type ValueType =
   | "text"

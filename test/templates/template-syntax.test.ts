@@ -1,0 +1,84 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { parseTemplate } from "../../src/templates/jinja/parse-template.ts";
+import { TemplateSyntaxError } from "../../src/templates/jinja/template-syntax-error.ts";
+import { askJinja, hasJinja } from "./ask-jinja.ts";
+
+// Published templates with something in them changed: each is parsed, or refused with one kind of error that says where. Where
+// Python's Jinja is installed, it must accept and refuse the same ones.
+
+const folder = new URL("../../../shared/chat-templates/", import.meta.url);
+const files = existsSync(folder) ? readdirSync(folder) : [];
+
+if (files.length === 0) console.log("skipped: no ../shared/chat-templates to change something in");
+
+const pieces = fc.constantFrom(
+  ..."{{ }} {% %} {# #} {%- -%} {{- -}} {%+ +%} ( ) [ ] { } ' \" \\ | . .. , : :: = == != < >= + - ~ * ** / // % ; ! é 0 1.5 1e3 0x1f 1_0 007".split(
+    " ",
+  ),
+  ..."if else elif endif for in not is and or none true recursive set endset macro endmacro call filter do break generation raw endraw loop x".split(
+    " ",
+  ),
+  "{% raw %}",
+  "{% endraw %}",
+  "{% endif %}",
+  "{% endfor %}",
+  " ",
+  "\n",
+  "\r\n",
+);
+
+/** What is done to a source, at places that are fractions of its length. */
+const mutation = fc.oneof(
+  fc.record({ kind: fc.constant("insert" as const), at: fc.double({ min: 0, max: 1, noNaN: true }), text: pieces }),
+  fc.record({
+    kind: fc.constant("replace" as const),
+    at: fc.double({ min: 0, max: 1, noNaN: true }),
+    length: fc.integer({ min: 1, max: 12 }),
+    text: fc.oneof(pieces, fc.constant("")),
+  }),
+  fc.record({ kind: fc.constant("cut" as const), at: fc.double({ min: 0, max: 1, noNaN: true }) }),
+);
+type Mutation = typeof mutation extends fc.Arbitrary<infer T> ? T : never;
+
+function mutated(source: string, change: Mutation): string {
+  const at = Math.floor(change.at * source.length);
+  if (change.kind === "cut") return source.slice(0, at);
+  const end = at + (change.kind === "replace" ? change.length : 0);
+  return `${source.slice(0, at)} ${change.text} ${source.slice(end)}`;
+}
+
+/** null: it is a template. */
+function refusal(source: string): TemplateSyntaxError | null {
+  try {
+    parseTemplate(source);
+    return null;
+  } catch (error) {
+    if (error instanceof TemplateSyntaxError) return error;
+    throw error;
+  }
+}
+
+describe.skipIf(files.length === 0)("changed templates (skipped without ../shared)", () => {
+  test.each(files)("%s", (file) => {
+    const source = readFileSync(new URL(file, folder), "utf8");
+    const changes = fc.array(mutation, { minLength: 1, maxLength: 2 });
+    const sources = fc.sample(changes, { numRuns: 40, seed: 11 }).map((all) => all.reduce(mutated, source));
+    const refusals = sources.map((changed) => {
+      const error = refusal(changed);
+      if (error !== null) {
+        const line = changed.split(/\r\n?|\n/)[error.line - 1] ?? "";
+        expect(error.message).toContain(`(line ${error.line}, column ${error.column})`);
+        expect(error.column).toBeLessThanOrEqual(line.length + 1);
+      }
+      return error;
+    });
+    if (!hasJinja) return;
+    const different = askJinja(sources.map((changed) => ({ source: changed }))).flatMap(({ error }, index) => {
+      const ours = refusals[index]?.message;
+      return (error === undefined) === (ours === undefined) ? [] : [{ ours, error, source: sources[index] }];
+    });
+    expect(different.map(({ ours, error }) => ({ ours, error }))).toEqual([]);
+  });
+});
