@@ -1,5 +1,5 @@
 import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
-import type { GenerationEvent, GenerationFailure } from "../../generation/event.ts";
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { findFormat } from "../../formats/find-format.ts";
@@ -7,6 +7,7 @@ import type { Format } from "../../formats/format.ts";
 import { plainText } from "../../formats/plain-text.ts";
 import { ChatTemplate } from "../../templates/chat-template.ts";
 import { templateMetadata } from "../../templates/template-metadata.ts";
+import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { AnswerCheck } from "./answer-check.ts";
 import { Delivery } from "./delivery.ts";
 import { generateMessage, type MessageSurroundings } from "./generate-message.ts";
@@ -22,6 +23,8 @@ export class LlamaEngine implements Engine {
   readonly #open: OpenMessage;
   readonly #surroundings: Omit<MessageSurroundings, "now">;
   readonly #model: ModelInfo;
+  /** The open generations, by their ids. */
+  readonly #lifecycle = new EngineLifecycle<number>();
   readonly #deliveries = new Map<number, Delivery>();
   /** Requests whose prompts are given back, with logprobs. */
   readonly #echoing = new Set<number>();
@@ -29,14 +32,10 @@ export class LlamaEngine implements Engine {
   readonly #unsent = new Map<number, GenerateMessage>();
   readonly #pause = new RestartPause();
   #process: ModelProcess;
-  #state: EngineHealth["state"] = "ready";
-  #stateMessage: string | undefined;
   #modelState: ModelState | undefined;
   #restarts = 0;
   #nextId = 1;
   #restartTimer: NodeJS.Timeout | undefined;
-  /** Called when the last request has ended, while closing. */
-  #onIdle: (() => void) | undefined;
 
   constructor(
     options: LlamaEngineOptions,
@@ -80,7 +79,7 @@ export class LlamaEngine implements Engine {
     const delivery = new Delivery((tokens) => this.#process.send({ type: "taken", id, tokens }));
     const abandon = (): void => this.#abandon(id, delivery);
     let check: AnswerCheck | undefined;
-    if (signal.aborted) delivery.abandon();
+    if (signal.aborted) delivery.end({ kind: "client-gone" });
     else check = this.#submit(id, request, delivery);
     signal.addEventListener("abort", abandon, { once: true });
     try {
@@ -100,35 +99,37 @@ export class LlamaEngine implements Engine {
   #submit(id: number, request: GenerationRequest, delivery: Delivery): AnswerCheck | undefined {
     const refusal = this.#refusal();
     if (refusal) {
-      delivery.fail(refusal.kind, refusal.failure);
+      delivery.end(refusal);
       return undefined;
     }
     try {
       const { message, warnings, check } = generateMessage(id, request, { ...this.#surroundings, now: new Date() });
       for (const warning of warnings) this.#options.log?.(`${request.id}: ${warning}`, "warn");
       this.#deliveries.set(id, delivery);
+      this.#lifecycle.begin(id);
       if (message.echo && message.logprobs) this.#echoing.add(id);
-      if (this.#state === "ready") this.#process.send(message);
+      if (this.#lifecycle.state === "ready") this.#process.send(message);
       else this.#unsent.set(id, message);
       return check && new AnswerCheck(check, (line, level) => this.#options.log?.(`${request.id}: ${line}`, level));
     } catch (error) {
-      delivery.fail("rejected", failureOf(error));
+      delivery.end({ kind: "rejected", failure: failureOf(error) });
       return undefined;
     }
   }
 
   /** Why no request is taken now; undefined: they are. */
-  #refusal(): { kind: "rejected" | "shutdown"; failure: GenerationFailure } | undefined {
-    if (this.#state === "closed") return { kind: "shutdown", failure: gone("The server is shutting down.") };
-    if (this.#state === "failed") return { kind: "rejected", failure: gone(this.#stateMessage ?? "The model failed.") };
-    if (this.#state === "restarting" && this.#unsent.size >= this.#open.queueLimit)
+  #refusal(): GenerationEnd | undefined {
+    const { state, message } = this.#lifecycle.health();
+    if (state === "closed") return shuttingDown;
+    if (state === "failed") return { kind: "rejected", failure: gone(message ?? "The model failed.") };
+    if (state === "restarting" && this.#unsent.size >= this.#open.queueLimit)
       return { kind: "rejected", failure: { ...gone("The model is restarting."), retryAfterSeconds: 2 } };
     return undefined;
   }
 
   #abandon(id: number, delivery: Delivery): void {
     if (!this.#deliveries.has(id)) return;
-    delivery.abandon();
+    delivery.end({ kind: "client-gone" });
     if (!this.#unsent.delete(id)) this.#process.send({ type: "cancel", id });
     this.#forget(id);
   }
@@ -136,7 +137,7 @@ export class LlamaEngine implements Engine {
   #forget(id: number): void {
     this.#deliveries.delete(id);
     this.#echoing.delete(id);
-    if (this.#deliveries.size === 0) this.#onIdle?.();
+    this.#lifecycle.end(id);
   }
 
   /** For the listeners of a process: what a step brought. */
@@ -152,13 +153,13 @@ export class LlamaEngine implements Engine {
 
   /** For the listeners of a process: it crashed. Its requests end, and it is started again. */
   onGone(how: string): void {
-    if (this.#state === "closed") return;
+    if (this.#lifecycle.state === "closed") return;
     this.#modelState = undefined;
     this.#options.log?.(`The model's process ${how}; it is started again.`, "warn");
     const failure = gone(`The model's process ${how} while it generated. It is being restarted; please retry.`);
     for (const [id, delivery] of this.#deliveries) {
       if (this.#unsent.has(id)) continue;
-      delivery.fail("engine-error", { ...failure, retryAfterSeconds: 2 });
+      delivery.end({ kind: "engine-error", failure: { ...failure, retryAfterSeconds: 2 } });
       this.#forget(id);
     }
     this.#restart();
@@ -167,8 +168,7 @@ export class LlamaEngine implements Engine {
   #restart(): void {
     const pause = this.#pause.next(performance.now());
     if (pause === null) return this.#giveUp("The model's process keeps failing.");
-    this.#state = "restarting";
-    this.#stateMessage = "The model's process crashed and is being restarted.";
+    this.#lifecycle.become("restarting", "The model's process crashed and is being restarted.");
     this.#restarts++;
     this.#restartTimer = setTimeout(() => void this.#startAgain(), pause);
   }
@@ -178,27 +178,20 @@ export class LlamaEngine implements Engine {
     try {
       await this.#process.opened;
     } catch (error) {
-      if (this.#isClosed()) return;
+      if (this.#lifecycle.state === "closed") return;
       this.#options.log?.(error instanceof Error ? error.message : String(error), "warn");
       return this.#restart();
     }
-    if (this.#isClosed()) return;
-    this.#state = "ready";
-    this.#stateMessage = undefined;
+    this.#lifecycle.become("ready");
     for (const message of this.#unsent.values()) this.#process.send(message);
     this.#unsent.clear();
   }
 
-  #isClosed(): boolean {
-    return this.#state === "closed";
-  }
-
   #giveUp(message: string): void {
-    this.#state = "failed";
-    this.#stateMessage = message;
+    this.#lifecycle.become("failed", message);
     this.#unsent.clear();
     for (const [id, delivery] of this.#deliveries) {
-      delivery.fail("engine-error", gone(message));
+      delivery.end({ kind: "engine-error", failure: gone(message) });
       this.#forget(id);
     }
   }
@@ -215,11 +208,10 @@ export class LlamaEngine implements Engine {
   health(): EngineHealth {
     const state = this.#modelState;
     return {
-      state: this.#state,
+      ...this.#lifecycle.health(),
       slots: { busy: state?.busy ?? 0, total: this.#open.slots },
       queued: (state?.queued ?? 0) + this.#unsent.size,
       counters: { ...state?.counters, restarts: this.#restarts },
-      ...(this.#stateMessage !== undefined && { message: this.#stateMessage }),
     };
   }
 
@@ -228,24 +220,15 @@ export class LlamaEngine implements Engine {
     return this.#process.pid;
   }
 
-  async close(graceMs: number): Promise<void> {
-    if (this.#isClosed()) return;
-    const wasReady = this.#state === "ready";
-    this.#state = "closed";
+  close(graceMs: number): Promise<void> {
     clearTimeout(this.#restartTimer);
-    if (wasReady && this.#deliveries.size > 0 && graceMs > 0) {
-      let timer: NodeJS.Timeout | undefined;
-      await Promise.race([
-        new Promise<void>((resolve) => (this.#onIdle = resolve)),
-        new Promise<void>((resolve) => (timer = setTimeout(resolve, graceMs))),
-      ]);
-      clearTimeout(timer);
-    }
-    for (const [id, delivery] of this.#deliveries) {
-      delivery.fail("shutdown", gone("The server is shutting down."));
-      this.#forget(id);
-    }
-    await this.#process.stop();
+    return this.#lifecycle.close(graceMs, {
+      stop: (id) => {
+        this.#deliveries.get(id)?.end(shuttingDown);
+        this.#forget(id);
+      },
+      release: () => this.#process.stop(),
+    });
   }
 }
 

@@ -1,11 +1,12 @@
 import type { EmbeddingAnswer, EmbeddingRequest, Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
-import type { GenerationEnd, GenerationEvent } from "../../generation/event.ts";
+import type { GenerationEvent } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { ChatStreamReader } from "../../wire/chat/stream-reader.ts";
 import { writeChatRequest } from "../../wire/chat/write-request.ts";
 import { CompletionsStreamReader } from "../../wire/completions/stream-reader.ts";
 import { writeCompletionsRequest } from "../../wire/completions/write-request.ts";
 import { toolCallId } from "../../wire/ids.ts";
+import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import { inBackground } from "./background.ts";
 import { embed } from "./embed.ts";
@@ -41,9 +42,7 @@ export class UpstreamEngine implements Engine {
   readonly #idleMs: number;
   #models: readonly ModelInfo[] = [];
   #refresh: NodeJS.Timeout | undefined;
-  #open = new Set<GenerationStream>();
-  #idle: (() => void) | undefined;
-  #closed = false;
+  readonly #lifecycle = new EngineLifecycle<GenerationStream>();
   #retries = 0;
 
   constructor(options: UpstreamOptions, open: OpenTransport) {
@@ -120,25 +119,16 @@ export class UpstreamEngine implements Engine {
     const inService = targets.filter((target) => target.inService()).length;
     const outstanding = targets.reduce((sum, target) => sum + target.outstanding, 0);
     const counters = { outstanding, targets: targets.length, targetsInService: inService, retries: this.#retries };
-    if (this.#closed) return { state: "closed", counters };
-    if (inService > 0) return { state: "ready", counters };
+    if (this.#lifecycle.state === "closed" || inService > 0) return { ...this.#lifecycle.health(), counters };
     return { state: "failed", counters, message: `No server of ${this.#options.name} answers.` };
   }
 
-  async close(graceMs: number): Promise<void> {
-    this.#closed = true;
+  close(graceMs: number): Promise<void> {
     clearInterval(this.#refresh);
-    if (this.#open.size > 0 && graceMs > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, graceMs);
-        this.#idle = (): void => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    for (const stream of this.#open) stream.abandon(shutdown);
-    await this.#targets.close();
+    return this.#lifecycle.close(graceMs, {
+      stop: (stream) => stream.abandon(shuttingDown),
+      release: () => this.#targets.close(),
+    });
   }
 
   /** The generations that make the answer, and the answer. */
@@ -160,8 +150,8 @@ export class UpstreamEngine implements Engine {
   /** A stream that is waited for when the engine closes. */
   #stream(request: GenerationRequest): GenerationStream {
     const stream = new GenerationStream(this.#plan(request));
-    if (this.#closed) stream.abandon(shutdown);
-    this.#open.add(stream);
+    if (this.#lifecycle.state === "closed") stream.abandon(shuttingDown);
+    this.#lifecycle.begin(stream);
     return stream;
   }
 
@@ -180,8 +170,7 @@ export class UpstreamEngine implements Engine {
         log?.("tried again", { req: request.id, model, url: target.url, status, error: message });
       },
       closed: (stream, attempt) => {
-        this.#open.delete(stream);
-        if (this.#open.size === 0) this.#idle?.();
+        this.#lifecycle.end(stream);
         const repairs = attempt?.reader.repairs;
         if (repairs && repairs.total > 0) {
           const mended = Object.fromEntries(repairs.list().map(({ id, count }) => [id, count]));
@@ -253,17 +242,6 @@ export class UpstreamEngine implements Engine {
     }
   }
 }
-
-const shutdown: GenerationEnd = {
-  kind: "shutdown",
-  failure: {
-    message: "The server is stopping.",
-    status: 503,
-    type: "server_error",
-    param: null,
-    code: "shutting_down",
-  },
-};
 
 function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
