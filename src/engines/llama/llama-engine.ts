@@ -1,27 +1,17 @@
 import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
-import { FailureError } from "../../generation/failure.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import { findFormat } from "../../formats/find-format.ts";
-import type { Format } from "../../formats/format.ts";
-import { plainText } from "../../formats/plain-text.ts";
-import { ChatTemplate } from "../../templates/chat-template.ts";
-import { templateMetadata } from "../../templates/template-metadata.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
-import { AnswerCheck } from "./answer-check.ts";
 import { Delivery } from "./delivery.ts";
-import { generateMessage, type MessageSurroundings } from "./generate-message.ts";
 import { ModelProcess } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
-import type { GenerateMessage, ModelFacts, ModelState, OpenMessage, StepMessage } from "./protocol.ts";
+import type { AskedOfModel, GenerateMessage, ModelState, OpenedModel, OpenMessage, StepMessage } from "./protocol.ts";
 import { RestartPause } from "./restart-pause.ts";
-import { formatInMetadata } from "./template-format.ts";
 
 /** A local model, in a process of its own that comes back when it crashes. Opened by `openLlamaEngine`. */
 export class LlamaEngine implements Engine {
   readonly #options: LlamaEngineOptions;
   readonly #open: OpenMessage;
-  readonly #surroundings: Omit<MessageSurroundings, "now">;
   readonly #model: ModelInfo;
   /** The open generations, by their ids. */
   readonly #lifecycle = new EngineLifecycle<number>();
@@ -41,32 +31,18 @@ export class LlamaEngine implements Engine {
     options: LlamaEngineOptions,
     open: OpenMessage,
     process: ModelProcess,
-    facts: ModelFacts,
+    opened: OpenedModel,
     created: number,
   ) {
     this.#options = options;
-    this.#open = { ...open, model: facts.path, contextSize: facts.contextSize };
+    this.#open = { ...open, model: opened.path, contextSize: opened.contextSize };
     this.#process = process;
-    const source = options.chatTemplate ?? facts.chatTemplate;
-    const template =
-      source === null
-        ? null
-        : new ChatTemplate({
-            source,
-            specialTokens: facts.specialTokens,
-            ...(facts.bosToken !== null && { bosToken: facts.bosToken }),
-            ...(facts.eosToken !== null && { eosToken: facts.eosToken }),
-          });
-    const metadata = templateMetadata(source ?? "");
-    const format = options.toolFormat ?? formatInMetadata(metadata) ?? formatOf(template);
-    const { stopStrings = [] } = metadata;
-    this.#surroundings = { facts, template, format, stopStrings, defaults: options.defaults };
     this.#model = {
-      id: options.name ?? fileStem(facts.path),
+      id: options.name ?? fileStem(opened.path),
       created,
       ownedBy: "local",
-      contextLength: facts.contextSize,
-      endpoints: template ? ["chat", "completions"] : ["completions"],
+      contextLength: opened.contextSize,
+      endpoints: opened.answersChats ? ["chat", "completions"] : ["completions"],
     };
   }
 
@@ -78,15 +54,13 @@ export class LlamaEngine implements Engine {
     const id = this.#nextId++;
     const delivery = new Delivery((tokens) => this.#process.send({ type: "taken", id, tokens }));
     const abandon = (): void => this.#abandon(id, delivery);
-    let check: AnswerCheck | undefined;
     if (signal.aborted) delivery.end({ kind: "client-gone" });
-    else check = this.#submit(id, request, delivery);
+    else this.#submit(id, request, delivery);
     signal.addEventListener("abort", abandon, { once: true });
     try {
       for (;;) {
         const batch = await delivery.next();
         if (!batch) return;
-        check?.read(batch);
         yield batch;
       }
     } finally {
@@ -95,26 +69,18 @@ export class LlamaEngine implements Engine {
     }
   }
 
-  /** Sends a request on its way. Gives what its answer is checked with, where the grammar does not hold all that was asked. */
-  #submit(id: number, request: GenerationRequest, delivery: Delivery): AnswerCheck | undefined {
+  /** Sends a request on its way; all that is to be done for it is done in the model's process. */
+  #submit(id: number, request: GenerationRequest, delivery: Delivery): void {
     const refusal = this.#refusal();
-    if (refusal) {
-      delivery.end(refusal);
-      return undefined;
-    }
-    try {
-      const { message, warnings, check } = generateMessage(id, request, { ...this.#surroundings, now: new Date() });
-      for (const warning of warnings) this.#options.log?.(`${request.id}: ${warning}`, "warn");
-      this.#deliveries.set(id, delivery);
-      this.#lifecycle.begin(id);
-      if (message.echo && message.logprobs) this.#echoing.add(id);
-      if (this.#lifecycle.state === "ready") this.#process.send(message);
-      else this.#unsent.set(id, message);
-      return check && new AnswerCheck(check, (line, level) => this.#options.log?.(`${request.id}: ${line}`, level));
-    } catch (error) {
-      delivery.end({ kind: "rejected", failure: failureOf(error) });
-      return undefined;
-    }
+    if (refusal) return delivery.end(refusal);
+    const asked = jsonOf(request);
+    if (asked === null) return delivery.end(nestedTooDeeply);
+    const message: GenerateMessage = { type: "generate", id, requestId: request.id, asked };
+    this.#deliveries.set(id, delivery);
+    this.#lifecycle.begin(id);
+    if (request.prompt.kind === "text" && request.prompt.echo && request.logprobs) this.#echoing.add(id);
+    if (this.#lifecycle.state === "ready") this.#process.send(message);
+    else this.#unsent.set(id, message);
   }
 
   /** Why no request is taken now; undefined: they are. */
@@ -236,17 +202,39 @@ function gone(message: string): GenerationFailure {
   return { message, status: 503, type: "server_error", param: null, code: null };
 }
 
-function failureOf(error: unknown): GenerationFailure {
-  if (error instanceof FailureError) return error.failure;
-  return {
-    message: "The request could not be prepared for the model.",
-    status: 500,
-    type: "server_error",
-    param: null,
-    code: null,
-    cause: error,
+/** What the model is told of a request, as JSON; null: it is nested too deeply for that. */
+function jsonOf(request: GenerationRequest): string | null {
+  const { prompt, n, sampling, limits, logprobs, tools, toolChoice, parallelToolCalls, output, reasoning } = request;
+  const asked: { readonly [Name in keyof AskedOfModel]: AskedOfModel[Name] | undefined } = {
+    prompt,
+    n,
+    sampling,
+    limits,
+    logprobs,
+    tools,
+    toolChoice,
+    parallelToolCalls,
+    output,
+    reasoning,
   };
+  try {
+    return JSON.stringify(asked);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
 }
+
+const nestedTooDeeply: GenerationEnd = {
+  kind: "rejected",
+  failure: {
+    message: "The request is nested too deeply.",
+    status: 400,
+    type: "invalid_request_error",
+    param: null,
+    code: "invalid_value",
+  },
+};
 
 /** The first token of a prompt has no logprob: NaN, which JSON between the processes makes null. */
 function withUnknownLogprobs(events: readonly GenerationEvent[]): GenerationEvent[] {
@@ -259,13 +247,4 @@ function withUnknownLogprobs(events: readonly GenerationEvent[]): GenerationEven
 
 function fileStem(path: string): string {
   return path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1).replace(/\.gguf$/i, "");
-}
-
-/** How the model writes calls and thoughts: by its template's markers, else as the template itself writes them. */
-function formatOf(template: ChatTemplate | null): Format {
-  if (template === null) return plainText;
-  const now = new Date();
-  return findFormat(template.source, (messages, tools, addGenerationPrompt) => {
-    return template.render({ messages, tools, options: { addGenerationPrompt }, now }).text;
-  });
 }
