@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, sep } from "node:path";
 
-const engines = ["engines/llama", "engines/upstream", "engines/program"];
+const engines = ["engines/lifecycle", "engines/llama", "engines/upstream", "engines/program"];
 const belowApp = ["generation", "formats", "templates", "wire", ...engines, "config", "server"];
 
 /** Room → rooms that it may import. A room is a folder of src/; files directly in src/ are the package's entries. */
@@ -14,9 +14,10 @@ const rooms = {
   formats: ["generation"],
   templates: ["generation"],
   wire: ["generation"],
-  "engines/llama": ["generation", "formats", "templates"],
-  "engines/upstream": ["generation", "formats", "templates", "wire"],
-  "engines/program": ["generation", "formats", "wire"],
+  "engines/lifecycle": ["generation"],
+  "engines/llama": ["generation", "formats", "templates", "engines/lifecycle"],
+  "engines/upstream": ["generation", "formats", "templates", "wire", "engines/lifecycle"],
+  "engines/program": ["generation", "formats", "wire", "engines/lifecycle"],
   check: ["generation", "wire"],
   config: ["generation", "formats", "wire"],
   server: ["generation", "wire"],

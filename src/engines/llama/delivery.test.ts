@@ -29,9 +29,9 @@ test("tokens count as taken when their batch is, or when they show nothing", () 
 
 test("nothing follows an end", async () => {
   const delivery = new Delivery(() => {});
-  delivery.abandon();
+  delivery.end({ kind: "client-gone" });
   delivery.push([text("late")], 1);
-  delivery.fail("engine-error", { message: "late", status: 500, kind: "internal" });
+  delivery.end({ kind: "engine-error", failure: { kind: "internal", message: "late", status: 500 } });
   expect(await delivery.next()).toEqual([{ type: "end", end: { kind: "client-gone" } }]);
   expect(await delivery.next()).toBeNull();
 });

@@ -1,4 +1,4 @@
-import type { GenerationEvent, GenerationFailure } from "../../generation/event.ts";
+import type { GenerationEnd, GenerationEvent } from "../../generation/event.ts";
 
 /**
  * A request's events on their way from the model's process to their reader. What came since the reader last asked is one batch. The
@@ -34,13 +34,8 @@ export class Delivery {
     } else if (this.#events.length === 0) this.#tell();
   }
 
-  fail(kind: "engine-error" | "rejected" | "shutdown", failure: GenerationFailure): void {
-    this.push([{ type: "end", end: { kind, failure } }], 0);
-  }
-
-  /** The reader went away. */
-  abandon(): void {
-    this.push([{ type: "end", end: { kind: "client-gone" } }], 0);
+  end(end: GenerationEnd): void {
+    this.push([{ type: "end", end }], 0);
   }
 
   /** The next batch, never empty; null after the last. One reader at a time. */

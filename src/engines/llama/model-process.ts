@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { ModelOpenError } from "./model-open-error.ts";
 import type { OpenProgress, WriteLine } from "./options.ts";
-import type { FromModel, ModelFacts, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
+import type { FromModel, OpenedModel, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
 
 export interface ModelProcessListeners {
   readonly onStep: (message: StepMessage) => void;
@@ -14,7 +14,7 @@ export interface ModelProcessListeners {
 /** One life of the process that holds a model: it protects the server from native crashes and from running out of memory. */
 export class ModelProcess {
   /** Fulfilled when the model is loaded; rejected with ModelOpenError. */
-  readonly opened: Promise<ModelFacts>;
+  readonly opened: Promise<OpenedModel>;
   readonly #child: ChildProcess;
   readonly #exited: Promise<void>;
   #stopped = false;
@@ -47,7 +47,7 @@ export class ModelProcess {
             break;
           case "ready":
             isOpen = true;
-            resolve(message.facts);
+            resolve(message.opened);
             break;
           case "failed":
             reject(new ModelOpenError(message.reason, message.message));

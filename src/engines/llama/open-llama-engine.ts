@@ -20,6 +20,9 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     queueLimit: options.queueLimit ?? 64,
     ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),
     ...(options.hub !== undefined && { hub: options.hub }),
+    ...(options.chatTemplate !== undefined && { chatTemplate: options.chatTemplate }),
+    ...(options.toolFormat && { toolFormat: options.toolFormat }),
+    ...(options.defaults && { defaults: options.defaults }),
   };
   let engine: LlamaEngine | undefined;
   const process = new ModelProcess(open, {

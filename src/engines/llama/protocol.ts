@@ -1,28 +1,31 @@
 import type { Format } from "../../formats/format.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
-import type { Tool } from "../../generation/message.ts";
-import type { Limits, Sampling } from "../../generation/request.ts";
-import type { ConstraintPlan } from "./constraint-plan.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
-import type { OpenProgress } from "./options.ts";
+import type { LlamaEngineOptions, OpenProgress } from "./options.ts";
 
 /**
  * What the server's process and the model's process tell each other, as JSON messages over Node's channel between parent and child.
- * The server renders templates; tokens, sampling, and the reading of the text (stop strings, calls, reasoning) happen beside the model,
- * so that what ends an answer is known in the step that brings it.
+ * All work is done in the model's process: a thread of its own prepares requests (templates, grammars), so that neither the server's
+ * streams nor the steps of the model wait for that; tokens, sampling, and the reading of the text (stop strings, calls, reasoning)
+ * happen beside the model, so that what ends an answer is known in the step that brings it.
  */
 export type ToModel =
   | OpenMessage
   | GenerateMessage
   | { readonly type: "cancel"; readonly id: number }
   /** The reader of this request has taken so many further tokens: its sequences may run on. */
-  | { readonly type: "taken"; readonly id: number; readonly tokens: number };
+  | { readonly type: "taken"; readonly id: number; readonly tokens: number }
+  /** Is anybody there? Answered with a pong. */
+  | { readonly type: "ping" };
 
 export type FromModel =
   | { readonly type: "progress"; readonly progress: OpenProgress }
-  | { readonly type: "ready"; readonly facts: ModelFacts }
+  | { readonly type: "ready"; readonly opened: OpenedModel }
   | { readonly type: "failed"; readonly reason: ModelOpenReason; readonly message: string }
   | { readonly type: "log"; readonly line: string; readonly level: "info" | "warn" }
+  /** `turn`: the number of the turn that the model is at; null: it waits for work. */
+  | { readonly type: "pong"; readonly turn: number | null }
   | StepMessage;
 
 export interface OpenMessage {
@@ -39,68 +42,44 @@ export interface OpenMessage {
   readonly queueLimit: number;
   readonly modelsFolder?: string;
   readonly hub?: string;
+  readonly chatTemplate?: string;
+  readonly toolFormat?: Format;
+  readonly defaults?: LlamaEngineOptions["defaults"];
 }
 
 /** What the server needs to know of an open model. */
-export interface ModelFacts {
+export interface OpenedModel {
   /** The file that was loaded. */
   readonly path: string;
-  readonly architecture: string;
   readonly contextSize: number;
-  readonly chatTemplate: string | null;
-  readonly bosToken: string | null;
-  readonly eosToken: string | null;
-  /** Texts of the control tokens, which a client's text must not become. */
-  readonly specialTokens: readonly string[];
-  readonly vocabularySize: number;
-  /** No token stands for more UTF-16 units of text than this. */
-  readonly longestToken: number;
-  /** It has tokens for a prompt with a suffix. */
-  readonly fillsInMiddle: boolean;
+  /** It has a chat template, its own or a configured one. */
+  readonly answersChats: boolean;
 }
 
+/** A request, on its way to the model. */
 export interface GenerateMessage {
   readonly type: "generate";
   readonly id: number;
   /** The server's id for the request, which lines for the log begin with. */
   readonly requestId: string;
-  readonly prompts: readonly PromptInput[];
-  /** Choices that are returned, and that are generated, per prompt. */
-  readonly n: number;
-  readonly bestOf: number;
-  readonly reading: AnswerReading;
-  readonly sampling: Sampling;
-  readonly limits: Limits;
-  readonly logprobs?: { readonly top: number };
-  /** Give the prompt back in front of the answer. */
-  readonly echo: boolean;
-  readonly constraint?: ConstraintPlan;
-  /** The parameter that a too long prompt came in. */
-  readonly promptParam: "messages" | "prompt";
+  /** An `AskedOfModel` as JSON text: the model's loop hands it on to the preparing thread as it is. */
+  readonly asked: string;
 }
 
-export type PromptInput =
-  | {
-      readonly type: "spans";
-      readonly spans: readonly { readonly text: string; readonly special: boolean }[];
-      /** The template wrote the BOS, so the prompt needs one. */
-      readonly bos: boolean;
-      /** Fill in the middle: what comes after the answer. */
-      readonly suffix?: string;
-    }
-  | { readonly type: "tokens"; readonly tokens: readonly number[] };
-
-/** How the answer's text is read. */
-export interface AnswerReading {
-  readonly format: Format;
-  /** The end of the prompt, which may have begun a thought. */
-  readonly prefix: string;
-  readonly tools?: readonly Tool[];
-  readonly callsAllowed: boolean;
-  readonly thinking?: boolean;
-  /** false: thoughts stay in the text. */
-  readonly separateReasoning?: false;
-}
+/** What a model is told of a request. */
+export type AskedOfModel = Pick<
+  GenerationRequest,
+  | "prompt"
+  | "n"
+  | "sampling"
+  | "limits"
+  | "logprobs"
+  | "tools"
+  | "toolChoice"
+  | "parallelToolCalls"
+  | "output"
+  | "reasoning"
+>;
 
 /** What one step brought, for all sequences together. */
 export interface StepMessage {
@@ -125,4 +104,8 @@ export interface StepCounters {
   /** Prompt tokens that were evaluated, and that were found in a slot's cache. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
+  /** Grammars that were made of tools and schemas; a request that asks for what an earlier one asked for makes none. */
+  readonly grammarsMade: number;
+  /** Searches through all of the vocabulary for tokens that a grammar lets pass and that must not come. */
+  readonly vocabularyScans: number;
 }

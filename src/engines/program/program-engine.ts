@@ -2,6 +2,7 @@ import { cancellable } from "../../generation/cancellable.ts";
 import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
 import type { EndEvent, GenerationEvent } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
+import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 
 /** Where a program runs. */
 export interface ProgramRunner {
@@ -16,9 +17,7 @@ export class ProgramEngine implements Engine {
   readonly #runner: ProgramRunner;
   readonly #name: string;
   readonly #created = Math.floor(Date.now() / 1000);
-  readonly #running = new Set<AbortController>();
-  #closed = false;
-  #idle: () => void = () => {};
+  readonly #lifecycle = new EngineLifecycle<AbortController>();
 
   constructor(runner: ProgramRunner, name: string) {
     this.#runner = runner;
@@ -38,12 +37,12 @@ export class ProgramEngine implements Engine {
   }
 
   async *#run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
-    if (this.#closed) {
+    if (this.#lifecycle.state === "closed") {
       yield [shutdown];
       return;
     }
     const stop = new AbortController();
-    this.#running.add(stop);
+    this.#lifecycle.begin(stop);
     try {
       for await (const batch of this.#runner.run(request, AbortSignal.any([signal, stop.signal]))) {
         // The runner knows only that it was aborted; who did it is known here.
@@ -52,33 +51,24 @@ export class ProgramEngine implements Engine {
           : batch;
       }
     } finally {
-      this.#running.delete(stop);
-      if (this.#running.size === 0) this.#idle();
+      this.#lifecycle.end(stop);
     }
   }
 
   health(): EngineHealth {
     return {
-      state: this.#closed ? "closed" : "ready",
+      ...this.#lifecycle.health(),
       ...this.#runner.load(),
-      counters: { running: this.#running.size },
+      counters: { running: this.#lifecycle.open.size },
     };
   }
 
-  async close(graceMs: number): Promise<void> {
-    this.#closed = true;
-    if (this.#running.size > 0) {
-      const idle = new Promise<void>((resolve) => (this.#idle = resolve));
-      const timer = setTimeout(() => this.#idle(), graceMs);
-      await idle;
-      clearTimeout(timer);
-      for (const run of this.#running) run.abort();
-    }
-    await this.#runner.close();
+  close(graceMs: number): Promise<void> {
+    return this.#lifecycle.close(graceMs, {
+      stop: (running) => running.abort(),
+      release: () => this.#runner.close(),
+    });
   }
 }
 
-const shutdown: EndEvent = {
-  type: "end",
-  end: { kind: "shutdown", failure: { message: "The server is shutting down.", status: 503, kind: "unavailable" } },
-};
+const shutdown: EndEvent = { type: "end", end: shuttingDown };

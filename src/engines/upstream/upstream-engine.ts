@@ -1,9 +1,10 @@
 import type { EmbeddingAnswer, EmbeddingRequest, Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
-import type { GenerationEnd, GenerationEvent } from "../../generation/event.ts";
+import type { GenerationEvent } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { chatSource } from "../../wire/chat/source-port.ts";
 import { completionsSource } from "../../wire/completions/source-port.ts";
 import { toolCallId } from "../../wire/ids.ts";
+import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import { inBackground } from "./background.ts";
 import { embed } from "./embed.ts";
@@ -39,9 +40,7 @@ export class UpstreamEngine implements Engine {
   readonly #idleMs: number;
   #models: readonly ModelInfo[] = [];
   #refresh: NodeJS.Timeout | undefined;
-  #open = new Set<GenerationStream>();
-  #idle: (() => void) | undefined;
-  #closed = false;
+  readonly #lifecycle = new EngineLifecycle<GenerationStream>();
   #retries = 0;
 
   constructor(options: UpstreamOptions, open: OpenTransport) {
@@ -106,32 +105,23 @@ export class UpstreamEngine implements Engine {
     const inService = targets.filter((target) => target.inService()).length;
     const outstanding = targets.reduce((sum, target) => sum + target.outstanding, 0);
     const counters = { outstanding, targets: targets.length, targetsInService: inService, retries: this.#retries };
-    if (this.#closed) return { state: "closed", counters };
-    if (inService > 0) return { state: "ready", counters };
+    if (this.#lifecycle.state === "closed" || inService > 0) return { ...this.#lifecycle.health(), counters };
     return { state: "failed", counters, message: `No server of ${this.#options.name} answers.` };
   }
 
-  async close(graceMs: number): Promise<void> {
-    this.#closed = true;
+  close(graceMs: number): Promise<void> {
     clearInterval(this.#refresh);
-    if (this.#open.size > 0 && graceMs > 0) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, graceMs);
-        this.#idle = (): void => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    for (const stream of this.#open) stream.abandon(shutdown);
-    await this.#targets.close();
+    return this.#lifecycle.close(graceMs, {
+      stop: (stream) => stream.abandon(shuttingDown),
+      release: () => this.#targets.close(),
+    });
   }
 
   /** A stream that is waited for when the engine closes. */
   #stream(request: GenerationRequest): GenerationStream {
     const stream = new GenerationStream(this.#plan(request));
-    if (this.#closed) stream.abandon(shutdown);
-    this.#open.add(stream);
+    if (this.#lifecycle.state === "closed") stream.abandon(shuttingDown);
+    this.#lifecycle.begin(stream);
     return stream;
   }
 
@@ -150,8 +140,7 @@ export class UpstreamEngine implements Engine {
         log?.("tried again", { req: request.id, model, url: target.url, status, error: message });
       },
       closed: (stream, attempt) => {
-        this.#open.delete(stream);
-        if (this.#open.size === 0) this.#idle?.();
+        this.#lifecycle.end(stream);
         const repairs = attempt?.reader.repairs;
         if (repairs && repairs.total > 0) {
           const mended = Object.fromEntries(repairs.list().map(({ id, count }) => [id, count]));
@@ -220,17 +209,6 @@ export class UpstreamEngine implements Engine {
     }
   }
 }
-
-const shutdown: GenerationEnd = {
-  kind: "shutdown",
-  failure: {
-    message: "The server is stopping.",
-    status: 503,
-    kind: "unavailable",
-    param: null,
-    code: "shutting_down",
-  },
-};
 
 function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));

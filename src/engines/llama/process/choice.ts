@@ -3,7 +3,7 @@ import type { GenerationEvent, TokenLogprob } from "../../../generation/event.ts
 import { TextReader } from "../../../formats/text-reader.ts";
 import { unknownToolsWarning } from "../../../formats/unknown-tools.ts";
 import type { WriteLine } from "../options.ts";
-import type { GenerateMessage } from "../protocol.ts";
+import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import { tokenLogprob } from "./logprobs.ts";
 import { readPromptLogits } from "./raw-logits.ts";
 import { SourcePicker } from "./source-picker.ts";
@@ -23,7 +23,7 @@ export interface ChoiceSurroundings {
 }
 
 export interface ChoiceOptions {
-  readonly message: GenerateMessage;
+  readonly message: PreparedRequest;
   /** The number that its events carry. */
   readonly number: number;
   readonly prompt: readonly Token[];
@@ -52,7 +52,7 @@ export class Choice {
   finished = false;
 
   readonly #around: ChoiceSurroundings;
-  readonly #message: GenerateMessage;
+  readonly #message: PreparedRequest;
   readonly #reader: TextReader;
   readonly #text = new TokenText();
   readonly #picker: SourcePicker;

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress, WriteLine } from "../options.ts";
-import type { FromModel, GenerateMessage, OpenMessage, ToModel } from "../protocol.ts";
+import type { FromModel, OpenMessage, StepMessage, ToModel } from "../protocol.ts";
 import { newCallId } from "./call-id.ts";
 import { openModel } from "./open-model.ts";
-import { sameFormat } from "./same-format.ts";
+import { PreparingThread } from "./preparing-thread.ts";
+import { Intake } from "./intake.ts";
 import type { Scheduler } from "./scheduler.ts";
 
 /**
@@ -21,19 +22,31 @@ process.on("SIGTERM", () => {});
 // Nothing is to be saved, and an orderly exit would wait for the library's threads.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
 
+/** How long the preparation of one request, or the check of one answer, may take. */
+const preparingLimitMs = 10_000;
+
 let scheduler: Scheduler | undefined;
+let intake: Intake | undefined;
 
 process.on("message", (message: ToModel) => {
-  if (message.type === "open") void open(message);
-  else if (message.type === "generate") generate(message);
-  else if (message.type === "cancel") scheduler?.cancel(message.id);
-  else scheduler?.taken(message.id, message.tokens);
+  switch (message.type) {
+    case "open":
+      void open(message);
+      break;
+    case "generate":
+      void intake?.take(message);
+      break;
+    case "cancel":
+      intake?.cancel(message.id);
+      scheduler?.cancel(message.id);
+      break;
+    case "taken":
+      scheduler?.taken(message.id, message.tokens);
+      break;
+    case "ping":
+      tell({ type: "pong", turn: scheduler?.turn ?? null });
+  }
 });
-
-function generate(message: GenerateMessage): void {
-  const { reading } = message;
-  scheduler?.add({ ...message, reading: { ...reading, format: sameFormat(reading.format) } });
-}
 
 function tell(message: FromModel): void {
   process.send?.(message);
@@ -52,7 +65,19 @@ async function open(message: OpenMessage): Promise<void> {
     // Only now: they import the library, and without one `openModel` has just said which command installs it.
     const { Scheduler } = await import("./scheduler.ts");
     const { constraintOpener } = await import("./open-constraint.ts");
-    scheduler = new Scheduler({
+    const { chatTemplate, toolFormat, defaults } = message;
+    const setup = {
+      facts,
+      ...(chatTemplate !== undefined && { chatTemplate }),
+      ...(toolFormat && { toolFormat }),
+      ...(defaults && { defaults }),
+    };
+    const thread = new PreparingThread({ setup, log, limitMs: preparingLimitMs });
+    const report = (step: StepMessage): void => {
+      intake?.passed(step.results);
+      tell(step);
+    };
+    const running = new Scheduler({
       around: {
         model: opened.model,
         vocabulary: opened.vocabulary,
@@ -66,11 +91,23 @@ async function open(message: OpenMessage): Promise<void> {
       copiesStates: opened.copiesStates,
       queueLimit: message.queueLimit,
       batchSize: message.batchSize,
-      report: tell,
+      report,
+      preparing: () => ({ waiting: intake?.waiting ?? 0, grammarsMade: thread.constraintsMade }),
       chance: () => randomBytes(4).readUInt32LE() / 2 ** 32,
     });
-    tell({ type: "ready", facts });
-    await scheduler.run();
+    scheduler = running;
+    intake = new Intake({
+      thread,
+      limit: message.slots + message.queueLimit,
+      add: (request) => running.add(request),
+      refuse: (id, failure) => running.refuse(id, failure),
+      onLeft: () => running.tellState(),
+      log,
+    });
+    const { path, contextSize } = facts;
+    const answersChats = (chatTemplate ?? facts.chatTemplate) !== null;
+    tell({ type: "ready", opened: { path, contextSize, answersChats } });
+    await running.run();
   } catch (error) {
     const failed = error instanceof ModelOpenError ? error : new ModelOpenError("load-failed", String(error), error);
     tell({ type: "failed", reason: failed.reason, message: failed.message });

@@ -3,7 +3,7 @@ import { afterText } from "../../../formats/grammar/after-text.ts";
 import { callHasBegun, type ReaderPlace } from "../../../formats/grammar/call-has-begun.ts";
 import { gbnfOfData } from "../../../formats/grammar/grammar.ts";
 import { invalidRequest } from "../../../generation/failure.ts";
-import type { ConstraintPlan } from "../constraint-plan.ts";
+import type { ConstraintPlan, PlannedGrammar } from "../preparing/constraint-plan.ts";
 import type { WriteLine } from "../options.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
 import { UnseenBytes } from "./unseen-bytes.ts";
@@ -12,11 +12,11 @@ import type { Vocabulary } from "./vocabulary.ts";
 /** Makes constraints for this model's choices. `log` hears of constraints that could not begin. */
 export function constraintOpener(model: LlamaModel, vocabulary: Vocabulary, log: WriteLine): OpenConstraint {
   const unseen = new UnseenBytes(vocabulary);
-  /** The choices of a request share its plan, and with it the parsed grammar. */
-  const parsed = new WeakMap<ConstraintPlan, LlamaGrammar>();
-  const grammarOf = (plan: ConstraintPlan): LlamaGrammar => {
+  /** Choices and requests that ask for the same share a plan, and with it what llama.cpp has made of its grammar. */
+  const parsed = new WeakMap<ConstraintPlan, ParsedGrammar>();
+  const grammarOf = (plan: ConstraintPlan): ParsedGrammar => {
     let grammar = parsed.get(plan);
-    if (grammar === undefined) parsed.set(plan, (grammar = parse(model, plan)));
+    if (grammar === undefined) parsed.set(plan, (grammar = new ParsedGrammar(model, plan.grammar)));
     return grammar;
   };
   return (plan) => {
@@ -26,24 +26,55 @@ export function constraintOpener(model: LlamaModel, vocabulary: Vocabulary, log:
   };
 }
 
-function parse(model: LlamaModel, { grammar }: ConstraintPlan): LlamaGrammar {
-  try {
-    return grammarFrom(model, grammar.type === "ours" ? gbnfOfData(grammar.data) : grammar.gbnf);
-  } catch (cause) {
-    if (grammar.type === "ours") throw cause;
-    const { path } = grammar;
-    throw invalidRequest(`Invalid grammar at '${path}': llama.cpp cannot parse it.`, path, "invalid_grammar");
-  }
-}
+/** How many texts a grammar is kept for that it goes on from; models begin their calls in one way, or a few. */
+const mostBeginnings = 8;
 
-function grammarFrom(model: LlamaModel, gbnf: string): LlamaGrammar {
-  return new LlamaGrammar(model.llama, { grammar: gbnf });
+/** A planned grammar as llama.cpp has it: whole, and as what is left of it behind texts that a model has written. */
+class ParsedGrammar {
+  readonly whole: LlamaGrammar;
+  readonly #model: LlamaModel;
+  readonly #planned: PlannedGrammar;
+  readonly #rests = new Map<string, LlamaGrammar | null>();
+
+  /** Throws FailureError for a client's grammar that llama.cpp does not take. */
+  constructor(model: LlamaModel, planned: PlannedGrammar) {
+    this.#model = model;
+    this.#planned = planned;
+    try {
+      this.whole = this.#parse(planned.gbnf);
+    } catch (cause) {
+      if (planned.type === "ours") throw cause;
+      const { path } = planned;
+      throw invalidRequest(`Invalid grammar at '${path}': llama.cpp cannot parse it.`, path, "invalid_grammar");
+    }
+  }
+
+  /** What may follow a text; null: the text begins nothing that the grammar has. */
+  after(written: string): LlamaGrammar | null {
+    if (written === "" || (this.#planned.type === "gbnf" && written.trim() === "")) return this.whole;
+    let rest = this.#rests.get(written);
+    if (rest === undefined) {
+      if (this.#rests.size === mostBeginnings) this.#rests.clear();
+      this.#rests.set(written, (rest = this.#rest(written)));
+    }
+    return rest;
+  }
+
+  #rest(written: string): LlamaGrammar | null {
+    if (this.#planned.type === "gbnf" || this.#planned.data === undefined) return null;
+    const rest = afterText(this.#planned.data, written);
+    return rest && this.#parse(gbnfOfData(rest));
+  }
+
+  #parse(gbnf: string): LlamaGrammar {
+    return new LlamaGrammar(this.#model.llama, { grammar: gbnf });
+  }
 }
 
 class GrammarConstraint implements TokenConstraint {
   readonly #model: LlamaModel;
   readonly #plan: ConstraintPlan;
-  readonly #grammar: LlamaGrammar;
+  readonly #grammar: ParsedGrammar;
   readonly #unseen: UnseenBytes;
   readonly #log: WriteLine;
   #state: LlamaGrammarEvaluationState | undefined;
@@ -52,14 +83,14 @@ class GrammarConstraint implements TokenConstraint {
   /** The end of the reasoning so far, long enough to hold its closing marker. */
   #tail = "";
 
-  constructor(model: LlamaModel, plan: ConstraintPlan, grammar: LlamaGrammar, unseen: UnseenBytes, log: WriteLine) {
+  constructor(model: LlamaModel, plan: ConstraintPlan, grammar: ParsedGrammar, unseen: UnseenBytes, log: WriteLine) {
     this.#model = model;
     this.#plan = plan;
     this.#grammar = grammar;
     this.#unseen = unseen;
     this.#log = log;
     this.#settled = plan.begins === "at-once";
-    if (this.#settled) this.#begin(grammar);
+    if (this.#settled) this.#begin(grammar.whole);
   }
 
   get evaluationState(): LlamaGrammarEvaluationState | undefined {
@@ -89,10 +120,8 @@ class GrammarConstraint implements TokenConstraint {
   /** Binds from behind a text that has already come. */
   #goOn(written: string, what: string): void {
     this.#settled = true;
-    const { grammar } = this.#plan;
-    if (written === "" || (grammar.type === "gbnf" && written.trim() === "")) return this.#begin(this.#grammar);
-    const rest = grammar.type === "ours" ? afterText(grammar.data, written) : null;
-    if (rest !== null) return this.#begin(grammarFrom(this.#model, gbnfOfData(rest)));
+    const rest = this.#grammar.after(written);
+    if (rest !== null) return this.#begin(rest);
     this.#log(`A grammar could not begin: the model wrote ${what}: ${JSON.stringify(written)}`, "warn");
   }
 

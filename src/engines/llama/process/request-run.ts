@@ -2,7 +2,7 @@ import type { Token } from "node-llama-cpp";
 import type { GenerationEvent, GenerationFailure, Usage } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import { contextLengthExceeded } from "../context-length.ts";
-import type { GenerateMessage } from "../protocol.ts";
+import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import { Choice, type ChoiceSurroundings } from "./choice.ts";
 import { choiceSeed } from "./seed.ts";
 import { tokenizePrompt } from "./tokenize-prompt.ts";
@@ -16,7 +16,7 @@ export class RequestRun {
   readonly choices: readonly Choice[];
   cancelled = false;
 
-  readonly #message: GenerateMessage;
+  readonly #message: PreparedRequest;
   readonly #promptTokens: number;
   readonly #arrived = performance.now();
   readonly #choicesPerPrompt: number;
@@ -29,7 +29,7 @@ export class RequestRun {
   /** Events are kept until all is known where the best of several choices are asked for. */
   #kept: GenerationEvent[] | undefined;
 
-  constructor(around: ChoiceSurroundings, message: GenerateMessage, chance: () => number) {
+  constructor(around: ChoiceSurroundings, message: PreparedRequest, chance: () => number) {
     this.id = message.id;
     this.#message = message;
     this.#choicesPerPrompt = Math.max(message.n, message.bestOf);
@@ -143,7 +143,7 @@ function rate(tokens: number, ms: number): number {
   return ms > 0 ? (tokens * 1000) / ms : 0;
 }
 
-function checkLength(prompt: readonly Token[], contextSize: number, message: GenerateMessage): void {
+function checkLength(prompt: readonly Token[], contextSize: number, message: PreparedRequest): void {
   // The cache holds one token less than the context: the last sampled token is never evaluated.
   if (prompt.length > contextSize - 1)
     throw new FailureError(contextLengthExceeded(contextSize, String(prompt.length), message.promptParam));

@@ -1,7 +1,8 @@
 import type { LlamaContextSequence } from "node-llama-cpp";
-import type { GenerationEvent } from "../../../generation/event.ts";
+import type { GenerationEvent, GenerationFailure } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
-import type { GenerateMessage, ModelState, StepMessage } from "../protocol.ts";
+import type { PreparedRequest } from "../preparing/prepared-request.ts";
+import type { ModelState, StepMessage } from "../protocol.ts";
 import type { BatchGate } from "./batch-gate.ts";
 import type { Choice, ChoiceSurroundings } from "./choice.ts";
 import { PrefillBudget } from "./prefill-budget.ts";
@@ -20,6 +21,8 @@ export interface SchedulerOptions {
   /** Sequences may be given what others know, through files. */
   readonly copiesStates: boolean;
   readonly report: (message: StepMessage) => void;
+  /** What is going on in front of the scheduler: requests in preparation, grammars made so far. */
+  readonly preparing: () => { readonly waiting: number; readonly grammarsMade: number };
   /** Uniform in [0, 1), for requests without a seed. */
   readonly chance: () => number;
 }
@@ -52,6 +55,8 @@ export class Scheduler {
   readonly #turns = new StepTurns();
   #wake: (() => void) | undefined;
   #changed = false;
+  #turn = 0;
+  #waitsForWork = false;
   #decodeSteps = 0;
   #generatedTokens = 0;
   #promptTokens = 0;
@@ -64,7 +69,7 @@ export class Scheduler {
   }
 
   /** Takes a request: it waits in the queue, or is refused at once. */
-  add(message: GenerateMessage): void {
+  add(message: PreparedRequest): void {
     try {
       const run = new RequestRun(this.#options.around, message, this.#options.chance);
       const free = this.#slots.filter((slot) => !slot.job).length;
@@ -75,12 +80,19 @@ export class Scheduler {
       for (const choice of run.choices) this.#waiting.push({ request: run, choice });
       this.#stir();
     } catch (error) {
-      const failure =
-        error instanceof FailureError
-          ? error.failure
-          : { kind: "internal" as const, message: String(error), status: 500, cause: error };
-      this.#report([[message.id, 0, [{ type: "end", end: { kind: "rejected", failure } }]]]);
+      const failed: GenerationFailure = { kind: "internal", message: String(error), status: 500 };
+      this.refuse(message.id, error instanceof FailureError ? error.failure : failed);
     }
+  }
+
+  /** Ends a request that never was taken. */
+  refuse(id: number, failure: GenerationFailure): void {
+    this.#report([[id, 0, [{ type: "end", end: { kind: "rejected", failure } }]]]);
+  }
+
+  /** Tells the server how busy the model is; every step does so, too. */
+  tellState(): void {
+    this.#report([]);
   }
 
   cancel(id: number): void {
@@ -95,14 +107,24 @@ export class Scheduler {
     this.#stir();
   }
 
+  /** The number of the turn that the loop is at, which is new with every step; null: there is nothing to do. */
+  get turn(): number | null {
+    return this.#waitsForWork ? null : this.#turn;
+  }
+
   /** Runs for ever. */
   async run(): Promise<never> {
     for (;;) {
+      this.#turn++;
       await this.#sweep();
       await this.#admit();
       const active = this.#slots.filter(({ job }) => job && !job.choice.finished && job.request.mayRunOn);
       if (active.length > 0) await this.#step(active);
-      else if (!this.#changed) await new Promise<void>((resolve) => (this.#wake = resolve));
+      else if (!this.#changed) {
+        this.#waitsForWork = true;
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+        this.#waitsForWork = false;
+      }
       this.#changed = false;
     }
   }
@@ -130,7 +152,7 @@ export class Scheduler {
       freed = true;
     }
     for (const [id, request] of this.#requests) if (request.cancelled || request.ended) this.#requests.delete(id);
-    if (freed) this.#report([]);
+    if (freed) this.tellState();
   }
 
   /** Gives free slots to waiting choices, first come first served. */
@@ -263,14 +285,17 @@ export class Scheduler {
   }
 
   #state(): ModelState {
+    const { waiting, grammarsMade } = this.#options.preparing();
     return {
       busy: this.#slots.filter((slot) => slot.job).length,
-      queued: this.#waiting.length,
+      queued: this.#waiting.length + waiting,
       counters: {
         decodeSteps: this.#decodeSteps,
         generatedTokens: this.#generatedTokens,
         promptTokens: this.#promptTokens,
         cachedTokens: this.#cachedTokens,
+        grammarsMade,
+        vocabularyScans: this.#options.around.vocabulary.scans,
       },
     };
   }

@@ -1,6 +1,6 @@
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import type { Sampling } from "../../../generation/request.ts";
-import type { GenerateMessage } from "../protocol.ts";
+import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import { NativeSource } from "./native-source.ts";
 import { RawSource, WatchedSource } from "./raw-source.ts";
 import type { TokenConstraint } from "./token-constraint.ts";
@@ -10,7 +10,7 @@ import type { Vocabulary } from "./vocabulary.ts";
 export interface SourcePickerOptions {
   readonly model: LlamaModel;
   readonly vocabulary: Vocabulary;
-  readonly message: GenerateMessage;
+  readonly message: PreparedRequest;
   readonly seed: number;
   readonly prompt: readonly Token[];
   readonly maxTokens: number;

@@ -1,6 +1,6 @@
 import type { LlamaGrammarEvaluationState } from "node-llama-cpp";
 import type { ReaderPlace } from "../../../formats/grammar/call-has-begun.ts";
-import type { ConstraintPlan } from "../constraint-plan.ts";
+import type { ConstraintPlan } from "../preparing/constraint-plan.ts";
 
 /**
  * Holds one choice to a grammar. The choice's loop asks for `evaluationState` and `banned` right before each token is sampled and calls

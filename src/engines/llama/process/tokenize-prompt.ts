@@ -1,6 +1,6 @@
 import type { LlamaModel, Token } from "node-llama-cpp";
 import { invalidRequest } from "../../../generation/failure.ts";
-import type { PromptInput } from "../protocol.ts";
+import type { PromptInput } from "../preparing/prepared-request.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
 /**

@@ -1,4 +1,3 @@
-import type { Token } from "node-llama-cpp";
 import type { Format } from "../../../formats/format.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
@@ -29,7 +28,7 @@ export class UnseenBytes {
     let hidden = this.#controls.get(format);
     if (hidden === undefined) {
       const written = JSON.stringify(format);
-      hidden = this.#tokens(
+      hidden = this.#vocabulary.tokensThat(
         (token) =>
           this.#vocabulary.isControl(token) &&
           !this.#vocabulary.endsGeneration(token) &&
@@ -44,19 +43,13 @@ export class UnseenBytes {
   #continuations(limit: number): readonly number[] {
     let found = this.#continuing.get(limit);
     if (found === undefined) {
-      found = this.#tokens((token) => {
+      found = this.#vocabulary.tokensThat((token) => {
         const first = this.#vocabulary.bytes(token)[0] ?? 0;
         return first >= 0x80 && first < limit;
       });
       this.#continuing.set(limit, found);
     }
     return found;
-  }
-
-  #tokens(matches: (token: Token) => boolean): readonly number[] {
-    return Array.from({ length: this.#vocabulary.size }, (_, token) => token).filter((token) =>
-      matches(token as Token),
-    );
   }
 }
 

@@ -16,6 +16,7 @@ export class Vocabulary {
   readonly #sentencePiece: boolean;
   readonly #bytes: (Uint8Array | undefined)[] = [];
   readonly #endsGeneration = new Map<Token, boolean>();
+  #scans = 0;
 
   constructor(model: LlamaModel) {
     const tokenizer = model.fileInfo.metadata.tokenizer;
@@ -28,6 +29,17 @@ export class Vocabulary {
 
   get size(): number {
     return this.#texts.length;
+  }
+
+  /** How often all tokens were looked at for a question that a grammar asked. */
+  get scans(): number {
+    return this.#scans;
+  }
+
+  /** The tokens that `matches` is true of. All are looked at: keep the answer. */
+  tokensThat(matches: (token: Token) => boolean): readonly Token[] {
+    this.#scans++;
+    return Array.from({ length: this.size }, (_, token) => token as Token).filter(matches);
   }
 
   /** Control tokens structure a conversation; their text is shown only where a format reads it. */

@@ -1,4 +1,4 @@
-import type { Format, PlainFormat } from "../../formats/format.ts";
+import type { Format, PlainFormat } from "../../../formats/format.ts";
 
 /** Whether models of this format make calls in a syntax of their own. */
 export function hasCalls(format: Format): boolean {

@@ -1,23 +1,23 @@
-import type { Format } from "../../formats/format.ts";
+import type { Format } from "../../../formats/format.ts";
 import {
   answerGrammar,
   callGrammar,
   isToldByWhole,
   type CallGrammarOptions,
-} from "../../formats/grammar/call-grammar.ts";
-import { choice, text, type Expression } from "../../formats/grammar/expression.ts";
-import type { Grammar } from "../../formats/grammar/grammar.ts";
-import { regexExpression } from "../../formats/grammar/regex-to-gbnf.ts";
-import type { Gap } from "../../formats/grammar/schema-error.ts";
-import { schemaAnswer } from "../../formats/grammar/schema-to-gbnf.ts";
-import { anyValue, jsonSyntax } from "../../formats/grammar/value-syntax.ts";
-import { startOf } from "../../formats/reading/start.ts";
-import type { Tool } from "../../generation/message.ts";
-import type { GenerationRequest, OutputConstraint } from "../../generation/request.ts";
-import type { AnswerCheckPlan } from "./answer-check.ts";
+} from "../../../formats/grammar/call-grammar.ts";
+import { choice, text, type Expression } from "../../../formats/grammar/expression.ts";
+import { gbnfOfData, type Grammar, type GrammarData } from "../../../formats/grammar/grammar.ts";
+import { regexExpression } from "../../../formats/grammar/regex-to-gbnf.ts";
+import type { Gap } from "../../../formats/grammar/schema-error.ts";
+import { schemaAnswer } from "../../../formats/grammar/schema-to-gbnf.ts";
+import { anyValue, jsonSyntax } from "../../../formats/grammar/value-syntax.ts";
+import { startOf } from "../../../formats/reading/start.ts";
+import type { Tool } from "../../../generation/message.ts";
+import type { OutputConstraint } from "../../../generation/request.ts";
+import type { AskedOfModel } from "../protocol.ts";
 import { asInvalidRequest, refuseGaps, refuseInputGrammar } from "./constraint-refusal.ts";
-import type { ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
-import type { AnswerReading } from "./protocol.ts";
+import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
+import type { AnswerReading } from "./prepared-request.ts";
 
 /** How a request's answer is held to what was asked. */
 export interface Constraint {
@@ -34,7 +34,7 @@ export interface Constraint {
  * @throws {FailureError} 400, with the path, for what no grammar can be made of, and under `strict` for what a grammar cannot hold.
  */
 export function constraintOf(
-  request: GenerationRequest,
+  request: AskedOfModel,
   reading: AnswerReading,
   knowsThoughts: boolean,
 ): Constraint | undefined {
@@ -69,7 +69,7 @@ function placeOf({ format, prefix, thinking }: AnswerReading, knowsThoughts: boo
   return knowsThoughts && thinking !== false && !closed ? "thought" : "start";
 }
 
-function isForced({ toolChoice }: GenerationRequest): boolean {
+function isForced({ toolChoice }: AskedOfModel): boolean {
   return (
     toolChoice?.type === "required" ||
     toolChoice?.type === "named" ||
@@ -77,12 +77,12 @@ function isForced({ toolChoice }: GenerationRequest): boolean {
   );
 }
 
-function callable({ toolChoice }: GenerationRequest, tools: readonly Tool[]): readonly Tool[] {
+function callable({ toolChoice }: AskedOfModel, tools: readonly Tool[]): readonly Tool[] {
   return toolChoice?.type === "named" ? tools.filter((tool) => tool.name === toolChoice.name) : tools;
 }
 
 function calls(
-  request: GenerationRequest,
+  request: AskedOfModel,
   { format, prefix }: AnswerReading,
   tools: readonly Tool[],
   place: Place,
@@ -109,7 +109,7 @@ function calls(
   if (answer) refuseOutputGaps(widened, answer.output);
   const output = answer && { schema: answer.schema };
   return {
-    plan: { grammar: { type: "ours", data: grammar }, begins: begins[place], format },
+    plan: { grammar: planned(grammar, place, "tools"), begins: begins[place], format },
     ...(!exact && { check: { tools, ...output } }),
     warnings: warningsOf(widened),
   };
@@ -123,7 +123,7 @@ function checkInputGrammars(tools: readonly Tool[], paths: readonly string[]): v
   });
 }
 
-function parametersPath({ tools = [], prompt }: GenerationRequest, tool: Tool): string {
+function parametersPath({ tools = [], prompt }: AskedOfModel, tool: Tool): string {
   const index = tools.indexOf(tool);
   if (tool.kind === "custom") return `tools[${index}].custom.format.grammar`;
   const legacy = prompt.kind === "chat" && prompt.legacyFunctions === true;
@@ -151,10 +151,15 @@ function answer(output: OutputConstraint, format: Format, place: Place): Constra
   const { widened, exact } = held;
   refuseOutputGaps(widened, output);
   return {
-    plan: { grammar: { type: "ours", data }, begins: begins[place], format },
+    plan: { grammar: planned(data, place, path), begins: begins[place], format },
     ...(!exact && output.type === "json-schema" && { check: { tools: [], schema: output.schema } }),
     warnings: warningsOf(widened),
   };
+}
+
+function planned(data: GrammarData, place: Place, path: string): PlannedGrammar {
+  const gbnf = asInvalidRequest(() => gbnfOfData(data), path);
+  return { type: "ours", gbnf, ...(begins[place] !== "at-once" && { data }) };
 }
 
 function front(place: Place): Pick<CallGrammarOptions, "front"> {

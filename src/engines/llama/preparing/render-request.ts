@@ -1,54 +1,50 @@
-import { plainText } from "../../formats/plain-text.ts";
-import type { Format } from "../../formats/format.ts";
-import { toolInstruction } from "../../formats/grammar/tool-instruction.ts";
-import { writeCall } from "../../formats/write-call.ts";
-import { FailureError, invalidRequest } from "../../generation/failure.ts";
-import type { ChatPrompt, GenerationRequest, TextPrompt } from "../../generation/request.ts";
-import type { ChatTemplate } from "../../templates/chat-template.ts";
-import { contextLengthExceeded } from "./context-length.ts";
-import type { AnswerCheckPlan } from "./answer-check.ts";
-import { constraintOf } from "./constraint-request.ts";
-import { genericCalls, hasCalls } from "./generic-tools.ts";
-import type { LlamaEngineOptions } from "./options.ts";
-import type { GenerateMessage, ModelFacts, PromptInput } from "./protocol.ts";
+import { plainText } from "../../../formats/plain-text.ts";
+import type { Format } from "../../../formats/format.ts";
+import { toolInstruction } from "../../../formats/grammar/tool-instruction.ts";
+import { writeCall } from "../../../formats/write-call.ts";
+import { FailureError, invalidRequest } from "../../../generation/failure.ts";
+import type { ChatPrompt, TextPrompt } from "../../../generation/request.ts";
+import type { ChatTemplate } from "../../../templates/chat-template.ts";
+import { contextLengthExceeded } from "../context-length.ts";
+import type { LlamaEngineOptions } from "../options.ts";
+import type { AskedOfModel } from "../protocol.ts";
+import { hasCalls } from "./generic-tools.ts";
+import type { ModelFacts } from "./model-facts.ts";
+import type { AnswerReading, PreparedRequest, PromptInput } from "./prepared-request.ts";
 
-/** What a request is turned into a message with. */
-export interface MessageSurroundings {
+/** What requests to a model are prepared with. */
+export interface PreparingSurroundings {
   readonly facts: ModelFacts;
   /** null: the model has none. */
   readonly template: ChatTemplate | null;
   readonly format: Format;
+  /** The format of calls where the template knows no tools. */
+  readonly genericFormat: Format;
   /** Texts that end an answer of this model to a conversation, beside the client's own. */
   readonly stopStrings: readonly string[];
   readonly defaults: LlamaEngineOptions["defaults"];
-  readonly now: Date;
 }
 
-export interface GenerateParts {
-  readonly message: GenerateMessage;
+/** A request with its prompts rendered: all of it but its number and its constraint. */
+export interface RenderedRequest {
+  readonly request: Omit<PreparedRequest, "id" | "requestId" | "constraint">;
   readonly warnings: readonly string[];
-  /** What the finished answer is checked against. */
-  readonly check?: AnswerCheckPlan;
 }
 
-/** The request as the model's process takes it, with its prompt rendered. Throws FailureError for what cannot be served. */
-export function generateMessage(id: number, request: GenerationRequest, around: MessageSurroundings): GenerateParts {
+/** Renders a request's prompts. `now` is for templates that print a date. Throws FailureError for what cannot be served. */
+export function renderRequest(request: AskedOfModel, around: PreparingSurroundings, now: Date): RenderedRequest {
   const { facts, defaults } = around;
   checkTokenIds(request, facts);
   const { prompt } = request;
   const { prompts, reading, warnings } =
-    prompt.kind === "chat" ? chatParts(request, prompt, around) : textParts(prompt, facts);
+    prompt.kind === "chat" ? chatParts(request, prompt, around, now) : textParts(prompt, facts);
   const promptParam = prompt.kind === "chat" ? "messages" : "prompt";
   for (const input of prompts) checkTextLength(input, facts, promptParam);
   const n = request.n ?? 1;
   const bestOf = prompt.kind === "text" ? (prompt.bestOf ?? n) : n;
   const maxTokens = request.limits.maxTokens ?? defaults?.maxTokens;
-  const constraint = constraintOf(request, reading, knowsThoughts(around.template, reading.format));
   return {
-    message: {
-      type: "generate",
-      id,
-      requestId: request.id,
+    request: {
       prompts,
       n,
       bestOf,
@@ -62,18 +58,10 @@ export function generateMessage(id: number, request: GenerationRequest, around: 
       },
       ...(request.logprobs && { logprobs: request.logprobs }),
       echo: prompt.kind === "text" && prompt.echo === true,
-      ...(constraint && { constraint: constraint.plan }),
       promptParam,
     },
-    warnings: [...warnings, ...(constraint?.warnings ?? [])],
-    ...(constraint?.check && { check: constraint.check }),
+    warnings,
   };
-}
-
-/** The model may open a thought by itself: its template writes thoughts. */
-function knowsThoughts(template: ChatTemplate | null, { reasoning }: Format): boolean {
-  if (template === null || reasoning === undefined) return false;
-  return template.capabilities.thought !== null || reasoning.open.some((open) => template.source.includes(open));
 }
 
 /** Refuses what cannot fit whatever its tokens are: to tokenize megabytes would hold up every other answer. */
@@ -85,10 +73,18 @@ function checkTextLength(prompt: PromptInput, facts: ModelFacts, param: "message
     throw new FailureError(contextLengthExceeded(facts.contextSize, `more than ${fewestTokens}`, param));
 }
 
-type PromptParts = Pick<GenerateMessage, "prompts" | "reading"> & { readonly warnings: readonly string[] };
+interface PromptParts {
+  readonly prompts: readonly PromptInput[];
+  readonly reading: AnswerReading;
+  readonly warnings: readonly string[];
+}
 
-function chatParts(request: GenerationRequest, prompt: ChatPrompt, around: MessageSurroundings): PromptParts {
-  const { template, format, now } = around;
+function chatParts(
+  request: AskedOfModel,
+  prompt: ChatPrompt,
+  { template, format, genericFormat }: PreparingSurroundings,
+  now: Date,
+): PromptParts {
   if (!template) {
     throw new FailureError({
       message:
@@ -122,7 +118,7 @@ function chatParts(request: GenerationRequest, prompt: ChatPrompt, around: Messa
   return {
     prompts: [{ type: "spans", spans: rendered.spans, bos: rendered.startsWithBos }],
     reading: {
-      format: callsAllowed && !knowsTools ? genericCalls(format) : format,
+      format: callsAllowed && !knowsTools ? genericFormat : format,
       prefix: rendered.generationPrefix,
       callsAllowed,
       ...(callsAllowed && { tools: allowed }),
@@ -174,7 +170,7 @@ function refuseMedia(prompt: ChatPrompt): void {
   });
 }
 
-function checkTokenIds(request: GenerationRequest, facts: ModelFacts): void {
+function checkTokenIds(request: AskedOfModel, facts: ModelFacts): void {
   const most = facts.vocabularySize - 1;
   for (const key of Object.keys(request.sampling.logitBias ?? {}))
     if (Number(key) > most)

@@ -1,0 +1,68 @@
+import { expect, test, vi } from "vitest";
+import { EngineLifecycle } from "./engine-lifecycle.ts";
+
+/** A lifecycle whose closing writes down what happens. */
+function watched(): {
+  lifecycle: EngineLifecycle<string>;
+  happened: string[];
+  close: (graceMs: number) => Promise<void>;
+} {
+  const lifecycle = new EngineLifecycle<string>();
+  const happened: string[] = [];
+  const close = (graceMs: number): Promise<void> =>
+    lifecycle.close(graceMs, {
+      stop: (name) => {
+        happened.push(`stop ${name}`);
+        lifecycle.end(name);
+      },
+      release: async () => void happened.push("release"),
+    });
+  return { lifecycle, happened, close };
+}
+
+test("closing waits for what is open, then releases", async () => {
+  const { lifecycle, happened, close } = watched();
+  lifecycle.begin("a");
+  lifecycle.begin("b");
+  const closed = close(60_000);
+  expect(lifecycle.state).toBe("closed");
+  lifecycle.end("a");
+  await Promise.resolve();
+  expect(happened).toEqual([]);
+  lifecycle.end("b");
+  await closed;
+  expect(happened).toEqual(["release"]);
+});
+
+test("what is open when the grace period is over is stopped", async () => {
+  vi.useFakeTimers();
+  try {
+    const { lifecycle, happened, close } = watched();
+    lifecycle.begin("a");
+    const closed = close(1000);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(happened).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    await closed;
+    expect(happened).toEqual(["stop a", "release"]);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test.each(["restarting", "failed"] as const)("nothing is waited for when the engine is %s", async (state) => {
+  const { lifecycle, happened, close } = watched();
+  lifecycle.begin("a");
+  lifecycle.become(state, "It crashed.");
+  expect(lifecycle.health()).toEqual({ state, message: "It crashed." });
+  await close(60_000);
+  expect(happened).toEqual(["stop a", "release"]);
+});
+
+test("closing again is the same closing, and a closed engine does not become anything else", async () => {
+  const { lifecycle, happened, close } = watched();
+  await Promise.all([close(0), close(1000)]);
+  lifecycle.become("ready");
+  expect(lifecycle.health()).toEqual({ state: "closed" });
+  expect(happened).toEqual(["release"]);
+});

@@ -1,0 +1,47 @@
+import type { Format } from "../../../formats/format.ts";
+import type { Tool } from "../../../generation/message.ts";
+import type { Limits, Sampling } from "../../../generation/request.ts";
+import type { ConstraintPlan } from "./constraint-plan.ts";
+
+/** A request as the scheduler takes it: with its prompts rendered and its grammar made. */
+export interface PreparedRequest {
+  readonly id: number;
+  /** The server's id for the request, which lines for the log begin with. */
+  readonly requestId: string;
+  readonly prompts: readonly PromptInput[];
+  /** Choices that are returned, and that are generated, per prompt. */
+  readonly n: number;
+  readonly bestOf: number;
+  readonly reading: AnswerReading;
+  readonly sampling: Sampling;
+  readonly limits: Limits;
+  readonly logprobs?: { readonly top: number };
+  /** Give the prompt back in front of the answer. */
+  readonly echo: boolean;
+  readonly constraint?: ConstraintPlan;
+  /** The parameter that a too long prompt came in. */
+  readonly promptParam: "messages" | "prompt";
+}
+
+export type PromptInput =
+  | {
+      readonly type: "spans";
+      readonly spans: readonly { readonly text: string; readonly special: boolean }[];
+      /** The template wrote the BOS, so the prompt needs one. */
+      readonly bos: boolean;
+      /** Fill in the middle: what comes after the answer. */
+      readonly suffix?: string;
+    }
+  | { readonly type: "tokens"; readonly tokens: readonly number[] };
+
+/** How the answer's text is read. */
+export interface AnswerReading {
+  readonly format: Format;
+  /** The end of the prompt, which may have begun a thought. */
+  readonly prefix: string;
+  readonly tools?: readonly Tool[];
+  readonly callsAllowed: boolean;
+  readonly thinking?: boolean;
+  /** false: thoughts stay in the text. */
+  readonly separateReasoning?: false;
+}

@@ -1,0 +1,123 @@
+import { createHash } from "node:crypto";
+import { findFormat } from "../../../formats/find-format.ts";
+import type { Format } from "../../../formats/format.ts";
+import { plainText } from "../../../formats/plain-text.ts";
+import { ChatTemplate } from "../../../templates/chat-template.ts";
+import { templateMetadata } from "../../../templates/template-metadata.ts";
+import type { AskedOfModel } from "../protocol.ts";
+import { formatInMetadata } from "../template-format.ts";
+import { BoundedCache } from "./bounded-cache.ts";
+import { constraintOf, type Constraint } from "./constraint-request.ts";
+import { genericCalls } from "./generic-tools.ts";
+import { renderRequest, type PreparingSurroundings } from "./render-request.ts";
+import type { AnswerReading } from "./prepared-request.ts";
+import type { Preparation, ThreadNews, ThreadSetup } from "./thread-messages.ts";
+
+/** Constraints that are kept, and how long their grammars may be together, in characters. */
+const constraintLimits = { values: 128, weight: 16 * 2 ** 20 };
+
+type KnownConstraint = Omit<Constraint, "plan"> & { readonly number: number };
+
+/**
+ * Prepares the requests to one model. The template is parsed and tried out once; a grammar is made once for the same tools, output and
+ * format, and kept while it is used. `tell` hears of each format and constraint before the first request that refers to it.
+ */
+export class Preparer {
+  readonly #around: PreparingSurroundings;
+  readonly #tell: (news: ThreadNews) => void;
+  readonly #formats = new Map<Format, number>();
+  readonly #constraints: BoundedCache<KnownConstraint>;
+  #constraintsMade = 0;
+
+  constructor({ facts, chatTemplate, toolFormat, defaults }: ThreadSetup, tell: (news: ThreadNews) => void) {
+    const source = chatTemplate ?? facts.chatTemplate;
+    const template =
+      source === null
+        ? null
+        : new ChatTemplate({
+            source,
+            specialTokens: facts.specialTokens,
+            ...(facts.bosToken !== null && { bosToken: facts.bosToken }),
+            ...(facts.eosToken !== null && { eosToken: facts.eosToken }),
+          });
+    const metadata = templateMetadata(source ?? "");
+    const format = toolFormat ?? formatInMetadata(metadata) ?? formatOf(template);
+    const { stopStrings = [] } = metadata;
+    this.#around = { facts, template, format, genericFormat: genericCalls(format), stopStrings, defaults };
+    this.#tell = tell;
+    this.#constraints = new BoundedCache(constraintLimits, ({ number }) => tell({ type: "forget", number }));
+  }
+
+  /** `now` is for templates that print a date. Throws FailureError for what cannot be served. */
+  prepare(asked: AskedOfModel, now: Date): Preparation {
+    const { request, warnings } = renderRequest(asked, this.#around, now);
+    const { reading, ...rest } = request;
+    const constraint = this.#constraint(asked, reading);
+    return {
+      request: {
+        ...rest,
+        reading: { ...reading, format: this.#formatNumber(reading.format) },
+        ...(constraint && { constraint: constraint.number }),
+      },
+      warnings: [...warnings, ...(constraint?.warnings ?? [])],
+      ...(constraint?.check && { check: constraint.check }),
+    };
+  }
+
+  #constraint(asked: AskedOfModel, reading: AnswerReading): KnownConstraint | undefined {
+    if (asked.output === undefined && (asked.tools ?? []).length === 0) return undefined;
+    const key = this.#keyOf(asked, reading);
+    const known = this.#constraints.get(key);
+    if (known) return known;
+    const made = constraintOf(asked, reading, knowsThoughts(this.#around.template, reading.format));
+    if (made === undefined) return undefined;
+    const { plan, ...rest } = made;
+    const constraint = { ...rest, number: ++this.#constraintsMade };
+    const format = this.#formatNumber(plan.format);
+    this.#tell({ type: "constraint", number: constraint.number, plan: { ...plan, format } });
+    this.#constraints.add(key, constraint, plan.grammar.gbnf.length);
+    return constraint;
+  }
+
+  /** All that a constraint depends on, as a hash: schemas may be long. */
+  #keyOf({ prompt, tools, toolChoice, parallelToolCalls, output }: AskedOfModel, reading: AnswerReading): string {
+    const { format, prefix, callsAllowed, thinking } = reading;
+    const legacy = prompt.kind === "chat" && prompt.legacyFunctions === true;
+    const parts = [
+      this.#formatNumber(format),
+      prefix,
+      callsAllowed,
+      thinking,
+      legacy,
+      tools,
+      toolChoice,
+      parallelToolCalls,
+      output,
+    ];
+    return createHash("sha256").update(JSON.stringify(parts)).digest("base64");
+  }
+
+  #formatNumber(format: Format): number {
+    let number = this.#formats.get(format);
+    if (number === undefined) {
+      this.#formats.set(format, (number = this.#formats.size));
+      this.#tell({ type: "format", number, format });
+    }
+    return number;
+  }
+}
+
+/** The model may open a thought by itself: its template writes thoughts. */
+function knowsThoughts(template: ChatTemplate | null, { reasoning }: Format): boolean {
+  if (template === null || reasoning === undefined) return false;
+  return template.capabilities.thought !== null || reasoning.open.some((open) => template.source.includes(open));
+}
+
+/** How the model writes calls and thoughts: by its template's markers, else as the template itself writes them. */
+function formatOf(template: ChatTemplate | null): Format {
+  if (template === null) return plainText;
+  const now = new Date();
+  return findFormat(template.source, (messages, tools, addGenerationPrompt) => {
+    return template.render({ messages, tools, options: { addGenerationPrompt }, now }).text;
+  });
+}

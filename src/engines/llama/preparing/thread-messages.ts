@@ -1,0 +1,49 @@
+import type { Format } from "../../../formats/format.ts";
+import type { GenerationFailure } from "../../../generation/event.ts";
+import type { JsonSchema } from "../../../generation/message.ts";
+import type { OpenMessage } from "../protocol.ts";
+import type { AnswerCheckPlan, ConstraintPlan } from "./constraint-plan.ts";
+import type { ModelFacts } from "./model-facts.ts";
+import type { AnswerReading, PreparedRequest } from "./prepared-request.ts";
+
+/**
+ * What the model's loop and its preparing thread tell each other. The thread does one job at a time and answers each with "prepared",
+ * "refused" or "checked". Formats and constraints are registered once; requests refer to them by number, so that equal ones are the
+ * same object for the model, and what it has worked out for one is there for the next.
+ */
+export type ThreadJob =
+  /** An `AskedOfModel` as JSON text. */
+  | { readonly type: "prepare"; readonly asked: string }
+  | { readonly type: "check"; readonly json: string; readonly schema: JsonSchema };
+
+export type ThreadAnswer =
+  | { readonly type: "prepared"; readonly preparation: Preparation }
+  | { readonly type: "refused"; readonly failure: GenerationFailure }
+  /** null: valid; else what is wrong. */
+  | { readonly type: "checked"; readonly errors: string | null };
+
+export type ThreadNews =
+  | { readonly type: "format"; readonly number: number; readonly format: Format }
+  | { readonly type: "constraint"; readonly number: number; readonly plan: RegisteredPlan }
+  /** No request will refer to this constraint any more. */
+  | { readonly type: "forget"; readonly number: number };
+
+export type FromThread = ThreadAnswer | ThreadNews;
+
+/** What the thread is started with. */
+export type ThreadSetup = Pick<OpenMessage, "chatTemplate" | "toolFormat" | "defaults"> & {
+  readonly facts: ModelFacts;
+};
+
+/** A constraint whose format is a registered one. */
+export type RegisteredPlan = Omit<ConstraintPlan, "format"> & { readonly format: number };
+
+export interface Preparation {
+  readonly request: Omit<PreparedRequest, "id" | "requestId" | "reading" | "constraint"> & {
+    readonly reading: Omit<AnswerReading, "format"> & { readonly format: number };
+    readonly constraint?: number;
+  };
+  readonly warnings: readonly string[];
+  /** What the finished answer is checked against. */
+  readonly check?: AnswerCheckPlan;
+}

@@ -1,0 +1,92 @@
+import type { GenerationFailure } from "../../../generation/event.ts";
+import { FailureError } from "../../../generation/failure.ts";
+import type { WriteLine } from "../options.ts";
+import type { PreparedRequest } from "../preparing/prepared-request.ts";
+import type { GenerateMessage, StepMessage } from "../protocol.ts";
+import { AnswerCheck, type CheckText } from "./answer-check.ts";
+import type { PreparingThread } from "./preparing-thread.ts";
+import { queueFull } from "./queue-full.ts";
+
+export interface IntakeOptions {
+  readonly thread: PreparingThread;
+  /** Requests that may be in preparation; one more is refused. */
+  readonly limit: number;
+  /** Takes a request that is ready. */
+  readonly add: (request: PreparedRequest) => void;
+  readonly refuse: (id: number, failure: GenerationFailure) => void;
+  /** A request left while it was prepared. */
+  readonly onLeft: () => void;
+  readonly log: WriteLine;
+}
+
+/** What stands around the scheduler: requests are prepared before they reach it, and answers checked behind it, in the preparing thread. */
+export class Intake {
+  readonly #options: IntakeOptions;
+  /** Requests in preparation that somebody waits for. */
+  readonly #wanted = new Set<number>();
+  readonly #checks = new Map<number, AnswerCheck>();
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+  }
+
+  /** Requests in preparation. */
+  get waiting(): number {
+    return this.#wanted.size;
+  }
+
+  async take({ id, requestId, asked }: GenerateMessage): Promise<void> {
+    const { thread, limit, add, refuse, log } = this.#options;
+    if (this.#wanted.size >= limit) return refuse(id, queueFull(this.#wanted.size));
+    this.#wanted.add(id);
+    try {
+      const prepared = await thread.prepare(asked, () => this.#wanted.has(id));
+      // Whoever left was forgotten by `cancel`.
+      if (prepared === null) return;
+      for (const warning of prepared.warnings) log(`${requestId}: ${warning}`, "warn");
+      if (prepared.check)
+        this.#checks.set(id, new AnswerCheck(prepared.check, (...text) => void this.#check(requestId, ...text)));
+      this.#wanted.delete(id);
+      add({ ...prepared.request, id, requestId });
+    } catch (error) {
+      this.#wanted.delete(id);
+      refuse(id, failureOf(error));
+    }
+  }
+
+  cancel(id: number): void {
+    this.#checks.delete(id);
+    if (this.#wanted.delete(id)) this.#options.onLeft();
+  }
+
+  /** Sees what the server is told. */
+  passed(results: StepMessage["results"]): void {
+    if (this.#checks.size === 0) return;
+    for (const [id, , events] of results) {
+      this.#checks.get(id)?.read(events);
+      if (events.at(-1)?.type === "end") this.#checks.delete(id);
+    }
+  }
+
+  async #check(requestId: string, ...[what, json, schema]: Parameters<CheckText>): Promise<void> {
+    const { thread, log } = this.#options;
+    try {
+      const errors = await thread.check(json, schema);
+      if (errors === null) log(`${requestId}: ${what}: valid, as checked beyond the grammar`, "info");
+      else log(`${requestId}: ${what}: not valid: ${errors}`, "warn");
+    } catch (error) {
+      const { cause, message } = failureOf(error);
+      log(`${requestId}: ${what}: could not be checked: ${String(cause ?? message)}`, "warn");
+    }
+  }
+}
+
+function failureOf(error: unknown): GenerationFailure {
+  if (error instanceof FailureError) return error.failure;
+  return {
+    message: "The request could not be prepared for the model.",
+    status: 500,
+    kind: "internal",
+    cause: String(error),
+  };
+}

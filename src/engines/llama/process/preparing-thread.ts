@@ -1,0 +1,191 @@
+import { Worker } from "node:worker_threads";
+import type { Format } from "../../../formats/format.ts";
+import type { GenerationFailure } from "../../../generation/event.ts";
+import { FailureError } from "../../../generation/failure.ts";
+import type { JsonSchema } from "../../../generation/message.ts";
+import type { WriteLine } from "../options.ts";
+import type { AnswerCheckPlan, ConstraintPlan } from "../preparing/constraint-plan.ts";
+import type { PreparedRequest } from "../preparing/prepared-request.ts";
+import type { FromThread, Preparation, ThreadAnswer, ThreadJob, ThreadSetup } from "../preparing/thread-messages.ts";
+
+export interface PreparingThreadOptions {
+  readonly setup: ThreadSetup;
+  readonly log: WriteLine;
+  /** How long one job may take, in milliseconds. */
+  readonly limitMs: number;
+}
+
+/** A request that is ready for the scheduler, but for its number. */
+export interface Prepared {
+  readonly request: Omit<PreparedRequest, "id" | "requestId">;
+  readonly warnings: readonly string[];
+  readonly check?: AnswerCheckPlan;
+}
+
+interface Job {
+  readonly message: ThreadJob;
+  readonly isWanted: () => boolean;
+  readonly settle: (answer: ThreadAnswer | null) => void;
+}
+
+/**
+ * Prepares requests and checks answers in a thread of its own, one at a time, so that the model's steps do not wait for that. Requests
+ * come first, in the order in which they were asked for; checks are for the log. A job that takes too long, or that ends the thread, is
+ * the only one that fails: the next one finds a new thread.
+ */
+export class PreparingThread {
+  readonly #options: PreparingThreadOptions;
+  readonly #requests: Job[] = [];
+  readonly #checks: Job[] = [];
+  /** undefined: the last one failed, and there has been nothing to do since. */
+  #worker: Worker | undefined;
+  /** What the worker has registered, by its numbers; they begin anew with each worker. */
+  #formats = new Map<number, Format>();
+  #constraints = new Map<number, ConstraintPlan>();
+  #current: { readonly job: Job; readonly timer: NodeJS.Timeout } | undefined;
+  #constraintsMade = 0;
+
+  constructor(options: PreparingThreadOptions) {
+    this.#options = options;
+    this.#worker = this.#start();
+  }
+
+  /** Constraints that were made of tools and schemas, in all. */
+  get constraintsMade(): number {
+    return this.#constraintsMade;
+  }
+
+  /**
+   * Prepares a request, an `AskedOfModel` as JSON text. null: when it was its turn, or when it was done, `isWanted` told that nobody
+   * waits for it any more. Rejects with FailureError for what cannot be served.
+   */
+  async prepare(asked: string, isWanted: () => boolean): Promise<Prepared | null> {
+    const answer = await this.#do(this.#requests, { type: "prepare", asked }, isWanted);
+    if (answer === null || !isWanted()) return null;
+    if (answer.type === "prepared") return this.#resolved(answer.preparation);
+    throw new FailureError(answer.type === "refused" ? answer.failure : unprepared("an answer of another kind"));
+  }
+
+  /** What is wrong with a JSON text by a client's schema; null: nothing. Rejects with FailureError when that cannot be told. */
+  async check(json: string, schema: JsonSchema): Promise<string | null> {
+    const answer = await this.#do(this.#checks, { type: "check", json, schema }, () => true);
+    if (answer?.type === "checked") return answer.errors;
+    throw new FailureError(answer?.type === "refused" ? answer.failure : unprepared("an answer of another kind"));
+  }
+
+  #do(queue: Job[], message: ThreadJob, isWanted: () => boolean): Promise<ThreadAnswer | null> {
+    return new Promise((settle) => {
+      queue.push({ message, isWanted, settle });
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    while (!this.#current) {
+      const job = this.#requests.shift() ?? this.#checks.shift();
+      if (!job) return;
+      if (job.isWanted()) this.#begin(job);
+      else job.settle(null);
+    }
+  }
+
+  #begin(job: Job): void {
+    const { limitMs } = this.#options;
+    const timer = setTimeout(() => this.#giveUp(tookTooLong(limitMs), "took too long"), limitMs);
+    this.#current = { job, timer };
+    this.#worker ??= this.#start();
+    this.#worker.postMessage(job.message);
+  }
+
+  #settle(answer: ThreadAnswer): void {
+    const current = this.#current;
+    this.#current = undefined;
+    clearTimeout(current?.timer);
+    current?.job.settle(answer);
+    this.#next();
+  }
+
+  #start(): Worker {
+    // The compiled module. A thread that runs out of memory ends alone.
+    const worker = new Worker(new URL("../preparing/thread.js", import.meta.url), {
+      workerData: this.#options.setup,
+      resourceLimits: { maxOldGenerationSizeMb: 1024 },
+    });
+    worker.on("message", (message: FromThread) => {
+      if (worker === this.#worker) this.#receive(message);
+    });
+    worker.on("error", (error) => {
+      if (worker === this.#worker) this.#giveUp(unprepared(error), `failed: ${String(error)}`);
+    });
+    return worker;
+  }
+
+  /** The worker is given up with the job that it is at; the next job starts a new one. */
+  #giveUp(failure: GenerationFailure, why: string): void {
+    this.#options.log(`The thread that prepares requests ${why}; it is started again.`, "warn");
+    void this.#worker?.terminate();
+    this.#worker = undefined;
+    this.#formats = new Map();
+    this.#constraints = new Map();
+    this.#settle({ type: "refused", failure });
+  }
+
+  #receive(message: FromThread): void {
+    switch (message.type) {
+      case "format":
+        this.#formats.set(message.number, message.format);
+        break;
+      case "constraint": {
+        const { plan, number } = message;
+        this.#constraintsMade++;
+        this.#constraints.set(number, { ...plan, format: registered(this.#formats, plan.format) });
+        break;
+      }
+      case "forget":
+        this.#constraints.delete(message.number);
+        break;
+      default:
+        this.#settle(message);
+    }
+  }
+
+  #resolved({ request, ...rest }: Preparation): Prepared {
+    const { reading, constraint, ...own } = request;
+    return {
+      ...rest,
+      request: {
+        ...own,
+        reading: { ...reading, format: registered(this.#formats, reading.format) },
+        ...(constraint !== undefined && { constraint: registered(this.#constraints, constraint) }),
+      },
+    };
+  }
+}
+
+function registered<T>(known: ReadonlyMap<number, T>, number: number): T {
+  const value = known.get(number);
+  if (value === undefined) throw new Error(`Nothing is registered under ${number}.`);
+  return value;
+}
+
+function unprepared(cause: unknown): GenerationFailure {
+  return {
+    message: "The request could not be prepared for the model.",
+    status: 500,
+    kind: "internal",
+    param: null,
+    code: null,
+    cause: String(cause),
+  };
+}
+
+/** A request that takes so long would take as long again, so it is not one to retry. */
+function tookTooLong(limitMs: number): GenerationFailure {
+  return {
+    message: `The request took more than ${limitMs / 1000} seconds to prepare. Please send a shorter conversation or simpler schemas.`,
+    status: 400,
+    kind: "invalid-request",
+    param: null,
+    code: null,
+  };
+}
