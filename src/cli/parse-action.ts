@@ -7,7 +7,15 @@ import { readJob, readTools, writeResult } from "../formats/parse-line.ts";
 import { parseEvents, parseMessage } from "../formats/parse-job.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import { isGguf, templateInGguf } from "./gguf-template.ts";
-import type { ParseOptions } from "./parse.ts";
+
+export interface ParseOptions {
+  readonly format?: string;
+  readonly template?: string;
+  readonly tools?: string;
+  readonly prefix?: string;
+  readonly events?: true;
+  readonly jsonl?: true;
+}
 
 /** Runs `truewire parse`. */
 export async function parse(options: ParseOptions): Promise<void> {

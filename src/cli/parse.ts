@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import type { ParseOptions } from "./parse-action.ts";
 
 /** `truewire parse`: raw model text → message. */
 export function register(program: Command): void {
@@ -15,13 +16,4 @@ export function register(program: Command): void {
       const { parse } = await import("./parse-action.ts");
       await parse(options);
     });
-}
-
-export interface ParseOptions {
-  readonly format?: string;
-  readonly template?: string;
-  readonly tools?: string;
-  readonly prefix?: string;
-  readonly events?: true;
-  readonly jsonl?: true;
 }
