@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { MarkerReader } from "../../src/engines/upstream/marker-reader.ts";
+import { MarkerReader } from "../../src/formats/marker-reader.ts";
 import type { Format } from "../../src/formats/format.ts";
 import { parseMessage } from "../../src/formats/parse-job.ts";
 import { readJob } from "../../src/formats/parse-line.ts";

@@ -5,7 +5,7 @@ import type { GenerationEvent, TextDeltaEvent, TokenLogprob } from "../../genera
 import type { Tool } from "../../generation/message.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { callsWithoutCall } from "../../wire/tolerant/read-failure.ts";
-import { MarkerReader } from "./marker-reader.ts";
+import { MarkerReader } from "../../formats/marker-reader.ts";
 
 /** What reads a choice's text: a format's reader, or one that finds the format by its markers. */
 export interface ChoiceTextReader {

@@ -1,9 +1,9 @@
-import type { Format, PlainFormat } from "../../formats/format.ts";
-import { knownFormats } from "../../formats/known.ts";
-import { Pile } from "../../formats/reading/pile.ts";
-import { TextReader } from "../../formats/text-reader.ts";
-import type { TextReaderOptions } from "../../formats/text-reader.ts";
-import type { GenerationEvent, TokenLogprob } from "../../generation/event.ts";
+import type { Format, PlainFormat } from "./format.ts";
+import { knownFormats } from "./known.ts";
+import { Pile } from "./reading/pile.ts";
+import { TextReader } from "./text-reader.ts";
+import type { TextReaderOptions } from "./text-reader.ts";
+import type { GenerationEvent, TokenLogprob } from "../generation/event.ts";
 
 /** More white space than this is content: models that write it without an end are read along, and nothing is held without a bound. */
 const mostSpace = 4096;
