@@ -1,6 +1,5 @@
 import type { Format } from "./format.ts";
 import { formatNamed } from "./known.ts";
-import { plainText } from "./plain-text.ts";
 
 /**
  * The order in which formats are looked for: those with markers of their own first, those whose markers also stand in other templates
@@ -72,10 +71,4 @@ export function recognizeFormat(templateSource: string): Format | undefined {
     if (format?.detect && format.detect.all.every(has) && !(format.detect.none ?? []).some(has)) return format;
   }
   return has(lfmTools) ? formatNamed("lfm2.5") : undefined;
-}
-
-/** The format that a chat template writes, by its markers; JSON without markers, which models without a syntax of their own are asked for, when it
- * has none that is known. */
-export function detectFormat(templateSource: string): Format {
-  return recognizeFormat(templateSource) ?? formatNamed("generic-json") ?? plainText;
 }

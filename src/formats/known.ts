@@ -25,7 +25,15 @@ const aliases: Readonly<Record<string, string>> = {
   "reasoning-think": "reasoning-think-tags",
 };
 
-/** The format of this name; undefined: unknown. */
+/** The format of this name; undefined: there is none. */
 export function formatNamed(name: string): Format | undefined {
   return byName.get(Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name);
+}
+
+/** The same, where there must be one. Throws a RangeError that lists the names. */
+export function requireFormat(name: string): Format {
+  const format = formatNamed(name);
+  if (format) return format;
+  const known = knownFormats.map(({ id }) => id).join(", ");
+  throw new RangeError(`format "${name}" is not known; known are ${known}`);
 }

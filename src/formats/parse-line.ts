@@ -1,6 +1,6 @@
 import type { Tool } from "../generation/message.ts";
 import type { Format } from "./format.ts";
-import { formatNamed } from "./known.ts";
+import { requireFormat } from "./known.ts";
 import type { ParseJob, ParsedMessage } from "./parse-job.ts";
 
 /**
@@ -17,8 +17,7 @@ export function readJob(value: unknown): ParseJob {
   if (prefix !== undefined && prefix !== null && typeof prefix !== "string")
     throw new Error("prefix: must be a string");
   const append = name.endsWith("-append");
-  const format = formatNamed(append ? name.slice(0, -"-append".length) : name);
-  if (!format) throw new Error(`format: '${name}' is unknown (truewire formats lists what is known)`);
+  const format = requireFormat(append ? name.slice(0, -"-append".length) : name);
   const params = isRecord(value["params"]) ? value["params"] : {};
   const thinking = plainValue(params["enable_thinking"] ?? params["thinking"]);
   if (append) return { format, text: (format.reasoning?.open[0] ?? "") + text, separateReasoning: false };

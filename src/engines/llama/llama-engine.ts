@@ -4,7 +4,6 @@ import type { GenerationEvent, GenerationFailure } from "../../generation/event.
 import { FailureError } from "../../generation/failure.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { findFormat } from "../../formats/find-format.ts";
-import type { Format } from "../../formats/format.ts";
 import { plainText } from "../../formats/plain-text.ts";
 import { ChatTemplate } from "../../templates/chat-template.ts";
 import { templateMetadata } from "../../templates/template-metadata.ts";
@@ -15,7 +14,6 @@ import { ModelProcess } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
 import type { GenerateMessage, ModelFacts, ModelState, OpenMessage, StepMessage } from "./protocol.ts";
 import { RestartPause } from "./restart-pause.ts";
-import { formatInMetadata } from "./template-format.ts";
 
 /** A local model, in a process of its own that comes back when it crashes. Opened by `openLlamaEngine`. */
 export class LlamaEngine implements Engine {
@@ -58,7 +56,7 @@ export class LlamaEngine implements Engine {
             ...(facts.eosToken !== null && { eosToken: facts.eosToken }),
           });
     const metadata = templateMetadata(source ?? "");
-    const format = options.toolFormat ?? formatInMetadata(metadata) ?? formatOf(template);
+    const format = options.toolFormat ?? (template === null ? plainText : findFormat(template, metadata));
     const { stopStrings = [] } = metadata;
     this.#surroundings = { facts, template, format, stopStrings, defaults: options.defaults };
     this.#model = {
@@ -268,13 +266,4 @@ function failureOf(error: unknown): GenerationFailure {
 
 function fileStem(path: string): string {
   return path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1).replace(/\.gguf$/i, "");
-}
-
-/** How the model writes calls and thoughts: by its template's markers, else as the template itself writes them. */
-function formatOf(template: ChatTemplate | null): Format {
-  if (template === null) return plainText;
-  const now = new Date();
-  return findFormat(template.source, (messages, tools, addGenerationPrompt) => {
-    return template.render({ messages, tools, options: { addGenerationPrompt }, now }).text;
-  });
 }
