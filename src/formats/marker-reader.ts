@@ -24,7 +24,6 @@ export class MarkerReader {
   #space = new Pile();
   /** What may become a marker, after that. */
   #tail = "";
-  #sawCalls = false;
   readonly #unknownTools = new Set<string>();
   #afterThought = false;
   /** Of tokens whose text is held. */
@@ -34,10 +33,6 @@ export class MarkerReader {
     this.#options = options;
     this.#markers = options.callsAllowed === false ? thoughtMarkers : allMarkers;
     this.#longest = Math.max(...[...this.#markers.keys()].map(({ length }) => length));
-  }
-
-  get sawCalls(): boolean {
-    return this.#sawCalls;
   }
 
   /** Names in calls of tools that the request does not have, as far as it was clear that they are calls. */
@@ -60,7 +55,7 @@ export class MarkerReader {
     if (this.#chosen) events.push(...this.#chosen.end());
     else if (this.#isHolding) this.#tellText(this.#space.take() + this.#tail, events);
     this.#tail = "";
-    return this.#noted(events);
+    return events;
   }
 
   get #isHolding(): boolean {
@@ -89,7 +84,7 @@ export class MarkerReader {
       }
       rest = this.#trial ? this.#try(rest, events) : this.#watch(rest, events);
     }
-    return this.#noted(events);
+    return events;
   }
 
   /** Looks for a marker; returns what follows it. */
@@ -194,11 +189,6 @@ export class MarkerReader {
     if (shown === "") return;
     this.#afterThought = false;
     events.push({ type: "text-delta", choice: this.#options.choice, text: shown });
-  }
-
-  #noted(events: GenerationEvent[]): GenerationEvent[] {
-    this.#sawCalls ||= events.some(({ type }) => type === "tool-call-start");
-    return events;
   }
 
   /** How much of the text's end may be the beginning of a marker. */

@@ -1,4 +1,5 @@
 import { accumulate } from "../generation/accumulate.ts";
+import { ChoiceAssembler } from "../generation/choice-assembler.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import type { Tool } from "../generation/message.ts";
 import type { Format, Reasoning } from "./format.ts";
@@ -44,8 +45,8 @@ export type TextFacts = Omit<ParseJob, "text" | "chunks" | "nonemptyContent" | "
 /** Reads a text as it comes: events, `start` and `finish` included. What the prompt has begun of the message belongs to it. */
 export class JobReader {
   readonly #reader: TextReader;
+  readonly #assembler = new ChoiceAssembler(0);
   #begun: string;
-  #started = false;
 
   /** `newCallId`: default `call_0`, `call_1`, … */
   constructor(facts: TextFacts, newCallId?: () => string) {
@@ -72,19 +73,23 @@ export class JobReader {
   }
 
   push(text: string): GenerationEvent[] {
-    if (this.#started) return this.#reader.push(text);
-    this.#started = true;
-    const begun = this.#begun;
-    this.#begun = "";
-    return [{ type: "start", choice: 0 }, ...this.#reader.push(begun), ...this.#reader.push(text)];
+    this.#begin();
+    this.#assembler.add(this.#reader.push(text));
+    return this.#assembler.take();
   }
 
   /** `cut`: the model did not end the text, its budget did. */
   end(cut = false): GenerationEvent[] {
-    const begun = this.#started ? [] : this.push("");
-    const rest = this.#reader.end(cut);
-    const reason = cut ? "length" : this.#reader.sawCalls ? "tool-calls" : "stop";
-    return [...begun, ...rest, { type: "finish", choice: 0, reason }];
+    this.#begin();
+    this.#assembler.add(this.#reader.end(cut));
+    this.#assembler.finish(cut ? "length" : "stop");
+    return this.#assembler.take();
+  }
+
+  #begin(): void {
+    if (this.#begun === "") return;
+    this.#assembler.add(this.#reader.push(this.#begun));
+    this.#begun = "";
   }
 }
 
