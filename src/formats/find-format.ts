@@ -1,5 +1,5 @@
 import type { Message, Tool } from "../generation/message.ts";
-import { recognizeFormat } from "./detect.ts";
+import { recognizeFormat } from "./recognize-format.ts";
 import type { Call, Format, PlainFormat, Reasoning } from "./format.ts";
 import { formatNamed } from "./known.ts";
 import { learnFormat } from "./learn-format.ts";

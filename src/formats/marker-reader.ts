@@ -1,5 +1,6 @@
 import type { Format, PlainFormat } from "./format.ts";
 import { knownFormats } from "./known.ts";
+import { isSignOf } from "./recognize-format.ts";
 import { Pile } from "./reading/pile.ts";
 import { TextReader } from "./text-reader.ts";
 import type { TextReaderOptions } from "./text-reader.ts";
@@ -265,7 +266,7 @@ function gather(openers: (format: Format) => readonly Marker[]): Map<string, Ope
     }
   }
   for (const [marker, openings] of markers) {
-    const isKnownBy = ({ format }: Opening): number => Number(format.detect?.all?.includes(marker) === true);
+    const isKnownBy = ({ format }: Opening): number => Number(isSignOf(format, marker));
     openings.sort((a, b) => isKnownBy(b) - isKnownBy(a));
   }
   return markers;

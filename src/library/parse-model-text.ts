@@ -1,6 +1,6 @@
 import { findFormat } from "../formats/find-format.ts";
 import type { Format } from "../formats/format.ts";
-import { knownFormats, requireFormat } from "../formats/known.ts";
+import { knownNames, requireFormat } from "../formats/known.ts";
 import { JobReader } from "../formats/parse-job.ts";
 import { Accumulator } from "../generation/accumulate.ts";
 import type { GenerationEvent } from "../generation/event.ts";
@@ -36,8 +36,8 @@ export interface ParsedMessage {
   readonly toolCalls?: readonly ToolCall[];
 }
 
-/** The names of the formats that are known. */
-export const formatNames: readonly string[] = knownFormats.map(({ id }) => id);
+/** The names of the formats that are known. Several may name the same one. */
+export const formatNames: readonly string[] = knownNames;
 
 /**
  * Reads what a model wrote, as it came out of the tokenizer, by kind: content, reasoning, tool calls. What looks like a call and

@@ -125,6 +125,7 @@ describe("truewire formats", () => {
   test("lists every known format with a sample", async () => {
     const { out } = await run(["formats"]);
     for (const { id } of knownFormats) expect(out).toMatch(new RegExp(`^${id} +\\S`, "m"));
+    expect(out).toMatch(/^hermes +.*\n(?: +.*\n)* +also called granite-4$/m);
     expect(out).toContain("<|channel|>analysis<|message|>…<|end|>");
   });
 
