@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { findFormat } from "../formats/find-format.ts";
 import type { Format } from "../formats/format.ts";
 import { requireFormat } from "../formats/known.ts";
-import { readJob, readTools, writeResult } from "../formats/parse-line.ts";
+import { readJob, readTools, writeResult } from "./parse-line.ts";
 import { parseEvents, parseMessage } from "../formats/parse-job.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import { templateMetadata } from "../templates/template-metadata.ts";
