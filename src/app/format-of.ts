@@ -1,6 +1,6 @@
 import { ConfigError } from "../config/config-error.ts";
 import type { Format } from "../formats/format.ts";
-import { formatNamed, knownFormats } from "../formats/known.ts";
+import { requireFormat } from "../formats/known.ts";
 import { FormatError, readFormat } from "../formats/read-format.ts";
 
 /**
@@ -8,11 +8,16 @@ import { FormatError, readFormat } from "../formats/read-format.ts";
  * with the description and where.
  */
 export function formatOf(value: string | Readonly<Record<string, unknown>>): Format {
-  if (typeof value !== "string") return described(value);
-  const format = formatNamed(value);
-  if (format) return format;
-  const known = knownFormats.map(({ id }) => id).join(", ");
-  throw new ConfigError([{ path: ["toolFormat"], message: `"${value}" is not known; known are ${known}` }]);
+  return typeof value === "string" ? named(value) : described(value);
+}
+
+function named(name: string): Format {
+  try {
+    return requireFormat(name);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new ConfigError([{ path: ["toolFormat"], message: error.message }], undefined, { cause: error });
+  }
 }
 
 function described(value: Readonly<Record<string, unknown>>): Format {

@@ -16,6 +16,7 @@ function describe(format: Format, width: number): string {
   const call = writeCall(format, sample);
   const lines = [thought, call].filter((line) => line !== null);
   if (lines.length === 0) lines.push("no calls, no reasoning: all is content");
+  if (format.aliases) lines.push(`also called ${format.aliases.join(", ")}`);
   return lines.map((line, i) => `${(i === 0 ? format.id : "").padEnd(width)}${shown(line)}\n`).join("");
 }
 

@@ -2,10 +2,11 @@ import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { findFormat } from "../formats/find-format.ts";
 import type { Format } from "../formats/format.ts";
-import { formatNamed } from "../formats/known.ts";
-import { readJob, readTools, writeResult } from "../formats/parse-line.ts";
+import { requireFormat } from "../formats/known.ts";
+import { readJob, readTools, writeResult } from "./parse-line.ts";
 import { parseEvents, parseMessage } from "../formats/parse-job.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
+import { templateMetadata } from "../templates/template-metadata.ts";
 import { isGguf, templateInGguf } from "./gguf-template.ts";
 
 /** The options of `truewire parse`, as they are written on the command line. */
@@ -64,22 +65,10 @@ async function parseLines(): Promise<void> {
 }
 
 function chooseFormat({ format, template }: ParseOptions): Format {
-  if (format !== undefined) {
-    const found = formatNamed(format);
-    if (!found) throw new Error(`unknown format '${format}' (truewire formats lists what is known)`);
-    return found;
-  }
+  if (format !== undefined) return requireFormat(format);
   if (template === undefined) throw new Error("say --format NAME or --template FILE");
-  return formatOfTemplate(isGguf(template) ? templateInGguf(template).source : readFileSync(template, "utf8"));
-}
-
-/** As the local engine finds it: by the template's markers, else as the template itself writes a call. */
-function formatOfTemplate(source: string): Format {
-  const template = new ChatTemplate({ source, specialTokens: [] });
-  const now = new Date();
-  return findFormat(source, (messages, tools, addGenerationPrompt) => {
-    return template.render({ messages, tools, options: { addGenerationPrompt }, now }).text;
-  });
+  const source = isGguf(template) ? templateInGguf(template).source : readFileSync(template, "utf8");
+  return findFormat(new ChatTemplate({ source, specialTokens: [] }), templateMetadata(source));
 }
 
 function print(value: unknown): void {

@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { detectFormat } from "../formats/detect.ts";
+import { findFormat } from "../formats/find-format.ts";
+import type { Format } from "../formats/format.ts";
 import { toolInstruction } from "../formats/grammar/tool-instruction.ts";
 import { writeCall } from "../formats/write-call.ts";
 import { readChatRequest } from "../wire/chat/read-request.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import type { PromptSpan, RenderedPrompt } from "../templates/rendered-prompt.ts";
+import { templateMetadata } from "../templates/template-metadata.ts";
 import { isGguf, templateInGguf } from "./gguf-template.ts";
 
 /** The options of `truewire render`, as they are written on the command line. */
@@ -86,12 +88,13 @@ function rendered(template: ChatTemplate, body: unknown): RenderedPrompt {
   const { tools, toolChoice, reasoning } = request;
   const { messages, template: options } = request.prompt;
   const effort = reasoning?.effort === undefined ? {} : { reasoning_effort: reasoning.effort };
+  let format: Format | undefined;
   const prompt = template.render({
     messages,
     ...(tools && { tools }),
     ...(toolChoice && { toolChoice }),
     ...(tools && !template.capabilities.tools && { toolInstruction: toolInstruction(tools, toolChoice) }),
-    writeCall: (call) => writeCall(detectFormat(template.source), call),
+    writeCall: (call) => writeCall((format ??= findFormat(template, templateMetadata(template.source))), call),
     options: { ...options, variables: { ...effort, ...options.variables } },
     now: new Date(),
   });

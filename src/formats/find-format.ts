@@ -1,21 +1,62 @@
-import { detectFormat, recognizeFormat } from "./detect.ts";
+import type { Message, Tool } from "../generation/message.ts";
+import { recognizeFormat } from "./recognize-format.ts";
 import type { Call, Format, PlainFormat, Reasoning } from "./format.ts";
+import { formatNamed } from "./known.ts";
 import { learnFormat } from "./learn-format.ts";
+import { plainText } from "./plain-text.ts";
 import { readsBack, renderCalls } from "./read-back.ts";
 import type { Render } from "./read-back.ts";
 
+/** What is needed of a chat template: its source, and how it writes a conversation. `ChatTemplate` is one. */
+export interface WritingTemplate {
+  readonly source: string;
+  /** May throw where the template refuses the conversation. */
+  render(input: {
+    readonly messages: readonly Message[];
+    readonly tools: readonly Tool[];
+    readonly options: { readonly addGenerationPrompt: boolean };
+    readonly now: Date;
+  }): { readonly text: string };
+}
+
+/** What a template's metadata says of the format: variables that tabbyAPI reads from a template. */
+export interface FormatMetadata {
+  /** A format's name: `tool_call_format`. */
+  readonly toolCallFormat?: string;
+  /** What stands before the calls: `tool_start`. */
+  readonly toolStart?: string;
+  /** What stands behind the calls: `tool_end`. */
+  readonly toolEnd?: string;
+}
+
 /**
- * The format that a model with this chat template writes. A format that is known by its markers must read back a call that the template
- * renders; if it does not (a vendor renamed the markers), or none is known, the format is learned from how the template writes a call.
- * A template that writes none has the generic format.
+ * The format that a model with this chat template writes. The metadata decides, where it names one. Else a format that is recognised by
+ * its markers must read back a call that the template renders; if it does not (a vendor renamed the markers), or none is recognised,
+ * the format is learned from how the template writes a call. A template that writes no calls has the general format, JSON without
+ * markers. Never throws.
  */
-export function findFormat(templateSource: string, render: Render): Format {
-  const known = recognizeFormat(templateSource);
+export function findFormat(template: WritingTemplate, metadata: FormatMetadata): Format {
+  return formatInMetadata(metadata) ?? formatInSource(template);
+}
+
+/** By name, or JSON between the markers that the metadata gives; undefined: it names no known format. */
+function formatInMetadata({ toolCallFormat, toolStart, toolEnd }: FormatMetadata): Format | undefined {
+  const named = toolCallFormat === undefined ? undefined : formatNamed(toolCallFormat);
+  if (toolStart === undefined) return named;
+  const format = named ?? formatNamed("json");
+  if (format?.kind !== "plain") return format;
+  return { ...format, section: { open: [toolStart], close: toolEnd === undefined ? [] : [toolEnd] } };
+}
+
+function formatInSource(template: WritingTemplate): Format {
+  const render: Render = (messages, tools, addGenerationPrompt) =>
+    template.render({ messages, tools, options: { addGenerationPrompt }, now: new Date(0) }).text;
+  const recognized = recognizeFormat(template.source);
   const turn = renderCalls(render, 1);
-  if (turn === null || (known && readsBack(known, turn))) return known ?? detectFormat(templateSource);
+  const base = recognized ?? formatNamed("generic-json") ?? plainText;
+  if (turn === null || (recognized && readsBack(recognized, turn))) return base;
   const learned = learnFormat(render);
-  if (!learned) return known ?? detectFormat(templateSource);
-  const base = known ?? detectFormat(templateSource);
+  if (!learned) return base;
   return base.kind === "plain" ? combined(base, learned) : learned;
 }
 

@@ -12,8 +12,8 @@ export type Markers = readonly [string, ...string[]];
 
 export interface Common {
   readonly id: string;
-  /** Substrings of a chat template that tell this format: `all` are there and `none` are not. */
-  readonly detect?: { readonly all: readonly string[]; readonly none?: readonly string[] };
+  /** Further names of a known format: other models write the same. */
+  readonly aliases?: readonly string[];
   readonly reasoning?: Reasoning;
   /** Special tokens that vanish from the visible text. */
   readonly strip?: readonly string[];

@@ -7,7 +7,7 @@ import { routedFormats } from "./known/routed-formats.ts";
 import { taggedFormats } from "./known/tagged-formats.ts";
 import { plainText } from "./plain-text.ts";
 
-/** All formats that are known. */
+/** All formats that are known, each once. */
 export const knownFormats: readonly Format[] = [
   ...routedFormats,
   ...taggedFormats,
@@ -18,14 +18,23 @@ export const knownFormats: readonly Format[] = [
   plainText,
 ];
 
-const byName = new Map(knownFormats.map((format) => [format.id, format]));
-/** Further names of the same formats. */
-const aliases: Readonly<Record<string, string>> = {
-  "reasoning-gpt-oss": "gpt-oss",
-  "reasoning-think": "reasoning-think-tags",
-};
+const byName = new Map(knownFormats.flatMap((format) => namesOf(format).map((name) => [name, format] as const)));
 
-/** The format of this name; undefined: unknown. */
+/** Every name of a known format, its aliases included. */
+export const knownNames: readonly string[] = [...byName.keys()];
+
+/** The format of this name, or with this alias; undefined: there is none. */
 export function formatNamed(name: string): Format | undefined {
-  return byName.get(Object.hasOwn(aliases, name) ? (aliases[name] ?? name) : name);
+  return byName.get(name);
+}
+
+/** The same, where there must be one. Throws a RangeError that lists the names. */
+export function requireFormat(name: string): Format {
+  const format = formatNamed(name);
+  if (format) return format;
+  throw new RangeError(`format "${name}" is not known; known are ${knownNames.join(", ")}`);
+}
+
+function namesOf({ id, aliases = [] }: Format): readonly string[] {
+  return [id, ...aliases];
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AssistantMessage, Message, ToolCall } from "../generation/message.ts";
 import { findFormat } from "./find-format.ts";
+import type { WritingTemplate } from "./find-format.ts";
 import type { PlainFormat } from "./format.ts";
 import { callsOf, partsOf, thoughtOf } from "../generation/assistant-parts.ts";
 import { learnFormat } from "./learn-format.ts";
@@ -173,7 +174,7 @@ test("a template that refuses calls teaches nothing, and has the generic format"
     return "";
   };
   expect(learnFormat(render)).toBeUndefined();
-  expect(findFormat("{{ messages }}", render).id).toBe("generic-json");
+  expect(findFormat(writing("{{ messages }}", render), {}).id).toBe("generic-json");
 });
 
 test("markers that a vendor renamed are taken from the template, what else is known of the format stays", () => {
@@ -182,6 +183,30 @@ test("markers that a vendor renamed are taken from the template, what else is kn
       .map((call) => `<tool_call:v2>{"name": "${call.name}", "arguments": ${call.arguments}}</tool_call:v2>`)
       .join(""),
   );
-  const format = findFormat("… <tool_call> …", render);
+  const format = findFormat(writing("… <tool_call> …", render), {});
   expect(readsBack(format, renderCalls(render, 1) ?? "")).toBe(true);
+});
+
+/** A template that recognises itself by this source and writes what this function writes. */
+function writing(source: string, render: Render): WritingTemplate {
+  return {
+    source,
+    render: ({ messages, tools, options }) => ({ text: render(messages, tools, options.addGenerationPrompt) }),
+  };
+}
+
+const silent = writing("", () => "");
+
+test("JSON between the markers that a template's metadata gives is a call", () => {
+  const format = findFormat(silent, { toolStart: "<<call>>", toolEnd: "<</call>>" });
+  const text = `So:<<call>>[{"name": "f", "arguments": {"x": 1}}]<</call>>`;
+  expect(parseMessage({ format, text })).toMatchObject({
+    content: "So:",
+    calls: [{ name: "f", arguments: '{"x": 1}' }],
+  });
+});
+
+test("a format that the metadata names is taken; an unknown name is none", () => {
+  expect(findFormat(silent, { toolCallFormat: "hermes" }).id).toBe("hermes");
+  expect(findFormat(silent, { toolCallFormat: "nobody's" }).id).toBe("generic-json");
 });

@@ -1,8 +1,8 @@
 import { accumulate } from "../generation/accumulate.ts";
+import { ChoiceAssembler } from "../generation/choice-assembler.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import type { Tool } from "../generation/message.ts";
-import type { Format, Reasoning } from "./format.ts";
-import { openThought } from "./reading/start.ts";
+import type { Format } from "./format.ts";
 import { TextReader } from "./text-reader.ts";
 import { unknownToolsWarning } from "./unknown-tools.ts";
 
@@ -19,12 +19,6 @@ export interface ParseJob {
   readonly thinking?: boolean;
   /** false: reasoning and its markers are content. */
   readonly separateReasoning?: boolean;
-  /** The prefix ends with the beginning of the message, which belongs to the result. */
-  readonly continues?: boolean;
-  /** A thought with nothing behind it is the content. */
-  readonly nonemptyContent?: boolean;
-  /** The answer was to be JSON: a code fence around it is taken off. */
-  readonly json?: boolean;
   /** Make markup events. */
   readonly trace?: boolean;
 }
@@ -39,20 +33,17 @@ export interface ParsedMessage {
 }
 
 /** What is known of a text before it comes. */
-export type TextFacts = Omit<ParseJob, "text" | "chunks" | "nonemptyContent" | "json">;
+export type TextFacts = Omit<ParseJob, "text" | "chunks">;
 
-/** Reads a text as it comes: events, `start` and `finish` included. What the prompt has begun of the message belongs to it. */
+/** Reads a text as `truewire serve` reads a local model's answer: events as the text comes, `start` and `finish` included. */
 export class JobReader {
   readonly #reader: TextReader;
-  #begun: string;
-  #started = false;
+  readonly #assembler = new ChoiceAssembler(0);
 
   /** `newCallId`: default `call_0`, `call_1`, … */
   constructor(facts: TextFacts, newCallId?: () => string) {
-    const { begun, prefix } = begin(facts);
-    const { format, tools, thinking, separateReasoning, trace } = facts;
+    const { format, prefix, tools, thinking, separateReasoning, trace } = facts;
     let calls = 0;
-    this.#begun = begun;
     this.#reader = new TextReader({
       format,
       choice: 0,
@@ -72,19 +63,15 @@ export class JobReader {
   }
 
   push(text: string): GenerationEvent[] {
-    if (this.#started) return this.#reader.push(text);
-    this.#started = true;
-    const begun = this.#begun;
-    this.#begun = "";
-    return [{ type: "start", choice: 0 }, ...this.#reader.push(begun), ...this.#reader.push(text)];
+    this.#assembler.add(this.#reader.push(text));
+    return this.#assembler.take();
   }
 
   /** `cut`: the model did not end the text, its budget did. */
   end(cut = false): GenerationEvent[] {
-    const begun = this.#started ? [] : this.push("");
-    const rest = this.#reader.end(cut);
-    const reason = cut ? "length" : this.#reader.sawCalls ? "tool-calls" : "stop";
-    return [...begun, ...rest, { type: "finish", choice: 0, reason }];
+    this.#assembler.add(this.#reader.end(cut));
+    this.#assembler.finish(cut ? "length" : "stop");
+    return this.#assembler.take();
   }
 }
 
@@ -101,64 +88,12 @@ export function parseEvents(job: ParseJob): { events: readonly GenerationEvent[]
 export function parseMessage(job: ParseJob): ParsedMessage {
   const { events, warnings } = parseEvents(job);
   const choice = accumulate(events).choices[0];
-  const lonely = job.separateReasoning === false ? lonelyOpener(job) : "";
-  const text = choice?.text ?? "";
-  const content = text.startsWith(lonely) ? text.slice(lonely.length) : text;
-  const reasoning = choice?.reasoning ?? "";
-  const swapped = job.nonemptyContent === true && content.trim() === "";
   return {
-    content: swapped ? reasoning : job.json === true ? withoutFence(content) : content,
-    reasoning: swapped ? "" : reasoning,
+    content: choice?.text ?? "",
+    reasoning: choice?.reasoning ?? "",
     calls: (choice?.toolCalls ?? []).map(({ name, arguments: text, kind }) => {
       return { name, arguments: text, ...(kind === "custom" && { kind }) };
     }),
     ...(warnings.length > 0 && { warnings }),
   };
-}
-
-/** What of the prompt's end belongs to the message, and the prompt's end before that. */
-function begin({ format, prefix, continues }: TextFacts): { begun: string; prefix?: string } {
-  if (prefix === undefined) return { begun: "" };
-  if (format.kind === "routed") {
-    const at = prefix.indexOf(format.start);
-    return at < 0 ? { begun: "" } : { begun: prefix.slice(at) };
-  }
-  if (continues === true) {
-    const at = turnStart(prefix, format.reasoning);
-    return { begun: prefix.slice(at), prefix: prefix.slice(0, at) };
-  }
-  const thought = format.reasoning ? openThought(format.reasoning, prefix) : null;
-  if (thought === null) return { begun: "", prefix };
-  return { begun: thought, prefix: prefix.slice(0, prefix.length - thought.length) };
-}
-
-/** Where the assistant's own text begins: behind the last role marker. */
-function turnStart(prefix: string, reasoning: Reasoning | undefined): number {
-  const own = new Set<string>([...(reasoning?.open ?? []), ...(reasoning?.close ?? [])]);
-  let at = 0;
-  for (const found of prefix.matchAll(/(?:<[^<>\s]*>|\[\/?INST\]|\]~b\]ai|\b(?:[Aa]ssistant|model)(?:\n|: ?))\n*/g)) {
-    if (!own.has(found[0].trim())) at = found.index + found[0].length;
-  }
-  return at;
-}
-
-/**
- * With reasoning left in the content, the opener that stands in the prompt belongs to it; as far as a whole text tells, only if the text
- * has its close. Gives the opener that has none.
- */
-function lonelyOpener({ format, prefix, text }: ParseJob): string {
-  const { reasoning } = format;
-  if (!reasoning || prefix === undefined || format.kind === "routed") return "";
-  const thought = openThought(reasoning, prefix);
-  if (thought === null) return "";
-  const first = (markers: readonly string[]): number =>
-    Math.min(...markers.map((marker) => text.indexOf(marker)).map((at) => (at < 0 ? Infinity : at)));
-  const close = first(reasoning.close);
-  if (close < Infinity && first(reasoning.endedBy ?? []) >= close) return "";
-  const before = prefix.slice(0, prefix.length - thought.length);
-  return reasoning.open.find((open) => before.endsWith(open)) ?? "";
-}
-
-function withoutFence(text: string): string {
-  return /^\s*```(?:json)?\s*\n([^]*?)\n?```\s*$/.exec(text)?.[1] ?? text;
 }

@@ -72,7 +72,7 @@ const call = z.discriminatedUnion("form", [
 
 const common = {
   id: text,
-  detect: z.strictObject({ all: texts, none: texts.optional() }).optional(),
+  aliases: texts.optional(),
   reasoning: reasoning.optional(),
   strip: texts.optional(),
   drop: z

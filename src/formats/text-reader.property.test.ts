@@ -14,7 +14,7 @@ function stringsOf(value: unknown): string[] {
   if (typeof value === "string")
     return [value.replaceAll("{name}", "f").replaceAll("{key}", "a").replaceAll("{index}", "0")];
   if (typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([key, part]) => (key === "id" || key === "detect" ? [] : stringsOf(part)));
+  return Object.entries(value).flatMap(([key, part]) => (key === "id" || key === "aliases" ? [] : stringsOf(part)));
 }
 
 const debris = [

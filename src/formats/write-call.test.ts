@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { knownFormats } from "./known.ts";
+import { formatNamed, knownFormats } from "./known.ts";
 import { parseMessage } from "./parse-job.ts";
 import { writeCall } from "./write-call.ts";
 
@@ -21,6 +21,10 @@ test.each(knownFormats.map((format) => [format.id, format] as const))("%s reads 
   }
 });
 
-test("names are unique", () => {
-  expect(new Set(knownFormats.map((format) => format.id)).size).toBe(knownFormats.length);
+test("a name or alias names one format, and no two formats are the same", () => {
+  const names = knownFormats.flatMap(({ id, aliases = [] }) => [id, ...aliases]);
+  expect([...new Set(names)]).toEqual(names);
+  expect(names.map((name) => formatNamed(name))).not.toContain(undefined);
+  const descriptions = knownFormats.map((format) => JSON.stringify({ ...format, id: "", aliases: [] }));
+  expect(new Set(descriptions).size).toBe(knownFormats.length);
 });

@@ -1,19 +1,19 @@
-import { detectFormat } from "../formats/detect.ts";
 import { findFormat } from "../formats/find-format.ts";
 import type { Format } from "../formats/format.ts";
-import { formatNamed, knownFormats } from "../formats/known.ts";
+import { knownNames, requireFormat } from "../formats/known.ts";
 import { JobReader } from "../formats/parse-job.ts";
 import { Accumulator } from "../generation/accumulate.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import type { Tool, ToolCall } from "../generation/message.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
+import { templateMetadata } from "../templates/template-metadata.ts";
 import { toolCallId } from "../wire/ids.ts";
 
 /** How a model writes, and what is known of its prompt. One of `format` and `template` is needed. */
 export interface ModelTextOptions {
   /** How the model writes: a name (`formatNames` lists them), or a description. */
   readonly format?: string | Format;
-  /** The model's chat template, from which its format is found: by its markers, else by how it writes a call. */
+  /** The model's chat template, from which its format is found as `truewire serve` finds it. */
   readonly template?: string;
   /** The tools that the model was told of: they type untyped values, and a call of another name stays text. Absent: every name is a call. */
   readonly tools?: readonly Tool[];
@@ -36,8 +36,8 @@ export interface ParsedMessage {
   readonly toolCalls?: readonly ToolCall[];
 }
 
-/** The names of the formats that are known. */
-export const formatNames: readonly string[] = knownFormats.map(({ id }) => id);
+/** The names of the formats that are known. Several may name the same one. */
+export const formatNames: readonly string[] = knownNames;
 
 /**
  * Reads what a model wrote, as it came out of the tokenizer, by kind: content, reasoning, tool calls. What looks like a call and
@@ -121,25 +121,8 @@ export class ModelTextParser {
   }
 }
 
-function formatOf({ format, template }: ModelTextOptions): Format {
-  if (typeof format === "object") return format;
-  if (format !== undefined) {
-    const found = formatNamed(format);
-    if (!found) throw new RangeError(`The format "${format}" is unknown. Known are ${formatNames.join(", ")}.`);
-    return found;
-  }
-  if (template === undefined) throw new TypeError("Say the format, or the chat template, of the model.");
-  return formatOfTemplate(template);
-}
-
-function formatOfTemplate(source: string): Format {
-  const template = new ChatTemplate({ source, specialTokens: [] });
-  try {
-    return findFormat(source, (messages, tools, addGenerationPrompt) => {
-      return template.render({ messages, tools, options: { addGenerationPrompt }, now: new Date(0) }).text;
-    });
-  } catch {
-    // A template that cannot be rendered here is still told by its markers.
-    return detectFormat(source);
-  }
+function formatOf({ format, template: source }: ModelTextOptions): Format {
+  if (format !== undefined) return typeof format === "string" ? requireFormat(format) : format;
+  if (source === undefined) throw new TypeError("Say the format, or the chat template, of the model.");
+  return findFormat(new ChatTemplate({ source, specialTokens: [] }), templateMetadata(source));
 }

@@ -106,7 +106,7 @@ describe("truewire parse", () => {
     expect(code).toBe(1);
     expect(lines(out)).toEqual([
       { id: "a", content: "Hi ", reasoning: "", tool_calls: [{ name: "f", arguments: '{"a": 1}' }] },
-      { id: "b", error: "format: 'nope' is unknown (truewire formats lists what is known)" },
+      { id: "b", error: expect.stringContaining('format "nope" is not known; known are ') as string },
       { id: "c", error: "text: must be a string" },
       { id: null, error: expect.any(String) as string },
     ]);
@@ -114,7 +114,7 @@ describe("truewire parse", () => {
 
   test.each([
     [["parse"], "say --format NAME or --template FILE"],
-    [["parse", "--format", "nope"], "unknown format 'nope'"],
+    [["parse", "--format", "nope"], 'format "nope" is not known'],
   ])("%j says what is wrong", async (args, message) => {
     const { err, code } = await run(args, "x");
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining(`truewire: ${message}`) as string });
@@ -125,6 +125,7 @@ describe("truewire formats", () => {
   test("lists every known format with a sample", async () => {
     const { out } = await run(["formats"]);
     for (const { id } of knownFormats) expect(out).toMatch(new RegExp(`^${id} +\\S`, "m"));
+    expect(out).toMatch(/^hermes +.*\n(?: +.*\n)* +also called granite-4$/m);
     expect(out).toContain("<|channel|>analysis<|message|>…<|end|>");
   });
 

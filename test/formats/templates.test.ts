@@ -6,6 +6,7 @@ import { learnFormat } from "../../src/formats/learn-format.ts";
 import { readsBack, renderCalls } from "../../src/formats/read-back.ts";
 import type { Render } from "../../src/formats/read-back.ts";
 import { ChatTemplate } from "../../src/templates/chat-template.ts";
+import { templateMetadata } from "../../src/templates/template-metadata.ts";
 
 // The chat templates of 70 models: each alone must suffice to know how the model writes a call.
 const folder = new URL("../../../shared/chat-templates/", import.meta.url).pathname;
@@ -21,13 +22,13 @@ const notLearned = [
   "muse-glimmer.jinja",
 ];
 
-function open(name: string): { source: string; render: Render } {
+function open(name: string): { template: ChatTemplate; render: Render } {
   const source = readFileSync(join(folder, name), "utf8");
   const template = new ChatTemplate({ source, bosToken: "<bos>", eosToken: "<eos>", specialTokens: [] });
   const now = new Date(0);
   const render: Render = (messages, tools, addGenerationPrompt) =>
     template.render({ messages, tools, options: { addGenerationPrompt }, now }).text;
-  return { source, render };
+  return { template, render };
 }
 
 // Stands by itself, too: without templates the file held no test at all, which failed the suite where ../shared is absent.
@@ -36,12 +37,12 @@ test.skipIf(names.length === 0)("70 templates are there", () => {
 });
 
 describe.each(names)("%s", (name) => {
-  const { source, render } = open(name);
+  const { template, render } = open(name);
 
   test("the format that is found reads back the calls of a rendered conversation", () => {
     const turn = renderCalls(render, 1);
     expect(turn).not.toBeNull();
-    expect(readsBack(findFormat(source, render), turn ?? "")).toBe(true);
+    expect(readsBack(findFormat(template, templateMetadata(template.source)), turn ?? "")).toBe(true);
   });
 
   test("how the template writes a call can be learned from it", () => {

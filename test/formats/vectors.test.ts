@@ -1,45 +1,22 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseMessage } from "../../src/formats/parse-job.ts";
 import type { ParsedMessage } from "../../src/formats/parse-job.ts";
-import { readJob } from "../../src/formats/parse-line.ts";
+import { readVector, readVectors } from "../support/vectors.ts";
+import type { Vector } from "../support/vectors.ts";
 
 // Raw texts of models with the message that they must become, from the tests of five servers.
-const folder = new URL("../../../shared/vectors/", import.meta.url).pathname;
 const waivers = JSON.parse(readFileSync(new URL("../waivers/vectors.json", import.meta.url), "utf8")) as Record<
   string,
   string
 >;
 
-interface Vector {
-  readonly id: string;
-  readonly tier: string;
-  readonly format: string;
-  readonly text: string;
-  readonly chunks?: readonly string[];
-  readonly expect: { content?: string; reasoning?: string; tool_calls?: { name: string; arguments: unknown }[] };
-}
-
 /** How much may be waived, and how much must pass, of all vectors of a tier. */
 const tiers = { hard: 0.98, reviewed: 0.91, continue: 0.9 } as const;
 
-const vectors = existsSync(folder) ? readVectors() : [];
+const vectors = readVectors();
 if (vectors.length === 0) console.warn("vectors.test: ../shared/vectors is absent, nothing is compared");
-
-function readVectors(): Vector[] {
-  return readdirSync(folder)
-    .filter((name) => name.endsWith(".jsonl") && !name.startsWith("_"))
-    .flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n"))
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line) as Vector);
-}
-
-function read(vector: Vector, chunks?: readonly string[]): ParsedMessage {
-  return parseMessage(readJob({ ...vector, chunks }));
-}
 
 /** Equal but for white space at the ends; arguments as JSON values. */
 function matches(vector: Vector, got: ParsedMessage): boolean {
@@ -75,7 +52,9 @@ describe.skipIf(vectors.length === 0).each(Object.entries(tiers))("tier %s", (ti
     ["character by character", (vector: Vector) => [...vector.text]],
     ["in the chunks given", (vector: Vector) => vector.chunks],
   ] as const)("%s: all pass but the waived, and no waiver is idle", (_way, chunksOf) => {
-    const failed = all.filter((vector) => !matches(vector, read(vector, chunksOf(vector)))).map((vector) => vector.id);
+    const failed = all
+      .filter((vector) => !matches(vector, readVector(vector, chunksOf(vector))))
+      .map((vector) => vector.id);
     const waived = all.filter((vector) => Object.hasOwn(waivers, vector.id)).map((vector) => vector.id);
     expect(failed.sort()).toEqual(waived.sort());
     expect((all.length - failed.length) / all.length).toBeGreaterThanOrEqual(least);
@@ -85,12 +64,12 @@ describe.skipIf(vectors.length === 0).each(Object.entries(tiers))("tier %s", (ti
 describe.skipIf(vectors.length === 0)("every vector, of all tiers", () => {
   test("gives the same message for random splits", () => {
     for (const vector of vectors) {
-      const whole = read(vector);
+      const whole = readVector(vector);
       fc.assert(
         fc.property(fc.array(fc.nat(Math.max(0, vector.text.length)), { maxLength: 8 }), (places) => {
           const cuts = [...new Set(places)].sort((a, b) => a - b);
           const chunks = [0, ...cuts].map((at, i) => vector.text.slice(at, cuts[i]));
-          expect(read(vector, chunks), vector.id).toEqual(whole);
+          expect(readVector(vector, chunks), vector.id).toEqual(whole);
         }),
         { numRuns: 10 },
       );

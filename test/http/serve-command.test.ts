@@ -196,7 +196,7 @@ describe("truewire serve, when it cannot", () => {
     [
       "an unknown format",
       async () => [program, "--tool-format", "smoke"],
-      /^truewire: toolFormat: "smoke" is not known; known are .*hermes/,
+      /^truewire: toolFormat: format "smoke" is not known; known are .*hermes/,
     ],
     [
       "a configuration that is not there",

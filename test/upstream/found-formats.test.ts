@@ -1,24 +1,13 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect, test } from "vitest";
-import { MarkerReader } from "../../src/engines/upstream/marker-reader.ts";
+import { MarkerReader } from "../../src/formats/marker-reader.ts";
 import type { Format } from "../../src/formats/format.ts";
 import { parseMessage } from "../../src/formats/parse-job.ts";
-import { readJob } from "../../src/formats/parse-line.ts";
 import { Accumulator } from "../../src/generation/accumulate.ts";
 import type { Tool } from "../../src/generation/message.ts";
+import { jobOf, readVectors } from "../support/vectors.ts";
 
 // `toolFormat: auto` against the raw model texts of all families: where a marker of its format stands in a text, the calls that the
 // format finds there are found without being told the format.
-const folder = new URL("../../../shared/vectors/", import.meta.url).pathname;
-
-interface Vector {
-  readonly id: string;
-  readonly tier: string;
-  readonly format: string;
-  readonly text: string;
-}
-
 /** What cannot be known without the prompt's end or the model's habits. */
 const waived: Readonly<Record<string, string>> = {
   "llamacpp-gpt-oss-006": "the header began in the prompt",
@@ -27,14 +16,7 @@ const waived: Readonly<Record<string, string>> = {
   "llamacpp-reka-edge-010": "the thought began in the prompt",
 };
 
-const vectors = existsSync(folder)
-  ? readdirSync(folder)
-      .filter((name) => name.endsWith(".jsonl") && !name.startsWith("_"))
-      .flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n"))
-      .filter((line) => line !== "")
-      .map((line) => JSON.parse(line) as Vector)
-      .filter(({ tier }) => tier !== "continue")
-  : [];
+const vectors = readVectors().filter(({ tier }) => tier !== "continue");
 if (vectors.length === 0) console.warn("found-formats.test: ../shared/vectors is absent, nothing is compared");
 
 function openersOf(format: Format): readonly string[] {
@@ -67,7 +49,7 @@ test.skipIf(vectors.length === 0)("calls of every family are found by their mark
   const failed: string[] = [];
   let compared = 0;
   for (const vector of vectors) {
-    const job = readJob(vector);
+    const job = jobOf(vector);
     const expected = parseMessage(job).calls.map((call) => ({ name: call.name, arguments: valueOf(call.arguments) }));
     const isMarked = openersOf(job.format).some((marker) => marker.trim().length >= 4 && vector.text.includes(marker));
     if (expected.length === 0 || !isMarked) continue;

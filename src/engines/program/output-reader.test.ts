@@ -88,6 +88,15 @@ test("a stop string of the client ends the text, across fragments, and what foll
   });
 });
 
+// The reason used to stay "stop", at which clients that wait for "tool_calls" leave the call alone.
+test.each<[what: string, last: ProgramItem]>([
+  ["a program that says stop", { type: "finish", reason: "stop" }],
+  ["a stop string", "halt"],
+])("%s after a call: the choice finishes with tool-calls", (_what, last) => {
+  const events = eventsOf([{ type: "tool-call", name: "f", arguments: {} }, last], { stop: ["halt"] });
+  expect(events.at(-1)).toMatchObject({ type: "finish", reason: "tool-calls" });
+});
+
 test("a call that the program leaves in its text is read where a format is set, and numbered on by its own calls", () => {
   const events = eventsOf(
     [{ type: "tool-call", name: "f" }, '<tool_call>\n{"name": "g", "arguments": {}}\n</tool_call>'],

@@ -1,3 +1,4 @@
+import { ChoiceAssembler } from "../../generation/choice-assembler.ts";
 import type { FinishReason, GenerationEvent, Timings, Usage } from "../../generation/event.ts";
 import type { Format } from "../../formats/format.ts";
 import { TextReader } from "../../formats/text-reader.ts";
@@ -23,17 +24,17 @@ export class OutputReader {
   readonly #newCallId: () => string;
   readonly #newReader: () => TextReader;
   #text: TextReader;
-  #opened = false;
-  /** Calls so far, the program's own and those read from its text. */
+  readonly #assembler: ChoiceAssembler;
+  /** How many calls the program has made, beside those in its text. */
   #calls = 0;
   #openCall: { readonly index: number; arguments: string[] } | undefined;
   #reason: FinishReason | undefined;
-  #out: GenerationEvent[] = [];
   usage: Usage | undefined;
   timings: Timings | undefined;
 
   constructor(options: OutputReaderOptions) {
     this.#choice = options.choice;
+    this.#assembler = new ChoiceAssembler(options.choice);
     this.#newCallId = options.newCallId;
     this.#newReader = () =>
       new TextReader({
@@ -59,23 +60,22 @@ export class OutputReader {
     else if (typeof item !== "object") throw new TypeError(notAnItem(`a ${typeof item}`));
     else if (item.type === undefined) this.#readResult(item);
     else this.#readEvent(item);
-    return this.#take();
+    return this.#assembler.take();
   }
 
   /** The events that end the choice, its `finish` the last. */
   end(): GenerationEvent[] {
     this.#endCall();
-    this.#pass(this.#text.end());
-    const stop = this.#text.stopped;
-    const reason = stop !== null ? "stop" : (this.#reason ?? (this.#calls > 0 ? "tool-calls" : "stop"));
-    this.#emit({ type: "finish", choice: this.#choice, reason, ...(stop !== null && { stop }) });
-    return this.#take();
+    this.#assembler.add(this.#text.end());
+    const stop = this.#text.stopped ?? undefined;
+    this.#assembler.finish(stop === undefined ? (this.#reason ?? "stop") : "stop", stop);
+    return this.#assembler.take();
   }
 
   #readText(text: string): void {
     if (text === "") return;
     this.#endCall();
-    this.#pass(this.#text.push(text));
+    this.#assembler.add(this.#text.push(text));
   }
 
   #readEvent(event: ProgramEvent): void {
@@ -138,7 +138,7 @@ export class OutputReader {
     if (typeof name !== "string" || name === "") throw new TypeError("A program made a tool call without a name.");
     this.#endCall();
     // Text before the call is complete: what the reader still holds back was no marker. What follows the call is read anew.
-    this.#pass(this.#text.end());
+    this.#assembler.add(this.#text.end());
     this.#text = this.#newReader();
     const index = this.#calls++;
     this.#openCall = { index, arguments: [] };
@@ -156,7 +156,7 @@ export class OutputReader {
   #endCall(): void {
     const call = this.#openCall;
     if (call === undefined) return;
-    // A call without arguments is a call with none: `{}`, never an empty string (lessons of vLLM #28806).
+    // A call without arguments is a call with none: `{}`, never an empty string (vLLM issue 28806).
     if (call.arguments.length === 0) this.#addArguments("{}");
     this.#openCall = undefined;
     const raw = call.arguments.join("");
@@ -165,28 +165,8 @@ export class OutputReader {
     this.#emit(status === "failed" ? { ...end, raw } : end);
   }
 
-  /** Events from the text reader, whose calls are numbered anew when the program has made calls of its own. */
-  #pass(events: readonly GenerationEvent[]): void {
-    for (const event of events) {
-      if (event.type === "tool-call-start") this.#emit({ ...event, index: this.#calls++ });
-      else if (event.type === "tool-call-delta" || event.type === "tool-call-end")
-        this.#emit({ ...event, index: this.#calls - 1 });
-      else this.#emit(event);
-    }
-  }
-
   #emit(event: GenerationEvent): void {
-    if (!this.#opened) {
-      this.#opened = true;
-      this.#out.push({ type: "start", choice: this.#choice });
-    }
-    this.#out.push(event);
-  }
-
-  #take(): GenerationEvent[] {
-    const out = this.#out;
-    this.#out = [];
-    return out;
+    this.#assembler.add([event], "program");
   }
 }
 

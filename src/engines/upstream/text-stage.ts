@@ -1,17 +1,17 @@
 import type { Format } from "../../formats/format.ts";
 import { TextReader } from "../../formats/text-reader.ts";
 import { unknownToolsWarning } from "../../formats/unknown-tools.ts";
-import type { GenerationEvent, TextDeltaEvent, TokenLogprob } from "../../generation/event.ts";
+import { ChoiceAssembler } from "../../generation/choice-assembler.ts";
+import type { FinishEvent, GenerationEvent, TextDeltaEvent, TokenLogprob } from "../../generation/event.ts";
 import type { Tool } from "../../generation/message.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { callsWithoutCall } from "../../wire/tolerant/read-failure.ts";
-import { MarkerReader } from "./marker-reader.ts";
+import { MarkerReader } from "../../formats/marker-reader.ts";
 
 /** What reads a choice's text: a format's reader, or one that finds the format by its markers. */
 export interface ChoiceTextReader {
   push(text: string, logprob?: TokenLogprob): GenerationEvent[];
   end(): GenerationEvent[];
-  readonly sawCalls: boolean;
   readonly unknownTools: ReadonlySet<string>;
 }
 
@@ -28,7 +28,7 @@ export class TextStage {
   readonly #warn: (warning: string) => void;
   #choices = new Map<number, Choice>();
 
-  /** `warn` hears of calls that stayed text because the request has no such tool (requirement T6). */
+  /** `warn` hears of calls that stayed text because the request has no such tool. */
   constructor(
     format: Format | "auto",
     request: GenerationRequest,
@@ -47,50 +47,34 @@ export class TextStage {
   readonly transform = (events: GenerationEvent[]): GenerationEvent[] => {
     const out: GenerationEvent[] = [];
     for (const event of events) {
-      if (event.type === "text-delta") this.#read(event, out);
-      else if (event.type === "finish") {
-        if (!this.#finish(event, out)) return out;
-      } else if (
-        event.type === "tool-call-start" ||
-        event.type === "tool-call-delta" ||
-        event.type === "tool-call-end"
-      ) {
-        this.#tell([event], this.#choice(event.choice), "source", out);
-      } else out.push(event);
+      if (event.type === "usage" || event.type === "extra" || event.type === "end") {
+        out.push(event);
+        continue;
+      }
+      const choice = this.#choice(event.choice);
+      const { reader, assembler } = choice;
+      if (event.type === "text-delta") for (const token of tokensOf(event)) assembler.add(reader.push(...token));
+      else if (event.type !== "finish") assembler.add([event], "source");
+      else if (!this.#finish(event, choice)) {
+        out.push(...assembler.take(), {
+          type: "end",
+          end: { kind: "upstream-error", failure: callsWithoutCall() },
+        });
+        return out;
+      }
+      for (const told of assembler.take()) out.push(told);
     }
     return out;
   };
 
-  #read(event: TextDeltaEvent, out: GenerationEvent[]): void {
-    const choice = this.#choice(event.choice);
-    for (const [text, logprob] of tokensOf(event)) this.#tell(choice.reader.push(text, logprob), choice, "text", out);
-  }
-
-  /** False: calls were announced and none is there; the generation has ended. */
-  #finish(event: Extract<GenerationEvent, { type: "finish" }>, out: GenerationEvent[]): boolean {
-    const choice = this.#choice(event.choice);
-    this.#tell(choice.reader.end(), choice, "text", out);
-    const warning = unknownToolsWarning(choice.reader.unknownTools);
+  /** False: calls were announced and none is there; the generation has failed. */
+  #finish({ reason, stop }: FinishEvent, { reader, assembler }: Choice): boolean {
+    assembler.add(reader.end());
+    const warning = unknownToolsWarning(reader.unknownTools);
     if (warning !== null) this.#warn(warning);
-    const { reason } = event;
-    if (choice.calls > 0) out.push({ ...event, reason: reason === "stop" ? "tool-calls" : reason });
-    else if (reason === "tool-calls" || reason === "function-call") {
-      out.push({ type: "end", end: { kind: "upstream-error", failure: callsWithoutCall() } });
-      return false;
-    } else out.push(event);
+    if (!assembler.hasCalls && (reason === "tool-calls" || reason === "function-call")) return false;
+    assembler.finish(reason, stop);
     return true;
-  }
-
-  #tell(events: readonly GenerationEvent[], choice: Choice, from: "source" | "text", out: GenerationEvent[]): void {
-    for (const event of events) {
-      if (event.type === "tool-call-start") {
-        const index = choice.calls++;
-        choice.indices.set(`${from} ${event.index}`, index);
-        out.push({ ...event, index });
-      } else if (event.type === "tool-call-delta" || event.type === "tool-call-end") {
-        out.push({ ...event, index: choice.indices.get(`${from} ${event.index}`) ?? event.index });
-      } else out.push(event);
-    }
   }
 
   #choice(number: number): Choice {
@@ -105,7 +89,7 @@ export class TextStage {
       };
       const reader =
         this.#format === "auto" ? new MarkerReader(options) : new TextReader({ ...options, format: this.#format });
-      this.#choices.set(number, (choice = { reader, calls: 0, indices: new Map() }));
+      this.#choices.set(number, (choice = { reader, assembler: new ChoiceAssembler(number) }));
     }
     return choice;
   }
@@ -113,9 +97,7 @@ export class TextStage {
 
 interface Choice {
   readonly reader: ChoiceTextReader;
-  calls: number;
-  /** Where a call came from and its index there → its index in the answer. */
-  readonly indices: Map<string, number>;
+  readonly assembler: ChoiceAssembler;
 }
 
 /** The delta's tokens one by one, where its logprobs tell them; else its text with the last logprob. */

@@ -2,10 +2,10 @@ import type { Args } from "../format.ts";
 import type { CallableTool, CallContext } from "./call-parts.ts";
 import { codePoints } from "./code-points.ts";
 import { chars, choice, never, optional, repeat, sequence, text, type Expression } from "./expression.ts";
-import { membersInOrder, propertyValue } from "./object-expression.ts";
+import { membersInOrder } from "./members-in-order.ts";
 import type { ObjectLimits } from "./schema-shape.ts";
 import { taggedArguments } from "./tagged-arguments.ts";
-import { valueExpression, type ValueContext } from "./value-expression.ts";
+import { propertyValue, valueExpression, type ValueContext } from "./value-expression.ts";
 import { anyValue, jsonSyntax, looseSyntax, pythonSyntax } from "./value-syntax.ts";
 
 /** The arguments of a call of this tool. `closes`: what ends the call, which raw values must not hold. */

@@ -1,11 +1,12 @@
 import { choice, empty, never, optional, repeat, sequence, text, type Expression } from "./expression.ts";
-import { membersInOrder } from "./object-expression.ts";
+import { membersInOrder } from "./members-in-order.ts";
 import type { ArrayLimits, ObjectLimits, Parts, Shape } from "./schema-shape.ts";
 import { partsOf } from "./shape-accepts.ts";
 import { rawStrings } from "./strings.ts";
 import { until } from "./until.ts";
 import { asRaw } from "./value-syntax.ts";
-import { isConstrained, meantTypes, shapeExpression, type ValueContext } from "./value-expression.ts";
+import { isConstrained, meantTypes } from "./shape-constraints.ts";
+import { shapeExpression, type ValueContext } from "./value-expression.ts";
 
 /** How a format nests tags: `open` key `keyEnd` … `open` `/` key `keyEnd`; an array's members are called `item`. */
 export interface NestedTags {

@@ -5,11 +5,12 @@ import type { CallableTool, CallContext } from "./call-parts.ts";
 import { codePoints } from "./code-points.ts";
 import { chars, choice, empty, never, optional, repeat, sequence, text, type Expression } from "./expression.ts";
 import { nestedValue } from "./nested-tags.ts";
-import { membersInOrder } from "./object-expression.ts";
+import { membersInOrder } from "./members-in-order.ts";
 import { anything, jsonTypes, type JsonType, type ObjectLimits, type Parts, type Shape } from "./schema-shape.ts";
 import { acceptsAll, partsOf } from "./shape-accepts.ts";
 import { rawStrings } from "./strings.ts";
-import { isFree, isFreeString, meantTypes, shapeExpression, type ValueContext } from "./value-expression.ts";
+import { isFree, isFreeString, meantTypes } from "./shape-constraints.ts";
+import { shapeExpression, type ValueContext } from "./value-expression.ts";
 import { asRaw, jsonSyntax } from "./value-syntax.ts";
 
 /** Parameters, a tag each, in the order of the schema. */

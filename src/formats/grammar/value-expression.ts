@@ -1,11 +1,21 @@
-import { choice, never, optional, repeat, sequence, text, type Expression } from "./expression.ts";
+import { choice, isNever, never, optional, repeat, sequence, text, type Expression } from "./expression.ts";
 import type { SchemaReader } from "./flatten-schema.ts";
 import type { Grammar } from "./grammar.ts";
 import { numberExpression } from "./number-expression.ts";
-import { objectExpression } from "./object-expression.ts";
-import { canonicalJson, jsonTypes, type ArrayLimits, type JsonType, type Parts, type Shape } from "./schema-shape.ts";
+import { membersInOrder } from "./members-in-order.ts";
+import { nameKeys, patternKeys } from "./object-keys.ts";
+import {
+  canonicalJson,
+  jsonTypes,
+  type ArrayLimits,
+  type JsonType,
+  type ObjectLimits,
+  type Parts,
+  type Shape,
+} from "./schema-shape.ts";
+import { accepts, acceptsAll, partsOf } from "./shape-accepts.ts";
+import { constrains, isConstrained, meantTypes } from "./shape-constraints.ts";
 import { stringExpression } from "./string-limits.ts";
-import { accepts } from "./shape-accepts.ts";
 import { anyValue, type ValueSyntax } from "./value-syntax.ts";
 
 /** What the expressions of a schema's values are made with. */
@@ -35,62 +45,6 @@ export function shapeExpression(context: ValueContext, shape: Shape, path: strin
   const types = meantTypes(shape);
   if (types.length === jsonTypes.length && !isConstrained(shape)) return anyValue(grammar, syntax);
   return choice(...types.map((type) => typeExpression(context, shape, type, path, hint)));
-}
-
-/**
- * Without `type`, a schema lets everything through that its keywords do not speak of: `{"minLength": 3}` allows 7. Who writes
- * `minLength` means a string, so where keywords of some types are there, only those types are written.
- */
-export function meantTypes(shape: Shape): readonly JsonType[] {
-  const types = jsonTypes.filter((type) => shape.types.has(type));
-  if (types.length < jsonTypes.length) return types;
-  const constrained = types.filter((type) => constrains(shape, type));
-  return constrained.length > 0 ? constrained : types;
-}
-
-/** Nothing is said of its values beyond their types, except of strings. */
-export function isFree(shape: Shape): boolean {
-  const { low, high, multiples } = shape.number;
-  if (shape.values !== undefined) return shape.values.every((value) => typeof value === "string");
-  return jsonTypes.every((type) => {
-    if (!shape.types.has(type) || type === "string") return true;
-    return type === "number"
-      ? low === undefined && high === undefined && multiples.length === 0
-      : !constrains(shape, type);
-  });
-}
-
-export function isFreeString(shape: Shape): boolean {
-  return !constrains(shape, "string");
-}
-
-export function isConstrained(shape: Shape): boolean {
-  return jsonTypes.some((type) => constrains(shape, type));
-}
-
-function constrains(shape: Shape, type: JsonType): boolean {
-  const { number, string, array, object } = shape;
-  switch (type) {
-    case "number":
-      return number.integer || number.low !== undefined || number.high !== undefined || number.multiples.length > 0;
-    case "string":
-      return string.min > 0 || string.max !== null || string.patterns.length > 0 || string.formats.length > 0;
-    case "array":
-      return array.first.length > 0 || array.rest !== undefined || array.min > 0 || array.max !== null || array.closed;
-    case "object":
-      return (
-        object.properties.size > 0 ||
-        object.required.size > 0 ||
-        object.additional !== undefined ||
-        object.closed ||
-        object.patterns.length > 0 ||
-        object.names.length > 0 ||
-        object.min > 0 ||
-        object.max !== null
-      );
-    default:
-      return false;
-  }
 }
 
 function typeExpression(context: ValueContext, shape: Shape, type: JsonType, path: string, hint: string): Expression {
@@ -143,6 +97,58 @@ function arrayExpression(context: ValueContext, limits: ArrayLimits, hint: strin
     return mayEnd ? optional(rest) : rest;
   };
   return sequence(text("["), syntax.space, after(0), syntax.space, text("]"));
+}
+
+/**
+ * Objects: the declared properties in their order, each once, the required ones always; then others, where they are allowed. Where
+ * a schema declares properties and says nothing of others, JSON Schema lets any in; no others are written then.
+ */
+function objectExpression(context: ValueContext, limits: ObjectLimits, hint: string): Expression {
+  const { space } = context.syntax;
+  const names = new Set([...limits.properties.keys(), ...limits.required]);
+  const members = [...names].map((name) => ({
+    expression: sequence(context.syntax.key(name), propertyValue(context, limits, name, hint)),
+    required: limits.required.has(name),
+  }));
+  const between = sequence(text(","), space);
+  const body = membersInOrder(context, {
+    members,
+    other: otherMember(context, limits, names, hint),
+    between,
+    limits,
+    hint,
+  });
+  return sequence(text("{"), space, body, space, text("}"));
+}
+
+/** The values of a declared property; `never` where its name is not allowed. */
+export function propertyValue(context: ValueContext, limits: ObjectLimits, name: string, hint: string): Expression {
+  const allowed = limits.names.length === 0 || acceptsAll(context.reader, limits.names, name);
+  return allowed ? valueExpression(context, partsOf(limits, name), `${hint}-${name}`) : never;
+}
+
+/** A member that is not declared; `never` where there is none. */
+function otherMember(
+  context: ValueContext,
+  limits: ObjectLimits,
+  declared: ReadonlySet<string>,
+  hint: string,
+): Expression {
+  const { grammar, syntax } = context;
+  const member = (keys: Expression, values: Expression): Expression =>
+    isNever(keys) || isNever(values) ? never : grammar.define(`${hint}-member`, sequence(syntax.keys(keys), values));
+  const [pattern, ...others] = limits.patterns;
+  if (pattern !== undefined) {
+    const keys = others.length > 0 || limits.names.length > 0 ? null : patternKeys(pattern.pattern, declared);
+    if (keys !== null) return member(keys, valueExpression(context, pattern.parts, `${hint}-value`));
+    // Which members the patterns speak of cannot be said. None but the declared ones are written, which satisfies them all.
+    return never;
+  }
+  if (limits.additional === undefined && (limits.closed || declared.size > 0)) return never;
+  return member(
+    nameKeys(context.reader, limits.names, declared),
+    valueExpression(context, limits.additional ?? [], `${hint}-value`),
+  );
 }
 
 /** One value, written out. */

@@ -1,5 +1,5 @@
-import type { NamedCall, ObjectCall, PlainFormat } from "../format.ts";
-import { think, usualKeys } from "./shared.ts";
+import type { ObjectCall, PlainFormat } from "../format.ts";
+import { functionTag, think, usualKeys } from "./shared.ts";
 
 /** JSON as tabbyAPI asks for it: flat or nested, one object or an array, in a fence or not, anywhere in the text. */
 const oneObject: ObjectCall = {
@@ -14,33 +14,9 @@ const oneObject: ObjectCall = {
 };
 const arrayOfObjects: ObjectCall = { ...oneObject, list: "array" };
 
-/** `<function=name>`, with parameters in tags or a JSON object. */
-const functionTag: NamedCall = {
-  form: "named",
-  open: ["<function="],
-  close: ["</function>"],
-  head: "{name}",
-  headEnd: [">"],
-  args: {
-    kind: "tagged",
-    open: "<parameter=",
-    keyEnd: ">",
-    close: "</parameter>",
-    trim: "newline",
-    jsonBody: true,
-  },
-};
-
 /** Formats to choose by name for a model of which nothing better is known. */
 export const generalFormats: readonly PlainFormat[] = [
   { kind: "plain", id: "json", reasoning: think, calls: [arrayOfObjects, oneObject] },
-  {
-    kind: "plain",
-    id: "xml",
-    reasoning: think,
-    section: { open: ["<tool_call>"], close: ["</tool_call>"], perCall: true },
-    calls: [functionTag],
-  },
   {
     kind: "plain",
     id: "auto",

@@ -46,7 +46,6 @@ export const namedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "solar-open",
-    detect: { all: ["<|tool_call:begin|>"] },
     reasoning: { open: ["<|think|>"], close: ["<|end|>"], assume: "outside" },
     strip: ["<|content|>", "<|flush|>"],
     section: { open: ["<|tool_calls|>"], close: ["<|calls|>"] },
@@ -72,7 +71,6 @@ export const namedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "deepseek-r1",
-    detect: { all: ["<｜tool▁calls▁begin｜>", "```json"] },
     reasoning: openedThink,
     drop: [["<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"]],
     section: deepseekSection,
@@ -94,7 +92,6 @@ export const namedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "deepseek-v3.1",
-    detect: { all: ["<｜tool▁calls▁begin｜>"] },
     reasoning: openedThink,
     strip: ["<｜tool▁output▁begin｜>", "<｜tool▁output▁end｜>"],
     section: deepseekSection,
@@ -104,7 +101,6 @@ export const namedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "kimi-k2",
-    detect: { all: ["<|tool_calls_section_begin|>"] },
     reasoning: { ...think, endedBy: ["<|tool_calls_section_begin|>", "<|tool_call_begin|>"] },
     section: { open: ["<|tool_calls_section_begin|>"], close: ["<|tool_calls_section_end|>"] },
     calls: [
@@ -123,13 +119,11 @@ export const namedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "functionary-v3.1",
-    detect: { all: ["<function="], none: ["<tool_call>"] },
     calls: [functionTag],
   },
   {
     kind: "plain",
     id: "gemma4",
-    detect: { all: ["<|tool_call>"] },
     reasoning: {
       open: ["<|channel>"],
       close: ["<channel|>"],
@@ -154,7 +148,6 @@ export const namedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "functiongemma",
-    detect: { all: ["<start_function_call>"] },
     calls: [
       {
         form: "named",
@@ -170,21 +163,13 @@ export const namedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "lfm2",
-    detect: { all: ["<|tool_list_start|>"] },
-    reasoning: think,
-    calls: lfmCalls(),
-  },
-  {
-    kind: "plain",
-    id: "lfm2.5",
-    detect: { all: ["<|tool_call_start|>"] },
+    aliases: ["lfm2.5"],
     reasoning: think,
     calls: lfmCalls(),
   },
   {
     kind: "plain",
     id: "olmo3",
-    detect: { all: ["<function_calls>"] },
     reasoning: { ...think, assume: "unknown" },
     calls: [
       {
@@ -201,7 +186,6 @@ export const namedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "llama4-pythonic",
-    detect: { all: ["<|header_start|>"] },
     strip: ["<|eom_id|>", "<|eot_id|>"],
     calls: [
       {

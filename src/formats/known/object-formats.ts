@@ -56,7 +56,6 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "granite-3",
-    detect: { all: ["<|tool_call|>"] },
     reasoning: {
       open: ["<think>", "Here is my thought process:", "Here's my thought process:"],
       close: ["</think>", "Here is my response:", "Here's my response:"],
@@ -76,16 +75,8 @@ export const objectFormats: readonly PlainFormat[] = [
   },
   {
     kind: "plain",
-    id: "cohere2-moe",
-    detect: { all: ["<|START_ACTION|>", "<|START_TEXT|>"] },
-    reasoning: cohereThought,
-    strip: ["<|START_TEXT|>", "<|END_TEXT|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"],
-    calls: [cohereCall],
-  },
-  {
-    kind: "plain",
     id: "command-r7b",
-    detect: { all: ["<|START_ACTION|>"] },
+    aliases: ["cohere2-moe"],
     reasoning: cohereThought,
     strip: ["<|START_TEXT|>", "<|END_TEXT|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"],
     calls: [cohereCall],
@@ -93,7 +84,6 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "command-r-plus",
-    detect: { all: ["Action:", "```json"] },
     strip: ["<|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>"],
     calls: [
       {
@@ -109,7 +99,6 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "apertus",
-    detect: { all: ["<|tools_prefix|>"] },
     reasoning: { open: ["<|inner_prefix|>"], close: ["<|inner_suffix|>"], assume: "outside" },
     calls: [
       {
@@ -125,26 +114,18 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "nemotron-nano-v2",
-    detect: { all: ["<TOOLCALL>"] },
     reasoning: openedThink,
     calls: [{ form: "object", open: ["<TOOLCALL>"], close: ["</TOOLCALL>"], list: "array", ...usualKeys }],
   },
   {
     kind: "plain",
     id: "firefunction-v2",
-    detect: { all: ["functools["] },
-    calls: [{ form: "object", open: ["functools"], list: "array", ...usualKeys }],
-  },
-  {
-    kind: "plain",
-    id: "phi4-mini",
-    detect: { all: ["<|tool|>", "<|/tool|>"] },
+    aliases: ["phi4-mini"],
     calls: [{ form: "object", open: ["functools"], list: "array", ...usualKeys }],
   },
   {
     kind: "plain",
     id: "gigachat3.1",
-    detect: { all: ["<|role_sep|>", "<|function_call|>"] },
     strip: ["</s>", "<|message_sep|>"],
     calls: [
       {
@@ -158,7 +139,6 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "gigachat3",
-    detect: { all: ["<|role_sep|>", "function call"] },
     strip: ["</s>", "<|message_sep|>"],
     calls: [
       {
@@ -172,7 +152,6 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "internlm2",
-    detect: { all: ["<|action_start|>"] },
     calls: [
       {
         form: "object",
@@ -187,7 +166,6 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "longcat",
-    detect: { all: ["<longcat_tool_call>"] },
     reasoning: { open: ["<longcat_think>"], close: ["</longcat_think>"], assume: "outside" },
     calls: [
       { form: "object", open: ["<longcat_tool_call>"], close: ["</longcat_tool_call>"], list: "one", ...usualKeys },
@@ -211,30 +189,15 @@ export const objectFormats: readonly PlainFormat[] = [
   },
   {
     kind: "plain",
-    id: "ministral3",
-    detect: { all: ["[TOOL_CALLS]", "[ARGS]", "[THINK]"] },
-    reasoning: { open: ["[THINK]"], close: ["[/THINK]"], assume: "outside" },
-    calls: [mistralNamed, mistralArray],
-  },
-  {
-    kind: "plain",
     id: "mistral-v11",
-    detect: { all: ["[TOOL_CALLS]", "[ARGS]"] },
+    aliases: ["ministral3"],
     reasoning: { open: ["[THINK]"], close: ["[/THINK]"], assume: "outside" },
     calls: [mistralNamed, mistralArray],
   },
-  {
-    kind: "plain",
-    id: "mistral-nemo",
-    detect: { all: ["[TOOL_CALLS]"] },
-    calls: [mistralArray, mistralNamed],
-  },
-  { kind: "plain", id: "mistral-v3", calls: [mistralArray, mistralNamed] },
-  { kind: "plain", id: "mistral", calls: [mistralArray, mistralNamed] },
+  { kind: "plain", id: "mistral", aliases: ["mistral-nemo", "mistral-v3"], calls: [mistralArray, mistralNamed] },
   {
     kind: "plain",
     id: "apriel-1.6",
-    detect: { all: ["<tool_calls>", "<|begin_assistant|>"] },
     reasoning: { open: ["<|begin_assistant|>"], close: ["[BEGIN FINAL RESPONSE]"], assume: "outside" },
     strip: ["<|end|>"],
     calls: [taggedArray],
@@ -242,11 +205,9 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "minimax-m1",
-    detect: { all: ["<tool_calls>\\n"] },
     reasoning: think,
     calls: [{ form: "object", open: ["<tool_calls>"], close: ["</tool_calls>"], list: "stream", ...usualKeys }],
   },
-  { kind: "plain", id: "apriel-1.5", detect: { all: ["<tool_calls>["] }, calls: [taggedArray] },
   {
     kind: "plain",
     id: "hunyuan-a13b",
@@ -254,17 +215,15 @@ export const objectFormats: readonly PlainFormat[] = [
     strip: ["<answer>", "</answer>"],
     calls: [taggedArray],
   },
-  { kind: "plain", id: "jamba", detect: { all: ["<tool_calls>"] }, calls: [taggedArray] },
+  { kind: "plain", id: "jamba", aliases: ["apriel-1.5"], calls: [taggedArray] },
   {
     kind: "plain",
     id: "hermes",
-    detect: { all: ["<tool_call>"] },
+    aliases: ["granite-4"],
     reasoning: think,
     calls: [taggedObject],
   },
-  { kind: "plain", id: "hermes-qwq", reasoning: openedThink, calls: [taggedObject] },
-  { kind: "plain", id: "reka-edge", reasoning: openedThink, calls: [taggedObject] },
-  { kind: "plain", id: "granite-4", reasoning: think, calls: [taggedObject] },
+  { kind: "plain", id: "hermes-qwq", aliases: ["reka-edge"], reasoning: openedThink, calls: [taggedObject] },
   {
     kind: "plain",
     id: "ernie45",
@@ -275,13 +234,11 @@ export const objectFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "granite-20b-fc",
-    detect: { all: ["<function_call>"] },
     calls: [{ form: "object", open: ["<function_call>"], list: "one", ...usualKeys }],
   },
   {
     kind: "plain",
     id: "llama3-json",
-    detect: { all: ['"parameters": ', "<|start_header_id|>"] },
     strip: ["<|eom_id|>", "<|eot_id|>"],
     calls: [
       {
@@ -319,12 +276,8 @@ export const objectFormats: readonly PlainFormat[] = [
   },
   {
     kind: "plain",
-    id: "generic-json-list",
-    calls: [{ form: "object", bare: "start", list: "array", ...usualKeys, argumentsRequired: true }],
-  },
-  {
-    kind: "plain",
     id: "json-array",
+    aliases: ["generic-json-list"],
     calls: [{ form: "object", bare: "start", list: "array", ...usualKeys, argumentsRequired: true }],
   },
   {

@@ -4,35 +4,35 @@ import { think } from "./shared.ts";
 const inside: Reasoning = { ...think, assume: "inside", askedMeansInside: true };
 const kimiCall = ["<|tool_calls_section_begin|>", "<|tool_call_begin|>"];
 
-function reasoningOnly(id: string, reasoning: Reasoning): PlainFormat {
-  return { kind: "plain", id: `reasoning-${id}`, reasoning, calls: [] };
+function reasoningOnly(id: string, reasoning: Reasoning, aliases?: readonly string[]): PlainFormat {
+  return { kind: "plain", id, ...(aliases && { aliases }), reasoning, calls: [] };
 }
 
 /** Formats with a thought and without calls: for servers that separate the two, and for models that know no tools. */
 export const reasoningFormats: readonly PlainFormat[] = [
-  reasoningOnly("think-tags", think),
-  reasoningOnly("deepseek-r1", inside),
-  reasoningOnly("deepseek-v3", think),
-  reasoningOnly("qwen3", { ...inside, endedBy: ["<tool_call>"] }),
-  reasoningOnly("nemotron-v3", inside),
-  reasoningOnly("minimax-m2", inside),
-  reasoningOnly("step3.5", inside),
-  { ...reasoningOnly("ernie45", inside), strip: ["<response>", "</response>"] },
-  reasoningOnly("hunyuan-v3", inside),
-  reasoningOnly("seed-oss", { open: ["<seed:think>"], close: ["</seed:think>"], assume: "inside" }),
-  reasoningOnly("kimi-k2", { ...inside, endedBy: kimiCall }),
-  reasoningOnly("olmo3", { ...think, assume: "unknown" }),
-  reasoningOnly("gemma4", {
+  reasoningOnly("reasoning-think-tags", think, ["reasoning-think", "reasoning-deepseek-v3"]),
+  reasoningOnly("reasoning-deepseek-r1", inside, [
+    "reasoning-hunyuan-v3",
+    "reasoning-minimax-m2",
+    "reasoning-nemotron-v3",
+    "reasoning-step3.5",
+  ]),
+  reasoningOnly("reasoning-qwen3", { ...inside, endedBy: ["<tool_call>"] }),
+  { ...reasoningOnly("reasoning-ernie45", inside), strip: ["<response>", "</response>"] },
+  reasoningOnly("reasoning-seed-oss", { open: ["<seed:think>"], close: ["</seed:think>"], assume: "inside" }),
+  reasoningOnly("reasoning-kimi-k2", { ...inside, endedBy: kimiCall }),
+  reasoningOnly("reasoning-olmo3", { ...think, assume: "unknown" }),
+  reasoningOnly("reasoning-gemma4", {
     open: ["<|channel>"],
     close: ["<channel|>"],
     assume: "unknown",
     label: "thought\n",
     anywhere: true,
   }),
-  reasoningOnly("think-kimi", { open: ["◁think▷"], close: ["◁/think▷"], assume: "outside" }),
-  reasoningOnly("hunyuan", { ...think, endedBy: ["<tool_calls>"] }),
-  { ...reasoningOnly("hunyuan-a13b", think), strip: ["<answer>", "</answer>"] },
-  reasoningOnly("granite", {
+  reasoningOnly("reasoning-think-kimi", { open: ["◁think▷"], close: ["◁/think▷"], assume: "outside" }),
+  reasoningOnly("reasoning-hunyuan", { ...think, endedBy: ["<tool_calls>"] }),
+  { ...reasoningOnly("reasoning-hunyuan-a13b", think), strip: ["<answer>", "</answer>"] },
+  reasoningOnly("reasoning-granite", {
     open: ["Here is my thought process:", "Here's my thought process:"],
     close: ["Here is my response:", "Here's my response:"],
     assume: "outside",

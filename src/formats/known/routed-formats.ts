@@ -5,7 +5,7 @@ export const routedFormats: readonly RoutedFormat[] = [
   {
     kind: "routed",
     id: "gpt-oss",
-    detect: { all: ["<|channel|>"] },
+    aliases: ["reasoning-gpt-oss"],
     start: "<|start|>",
     headerEnd: "<|message|>",
     ends: ["<|end|>", "<|call|>", "<|return|>"],
@@ -32,7 +32,6 @@ export const routedFormats: readonly RoutedFormat[] = [
   {
     kind: "routed",
     id: "muse-glimmer",
-    detect: { all: ["atem:"] },
     start: "<|start|>",
     headerEnd: "<|message|>",
     ends: ["<|eom|>", "<|eot|>"],
@@ -69,7 +68,6 @@ export const routedFormats: readonly RoutedFormat[] = [
   {
     kind: "routed",
     id: "functionary-v3.2",
-    detect: { all: [">>>all"] },
     start: ">>>",
     headerEnd: "\n",
     ends: ["<|eot_id|>"],

@@ -1,57 +1,38 @@
-import type { NamedCall, PlainFormat, Reasoning, TaggedArgs } from "../format.ts";
-import { openedThink, think } from "./shared.ts";
-
-/** `<parameter=key>⏎value⏎</parameter>`. */
-const parameterTag: TaggedArgs = {
-  kind: "tagged",
-  open: "<parameter=",
-  keyEnd: ">",
-  close: "</parameter>",
-  trim: "newline",
-  jsonBody: true,
-};
-
-const functionTag: NamedCall = {
-  form: "named",
-  open: ["<function="],
-  close: ["</function>"],
-  head: "{name}",
-  headEnd: [">"],
-  args: parameterTag,
-};
+import type { NamedCall, PlainFormat, Reasoning } from "../format.ts";
+import { functionTag, openedThink, parameterTag, think } from "./shared.ts";
 
 const toolCallSection = { open: ["<tool_call>"], close: ["</tool_call>"], perCall: true } as const;
 
 /** The thought ends where a call begins. */
 const endedByCall: Reasoning = { ...openedThink, endedBy: ["<tool_call>"] };
 
-function dsml(section: string): PlainFormat["calls"][number] {
-  return {
-    form: "named",
-    open: ['<｜DSML｜invoke name="'],
-    close: ["</｜DSML｜invoke>"],
-    head: "{name}",
-    headEnd: ['"'],
+/** DeepSeek's markup: an element a call, an element a parameter. */
+const dsmlCall: NamedCall = {
+  form: "named",
+  open: ['<｜DSML｜invoke name="'],
+  close: ["</｜DSML｜invoke>"],
+  head: "{name}",
+  headEnd: ['"'],
+  tagEnd: ">",
+  args: {
+    kind: "tagged",
+    open: '<｜DSML｜parameter name="',
+    keyEnd: '"',
     tagEnd: ">",
-    args: {
-      kind: "tagged",
-      open: '<｜DSML｜parameter name="',
-      keyEnd: '"',
-      tagEnd: ">",
-      close: "</｜DSML｜parameter>",
-      trim: "none",
-      hint: { attribute: "string", string: "true", other: "false" },
-      jsonBody: true,
-      unwrap: section === "" ? [] : ["arguments", "input"],
-    },
-  };
-}
+    close: "</｜DSML｜parameter>",
+    trim: "none",
+    hint: { attribute: "string", string: "true", other: "false" },
+    jsonBody: true,
+    unwrap: ["arguments", "input"],
+  },
+};
 
 /** GLM's way: `<tool_call>name` and a pair of tags a parameter. */
-function glm(newlines: boolean, open = "<tool_call>", close = "</tool_call>"): NamedCall {
+function glm(newlines: boolean): NamedCall {
+  const close = "</tool_call>";
   return {
     form: "named",
-    open: [open],
+    open: ["<tool_call>"],
     close: [close],
     head: "{name}",
     headEnd: newlines ? ["\n", "<arg_key>", close, "\\n"] : ["<arg_key>", close, "\n", "\\n"],
@@ -67,35 +48,11 @@ function glm(newlines: boolean, open = "<tool_call>", close = "</tool_call>"): N
   };
 }
 
-function hunyuan(suffix: string): Pick<PlainFormat, "section" | "calls"> {
-  return {
-    section: { open: [`<tool_calls${suffix}>`], close: [`</tool_calls${suffix}>`] },
-    calls: [
-      {
-        form: "named",
-        open: [`<tool_call${suffix}>`],
-        close: [`</tool_call${suffix}>`],
-        head: "{name}",
-        headEnd: [`<tool_sep${suffix}>`],
-        args: {
-          kind: "tagged",
-          open: `<arg_key${suffix}>`,
-          keyEnd: `</arg_key${suffix}>`,
-          valueOpen: `<arg_value${suffix}>`,
-          close: `</arg_value${suffix}>`,
-          trim: "none",
-        },
-      },
-    ],
-  };
-}
-
 /** Formats with the name in plain text and a tag a parameter. */
 export const taggedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "kimi-k3",
-    detect: { all: ["<|open|>", "<|sep|>"] },
     reasoning: {
       open: ["<|open|>think<|sep|>"],
       close: ["<|close|>think<|sep|>"],
@@ -127,7 +84,6 @@ export const taggedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "minimax-m3",
-    detect: { all: ["]<]minimax[>["] },
     reasoning: {
       open: ["<mm:think>"],
       close: ["</mm:think>"],
@@ -156,7 +112,6 @@ export const taggedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "minimax-m2",
-    detect: { all: ["<minimax:tool_call>"] },
     reasoning: openedThink,
     section: { open: ["<minimax:tool_call>"], close: ["</minimax:tool_call>"] },
     calls: [
@@ -179,23 +134,20 @@ export const taggedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "deepseek-v3.2",
-    detect: { all: ["DSML", "function_calls"] },
     reasoning: { ...openedThink, endedBy: ["<｜DSML｜function_calls>"] },
     section: { open: ["<｜DSML｜function_calls>"], close: ["</｜DSML｜function_calls>"], required: true },
-    calls: [dsml("function_calls")],
+    calls: [dsmlCall],
   },
   {
     kind: "plain",
     id: "deepseek-v4",
-    detect: { all: ["DSML"] },
     reasoning: { ...openedThink, endedBy: ["<｜DSML｜tool_calls>"] },
     section: { open: ["<｜DSML｜tool_calls>"], close: ["</｜DSML｜tool_calls>"], required: true },
-    calls: [dsml("tool_calls")],
+    calls: [dsmlCall],
   },
   {
     kind: "plain",
     id: "seed-oss",
-    detect: { all: ["<seed:tool_call>"] },
     reasoning: { open: ["<seed:think>"], close: ["</seed:think>"], assume: "outside" },
     section: { open: ["<seed:tool_call>"], close: ["</seed:tool_call>"], perCall: true },
     calls: [{ ...functionTag, args: { ...parameterTag, trim: "none" } }],
@@ -203,7 +155,6 @@ export const taggedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "minicpm5",
-    detect: { all: ["<param name="] },
     reasoning: openedThink,
     calls: [
       {
@@ -228,21 +179,31 @@ export const taggedFormats: readonly PlainFormat[] = [
   },
   {
     kind: "plain",
-    id: "hunyuan-v3",
-    detect: { all: ["<tool_sep"] },
-    reasoning: { ...think, endedBy: ["<tool_calls>"] },
-    ...hunyuan(""),
-  },
-  {
-    kind: "plain",
     id: "hunyuan",
+    aliases: ["hunyuan-v3"],
     reasoning: { ...think, endedBy: ["<tool_calls>"] },
-    ...hunyuan(""),
+    section: { open: ["<tool_calls>"], close: ["</tool_calls>"] },
+    calls: [
+      {
+        form: "named",
+        open: ["<tool_call>"],
+        close: ["</tool_call>"],
+        head: "{name}",
+        headEnd: ["<tool_sep>"],
+        args: {
+          kind: "tagged",
+          open: "<arg_key>",
+          keyEnd: "</arg_key>",
+          valueOpen: "<arg_value>",
+          close: "</arg_value>",
+          trim: "none",
+        },
+      },
+    ],
   },
   {
     kind: "plain",
     id: "step3",
-    detect: { all: ["<steptml:invoke"] },
     reasoning: think,
     section: { open: ["<｜tool_calls_begin｜>"], close: ["<｜tool_calls_end｜>"], required: true },
     calls: [
@@ -265,57 +226,33 @@ export const taggedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "ling-3",
-    detect: { all: ["<arg_key>", "<role>ASSISTANT</role>"] },
     reasoning: endedByCall,
     strip: ["<|role_end|>"],
     calls: [glm(false)],
   },
   {
     kind: "plain",
-    id: "spark2.5",
-    detect: { all: ["<arg_key>", "<|Bot|>"] },
-    reasoning: openedThink,
-    calls: [glm(false)],
-  },
-  {
-    kind: "plain",
     id: "poolside-v1",
-    detect: { all: ["<arg_key>", "<assistant>"] },
     reasoning: openedThink,
     calls: [glm(true)],
   },
   {
     kind: "plain",
     id: "glm-4.5",
-    detect: { all: ["<arg_key>", "</arg_key>\n<arg_value>"] },
     reasoning: think,
     calls: [glm(true)],
   },
   {
     kind: "plain",
     id: "glm-4.7",
-    detect: { all: ["<arg_key>"] },
+    aliases: ["spark2.5"],
     reasoning: openedThink,
     calls: [glm(false)],
   },
   {
     kind: "plain",
     id: "qwen3.5",
-    detect: { all: ["<function=", "<think>"] },
-    reasoning: endedByCall,
-    section: toolCallSection,
-    calls: [functionTag],
-  },
-  {
-    kind: "plain",
-    id: "nemotron3-nano",
-    reasoning: endedByCall,
-    section: toolCallSection,
-    calls: [functionTag],
-  },
-  {
-    kind: "plain",
-    id: "step3.5",
+    aliases: ["nemotron3-nano", "step3.5"],
     reasoning: endedByCall,
     section: toolCallSection,
     calls: [functionTag],
@@ -323,7 +260,7 @@ export const taggedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",
     id: "qwen3-coder",
-    detect: { all: ["<function="] },
+    aliases: ["xml"],
     reasoning: think,
     section: toolCallSection,
     calls: [functionTag],

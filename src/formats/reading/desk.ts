@@ -1,3 +1,5 @@
+import type { ArgumentSink } from "./argument-sink.ts";
+import { escapeCharacters } from "./argument-sink.ts";
 import type { Cursor } from "./cursor.ts";
 import type { Output } from "./output.ts";
 import type { Plan } from "./plan.ts";
@@ -29,16 +31,6 @@ export interface CallOutput {
   isKnown(name: string): boolean;
   /** A call of this name stays text, since it is no tool. */
   unknown(name: string): void;
-}
-
-/** Where the JSON of arguments goes, in pieces. */
-export interface ArgumentSink {
-  /** JSON that stands for this raw text, which was taken from the cursor. */
-  write(json: string, raw: string): void;
-  /** JSON that stands for all that was passed and not accounted for. */
-  json(text: string): void;
-  /** Of that, all but the last `kept` characters, as content of a JSON string. */
-  characters(kept: number): void;
 }
 
 /** A call whose head was read. It is announced when its arguments look like arguments. */
@@ -82,13 +74,3 @@ export class CallAtHand implements ArgumentSink {
 
 /** How a part of the reading that tried to read a call came out. "none": nothing went out, all that was passed is pending. */
 export type CallOutcome = "read" | "failed" | "none";
-
-/** Text as it stands inside a JSON string. Surrogates stay as they are: a pair may be split over two pieces. */
-export function escapeCharacters(text: string): string {
-  return mustEscape.test(text) ? text.replace(everyMustEscape, (found) => JSON.stringify(found).slice(1, -1)) : text;
-}
-
-// oxlint-disable-next-line no-control-regex -- JSON forbids exactly these
-const mustEscape = /["\\\u0000-\u001f]/;
-// oxlint-disable-next-line no-control-regex
-const everyMustEscape = /["\\\u0000-\u001f]/g;

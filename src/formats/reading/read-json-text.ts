@@ -1,5 +1,5 @@
 import type { Cursor, Reading } from "./cursor.ts";
-import { escapeCharacters } from "./desk.ts";
+import { escapeCharacters } from "./argument-sink.ts";
 import type { CallAtHand } from "./desk.ts";
 import { JsonStringDecoder } from "./json-string-decoder.ts";
 import { JsonScan } from "./json-scan.ts";

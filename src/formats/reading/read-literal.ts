@@ -1,7 +1,7 @@
 import { awaited, Cursor, isSpace } from "./cursor.ts";
 import type { Reading } from "./cursor.ts";
-import type { ArgumentSink } from "./desk.ts";
-import { escapeCharacters } from "./desk.ts";
+import type { ArgumentSink } from "./argument-sink.ts";
+import { escapeCharacters } from "./argument-sink.ts";
 import { MarkerSet, matchMarker } from "./marker-set.ts";
 
 /** How values are written that are not quite JSON. */

@@ -1,8 +1,10 @@
 import type { Markers, NamedCall } from "../format.ts";
 import { isSpace } from "./cursor.ts";
 import type { Cursor, Reading } from "./cursor.ts";
-import { CallAtHand, escapeCharacters } from "./desk.ts";
-import type { ArgumentSink, CallDesk, CallOutcome } from "./desk.ts";
+import { escapeCharacters } from "./argument-sink.ts";
+import type { ArgumentSink } from "./argument-sink.ts";
+import { CallAtHand } from "./desk.ts";
+import type { CallDesk, CallOutcome } from "./desk.ts";
 import { failCall } from "./fail-call.ts";
 import { matchMarker, readToMarker } from "./marker-set.ts";
 import type { MarkerSet } from "./marker-set.ts";

@@ -1,5 +1,5 @@
-import { escapeCharacters } from "./desk.ts";
-import type { ArgumentSink } from "./desk.ts";
+import { escapeCharacters } from "./argument-sink.ts";
+import type { ArgumentSink } from "./argument-sink.ts";
 import { JsonScan } from "./json-scan.ts";
 import { Pile } from "./pile.ts";
 import { typedValue } from "./tool-types.ts";

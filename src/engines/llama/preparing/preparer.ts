@@ -5,7 +5,6 @@ import { plainText } from "../../../formats/plain-text.ts";
 import { ChatTemplate } from "../../../templates/chat-template.ts";
 import { templateMetadata } from "../../../templates/template-metadata.ts";
 import type { AskedOfModel } from "../protocol.ts";
-import { formatInMetadata } from "../template-format.ts";
 import { BoundedCache } from "./bounded-cache.ts";
 import { constraintOf, type Constraint } from "./constraint-request.ts";
 import { genericCalls } from "./generic-tools.ts";
@@ -41,7 +40,7 @@ export class Preparer {
             ...(facts.eosToken !== null && { eosToken: facts.eosToken }),
           });
     const metadata = templateMetadata(source ?? "");
-    const format = toolFormat ?? formatInMetadata(metadata) ?? formatOf(template);
+    const format = toolFormat ?? (template === null ? plainText : findFormat(template, metadata));
     const { stopStrings = [] } = metadata;
     this.#around = { facts, template, format, genericFormat: genericCalls(format), stopStrings, defaults };
     this.#tell = tell;
@@ -111,13 +110,4 @@ export class Preparer {
 function knowsThoughts(template: ChatTemplate | null, { reasoning }: Format): boolean {
   if (template === null || reasoning === undefined) return false;
   return template.capabilities.thought !== null || reasoning.open.some((open) => template.source.includes(open));
-}
-
-/** How the model writes calls and thoughts: by its template's markers, else as the template itself writes them. */
-function formatOf(template: ChatTemplate | null): Format {
-  if (template === null) return plainText;
-  const now = new Date();
-  return findFormat(template.source, (messages, tools, addGenerationPrompt) => {
-    return template.render({ messages, tools, options: { addGenerationPrompt }, now }).text;
-  });
 }

@@ -1,4 +1,5 @@
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
+import { ChoiceAssembler } from "../../../generation/choice-assembler.ts";
 import type { GenerationEvent, TokenLogprob } from "../../../generation/event.ts";
 import { TextReader } from "../../../formats/text-reader.ts";
 import { unknownToolsWarning } from "../../../formats/unknown-tools.ts";
@@ -65,14 +66,14 @@ export class Choice {
   #input: Token[];
   /** Logprobs of the prompt's tokens, while they are gathered for `echo`. */
   #promptLogprobs: (TokenLogprob | undefined)[] | undefined;
-  #events: GenerationEvent[] = [];
-  #opened = false;
+  readonly #assembler: ChoiceAssembler;
 
   constructor(around: ChoiceSurroundings, options: ChoiceOptions) {
     const { message } = options;
     this.#around = around;
     this.#message = message;
     this.number = options.number;
+    this.#assembler = new ChoiceAssembler(options.number);
     this.prompt = options.prompt;
     this.#input = options.prompt.slice();
     this.#maxTokens = Math.min(
@@ -126,7 +127,7 @@ export class Choice {
     if (wantsPromptLogprobs) {
       this.#promptLogprobs = [undefined];
       if (this.prompt.length === 1) this.#tellPrompt();
-    } else if (echo) this.#tell([{ type: "text-delta", choice: this.number, text: this.#promptText() }]);
+    } else if (echo) this.#assembler.add([{ type: "text-delta", choice: this.number, text: this.#promptText() }]);
     if (this.#maxTokens <= 0 && !this.#promptLogprobs && !this.finished) this.#finish("length");
   }
 
@@ -174,7 +175,7 @@ export class Choice {
     const [first] = this.prompt;
     const { vocabulary } = this.#around;
     const unknown = first === undefined ? [] : [tokenLogprob(vocabulary, first, null, 0)];
-    this.#tell([
+    this.#assembler.add([
       { type: "text-delta", choice: this.number, text: this.#promptText(), logprobs: [...unknown, ...logprobs] },
     ]);
     this.#promptLogprobs = undefined;
@@ -202,7 +203,7 @@ export class Choice {
       return this.#finish("stop", vocabulary.entry(token));
     const before = this.#phase;
     const text = this.#text.push(this.#shown(token));
-    this.#tell(this.#reader.push(text, logprobs ? logprob : undefined));
+    this.#assembler.add(this.#reader.push(text, logprobs ? logprob : undefined));
     if (before === "reasoning" || this.#phase === "reasoning") this.reasoningTokens++;
     this.#constraint?.read(text, vocabulary.bytes(token), this.#reader);
     if (this.#reader.stopped !== null) return this.#finish("stop", this.#reader.stopped);
@@ -213,40 +214,23 @@ export class Choice {
     return this.#reader.phase;
   }
 
-  /** Events go out with a `start` in front of the first. */
-  #tell(events: readonly GenerationEvent[]): void {
-    if (events.length === 0) return;
-    if (!this.#opened) this.#events.push({ type: "start", choice: this.number });
-    this.#opened = true;
-    this.#events.push(...events);
-  }
-
   #finish(reason: "stop" | "length", stop?: string): void {
     if (this.#reader.stopped === null) {
       const rest = this.#text.end();
       // A call that the budget cut is what was streamed of it; only a text that ended by itself closes what it left open.
       const cut = reason === "length";
-      this.#tell([...(rest === "" ? [] : this.#reader.push(rest)), ...this.#reader.end(cut)]);
+      if (rest !== "") this.#assembler.add(this.#reader.push(rest));
+      this.#assembler.add(this.#reader.end(cut));
     }
     this.finished = true;
     const warning = unknownToolsWarning(this.#reader.unknownTools);
     if (warning !== null) this.#around.log(`${this.#message.requestId}: ${warning}`, "warn");
     // A stop string may stand in what was held back to the end.
-    const stopped = stop ?? this.#reader.stopped ?? undefined;
-    this.#tell([
-      {
-        type: "finish",
-        choice: this.number,
-        reason: reason === "stop" && this.#reader.sawCalls ? "tool-calls" : reason,
-        ...(stopped !== undefined && { stop: stopped }),
-      },
-    ]);
+    this.#assembler.finish(reason, stop ?? this.#reader.stopped ?? undefined);
   }
 
   takeEvents(): GenerationEvent[] {
-    const events = this.#events;
-    if (events.length > 0) this.#events = [];
-    return events;
+    return this.#assembler.take();
   }
 
   /** Lets go of the sequence, whatever state the choice is in. */

@@ -1,59 +1,30 @@
 import type { Tool } from "../generation/message.ts";
-import type { Format } from "./format.ts";
-import { formatNamed } from "./known.ts";
-import type { ParseJob, ParsedMessage } from "./parse-job.ts";
+import { requireFormat } from "../formats/known.ts";
+import type { ParseJob, ParsedMessage } from "../formats/parse-job.ts";
 
 /**
  * Reads a job of `truewire parse --jsonl`: `{format, text, prefix?, tools?, params?, chunks?}`. Throws an Error that says what is wrong.
- * Of `params`: `reasoning_format` ("none": no separation), `enable_thinking` / `thinking`, `force_reasoning` (the text starts inside a
- * thought), `continue_final_message`, `json_schema`. A format name that ends with `-append` puts the thought's opener in front and
- * leaves all in the content.
+ * Of `params` it reads what a request may say as well: `reasoning_format` ("none": reasoning stays in the content), `enable_thinking` or
+ * `thinking`.
  */
 export function readJob(value: unknown): ParseJob {
   if (!isRecord(value)) throw new Error("a job must be an object");
-  const { format: name, text, prefix, tools, chunks } = value;
-  if (typeof name !== "string") throw new Error("format: must be a string");
+  const { format, text, prefix, tools, chunks } = value;
+  if (typeof format !== "string") throw new Error("format: must be a string");
   if (typeof text !== "string") throw new Error("text: must be a string");
   if (prefix !== undefined && prefix !== null && typeof prefix !== "string")
     throw new Error("prefix: must be a string");
-  const append = name.endsWith("-append");
-  const format = formatNamed(append ? name.slice(0, -"-append".length) : name);
-  if (!format) throw new Error(`format: '${name}' is unknown (truewire formats lists what is known)`);
   const params = isRecord(value["params"]) ? value["params"] : {};
-  const thinking = plainValue(params["enable_thinking"] ?? params["thinking"]);
-  if (append) return { format, text: (format.reasoning?.open[0] ?? "") + text, separateReasoning: false };
+  const thinking = params["enable_thinking"] ?? params["thinking"];
   return {
-    format: adapted(format, params),
+    format: requireFormat(format),
     text,
     ...(typeof prefix === "string" && { prefix }),
     ...(tools !== undefined && tools !== null && { tools: readTools(tools) }),
     ...(Array.isArray(chunks) && { chunks: chunks.map(String) }),
     ...(typeof thinking === "boolean" && { thinking }),
     ...(params["reasoning_format"] === "none" && { separateReasoning: false }),
-    continues: params["continue_final_message"] !== undefined && params["continue_final_message"] !== false,
-    nonemptyContent: params["_force_nonempty_content"] === true,
-    json: typeof params["json_schema"] === "string" && params["json_schema"] !== "",
   };
-}
-
-/** The format as the switches of a server change it. */
-function adapted(format: Format, params: Readonly<Record<string, unknown>>): Format {
-  const { reasoning } = format;
-  if (!reasoning) return format;
-  const ending = params["tool_start_token"];
-  return {
-    ...format,
-    reasoning: {
-      ...reasoning,
-      ...(params["force_reasoning"] === true && { assume: "inside" }),
-      ...(typeof ending === "string" && { endedBy: [...(reasoning.endedBy ?? []), ending] }),
-    },
-  };
-}
-
-/** Ollama's `{"$type": …, "Value": true}` is true. */
-function plainValue(value: unknown): unknown {
-  return isRecord(value) && "Value" in value ? value["Value"] : value;
 }
 
 /** Reads tools as they stand in a request, `{type, function: {name, …}}`, `{type, custom: {name, …}}`, or the functions alone. */

@@ -1,9 +1,10 @@
-import type { Format, PlainFormat } from "../../formats/format.ts";
-import { knownFormats } from "../../formats/known.ts";
-import { Pile } from "../../formats/reading/pile.ts";
-import { TextReader } from "../../formats/text-reader.ts";
-import type { TextReaderOptions } from "../../formats/text-reader.ts";
-import type { GenerationEvent, TokenLogprob } from "../../generation/event.ts";
+import type { Format, PlainFormat } from "./format.ts";
+import { knownFormats } from "./known.ts";
+import { isSignOf } from "./recognize-format.ts";
+import { Pile } from "./reading/pile.ts";
+import { TextReader } from "./text-reader.ts";
+import type { TextReaderOptions } from "./text-reader.ts";
+import type { GenerationEvent, TokenLogprob } from "../generation/event.ts";
 
 /** More white space than this is content: models that write it without an end are read along, and nothing is held without a bound. */
 const mostSpace = 4096;
@@ -24,7 +25,6 @@ export class MarkerReader {
   #space = new Pile();
   /** What may become a marker, after that. */
   #tail = "";
-  #sawCalls = false;
   readonly #unknownTools = new Set<string>();
   #afterThought = false;
   /** Of tokens whose text is held. */
@@ -34,10 +34,6 @@ export class MarkerReader {
     this.#options = options;
     this.#markers = options.callsAllowed === false ? thoughtMarkers : allMarkers;
     this.#longest = Math.max(...[...this.#markers.keys()].map(({ length }) => length));
-  }
-
-  get sawCalls(): boolean {
-    return this.#sawCalls;
   }
 
   /** Names in calls of tools that the request does not have, as far as it was clear that they are calls. */
@@ -60,7 +56,7 @@ export class MarkerReader {
     if (this.#chosen) events.push(...this.#chosen.end());
     else if (this.#isHolding) this.#tellText(this.#space.take() + this.#tail, events);
     this.#tail = "";
-    return this.#noted(events);
+    return events;
   }
 
   get #isHolding(): boolean {
@@ -89,7 +85,7 @@ export class MarkerReader {
       }
       rest = this.#trial ? this.#try(rest, events) : this.#watch(rest, events);
     }
-    return this.#noted(events);
+    return events;
   }
 
   /** Looks for a marker; returns what follows it. */
@@ -196,11 +192,6 @@ export class MarkerReader {
     events.push({ type: "text-delta", choice: this.#options.choice, text: shown });
   }
 
-  #noted(events: GenerationEvent[]): GenerationEvent[] {
-    this.#sawCalls ||= events.some(({ type }) => type === "tool-call-start");
-    return events;
-  }
-
   /** How much of the text's end may be the beginning of a marker. */
   #tailLength(text: string): number {
     for (let length = Math.min(text.length, this.#longest - 1); length > 0; length--) {
@@ -275,7 +266,7 @@ function gather(openers: (format: Format) => readonly Marker[]): Map<string, Ope
     }
   }
   for (const [marker, openings] of markers) {
-    const isKnownBy = ({ format }: Opening): number => Number(format.detect?.all?.includes(marker) === true);
+    const isKnownBy = ({ format }: Opening): number => Number(isSignOf(format, marker));
     openings.sort((a, b) => isKnownBy(b) - isKnownBy(a));
   }
   return markers;
