@@ -3,7 +3,7 @@ import type { GenerationRequest } from "./request.ts";
 
 /** Anything that generates: a local model, an upstream server, a user's program. */
 export interface Engine {
-  /** The models that it serves, as now known; never empty once the engine is open. */
+  /** The models that it serves, as now known; never empty once the engine is open. Best the same array while nothing has changed. */
   models(): readonly ModelInfo[];
 
   /**

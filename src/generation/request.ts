@@ -140,6 +140,7 @@ export type OutputConstraint =
   | {
       readonly type: "json-schema";
       readonly name: string;
+      readonly description?: string;
       readonly schema: JsonSchema;
       readonly strict: boolean;
       readonly path: string;

@@ -52,7 +52,7 @@ export class ModelDirectory {
 
   #current(): ReadonlyMap<string, ServedModel> {
     const lists = this.engines.map(({ engine }) => engine.models());
-    if (lists.length !== this.#lists.length || lists.some((list, at) => list !== this.#lists[at])) {
+    if (lists.length !== this.#lists.length || lists.some((list, at) => !sameModels(list, this.#lists[at]))) {
       this.#lists = lists;
       this.#models = this.#gather(lists);
     }
@@ -75,4 +75,22 @@ export class ModelDirectory {
     }
     return models;
   }
+}
+
+/** An engine may make its list anew each time it is asked; what counts is whether the list says the same. */
+function sameModels(list: readonly ModelInfo[], before: readonly ModelInfo[] | undefined): boolean {
+  if (list === before) return true;
+  if (before === undefined || list.length !== before.length) return false;
+  return list.every((model, at) => {
+    const other = before[at];
+    return model === other || (other !== undefined && sameModel(model, other));
+  });
+}
+
+function sameModel(model: ModelInfo, other: ModelInfo): boolean {
+  const names = new Set([...Object.keys(model), ...Object.keys(other)]) as ReadonlySet<keyof ModelInfo>;
+  for (const name of names) {
+    if (name !== "endpoints" && model[name] !== other[name]) return false;
+  }
+  return model.endpoints.join() === other.endpoints.join();
 }

@@ -13,7 +13,7 @@ import { RestartPause } from "./restart-pause.ts";
 export class LlamaEngine implements Engine {
   readonly #options: LlamaEngineOptions;
   readonly #open: OpenMessage;
-  readonly #model: ModelInfo;
+  readonly #models: readonly ModelInfo[];
   /** The open generations, by their ids. */
   readonly #lifecycle = new EngineLifecycle<number>();
   readonly #deliveries = new Map<number, Delivery>();
@@ -36,17 +36,18 @@ export class LlamaEngine implements Engine {
     this.#options = options;
     this.#open = { ...open, model: opened.path, contextSize: opened.contextSize };
     this.#process = process;
-    this.#model = {
+    const model: ModelInfo = {
       id: options.name ?? fileStem(opened.path),
       created,
       ownedBy: "local",
       contextLength: opened.contextSize,
       endpoints: opened.answersChats ? ["chat", "completions"] : ["completions"],
     };
+    this.#models = [model];
   }
 
   models(): readonly ModelInfo[] {
-    return [this.#model];
+    return this.#models;
   }
 
   generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {

@@ -15,21 +15,17 @@ export interface ProgramRunner {
 /** A program as an engine, wherever it runs. */
 export class ProgramEngine implements Engine {
   readonly #runner: ProgramRunner;
-  readonly #name: string;
-  readonly #created = Math.floor(Date.now() / 1000);
+  readonly #models: readonly ModelInfo[];
   readonly #lifecycle = new EngineLifecycle<AbortController>();
 
   constructor(runner: ProgramRunner, name: string) {
     this.#runner = runner;
-    this.#name = name;
+    const created = Math.floor(Date.now() / 1000);
+    this.#models = runner.models ?? [{ id: name, created, ownedBy: "truewire", endpoints: ["chat", "completions"] }];
   }
 
   models(): readonly ModelInfo[] {
-    return (
-      this.#runner.models ?? [
-        { id: this.#name, created: this.#created, ownedBy: "truewire", endpoints: ["chat", "completions"] },
-      ]
-    );
+    return this.#models;
   }
 
   generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {

@@ -12,10 +12,10 @@ import { writeFunction, writeFunctionChoice, writeToolChoice, writeTools } from 
 export function writeChatRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody {
   const { prompt, passthrough } = request;
   if (prompt.kind !== "chat") throw new TypeError("A chat request needs a conversation.");
-  const body = passthrough?.dialect === "chat" ? { ...passthrough.body } : chatMembers(request, prompt);
-  const legacyAsked = prompt.legacyFunctions === true;
   const legacy = dialect.legacyFunctions ?? false;
-  if (legacyAsked !== legacy) {
+  const came = passthrough?.dialect === "chat" ? passthrough.body : undefined;
+  const body = came ? { ...came } : chatMembers(request, prompt, legacy);
+  if (came && legacy !== (prompt.legacyFunctions ?? false)) {
     body["messages"] = writeMessages(prompt.messages, legacy);
     writeToolMembers(body, request, legacy);
   }
@@ -24,12 +24,15 @@ export function writeChatRequest(request: GenerationRequest, dialect: RequestDia
   return finishRequestBody(body, request, dialect);
 }
 
-/** Everything that a chat request asks for but model and stream, under the names of OpenAI and of those that extended it. */
-export function chatMembers(request: GenerationRequest, prompt: ChatPrompt): RequestBody {
+/**
+ * Everything that a chat request asks for but model and stream, under the names of OpenAI and of those that extended it. `legacy`: with
+ * `functions` in place of `tools`.
+ */
+export function chatMembers(request: GenerationRequest, prompt: ChatPrompt, legacy = false): RequestBody {
   const { template } = prompt;
   const body: RequestBody = {
     ...request.extra,
-    messages: writeMessages(prompt.messages, prompt.legacyFunctions),
+    messages: writeMessages(prompt.messages, legacy),
     ...writeSampling(request),
     ...withoutUndefined({
       parallel_tool_calls: request.parallelToolCalls,
@@ -45,7 +48,7 @@ export function chatMembers(request: GenerationRequest, prompt: ChatPrompt): Req
     ...(request.logprobs && { logprobs: true, top_logprobs: request.logprobs.top }),
     ...(request.output && writeOutput(request.output)),
   };
-  writeToolMembers(body, request, prompt.legacyFunctions === true);
+  writeToolMembers(body, request, legacy);
   return body;
 }
 
@@ -72,8 +75,9 @@ export function writeOutput(output: OutputConstraint): RequestBody {
     case "json-object":
       return { response_format: { type: "json_object" } };
     case "json-schema": {
-      const { name, schema, strict } = output;
-      return { response_format: { type: "json_schema", json_schema: { name, schema, strict } } };
+      const { name, description, schema, strict } = output;
+      const described = description === undefined ? {} : { description };
+      return { response_format: { type: "json_schema", json_schema: { name, ...described, schema, strict } } };
     }
     case "grammar":
       return { grammar: output.gbnf };

@@ -93,7 +93,12 @@ function readResponseFormat(format: z.infer<typeof responseFormat>, draft: Reque
 }
 
 function readJsonSchema(
-  { name, schema, strict }: Extract<z.infer<typeof responseFormat>, { type: "json_schema" }>["json_schema"],
+  {
+    name,
+    description,
+    schema,
+    strict,
+  }: Extract<z.infer<typeof responseFormat>, { type: "json_schema" }>["json_schema"],
   draft: RequestDraft,
 ): void {
   const path = "response_format.json_schema";
@@ -106,6 +111,7 @@ function readJsonSchema(
   const constraint: OutputConstraint = {
     type: "json-schema",
     name: name ?? "response",
+    ...(typeof description === "string" && { description }),
     schema,
     strict: strict ?? false,
     path: `${path}.schema`,
