@@ -1,7 +1,9 @@
 import { callsOf, partsOf } from "../generation/assistant-parts.ts";
+import { checkContinuation } from "../generation/continued-message.ts";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import type { AssistantMessage, Message, Tool, ToolChoice } from "../generation/message.ts";
 import type { TemplateOptions } from "../generation/request.ts";
+import { requireText } from "../generation/unreadable-part.ts";
 import { probeCapabilities, type TemplateCapabilities } from "./capabilities.ts";
 import { continuedPrompt } from "./continued-prompt.ts";
 import { templateMessages, type WriteCall } from "./conversation.ts";
@@ -28,7 +30,7 @@ export interface ChatTemplateOptions {
 export interface RenderInput {
   readonly messages: readonly Message[];
   readonly tools?: readonly Tool[];
-  /** With `none` the template does not see the tools (T1). */
+  /** With `none` the template does not see the tools. */
   readonly toolChoice?: ToolChoice;
   readonly options: TemplateOptions;
   /** What templates that print a date print; in the local time zone. */
@@ -73,7 +75,8 @@ export class ChatTemplate {
    * render, options that exclude each other, content that is no text, results without a call.
    */
   render(input: RenderInput): RenderedPrompt {
-    checkOptions(input);
+    checkContinuation(input.messages, input.options);
+    requireText(input.messages);
     try {
       return this.#render(input);
     } catch (cause) {
@@ -114,7 +117,14 @@ export class ChatTemplate {
 
     if (continueFinalMessage) {
       const last = messages.at(-1);
-      const thinks = last?.role === "assistant" && endsInThought(last);
+      const isOpen = last?.role === "assistant" && callsOf(last).length === 0;
+      if (!isOpen) {
+        throw invalidRequest(
+          "'continue_final_message' needs a last message from the assistant, without tool calls.",
+          `${last?.path ?? `messages[${messages.length - 1}]`}.role`,
+        );
+      }
+      const thinks = endsInThought(last);
       const open = { add_generation_prompt: false };
       const render = (shown: readonly TemplateMessage[]): string => run(shown, open);
       const text = continuedPrompt({ conversation, thinks, wants, user, warnings, render });
@@ -171,26 +181,6 @@ function parsed(source: string): PythonTemplate | FailureError {
   }
 }
 
-function checkOptions({ messages, options }: RenderInput): void {
-  if (options.continueFinalMessage !== true) return;
-  if (options.addGenerationPrompt !== false) {
-    throw invalidRequest(
-      "'continue_final_message' needs 'add_generation_prompt' to be false.",
-      "continue_final_message",
-    );
-  }
-  if (options.responsePrefix !== undefined && options.responsePrefix !== "") {
-    throw invalidRequest("'response_prefix' and 'continue_final_message' exclude each other.", "response_prefix");
-  }
-  const last = messages.at(-1);
-  if (last?.role !== "assistant" || callsOf(last).length > 0) {
-    throw invalidRequest(
-      "'continue_final_message' needs a last message from the assistant, without tool calls.",
-      `messages[${Math.max(0, messages.length - 1)}].role`,
-    );
-  }
-}
-
 /** The message is a thought that goes on: nothing was said after it. */
 function endsInThought(message: AssistantMessage): boolean {
   return partsOf(message).at(-1)?.type === "reasoning";
@@ -218,7 +208,7 @@ function withoutFailing<T>(attempt: () => T): T | null {
   }
 }
 
-/** E4: 400 with the template's own message, or what went wrong in it. */
+/** 400 with the template's own message, or what went wrong in it. */
 function templateFailure(cause: unknown): FailureError {
   const detail = cause instanceof Error ? cause.message : String(cause);
   const message =

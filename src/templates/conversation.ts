@@ -1,6 +1,5 @@
 import { callsOf, partsOf, thoughtOf } from "../generation/assistant-parts.ts";
 import { argumentsOfInput } from "../generation/custom-tool.ts";
-import { invalidRequest } from "../generation/failure.ts";
 import type { AssistantMessage, Content, Message, ToolCall } from "../generation/message.ts";
 import { matchCalls } from "./call-ids.ts";
 import type { TemplateCapabilities } from "./capabilities.ts";
@@ -25,8 +24,8 @@ export type WriteCall = (call: {
 }) => string | null;
 
 /**
- * The conversation as this template reads it, the client's text marked. Throws `FailureError` for what a text model cannot read
- * (P4) and for results without a call (T14).
+ * The conversation as this template reads it, the client's text marked. Content holds nothing but text. Throws `FailureError` for a
+ * result that follows no call.
  */
 export function templateMessages(
   messages: readonly Message[],
@@ -35,9 +34,9 @@ export function templateMessages(
   const { wants, user, warnings } = shaping;
   const calls = matchCalls(messages, wants.callIds, warnings);
   const shaped = messages.map((message, index): TemplateMessage => {
-    const path = `messages[${index}]`;
+    const { path = `messages[${index}]` } = message;
     if (message.role === "assistant") return assistantMessage(message, path, calls.ofCalls(index), shaping);
-    const content = user.markText(textOf(message.content, path));
+    const content = user.markText(textOf(message.content));
     if (message.role === "tool") {
       if (!wants.toolResults) return { role: "user", content };
       const { id, name } = calls.answered(index);
@@ -67,7 +66,7 @@ function assistantMessage(
   const { wants, user } = shaping;
   const calls = callsOf(message);
   const reasoning = thoughtOf(message);
-  const spoken = spokenBy(message, path);
+  const spoken = spokenBy(message);
   const name = message.name === undefined ? {} : { name: user.markText(message.name) };
   if (calls.length > 0 && !wants.toolCalls) {
     const written = calls.map((call) => writtenCall(call, shaping));
@@ -105,7 +104,7 @@ function argumentsText({ kind, arguments: text }: ToolCall): string {
   return kind === "custom" ? JSON.stringify(argumentsOfInput(text)) : text;
 }
 
-/** T7: arguments as an object for templates that want one; what is not JSON stays text. */
+/** Arguments are an object for templates that want one; what is not JSON stays text. */
 function templateCall(call: ToolCall, id: string, path: string, { wants, user, warnings }: Shaping): unknown {
   const text = argumentsText(call);
   let args: unknown = user.markText(text);
@@ -177,25 +176,16 @@ function inParts(messages: readonly TemplateMessage[], wants: TemplateCapabiliti
 }
 
 /** What the assistant said in words; a refusal counts where there is nothing else. undefined: nothing. */
-function spokenBy(message: AssistantMessage, path: string): string | undefined {
+function spokenBy(message: AssistantMessage): string | undefined {
   const words = partsOf(message).filter((part) => part.type !== "reasoning" && part.type !== "tool-call");
   if (words.length === 0) return undefined;
   const said = words.some((part) => part.type === "text") ? words.filter((part) => part.type !== "refusal") : words;
-  return textOf(said, path);
+  return textOf(said);
 }
 
 /** Text parts are joined with newlines, as the servers around llama.cpp and vLLM do. */
-function textOf(content: Content, path: string): string {
+function textOf(content: Content): string {
   if (typeof content === "string") return content;
-  return content
-    .map((part, index) => {
-      if (part.type === "text") return part.text;
-      if (part.type === "refusal") return part.refusal;
-      throw invalidRequest(
-        `Invalid content type: this model reads text only, and cannot take a part of type '${part.type}'.`,
-        `${path}.content[${index}].type`,
-        "unsupported_value",
-      );
-    })
-    .join("\n");
+  const texts = content.map((part) => (part.type === "text" ? part.text : part.type === "refusal" ? part.refusal : ""));
+  return texts.join("\n");
 }

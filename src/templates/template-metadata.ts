@@ -6,7 +6,7 @@ import { isList, isText, type Value } from "./jinja/values.ts";
 import { SpecialTokens } from "./special-tokens.ts";
 import { UserText } from "./user-text.ts";
 
-/** What a template says of its model beside the prompt (requirements T15, after tabbyAPI's convention). Absent: it says nothing. */
+/** What a template says of its model beside the prompt, after the convention of theroyallab/tabbyAPI. Absent: it says nothing. */
 export interface TemplateMetadata {
   /** Texts that end an answer: `{% set stop_strings = [...] %}`. */
   readonly stopStrings?: readonly string[];

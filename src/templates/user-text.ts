@@ -4,7 +4,7 @@ import type { PromptSpan } from "./rendered-prompt.ts";
 import type { SpecialTokens } from "./special-tokens.ts";
 
 /**
- * Keeps a client's text from becoming special tokens (requirements T12, lessons 29). Before rendering, each special token that is
+ * Keeps a client's text from becoming special tokens. Before rendering, each special token that is
  * spelled in a string of the client is replaced by a mark, one private-use character; the template moves it like any other
  * character, through trimming, conditions and JSON; after rendering the prompt is split at the marks, and what a mark stood for is
  * plain text. One object serves one rendering.

@@ -5,7 +5,7 @@ import type { Message, Tool } from "../../src/generation/message.ts";
 import { ChatTemplate } from "../../src/templates/chat-template.ts";
 import type { RenderedPrompt } from "../../src/templates/rendered-prompt.ts";
 
-// Requirements T12: whatever a client writes, in whatever place, no published template makes a special token of it; and the prompt
+// Whatever a client writes, in whatever place, no published template makes a special token of it; and the prompt
 // reads as if nothing had been marked.
 
 const folder = new URL("../../../shared/chat-templates/", import.meta.url);
