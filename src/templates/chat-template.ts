@@ -13,7 +13,7 @@ import { PythonTemplate, TemplateRefusal } from "./jinja/python-template.ts";
 import { strftime } from "./jinja/strftime.ts";
 import { integerValue, runtimeValue } from "./jinja/values.ts";
 import type { RenderedPrompt } from "./rendered-prompt.ts";
-import { SpecialTokens } from "./special-tokens.ts";
+import { guardedTokens, type GuardedTokens } from "./special-tokens.ts";
 import type { TemplateMessage } from "./template-message.ts";
 import { templateTools } from "./template-tools.ts";
 import { UserText } from "./user-text.ts";
@@ -25,6 +25,11 @@ export interface ChatTemplateOptions {
   readonly eosToken?: string;
   /** The texts of the model's control tokens: what a client's text must never become. */
   readonly specialTokens: readonly string[];
+  /**
+   * The texts of the vocabulary's user-defined tokens. What users say and tools return never becomes one of those that the template
+   * writes itself (`<tool_call>`, `</think>`). Default none.
+   */
+  readonly markupTokens?: readonly string[];
 }
 
 export interface RenderInput {
@@ -50,16 +55,17 @@ export class ChatTemplate {
   readonly bosToken: string;
   readonly #eos: string;
   readonly #template: PythonTemplate | FailureError;
-  readonly #tokens: SpecialTokens;
+  readonly #tokens: GuardedTokens;
   #capabilities: TemplateCapabilities | undefined;
 
-  constructor({ source, bosToken = "", eosToken = "", specialTokens }: ChatTemplateOptions) {
+  constructor({ source, bosToken = "", eosToken = "", specialTokens, markupTokens = [] }: ChatTemplateOptions) {
     this.source = source;
     this.bosToken = bosToken;
     this.#eos = eosToken;
     this.#template = parsed(source);
-    this.#tokens = new SpecialTokens(
+    this.#tokens = guardedTokens(
       specialTokens,
+      markupTokens,
       this.#template instanceof PythonTemplate ? this.#template.literals : [],
     );
   }
@@ -110,7 +116,7 @@ export class ChatTemplate {
       ...thinkingAliases(variables),
       ...user.mark(variables),
       ...(shownTools.length > 0 && { tools: shownTools }),
-      ...(documents !== undefined && { documents: user.mark(documents) }),
+      ...(documents !== undefined && { documents: user.markForeign(documents) }),
     };
     const run = (shown: readonly TemplateMessage[], more: Readonly<Record<string, unknown>>): string =>
       this.#run({ ...shared, ...more, messages: shown }, now, user);

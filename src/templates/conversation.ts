@@ -36,7 +36,9 @@ export function templateMessages(
   const shaped = messages.map((message, index): TemplateMessage => {
     const { path = `messages[${index}]` } = message;
     if (message.role === "assistant") return assistantMessage(message, path, calls.ofCalls(index), shaping);
-    const content = user.markText(textOf(message.content));
+    const text = textOf(message.content);
+    const foreign = message.role === "user" || message.role === "tool";
+    const content = foreign ? user.markForeignText(text) : user.markText(text);
     if (message.role === "tool") {
       if (!wants.toolResults) return { role: "user", content };
       const { id, name } = calls.answered(index);
@@ -50,7 +52,7 @@ export function templateMessages(
     return {
       role: message.role === "developer" && !wants.developerRole ? "system" : message.role,
       content,
-      ...(message.name !== undefined && { name: user.markText(message.name) }),
+      ...(message.name !== undefined && { name: user.markForeignText(message.name) }),
     };
   });
   const instructed = toolInstruction === undefined ? shaped : withInstruction(shaped, user.markText(toolInstruction));
@@ -107,10 +109,10 @@ function argumentsText({ kind, arguments: text }: ToolCall): string {
 /** Arguments are an object for templates that want one; what is not JSON stays text. */
 function templateCall(call: ToolCall, id: string, path: string, { wants, user, warnings }: Shaping): unknown {
   const text = argumentsText(call);
-  let args: unknown = user.markText(text);
+  let args: unknown = user.markForeignText(text);
   if (wants.arguments === "object") {
     try {
-      args = user.mark(parseExactJson(text.trim() === "" ? "{}" : text));
+      args = user.markForeign(parseExactJson(text.trim() === "" ? "{}" : text));
     } catch {
       warnings.push(`${path}: the arguments of the call ${call.id} are not JSON; the template gets them as text.`);
     }
@@ -127,9 +129,9 @@ function writtenCall(call: ToolCall, { user, writeCall }: Shaping): string {
   const text = argumentsText(call);
   let args: unknown;
   try {
-    args = user.mark(JSON.parse(text.trim() === "" ? "{}" : text) as unknown);
+    args = user.markForeign(JSON.parse(text.trim() === "" ? "{}" : text) as unknown);
   } catch {
-    args = user.markText(text);
+    args = user.markForeignText(text);
   }
   const isObject = typeof args === "object" && args !== null && !Array.isArray(args);
   const written = isObject ? writeCall({ name: marked, arguments: args as Readonly<Record<string, unknown>> }) : null;

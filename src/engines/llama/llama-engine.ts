@@ -54,6 +54,7 @@ export class LlamaEngine implements Engine {
         : new ChatTemplate({
             source,
             specialTokens: facts.specialTokens,
+            markupTokens: facts.markupTokens,
             ...(facts.bosToken !== null && { bosToken: facts.bosToken }),
             ...(facts.eosToken !== null && { eosToken: facts.eosToken }),
           });
