@@ -24,18 +24,22 @@ export function templateInGguf(file: string): ChatTemplateOptions {
     const id = metadata.get(`tokenizer.ggml.${key}`);
     return typeof id === "number" ? texts[id] : undefined;
   };
+  const ofType = (type: number): string[] =>
+    Array.isArray(types) ? texts.filter((token, id) => types[id] === type && token !== "") : [];
   const bosToken = text("bos_token_id");
   const eosToken = text("eos_token_id");
   return {
     source,
-    specialTokens: Array.isArray(types) ? texts.filter((token, id) => types[id] === control && token !== "") : [],
+    specialTokens: ofType(control),
+    markupTokens: ofType(userDefined),
     ...(bosToken !== undefined && { bosToken }),
     ...(eosToken !== undefined && { eosToken }),
   };
 }
 
-/** `tokenizer.ggml.token_type` of control tokens. */
+/** Values of `tokenizer.ggml.token_type`. */
 const control = 3;
+const userDefined = 4;
 
 /** The key-value pairs of a GGUF (version 2 or 3, little-endian), as its specification lays them out. */
 function readMetadata(file: string): Map<string, unknown> {

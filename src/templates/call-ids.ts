@@ -2,7 +2,7 @@ import { invalidRequest } from "../generation/failure.ts";
 import { callsOf } from "../generation/assistant-parts.ts";
 import type { Message, ToolCall } from "../generation/message.ts";
 
-/** A conversation's calls with their results (requirements T14). */
+/** A conversation's calls with their results. */
 export interface MatchedCalls {
   /** The ids that the template gets for the calls of the assistant's message at this index. */
   ofCalls(index: number): readonly string[];

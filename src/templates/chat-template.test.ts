@@ -44,7 +44,7 @@ const tool: Tool = {
   parameters: { type: "object", properties: { x: { type: "integer" } } },
 };
 
-describe("one BOS, never two (P3)", () => {
+describe("one BOS, never two", () => {
   test.each([
     ["{{ bos_token }}{{ messages[0].content }}", true],
     ["{{ bos_token }}{{ bos_token }}{{ messages[0].content }}", true],
@@ -69,7 +69,7 @@ describe("one BOS, never two (P3)", () => {
   });
 });
 
-describe("generation prompt and what follows it (P2)", () => {
+describe("generation prompt and what follows it", () => {
   test("the prefix is what the template adds, with the response prefix", () => {
     const options = { variables: { enable_thinking: true }, responsePrefix: "Well, " };
     const prompt = template(chatml).render({ messages: hello, options, now });
@@ -102,7 +102,7 @@ describe("generation prompt and what follows it (P2)", () => {
   });
 });
 
-describe("continuing the last message (P2, P5)", () => {
+describe("continuing the last message", () => {
   const options = { addGenerationPrompt: false, continueFinalMessage: true };
   const begun = (message: Partial<Extract<Message, { role: "assistant" }>>): Message[] => [
     ...hello,
@@ -189,7 +189,7 @@ describe("continuing the last message (P2, P5)", () => {
   });
 });
 
-describe("failures are 400 with the template's own message (E4)", () => {
+describe("failures are 400 with the template's own message", () => {
   test("raise_exception", () => {
     const got = failure(() => render("{{ raise_exception('roles must alternate') }}", hello));
     expect(got).toEqual({ status: 400, message: "roles must alternate", param: "messages" });
@@ -222,7 +222,7 @@ describe("messages", () => {
     expect(render(source, messages)).toBe("['role', 'content']a\nb;['role', 'content']No.;");
   });
 
-  test("an image is refused by its place (P4)", () => {
+  test("an image is refused by its place", () => {
     const messages: Message[] = [{ role: "user", content: [{ type: "image", url: "data:," }] }];
     expect(failure(() => render(chatml, messages))).toMatchObject({
       status: 400,
@@ -278,7 +278,7 @@ describe("calls", () => {
     expect(render(source, called('{"b":1.0}'))).toBe('args: {"b":1.0}');
   });
 
-  test("what is no JSON stays text, with a warning (T7)", () => {
+  test("what is no JSON stays text, with a warning", () => {
     const prompt = template(printed).render({ messages: called('{"b": '), options: {}, now });
     expect(prompt.text).toBe('"{\\"b\\": " f call_0123456789 3');
     expect(prompt.warnings).toHaveLength(1);
@@ -290,7 +290,7 @@ describe("calls", () => {
     expect(render(source, called("{}"))).toBe("123456789{}=1234567893");
   });
 
-  test("a result without a call is refused in OpenAI's words (T14)", () => {
+  test("a result without a call is refused in OpenAI's words", () => {
     const messages: Message[] = [...hello, { role: "tool", content: "3", toolCallId: "x" }];
     expect(failure(() => render(chatml, messages))).toEqual({
       status: 400,
@@ -329,7 +329,7 @@ describe("tools", () => {
     );
   });
 
-  test("stay out with tool_choice none (T1)", () => {
+  test("stay out with tool_choice none", () => {
     expect(render(source, hello, { tools: [tool], toolChoice: { type: "none" } })).toBe("");
   });
 

@@ -1,7 +1,9 @@
 import { callsOf, partsOf } from "../generation/assistant-parts.ts";
+import { checkContinuation } from "../generation/continued-message.ts";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import type { AssistantMessage, Message, Tool, ToolChoice } from "../generation/message.ts";
 import type { TemplateOptions } from "../generation/request.ts";
+import { requireText } from "../generation/unreadable-part.ts";
 import { probeCapabilities, type TemplateCapabilities } from "./capabilities.ts";
 import { continuedPrompt } from "./continued-prompt.ts";
 import { templateMessages, type WriteCall } from "./conversation.ts";
@@ -11,7 +13,7 @@ import { PythonTemplate, TemplateRefusal } from "./jinja/python-template.ts";
 import { strftime } from "./jinja/strftime.ts";
 import { integerValue, runtimeValue } from "./jinja/values.ts";
 import type { RenderedPrompt } from "./rendered-prompt.ts";
-import { SpecialTokens } from "./special-tokens.ts";
+import { guardedTokens, type GuardedTokens } from "./special-tokens.ts";
 import type { TemplateMessage } from "./template-message.ts";
 import { templateTools } from "./template-tools.ts";
 import { UserText } from "./user-text.ts";
@@ -23,12 +25,17 @@ export interface ChatTemplateOptions {
   readonly eosToken?: string;
   /** The texts of the model's control tokens: what a client's text must never become. */
   readonly specialTokens: readonly string[];
+  /**
+   * The texts of the vocabulary's user-defined tokens. What users say and tools return never becomes one of those that the template
+   * writes itself (`<tool_call>`, `</think>`). Default none.
+   */
+  readonly markupTokens?: readonly string[];
 }
 
 export interface RenderInput {
   readonly messages: readonly Message[];
   readonly tools?: readonly Tool[];
-  /** With `none` the template does not see the tools (T1). */
+  /** With `none` the template does not see the tools. */
   readonly toolChoice?: ToolChoice;
   readonly options: TemplateOptions;
   /** What templates that print a date print; in the local time zone. */
@@ -48,16 +55,17 @@ export class ChatTemplate {
   readonly bosToken: string;
   readonly #eos: string;
   readonly #template: PythonTemplate | FailureError;
-  readonly #tokens: SpecialTokens;
+  readonly #tokens: GuardedTokens;
   #capabilities: TemplateCapabilities | undefined;
 
-  constructor({ source, bosToken = "", eosToken = "", specialTokens }: ChatTemplateOptions) {
+  constructor({ source, bosToken = "", eosToken = "", specialTokens, markupTokens = [] }: ChatTemplateOptions) {
     this.source = source;
     this.bosToken = bosToken;
     this.#eos = eosToken;
     this.#template = parsed(source);
-    this.#tokens = new SpecialTokens(
+    this.#tokens = guardedTokens(
       specialTokens,
+      markupTokens,
       this.#template instanceof PythonTemplate ? this.#template.literals : [],
     );
   }
@@ -73,7 +81,8 @@ export class ChatTemplate {
    * render, options that exclude each other, content that is no text, results without a call.
    */
   render(input: RenderInput): RenderedPrompt {
-    checkOptions(input);
+    checkContinuation(input.messages, input.options);
+    requireText(input.messages);
     try {
       return this.#render(input);
     } catch (cause) {
@@ -107,14 +116,21 @@ export class ChatTemplate {
       ...thinkingAliases(variables),
       ...user.mark(variables),
       ...(shownTools.length > 0 && { tools: shownTools }),
-      ...(documents !== undefined && { documents: user.mark(documents) }),
+      ...(documents !== undefined && { documents: user.markForeign(documents) }),
     };
     const run = (shown: readonly TemplateMessage[], more: Readonly<Record<string, unknown>>): string =>
       this.#run({ ...shared, ...more, messages: shown }, now, user);
 
     if (continueFinalMessage) {
       const last = messages.at(-1);
-      const thinks = last?.role === "assistant" && endsInThought(last);
+      const isOpen = last?.role === "assistant" && callsOf(last).length === 0;
+      if (!isOpen) {
+        throw invalidRequest(
+          "'continue_final_message' needs a last message from the assistant, without tool calls.",
+          `${last?.path ?? `messages[${messages.length - 1}]`}.role`,
+        );
+      }
+      const thinks = endsInThought(last);
       const open = { add_generation_prompt: false };
       const render = (shown: readonly TemplateMessage[]): string => run(shown, open);
       const text = continuedPrompt({ conversation, thinks, wants, user, warnings, render });
@@ -171,26 +187,6 @@ function parsed(source: string): PythonTemplate | FailureError {
   }
 }
 
-function checkOptions({ messages, options }: RenderInput): void {
-  if (options.continueFinalMessage !== true) return;
-  if (options.addGenerationPrompt !== false) {
-    throw invalidRequest(
-      "'continue_final_message' needs 'add_generation_prompt' to be false.",
-      "continue_final_message",
-    );
-  }
-  if (options.responsePrefix !== undefined && options.responsePrefix !== "") {
-    throw invalidRequest("'response_prefix' and 'continue_final_message' exclude each other.", "response_prefix");
-  }
-  const last = messages.at(-1);
-  if (last?.role !== "assistant" || callsOf(last).length > 0) {
-    throw invalidRequest(
-      "'continue_final_message' needs a last message from the assistant, without tool calls.",
-      `messages[${Math.max(0, messages.length - 1)}].role`,
-    );
-  }
-}
-
 /** The message is a thought that goes on: nothing was said after it. */
 function endsInThought(message: AssistantMessage): boolean {
   return partsOf(message).at(-1)?.type === "reasoning";
@@ -218,7 +214,7 @@ function withoutFailing<T>(attempt: () => T): T | null {
   }
 }
 
-/** E4: 400 with the template's own message, or what went wrong in it. */
+/** 400 with the template's own message, or what went wrong in it. */
 function templateFailure(cause: unknown): FailureError {
   const detail = cause instanceof Error ? cause.message : String(cause);
   const message =

@@ -1,6 +1,5 @@
 import { callsOf, partsOf, thoughtOf } from "../generation/assistant-parts.ts";
 import { argumentsOfInput } from "../generation/custom-tool.ts";
-import { invalidRequest } from "../generation/failure.ts";
 import type { AssistantMessage, Content, Message, ToolCall } from "../generation/message.ts";
 import { matchCalls } from "./call-ids.ts";
 import type { TemplateCapabilities } from "./capabilities.ts";
@@ -25,8 +24,8 @@ export type WriteCall = (call: {
 }) => string | null;
 
 /**
- * The conversation as this template reads it, the client's text marked. Throws `FailureError` for what a text model cannot read
- * (P4) and for results without a call (T14).
+ * The conversation as this template reads it, the client's text marked. Content holds nothing but text. Throws `FailureError` for a
+ * result that follows no call.
  */
 export function templateMessages(
   messages: readonly Message[],
@@ -35,9 +34,11 @@ export function templateMessages(
   const { wants, user, warnings } = shaping;
   const calls = matchCalls(messages, wants.callIds, warnings);
   const shaped = messages.map((message, index): TemplateMessage => {
-    const path = `messages[${index}]`;
+    const { path = `messages[${index}]` } = message;
     if (message.role === "assistant") return assistantMessage(message, path, calls.ofCalls(index), shaping);
-    const content = user.markText(textOf(message.content, path));
+    const text = textOf(message.content);
+    const foreign = message.role === "user" || message.role === "tool";
+    const content = foreign ? user.markForeignText(text) : user.markText(text);
     if (message.role === "tool") {
       if (!wants.toolResults) return { role: "user", content };
       const { id, name } = calls.answered(index);
@@ -51,7 +52,7 @@ export function templateMessages(
     return {
       role: message.role === "developer" && !wants.developerRole ? "system" : message.role,
       content,
-      ...(message.name !== undefined && { name: user.markText(message.name) }),
+      ...(message.name !== undefined && { name: user.markForeignText(message.name) }),
     };
   });
   const instructed = toolInstruction === undefined ? shaped : withInstruction(shaped, user.markText(toolInstruction));
@@ -67,7 +68,7 @@ function assistantMessage(
   const { wants, user } = shaping;
   const calls = callsOf(message);
   const reasoning = thoughtOf(message);
-  const spoken = spokenBy(message, path);
+  const spoken = spokenBy(message);
   const name = message.name === undefined ? {} : { name: user.markText(message.name) };
   if (calls.length > 0 && !wants.toolCalls) {
     const written = calls.map((call) => writtenCall(call, shaping));
@@ -105,13 +106,13 @@ function argumentsText({ kind, arguments: text }: ToolCall): string {
   return kind === "custom" ? JSON.stringify(argumentsOfInput(text)) : text;
 }
 
-/** T7: arguments as an object for templates that want one; what is not JSON stays text. */
+/** Arguments are an object for templates that want one; what is not JSON stays text. */
 function templateCall(call: ToolCall, id: string, path: string, { wants, user, warnings }: Shaping): unknown {
   const text = argumentsText(call);
-  let args: unknown = user.markText(text);
+  let args: unknown = user.markForeignText(text);
   if (wants.arguments === "object") {
     try {
-      args = user.mark(parseExactJson(text.trim() === "" ? "{}" : text));
+      args = user.markForeign(parseExactJson(text.trim() === "" ? "{}" : text));
     } catch {
       warnings.push(`${path}: the arguments of the call ${call.id} are not JSON; the template gets them as text.`);
     }
@@ -128,9 +129,9 @@ function writtenCall(call: ToolCall, { user, writeCall }: Shaping): string {
   const text = argumentsText(call);
   let args: unknown;
   try {
-    args = user.mark(JSON.parse(text.trim() === "" ? "{}" : text) as unknown);
+    args = user.markForeign(JSON.parse(text.trim() === "" ? "{}" : text) as unknown);
   } catch {
-    args = user.markText(text);
+    args = user.markForeignText(text);
   }
   const isObject = typeof args === "object" && args !== null && !Array.isArray(args);
   const written = isObject ? writeCall({ name: marked, arguments: args as Readonly<Record<string, unknown>> }) : null;
@@ -177,25 +178,16 @@ function inParts(messages: readonly TemplateMessage[], wants: TemplateCapabiliti
 }
 
 /** What the assistant said in words; a refusal counts where there is nothing else. undefined: nothing. */
-function spokenBy(message: AssistantMessage, path: string): string | undefined {
+function spokenBy(message: AssistantMessage): string | undefined {
   const words = partsOf(message).filter((part) => part.type !== "reasoning" && part.type !== "tool-call");
   if (words.length === 0) return undefined;
   const said = words.some((part) => part.type === "text") ? words.filter((part) => part.type !== "refusal") : words;
-  return textOf(said, path);
+  return textOf(said);
 }
 
 /** Text parts are joined with newlines, as the servers around llama.cpp and vLLM do. */
-function textOf(content: Content, path: string): string {
+function textOf(content: Content): string {
   if (typeof content === "string") return content;
-  return content
-    .map((part, index) => {
-      if (part.type === "text") return part.text;
-      if (part.type === "refusal") return part.refusal;
-      throw invalidRequest(
-        `Invalid content type: this model reads text only, and cannot take a part of type '${part.type}'.`,
-        `${path}.content[${index}].type`,
-        "unsupported_value",
-      );
-    })
-    .join("\n");
+  const texts = content.map((part) => (part.type === "text" ? part.text : part.type === "refusal" ? part.refusal : ""));
+  return texts.join("\n");
 }

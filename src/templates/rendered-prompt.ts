@@ -2,7 +2,7 @@
 export interface RenderedPrompt {
   /** The whole prompt, without a leading beginning-of-sequence token: see `startsWithBos`. */
   readonly text: string;
-  /** `text` in pieces, in order; concatenated they are `text`. Neighbours differ in `special`; none is empty. */
+  /** `text` in pieces, in order; concatenated they are `text`. None is empty. Each is tokenized on its own. */
   readonly spans: readonly PromptSpan[];
   /**
    * What the end of the prompt adds for the assistant's turn: the generation prompt with the response prefix, or the turn that is
@@ -23,7 +23,7 @@ export interface PromptSpan {
   readonly text: string;
   /**
    * true: special tokens in it are meant, tokenize with them. false: it came from the client and spells (part of) a special token;
-   * tokenize it as plain text, on its own.
+   * tokenize it as plain text. Markup that a tokenizer would find in plain text, too, is cut in two such spans.
    */
   readonly special: boolean;
 }

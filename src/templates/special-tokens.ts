@@ -1,3 +1,37 @@
+/** What a client's text must not become. */
+export interface GuardedTokens {
+  /** In every text of the client. */
+  readonly everywhere: SpecialTokens;
+  /** In texts that others may have written: what users say and tools return. The same, with the markup. */
+  readonly foreign: SpecialTokens;
+  /**
+   * The markup alone: tokens of the vocabulary that structure a conversation (`<tool_call>`, `</think>`) and are not control tokens.
+   * A tokenizer makes them of plain text, too: llama.cpp (`tokenizer_st_partition`) and Hugging Face's tokenizers match user-defined
+   * tokens whether special tokens are meant or not.
+   */
+  readonly markup: SpecialTokens;
+}
+
+/**
+ * `markup`: tokens that are not control tokens. Those that the template writes itself are guarded; others are text to it, as they are
+ * to its model. A token of one character cannot be kept from a tokenizer, and is not guarded.
+ */
+export function guardedTokens(
+  control: readonly string[],
+  markup: readonly string[],
+  templateLiterals: readonly string[],
+): GuardedTokens {
+  const everywhere = new SpecialTokens(control, templateLiterals);
+  const written = templateLiterals.join("\n");
+  const used = markup.filter((token) => Array.from(token).length > 1 && written.includes(token));
+  if (used.length === 0) return { everywhere, foreign: everywhere, markup: noTokens };
+  return {
+    everywhere,
+    foreign: new SpecialTokens([...control, ...used], templateLiterals),
+    markup: new SpecialTokens(used, []),
+  };
+}
+
 /** A part of a text, by its offsets. */
 export interface Found {
   readonly start: number;
@@ -62,6 +96,21 @@ export class SpecialTokens {
     return found;
   }
 
+  /** The text in pieces of which none holds a whole token: each token is cut behind its first character. */
+  apart(text: string): string[] {
+    if (this.#starts === null) return [text];
+    const pieces: string[] = [];
+    let from = 0;
+    this.#starts.lastIndex = 0;
+    for (let match = this.#starts.exec(text); match !== null; match = this.#starts.exec(text)) {
+      if (this.#walk(this.#root, text, match.index).end === null) continue;
+      const cut = match.index + match[0].length;
+      pieces.push(text.slice(from, cut));
+      from = cut;
+    }
+    return from < text.length ? [...pieces, text.slice(from)] : pieces;
+  }
+
   /** The longest token from here on; and, where the text ends inside the tokens, the node it got to. */
   #walk(node: Node, text: string, start: number): { end: number | null; open: Node | null } {
     let end: number | null = null;
@@ -98,6 +147,8 @@ export class SpecialTokens {
     return longest;
   }
 }
+
+const noTokens = new SpecialTokens([], []);
 
 interface Node {
   readonly next: Map<string, Node>;

@@ -3,10 +3,10 @@ import { parseTemplate } from "./jinja/parse-template.ts";
 import { Scope } from "./jinja/scope.ts";
 import type { Body } from "./jinja/syntax.ts";
 import { isList, isText, type Value } from "./jinja/values.ts";
-import { SpecialTokens } from "./special-tokens.ts";
+import { guardedTokens } from "./special-tokens.ts";
 import { UserText } from "./user-text.ts";
 
-/** What a template says of its model beside the prompt (requirements T15, after tabbyAPI's convention). Absent: it says nothing. */
+/** What a template says of its model beside the prompt, after the convention of theroyallab/tabbyAPI. Absent: it says nothing. */
 export interface TemplateMetadata {
   /** Texts that end an answer: `{% set stop_strings = [...] %}`. */
   readonly stopStrings?: readonly string[];
@@ -51,7 +51,7 @@ function statements(source: string): Body {
 
 function assigned(body: Body): ReadonlyMap<string, Value> {
   const values = new Map<string, Value>();
-  const rendering = { user: new UserText(new SpecialTokens([], []), "", []), now: new Date(0) };
+  const rendering = { user: new UserText(guardedTokens([], [], []), "", []), now: new Date(0) };
   for (const statement of body) {
     if (statement.kind !== "set" || statement.target.kind !== "name" || !names.has(statement.target.name)) continue;
     try {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ChatTemplate } from "./chat-template.ts";
-import { SpecialTokens } from "./special-tokens.ts";
+import { guardedTokens, SpecialTokens } from "./special-tokens.ts";
 import { UserText } from "./user-text.ts";
 
 const tokens = ["<|im_start|>", "<|im_end|>", "<think>", "</think>", "[INST]", "  "];
@@ -45,7 +45,7 @@ describe("what of a text could become special", () => {
 });
 
 test("marks are characters that occur nowhere else, and splitting brings the text back", () => {
-  const user = new UserText(new SpecialTokens(tokens, []), "\ue000 in the template", [
+  const user = new UserText(guardedTokens(tokens, [], []), "\ue000 in the template", [
     "\ue001",
     { "\ue002": ["<think>"] },
   ]);

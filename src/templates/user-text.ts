@@ -1,10 +1,10 @@
 import { invalidRequest } from "../generation/failure.ts";
 import { ExactNumber } from "./exact-json.ts";
 import type { PromptSpan } from "./rendered-prompt.ts";
-import type { SpecialTokens } from "./special-tokens.ts";
+import type { GuardedTokens, SpecialTokens } from "./special-tokens.ts";
 
 /**
- * Keeps a client's text from becoming special tokens (requirements T12, lessons 29). Before rendering, each special token that is
+ * Keeps a client's text from becoming special tokens. Before rendering, each special token that is
  * spelled in a string of the client is replaced by a mark, one private-use character; the template moves it like any other
  * character, through trimming, conditions and JSON; after rendering the prompt is split at the marks, and what a mark stood for is
  * plain text. One object serves one rendering.
@@ -14,14 +14,14 @@ import type { SpecialTokens } from "./special-tokens.ts";
  * the prompt reads as if nothing had been marked; `jinja/` does.
  */
 export class UserText {
-  readonly #tokens: SpecialTokens;
+  readonly #tokens: GuardedTokens;
   readonly #taken = new Set<string>();
   readonly #markOf = new Map<string, string>();
   readonly #textOf = new Map<string, string>();
   #next = 0xe000;
 
   /** `values`: everything of the client that the template will see, JSON values of any depth. */
-  constructor(tokens: SpecialTokens, templateSource: string, values: readonly unknown[]) {
+  constructor(tokens: GuardedTokens, templateSource: string, values: readonly unknown[]) {
     this.#tokens = tokens;
     const note = (text: string): string => {
       for (const [character] of text.matchAll(privateUse)) this.#taken.add(character);
@@ -36,9 +36,23 @@ export class UserText {
     return mapStrings(value, (text) => this.markText(text)) as T;
   }
 
+  /** The same for a value that others than the application and its model may have written: markup is guarded, too. */
+  markForeign<T>(value: T): T {
+    return mapStrings(value, (text) => this.markForeignText(text)) as T;
+  }
+
   /** Marks what could become a special token in a string of the client: whole tokens, and a part of one at either end. */
   markText(text: string): string {
-    const found = this.#tokens.findIn(text);
+    return this.#marked(text, this.#tokens.everywhere);
+  }
+
+  /** The same for a text that others than the application and its model may have written: markup is guarded, too. */
+  markForeignText(text: string): string {
+    return this.#marked(text, this.#tokens.foreign);
+  }
+
+  #marked(text: string, tokens: SpecialTokens): string {
+    const found = tokens.findIn(text);
     if (found.length === 0) return text;
     let marked = "";
     let from = 0;
@@ -94,7 +108,7 @@ export class UserText {
   /** Changes a text in which marks stay whole: `change` sees what lies between them, and what each stands for, on its own. */
   change(text: string, change: (piece: string) => string): string {
     if (!this.hasMarks(text)) return change(text);
-    return this.split(text)
+    return this.#pieces(text)
       .map((span) => (span.special ? change(span.text) : this.markWhole(change(span.text))))
       .join("");
   }
@@ -112,11 +126,17 @@ export class UserText {
   spellings(text: string): readonly string[] {
     if (this.#textOf.size === 0) return [text];
     const plain = this.plain(text);
-    return [...new Set([text, plain, this.markText(plain)])];
+    return [...new Set([text, plain, this.markText(plain), this.markForeignText(plain)])];
   }
 
-  /** A rendered text in pieces, with the marks turned back. */
+  /** A rendered text in spans, with the marks turned back. */
   split(rendered: string): PromptSpan[] {
+    return this.#pieces(rendered).flatMap((span) =>
+      span.special ? span : this.#tokens.markup.apart(span.text).map((text) => ({ text, special: false })),
+    );
+  }
+
+  #pieces(text: string): PromptSpan[] {
     const spans: PromptSpan[] = [];
     const add = (text: string, special: boolean): void => {
       const last = spans.at(-1);
@@ -126,15 +146,15 @@ export class UserText {
     };
     let from = 0;
     if (this.#textOf.size > 0) {
-      for (const match of rendered.matchAll(privateUse)) {
-        const text = this.#textOf.get(match[0]);
-        if (text === undefined) continue;
-        add(rendered.slice(from, match.index), true);
-        add(text, false);
+      for (const match of text.matchAll(privateUse)) {
+        const plain = this.#textOf.get(match[0]);
+        if (plain === undefined) continue;
+        add(text.slice(from, match.index), true);
+        add(plain, false);
         from = match.index + match[0].length;
       }
     }
-    add(rendered.slice(from), true);
+    add(text.slice(from), true);
     return spans;
   }
 }

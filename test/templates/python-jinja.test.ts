@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { PythonTemplate } from "../../src/templates/jinja/python-template.ts";
-import { SpecialTokens } from "../../src/templates/special-tokens.ts";
+import { guardedTokens } from "../../src/templates/special-tokens.ts";
 import { UserText } from "../../src/templates/user-text.ts";
 import { askJinja, hasJinja, type JinjaResult } from "./ask-jinja.ts";
 
@@ -101,7 +101,7 @@ describe.skipIf(files.length === 0)("Python's Jinja (skipped without ../shared, 
 
 function ours(template: PythonTemplate, variables: Readonly<Record<string, unknown>>): string {
   try {
-    return template.render(variables, new Date(2024, 1, 3, 4, 5, 6), new UserText(new SpecialTokens([], []), "", []));
+    return template.render(variables, new Date(2024, 1, 3, 4, 5, 6), new UserText(guardedTokens([], [], []), "", []));
   } catch (error) {
     return `failed: ${error instanceof Error ? error.message : String(error)}`;
   }

@@ -5,7 +5,7 @@ import type { Message, Tool } from "../../src/generation/message.ts";
 import { ChatTemplate } from "../../src/templates/chat-template.ts";
 import type { RenderedPrompt } from "../../src/templates/rendered-prompt.ts";
 
-// Requirements T12: whatever a client writes, in whatever place, no published template makes a special token of it; and the prompt
+// Whatever a client writes, in whatever place, no published template makes a special token of it; and the prompt
 // reads as if nothing had been marked.
 
 const folder = new URL("../../../shared/chat-templates/", import.meta.url);
@@ -159,6 +159,39 @@ describe.skipIf(files.length === 0)("published templates (skipped without ../sha
         expect(sure).toEqual([]);
       }),
       { numRuns: 40, seed: 7 },
+    );
+  });
+});
+
+// The same for markup that is not a control token, in what users say, tools return and calls were given.
+describe.skipIf(files.length === 0)("published templates and markup (skipped without ../shared)", () => {
+  const markupTokens = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"];
+  const control = specialTokens.filter((token) => !markupTokens.includes(token));
+  const foreign = fc.record({ user: text, again: text, result: text, argument: text });
+
+  test.each(files)("%s", (file) => {
+    const source = readFileSync(new URL(file, folder), "utf8");
+    const guarded = new ChatTemplate({ source, specialTokens: control, markupTokens });
+    const plain = new ChatTemplate({ source, specialTokens: [] });
+    const used = markupTokens.filter((token) => source.includes(token));
+    fc.assert(
+      fc.property(foreign, (said) => {
+        const words = { ...harmless, ...said };
+        const got = render(guarded, words);
+        const want = render(plain, words);
+        if (typeof got === "string" || typeof want === "string") {
+          expect(got).toEqual(want);
+          return;
+        }
+        expect(got.text).toBe(want.text);
+        expect(got.spans.map((span) => span.text).join("")).toBe(got.text);
+        const cut = got.spans.filter(({ text, special }) => !special && used.some((token) => text.includes(token)));
+        expect(cut).toEqual([]);
+        const suspects = forged(used, got, guarded, [harmless, disguised(words)]);
+        const sure = suspects.filter((token) => forged([token], got, guarded, [disguised(words, token)]).length > 0);
+        expect(sure).toEqual([]);
+      }),
+      { numRuns: 20, seed: 7 },
     );
   });
 });

@@ -1,8 +1,8 @@
+import { unreadablePart } from "../../generation/unreadable-part.ts";
 import type { ProgramMessage } from "./program.ts";
-import { RequestError } from "./program.ts";
 
 /**
- * OpenAI's messages as the AI SDK's prompt. Source: the SDK's `LanguageModelV3Prompt`; v2 has the same form. Throws `RequestError`
+ * OpenAI's messages as the AI SDK's prompt. Source: the SDK's `LanguageModelV3Prompt`; v2 has the same form. Throws `FailureError`
  * with the path of a part that the form cannot hold.
  */
 export function languageModelPrompt(messages: readonly ProgramMessage[]): unknown[] {
@@ -32,11 +32,7 @@ function userParts(content: unknown, path: string): unknown[] {
     const image = part.image_url as { url?: unknown } | undefined;
     if (part.type === "text") return { type: "text", text: part.text };
     if (part.type === "image_url" && typeof image?.url === "string") return imagePart(image.url);
-    const param = `${path}.content[${index}].type`;
-    throw new RequestError(`This model takes no content part of type '${String(part.type)}'.`, {
-      param,
-      code: "unsupported_value",
-    });
+    throw unreadablePart(String(part.type), `${path}.content[${index}]`, "text and images");
   });
 }
 
@@ -86,7 +82,7 @@ function partsOf(content: unknown): Record<string, unknown>[] {
   return Array.isArray(content) ? (content as Record<string, unknown>[]) : [];
 }
 
-/** A malformed history is passed on as text, not refused (requirements T7). */
+/** A call whose arguments are not JSON is passed on as text, not refused. */
 function jsonOr(text: unknown): unknown {
   if (typeof text !== "string") return text ?? {};
   try {

@@ -131,7 +131,11 @@ test("a conversation with tools becomes the SDK's prompt", () => {
 
 test("a part that the SDK cannot hold is refused with its path", () => {
   const messages = [{ role: "user", content: [{ type: "input_audio" }] }];
-  expect(() => callOptions(inputOf({ messages }))).toThrow(
-    expect.objectContaining({ param: "messages[0].content[0].type" }),
-  );
+  const failure = expect.objectContaining({
+    status: 400,
+    message: "This model takes no content part of type 'input_audio'.",
+    param: "messages[0].content[0].type",
+    code: "unsupported_value",
+  }) as unknown;
+  expect(() => callOptions(inputOf({ messages }))).toThrow(expect.objectContaining({ failure }));
 });

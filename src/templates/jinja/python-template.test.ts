@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { SpecialTokens } from "../special-tokens.ts";
+import { guardedTokens } from "../special-tokens.ts";
 import { UserText } from "../user-text.ts";
 import { PythonTemplate, TemplateRefusal } from "./python-template.ts";
 
 function render(source: string, variables: Readonly<Record<string, unknown>> = {}): string {
-  const user = new UserText(new SpecialTokens([], []), source, [variables]);
+  const user = new UserText(guardedTokens([], [], []), source, [variables]);
   return new PythonTemplate(source).render(variables, new Date(2024, 1, 3, 4, 5, 6), user);
 }
 
@@ -192,7 +192,7 @@ test("a member of something undefined is undefined, where Python fails: template
 
 test("two renderings share nothing", () => {
   const template = new PythonTemplate("{% do seen.append(1) %}{{ seen | length }}");
-  const user = new UserText(new SpecialTokens([], []), "", []);
+  const user = new UserText(guardedTokens([], [], []), "", []);
   const seen: number[] = [];
   expect([1, 2].map(() => template.render({ seen }, new Date(0), user))).toEqual(["1", "1"]);
   expect(seen).toEqual([]);

@@ -1,4 +1,4 @@
-import { invalidRequest } from "../../generation/failure.ts";
+import { checkContinuation } from "../../generation/continued-message.ts";
 import type { ChatPrompt } from "../../generation/request.ts";
 import type { ReadChoicesRequest } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";
@@ -43,25 +43,9 @@ function checkLogprobs({ logprobs, topLogprobs, profile, warnings }: RequestDraf
   warnings.push("top_logprobs: 0 has no effect without logprobs");
 }
 
-/** Requirement P2. */
 function checkTemplate({ template, messages, warnings }: RequestDraft): void {
-  const { continueFinalMessage, addGenerationPrompt, responsePrefix } = template;
-  if (continueFinalMessage) {
-    if (addGenerationPrompt !== false) {
-      throw invalidRequest(
-        "'continue_final_message' needs 'add_generation_prompt' to be false.",
-        "continue_final_message",
-      );
-    }
-    if (responsePrefix !== undefined) {
-      throw invalidRequest("'continue_final_message' and 'response_prefix' exclude each other.", "response_prefix");
-    }
-    const last = messages.at(-1);
-    if (last?.role !== "assistant") {
-      const path = `messages[${messages.length - 1}].role`;
-      throw invalidRequest("'continue_final_message' needs a last message from the assistant.", path);
-    }
-  } else if (responsePrefix !== undefined && addGenerationPrompt === false) {
+  checkContinuation(messages, template);
+  if (template.responsePrefix !== undefined && template.addGenerationPrompt === false) {
     warnings.push("response_prefix is ignored, because add_generation_prompt is false");
   }
 }

@@ -9,6 +9,8 @@ export interface ModelFacts {
   readonly eosToken: string | null;
   /** Texts of the control tokens, which a client's text must not become. */
   readonly specialTokens: readonly string[];
+  /** Texts of the user-defined tokens, which the tokenizer makes of plain text, too. */
+  readonly markupTokens: readonly string[];
   readonly vocabularySize: number;
   /** No token stands for more UTF-16 units of text than this. */
   readonly longestToken: number;

@@ -36,6 +36,7 @@ export class Preparer {
         : new ChatTemplate({
             source,
             specialTokens: facts.specialTokens,
+            markupTokens: facts.markupTokens,
             ...(facts.bosToken !== null && { bosToken: facts.bosToken }),
             ...(facts.eosToken !== null && { eosToken: facts.eosToken }),
           });

@@ -95,7 +95,6 @@ function chatParts(
       code: "no_chat_template",
     });
   }
-  refuseMedia(prompt);
   const { tools = [], toolChoice } = request;
   const effort = request.reasoning?.effort;
   const variables: Readonly<Record<string, unknown>> = {
@@ -153,21 +152,6 @@ function textParts(prompt: TextPrompt, facts: ModelFacts): PromptParts {
     reading: { format: plainText, prefix: "", callsAllowed: false },
     warnings: [],
   };
-}
-
-function refuseMedia(prompt: ChatPrompt): void {
-  prompt.messages.forEach((message, m) => {
-    if (typeof message.content === "string" || message.content === null) return;
-    message.content.forEach((part, p) => {
-      if (part.type === "text" || part.type === "refusal") return;
-      const type = part.type === "image" ? "image_url" : part.type === "audio" ? "input_audio" : "file";
-      throw invalidRequest(
-        `Invalid content type: this model reads text only, and cannot take a part of type '${type}'.`,
-        `messages[${m}].content[${p}].type`,
-        "unsupported_value",
-      );
-    });
-  });
 }
 
 function checkTokenIds(request: AskedOfModel, facts: ModelFacts): void {

@@ -101,6 +101,7 @@ async function load(
       bosToken: model.tokens.bosString,
       eosToken: model.tokens.eosString,
       specialTokens: vocabulary.controlTexts(),
+      markupTokens: vocabulary.userDefinedTexts(),
       vocabularySize: vocabulary.size,
       longestToken: vocabulary.longestToken(),
       fillsInMiddle: prefix !== null && suffix !== null && middle !== null,

@@ -30,6 +30,7 @@ test("byte-level vocabularies: bytes behind printable stand-ins; added entries a
   ]);
   expect(texts(vocabulary)).toEqual(["<|end|>", " hello", "\n", "\u00c3\u00a9", "\u00f0\u009f\u0098", " two  spaces"]);
   expect(vocabulary.controlTexts()).toEqual(["<|end|>"]);
+  expect(vocabulary.userDefinedTexts()).toEqual([" two  spaces"]);
   expect(vocabulary.endTokens()).toEqual([0]);
   expect(vocabulary.longestToken()).toBe(12);
 });
