@@ -5,9 +5,9 @@ import OpenAI from "openai";
 import { startTruewire } from "../test/support/serve.ts";
 
 /**
- * How soon `truewire serve` without arguments is ready, and how fast the bundled model then writes, on one thread: milliseconds from the
- * start of the process to the line that says where it listens, and tokens/s of one streamed answer and of four at a time, medians of
- * some rounds. Targets: ready within about 2 s, at least 100 tokens/s.
+ * How soon `truewire serve` without arguments is ready, and how fast the bundled model then generates on one thread: milliseconds from the
+ * start of the process to the line with its address, and tokens/s of one streamed answer and of four concurrent ones (medians of several
+ * rounds). Targets: ready within about 2 s, at least 100 tokens/s.
  *
  *     npm run build && npm run bench demo -- [--rounds 5] [--tokens 256]
  */
@@ -19,7 +19,7 @@ const tokens = Number(values.tokens);
 const median = (numbers: readonly number[]): number =>
   numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
 
-/** Tokens a second of so many answers at a time. `ignore_eos` makes all of them equally long. */
+/** Tokens per second of this many concurrent answers. `ignore_eos` makes all of them equally long. */
 async function rate(client: OpenAI, streams: number): Promise<number> {
   const started = performance.now();
   const counts = await Promise.all(

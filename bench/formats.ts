@@ -1,5 +1,5 @@
 // Reads calls with arguments of 1 kB, 100 kB and 10 MB, whole, character by character and in chunks of four characters, once per family
-// and codec. Measured is CPU time, so that a busy machine does not show. No parser may be quadratic: the time per character stays within a factor of two from 1 kB to 10 MB.
+// and codec. It measures CPU time, which a busy machine does not change. No parser may be quadratic: the time per character stays within a factor of two from 1 kB to 10 MB.
 import { formatNamed } from "../src/formats/known.ts";
 import { TextReader } from "../src/formats/text-reader.ts";
 

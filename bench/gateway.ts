@@ -1,13 +1,13 @@
-// What a gateway costs: the same load direct, through a raw pass-through, and through Truewire, each in a process of its own, with the
-// upstream and the clients in two others. CPU is what the operating system counts for the gateway's process alone.
+// The cost of a gateway: the same load sent directly, through a proxy that only copies bytes, and through Truewire. Each gateway, the
+// upstream and the clients are processes of their own. CPU is the time of the gateway's process alone.
 //
 //   npm run build && npm run tools && node .cache/tools/bench/gateway.js [--streams 1,16,64,256] [--seconds 3] [--paced] [--json]
 //   node .cache/tools/bench/gateway.js --many 9000   (with a limit of open files above twice that: ulimit -n)
 //
-// `--paced`: an event every 10 ms. `--many`: so many streams of one event a second for 30 seconds, from three client processes.
+// `--paced`: an event every 10 ms. `--many N`: N streams with one event per second for 30 seconds, from three client processes.
 //
 // Targets: at most 3.5 µs of CPU an event at 16 streams and more; at most 1 ms more to the first byte at one stream; at most 0.1 ms of
-// CPU an answer without a stream; with --many, so many streams of one event a second in less than 1 GB.
+// CPU for an answer that is not streamed; with --many 9000, less than 1 GB of memory.
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -59,7 +59,7 @@ const gateways: Gateway[] = [
   { name: "truewire", url: `${truewire.url}/v1`, pid: truewire.process.pid ?? 0 },
 ].filter(({ name }) => values.only.split(",").includes(name));
 
-/** Starts a process of clients; what it gives runs a job there. */
+/** Starts a process of clients; the function that it gives runs a job there. */
 function startClients(): (job: Job) => Promise<Outcome> {
   const client = spawn(process.execPath, [new URL("client.js", folder).pathname], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -75,7 +75,7 @@ function startClients(): (job: Job) => Promise<Outcome> {
 
 const load = startClients();
 
-/** Loads for about so many seconds, and measures the gateway's CPU meanwhile. */
+/** Sends load for about this many seconds, and measures the CPU time of the gateway. */
 async function measure(gateway: Gateway, model: string, stream: boolean, concurrency: number): Promise<void> {
   const job = { url: gateway.url, model, stream, concurrency };
   const isPaced = model.startsWith("paced");
@@ -140,7 +140,7 @@ try {
   if (values.many !== undefined) await many(Number(values.many));
   else {
     console.log("gateway       load      open  answers/s  p50 ms    p99 ms   CPU µs (per event; json: per answer)");
-    // Code that has run only a few hundred times is not compiled for speed yet, in any of the processes.
+    // Warm up: code that has run only a few hundred times is not optimized yet.
     for (const { url } of gateways) await load({ url, model: "burst", stream: true, concurrency: 16, total: 2000 });
     const loads = values.json ? [] : values.paced ? ["paced-10"] : ["burst"];
     for (const model of loads) {

@@ -1,5 +1,5 @@
-// What writing one delta costs: the stream writers alone, and through a socket, where the process that writes is measured and the
-// client is another. CPU time is the operating system's, user and system together.
+// The CPU time of writing one delta: with the stream writers alone, and through a socket to a client in another process. CPU time is user
+// and system time together, of the writing process.
 //
 //   npm run bench wire [-- --deltas 500000] [--rounds 5] [--only writer|socket]
 //
@@ -111,11 +111,11 @@ function writerAlone(one: Case): number {
     return (cpuMicroseconds() - start) / deltaCount;
   });
   if (written === 0) throw new Error("Nothing was written.");
-  // The first round is the compiler's.
+  // The first round is slower: the code is still being compiled.
   return median(measured.slice(1));
 }
 
-/** The same chunk from scratch, as a server without prepared text writes it. */
+/** The same chunk with JSON.stringify, as a server without prepared text writes it. */
 function fromScratch(): number {
   let written = 0;
   const measured = Array.from({ length: rounds + 1 }, () => {
@@ -193,7 +193,7 @@ async function throughSocket(): Promise<void> {
     for (const perWrite of [1, 4, 16]) {
       const ready: number[] = [];
       const written: number[] = [];
-      // In turns, so that what else the machine does falls on both.
+      // In turns, so that other work on the machine affects both.
       for (let round = 0; round <= rounds; round++) {
         ready.push(await measure("ready", perWrite));
         written.push(await measure("written", perWrite));

@@ -8,15 +8,15 @@ export interface Job {
   readonly stream: boolean;
   /** How many requests are open at once. */
   readonly concurrency: number;
-  /** How many are made in all. */
+  /** How many requests are made in all. */
   readonly total: number;
-  /** The address to ask from: one has some 28,000 ports. */
+  /** The local address to connect from: each has about 28,000 ports. */
   readonly localAddress?: string;
 }
 
 export interface Outcome {
   readonly seconds: number;
-  /** Whole ones: status 200, and a stream ends in `[DONE]`. */
+  /** Complete answers: status 200, and a stream ends with `[DONE]`. */
   readonly answers: number;
   readonly failures: number;
   readonly events: number;

@@ -1,4 +1,4 @@
-// The cheapest gateway there can be in Node: node:http in, node:http out, bytes untouched and unread. Argument: the upstream's base URL.
+// The cheapest possible gateway in Node: it copies bytes between two node:http connections. Argument: the upstream's base URL.
 import { Agent, createServer, request as send } from "node:http";
 import type { AddressInfo } from "node:net";
 

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Microseconds that all threads of a process have run, by the scheduler's own count. Linux only. */
+/** CPU time of all threads of a process so far, in microseconds. Linux only. */
 export function cpuMicroseconds(pid: number): number {
   let nanoseconds = 0;
   for (const task of readdirSync(`/proc/${pid}/task`)) {

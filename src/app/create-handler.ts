@@ -34,7 +34,7 @@ export interface HandlerOptions {
 /**
  * A handler for the paths of the API, with and without `/v1`. Of the configuration, what concerns listening (`host`, `port`, time-outs,
  * `logStream`) does not apply; pages of every origin may call unless `corsOrigin` is set.
- * Throws `ConfigError` for a configuration that cannot be meant.
+ * Throws `ConfigError` for an invalid configuration.
  *
  * @example
  * import { createHandler } from "truewire";

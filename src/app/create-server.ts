@@ -36,7 +36,7 @@ export interface ServerOptions {
 
 /**
  * Listens, opens the models, and resolves when they are ready. While they load, it answers 503 (`model_loading`).
- * Throws `ConfigError` for a configuration that cannot be meant, the system's error when it cannot listen (`EADDRINUSE`), and what an
+ * Throws `ConfigError` for an invalid configuration, the system's error when it cannot listen (`EADDRINUSE`), and what an
  * engine throws that cannot be opened.
  *
  * @example

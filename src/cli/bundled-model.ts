@@ -8,9 +8,7 @@ export function bundledModel(): LocalModel {
   const folder = join(dirname(createRequire(import.meta.url).resolve("truewire/package.json")), "models/demo");
   const file = existsSync(folder) ? readdirSync(folder).find((name) => name.endsWith(".gguf")) : undefined;
   if (file === undefined) {
-    throw new Error(
-      "No demo model is installed; say what to serve: truewire serve model.gguf (or a URL, or a program).",
-    );
+    throw new Error("This installation has no demo model. Name what to serve, for example: truewire serve model.gguf");
   }
   return { kind: "local", path: join(folder, file), name: "demo" };
 }

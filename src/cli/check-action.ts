@@ -10,7 +10,8 @@ import { junitReport } from "../check/report/junit.ts";
 import { markdownReport } from "../check/report/markdown.ts";
 import { prettyReport } from "../check/report/pretty.ts";
 import { type Report, reportOf } from "../check/report/report.ts";
-import { type ProfileName, profileNamed } from "../check/rules/profile/profile-rule.ts";
+import type { ProfileName } from "../check/rules/profile/profile-rule.ts";
+import { profileNamed } from "../wire/profile.ts";
 import { ruleList } from "../check/report/rule-list.ts";
 
 export interface CheckFlags {
@@ -45,7 +46,7 @@ export async function checkAction(url: string | undefined, flags: CheckFlags): P
   const { format = "pretty" } = flags;
   const reporter = Object.hasOwn(reporters, format) ? reporters[format] : undefined;
   if (!reporter) return cannot(`--format must be one of ${Object.keys(reporters).join(", ")}, not ${format}.`);
-  const profile = flags.profile === undefined ? undefined : profileNamed(flags.profile);
+  const profile = flags.profile === undefined ? undefined : profileNamed(flags.profile)?.name;
   if (flags.profile !== undefined && !profile) return cannot(`--profile must be lean or exact, not ${flags.profile}.`);
   if (flags.request !== undefined && flags.file === undefined)
     return cannot("--request needs --file, the answer to it.");

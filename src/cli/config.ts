@@ -1,17 +1,17 @@
 import type { Command } from "commander";
 
-/** `truewire config`: what can be done with a configuration file without serving. */
+/** `truewire config`: check a configuration file, or print its schema. */
 export function register(program: Command): void {
   const config = program.command("config").description("check a configuration file, or print its schema");
 
   config
     .command("check")
-    .description("say whether a configuration file is right, and if not, where it is wrong")
-    .argument("[file]", "the file", "truewire.yaml")
+    .description("check a configuration file and report every mistake with its line")
+    .argument("[file]", "the configuration file", "truewire.yaml")
     .action(async (file: string) => {
       const { readConfigFile } = await import("../config/read-config-file.ts");
       const { models = [] } = await readConfigFile(file, process.env);
-      console.log(`${file} is right; it serves ${models.length} ${models.length === 1 ? "model" : "models"}.`);
+      console.log(`${file} is valid. It has ${models.length} ${models.length === 1 ? "entry" : "entries"} in models.`);
     });
 
   config

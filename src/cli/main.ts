@@ -15,13 +15,13 @@ const { version } = createRequire(import.meta.url)("truewire/package.json") as {
 const program = new Command("truewire")
   .description("The OpenAI API, exactly, over anything that generates text.")
   .version(version)
-  .showHelpAfterError("(truewire --help shows what there is)");
+  .showHelpAfterError("(run truewire --help for the commands and options)");
 for (const register of [serve, check, parse, formats, render, repair, config]) register(program);
 
 try {
   await program.parseAsync();
 } catch (error) {
-  // One clear sentence; where a defect is suspected, TRUEWIRE_DEBUG=1 shows where it came from.
+  // One sentence. TRUEWIRE_DEBUG=1 shows the stack as well.
   const shown = error instanceof Error ? (process.env.TRUEWIRE_DEBUG ? error.stack : error.message) : String(error);
   console.error(`truewire: ${shown}`);
   process.exitCode = 1;

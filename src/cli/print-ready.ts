@@ -2,10 +2,10 @@ import colors from "picocolors";
 import type { TruewireConfig } from "../config/config.ts";
 import type { TruewireServer } from "../app/create-server.ts";
 
-/** As many names are printed; an upstream may have hundreds. */
+/** The most names that are printed; an upstream may have hundreds. */
 const mostNames = 8;
 
-/** Says on stdout where the API is, what it serves, and a command line that works. */
+/** Prints the address of the API, the served models and a curl line to try. */
 export function printReady(server: TruewireServer, config: TruewireConfig, demo: boolean): void {
   const models = server.models();
   const [first] = models;
@@ -15,10 +15,8 @@ export function printReady(server: TruewireServer, config: TruewireConfig, demo:
   const withKey = config.apiKey !== undefined && config.apiKey.length > 0;
   const key = withKey ? ' -H "Authorization: Bearer $TRUEWIRE_API_KEY"' : "";
   const lines = [
-    ...(demo
-      ? ["Nothing was named to serve, so this is the bundled demo model: small, and for trying things out."]
-      : []),
-    `${colors.bold(`${server.url}/v1`)} speaks OpenAI's API. ${models.length === 1 ? "Model" : "Models"}: ${names.join(", ")}`,
+    ...(demo ? ["No model was named, so this serves the bundled demo model, a small one for trying things out."] : []),
+    `${colors.bold(`${server.url}/v1`)} serves the OpenAI API. ${models.length === 1 ? "Model" : "Models"}: ${names.join(", ")}`,
   ];
   if (first) {
     const chats = first.endpoints.includes("chat");

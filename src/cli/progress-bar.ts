@@ -2,7 +2,7 @@ import type { OpenOptions } from "../app/open-options.ts";
 
 const width = 30;
 
-/** A bar on stderr while models load; undefined where stderr is no terminal. */
+/** A bar on stderr while models load; undefined when stderr is not a terminal. */
 export function openProgressBar(): { show: NonNullable<OpenOptions["onProgress"]>; close(): void } | undefined {
   if (!process.stderr.isTTY) return undefined;
   return {

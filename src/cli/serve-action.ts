@@ -25,7 +25,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   watch: ["program"],
 };
 
-/** Serves until it is told to stop. Throws one clear sentence when it cannot begin. */
+/** Serves until a signal stops it. Throws an error of one sentence when it cannot start. */
 export async function serve(targets: readonly string[], options: Options): Promise<void> {
   const file = configFile(targets, options);
   const config = await configuration(targets, options, file);
@@ -42,14 +42,14 @@ export async function serve(targets: readonly string[], options: Options): Promi
     try {
       await server.reload(await configuration(targets, options, file));
     } catch (error) {
-      console.error(`truewire: ${messageOf(error)}\ntruewire: nothing has changed.`);
+      console.error(
+        `truewire: ${messageOf(error)}\ntruewire: The configuration was not reloaded; nothing has changed.`,
+      );
     }
   };
-  // A promise that a program left behind must not end everybody's streams.
+  // A rejection that a program does not handle must not end the streams of other requests.
   process.on("unhandledRejection", (reason) => {
-    console.error(
-      `truewire: a promise was rejected and nobody cared: ${reason instanceof Error ? reason.stack : String(reason)}`,
-    );
+    console.error(`truewire: Unhandled promise rejection: ${reason instanceof Error ? reason.stack : String(reason)}`);
   });
   printReady(server, config, targets.length === 0 && file === undefined);
   stopOnSignals(server);
@@ -70,7 +70,11 @@ async function configuration(targets: readonly string[], options: Options, file?
   const models: (string | ModelEntry)[] = [...(fromFile.models ?? [])];
   for (const target of targets) models.push(withOptions(modelOfTarget(target), options));
   if (models.length === 0 && file === undefined) models.push(withOptions(bundledModel(), options));
-  if (models.length === 0) throw new ConfigError([{ path: ["models"], message: "there is none to serve" }], file);
+  if (models.length === 0)
+    throw new ConfigError(
+      [{ path: ["models"], message: "is empty; expected a model to serve, such as [model.gguf]" }],
+      file,
+    );
   return { ...fromEnvironment(), ...fromFile, ...Object.fromEntries(own), models };
 }
 
@@ -84,7 +88,7 @@ function withOptions(model: ModelEntry, options: Options): ModelEntry {
   return { ...model, ...Object.fromEntries(own) };
 }
 
-/** The first signal lets what runs finish; the second does not. */
+/** The first signal lets running answers finish; the second exits at once. */
 function stopOnSignals(server: TruewireServer): void {
   let stopping = false;
   const stop = (): void => {
@@ -101,7 +105,7 @@ function stopOnSignals(server: TruewireServer): void {
   process.on("SIGTERM", stop).on("SIGINT", stop);
 }
 
-/** A sentence for the system's errors when it cannot listen; undefined for any other error. */
+/** A sentence for an error of the system when it cannot listen; undefined for other errors. */
 function listenError(error: unknown, { host = "127.0.0.1", port = 8080 }: TruewireConfig): Error | undefined {
   if (!(error instanceof Error) || (error as NodeJS.ErrnoException).syscall !== "listen") return undefined;
   const sentences: Readonly<Record<string, string>> = {

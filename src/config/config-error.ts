@@ -1,5 +1,5 @@
 /**
- * Something in a configuration that cannot be meant. Its message is for people, one line a problem.
+ * An invalid configuration. The message is for people: one line for each problem, with its place and what was expected there.
  *
  * @example
  * import { ConfigError, createHandler } from "truewire";
@@ -24,7 +24,7 @@ export class ConfigError extends Error {
 
 export interface ConfigProblem {
   readonly message: string;
-  /** Where it stands: `["models", 0, "slots"]`. */
+  /** The place in the configuration: `["models", 0, "slots"]`. */
   readonly path: readonly (string | number)[];
   /** From 1, in a file. */
   readonly line?: number;

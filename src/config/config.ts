@@ -9,31 +9,31 @@ export interface TruewireConfig {
   readonly host?: string;
   /** Default 8080; 0 takes any free one. */
   readonly port?: number | string;
-  /** Keys that clients may use; none: everybody may. */
+  /** Keys that clients may use; default: no key is needed. */
   readonly apiKey?: string | readonly string[];
   /** Origins of the web pages that may call, or `*`; default: pages from this machine. */
   readonly corsOrigin?: string | readonly string[];
   /** The form of the answers; default `lean`. `openai` is the older name of `exact`. */
   readonly wire?: WireName | "openai";
-  /** How long a stream's status is held back for its first event; default 10s. */
+  /** How long the status of a stream waits for the first event; default 10s. */
   readonly hold?: Duration;
-  /** After so long without an event, a stream gets a comment that keeps proxies from cutting it; default 15s. */
+  /** After this time without an event, a comment is sent, so that no proxy closes the stream; default 15s. */
   readonly keepAlive?: Duration;
   /** How long running answers may take to finish when the server stops; default 10s. */
   readonly grace?: Duration;
-  /** Of a request's body; default 32MiB. */
+  /** The largest request body; default 32MiB. */
   readonly bodyLimit?: Size;
-  /** A request's headers must be complete within this time; default 20s. */
+  /** Time limit for the headers of a request; default 20s. */
   readonly headerTimeout?: Duration;
-  /** A whole request must have arrived within this time; default 5m. */
+  /** Time limit for a whole request to arrive; default 5m. */
   readonly requestTimeout?: Duration;
-  /** A connection without a request is closed after this time; default 75s. */
+  /** Time limit for a connection without a request; default 75s. */
   readonly idleTimeout?: Duration;
   /** Default `info`. */
   readonly logLevel?: LogLevel;
   /** A file to which every streamed event is appended. */
   readonly logStream?: string;
-  /** What to serve. A text is a target of the command line: `name=model.gguf`, `https://…`, `./program.ts`. */
+  /** What to serve. A text is a target as on the command line: `name=model.gguf`, `https://…`, `./program.ts`. */
   readonly models?: readonly (string | ModelEntry)[];
 }
 
@@ -53,12 +53,12 @@ export interface AnswerOptions {
   readonly aliases?: readonly string[];
   /** The form of this model's answers; default: the server's. `openai` is the older name of `exact`. */
   readonly wire?: WireName | "openai";
-  /** What `system_fingerprint` says; default null. */
+  /** The value of `system_fingerprint`; default null. */
   readonly systemFingerprint?: string;
-  /** Form `exact`: what `service_tier` says where the source says nothing; default `default`. */
+  /** Form `exact`: the value of `service_tier` when the source sends none; default `default`. */
   readonly serviceTier?: ServiceTier;
   /**
-   * Form `exact`: whether choices have a `logprobs` member when nobody asked for log probabilities. Default: by the model's name, as
+   * Form `exact`: whether choices have a `logprobs` member when no log probabilities were requested. Default: by the model's name, as
    * OpenAI has it: not those of reasoning, audio and search models (`o4-mini`, `gpt-5…`, `gpt-audio`, `…-search-preview`).
    */
   readonly logprobsKey?: boolean;
@@ -79,7 +79,7 @@ export interface LocalModel extends AnswerOptions {
   readonly threads?: number | string;
   /** Layers on a GPU: as many as fit (`auto`, the default), none (`off`), or so many. */
   readonly gpu?: "auto" | "off" | number;
-  /** Tokens that are evaluated in one pass at most; default 512. */
+  /** The most tokens that are evaluated in one pass; default 512. */
   readonly batchSize?: number | string;
   /** A file with a Jinja chat template, in place of the model's own. */
   readonly chatTemplate?: string;
@@ -87,9 +87,9 @@ export interface LocalModel extends AnswerOptions {
   readonly toolFormat?: string | Readonly<Record<string, unknown>>;
   /** Answers that may wait for a slot; more are refused with 429. Default 64. */
   readonly queueLimit?: number | string;
-  /** Where `hf:` models are kept; default: a folder in the home directory. */
+  /** Where `hf:` models are stored; default: a folder in the home directory. */
   readonly modelsFolder?: string;
-  /** Used where a request does not say. */
+  /** Values for requests that do not set them. */
   readonly defaults?: GenerationDefaults;
 }
 
@@ -106,12 +106,12 @@ export interface GenerationDefaults {
   readonly maxTokens?: number;
 }
 
-/** A server that speaks OpenAI's API, or nearly. */
+/** A server with an OpenAI API, or nearly one. */
 export interface UpstreamModel extends AnswerOptions {
   readonly kind: "upstream";
   /** Its base URL (`http://localhost:11434/v1`). Several serve the same models; a request goes to the one with the least to do. */
   readonly url: string | readonly string[];
-  /** The key it wants, sent as `Authorization: Bearer …`. */
+  /** Its API key, sent as `Authorization: Bearer …`. */
   readonly key?: string;
   /** Sent with every request; they win over Truewire's own. */
   readonly headers?: Readonly<Record<string, string>>;
@@ -120,45 +120,45 @@ export interface UpstreamModel extends AnswerOptions {
    * that it lists, kept up to date.
    */
   readonly models?: Readonly<Record<string, string>> | readonly string[];
-  /** A model (as clients call it) → models of this upstream that stand in for it, in order, when it fails before its first event. */
+  /** A model (as clients call it) → models of this upstream that replace it, in order, when it fails before its first event. */
   readonly fallbacks?: Readonly<Record<string, readonly string[]>>;
-  /** How its requests must look, where that differs from what clients send. */
+  /** Changes to the requests that it gets. */
   readonly requests?: UpstreamRequests;
-  /** The upstream takes only `n: 1`: several choices are several calls. */
+  /** The upstream accepts only `n: 1`: several choices become several requests. */
   readonly singleChoice?: boolean;
-  /** How the models write tool calls and reasoning, where the upstream leaves them in the text; `auto`: any known way. */
+  /** How the models write tool calls and reasoning that the upstream leaves in the text; `auto`: any known format. */
   readonly toolFormat?: string | Readonly<Record<string, unknown>>;
   readonly timeouts?: UpstreamTimeouts;
   /** Further attempts before the first event; default 2. */
   readonly retries?: number | string;
   readonly tls?: UpstreamTls;
-  /** The longest event of a stream, and the longest answer without a stream; default 16MiB. */
+  /** The largest event of a stream, and the largest answer that is not streamed; default 16MiB. */
   readonly answerLimit?: Size;
-  /** Pass on what it adds to OpenAI's answers (citations, annotations): all, or the members named. Default: nothing. */
+  /** Members that it adds to OpenAI's (citations), to be passed on: all, or those named. Default: none. */
   readonly passExtra?: boolean | readonly string[];
 }
 
 export interface UpstreamRequests {
   /** Which member limits an answer's length; default: the one that the client used. */
   readonly maxTokensMember?: "max_tokens" | "max_completion_tokens";
-  /** The role of instructions; what comes as the other one is renamed. Default: as the client has it. */
+  /** The role of instructions; the other role is renamed to it. Default: as the client sends it. */
   readonly instructionRole?: "system" | "developer";
-  /** It only knows the legacy `functions`. */
+  /** It knows only the legacy `functions`. */
   readonly legacyFunctions?: boolean;
-  /** Members that it refuses. */
+  /** Members that it does not accept. */
   readonly drop?: readonly string[];
-  /** Members that it calls otherwise: OpenAI's name → its name. */
+  /** Members that have another name there: OpenAI's name → its name. */
   readonly rename?: Readonly<Record<string, string>>;
   /** Members that are added to every request; they win over the client's. */
   readonly add?: Readonly<Record<string, unknown>>;
 }
 
 export interface UpstreamTimeouts {
-  /** Until the connection stands; default 10s. */
+  /** Time limit for the connection; default 10s. */
   readonly connect?: Duration;
-  /** Until the first event: a long prompt takes its time. Default 10m. */
+  /** Time limit for the first event, which a long prompt delays; default 10m. */
   readonly firstEvent?: Duration;
-  /** Of silence after that; default 2m. */
+  /** Time limit between events; default 2m. */
   readonly idle?: Duration;
 }
 
@@ -172,16 +172,16 @@ export interface UpstreamTls {
   readonly verify?: boolean;
 }
 
-/** A module of the user's own, or the function itself. */
+/** The user's own code: a file, or the function itself. */
 export interface ProgramModel extends AnswerOptions {
   readonly kind: "program";
   /** A file; in code also the program itself. */
   readonly program: unknown;
-  /** Load it anew when its file changes. */
+  /** Reload the program when its file changes. */
   readonly watch?: boolean;
   /** Threads for a synchronous program. */
   readonly threads?: number | string;
-  /** How it writes tool calls and reasoning, where it leaves them in its text; default: it does not. */
+  /** How the program writes tool calls and reasoning in its text; default: it writes none. */
   readonly toolFormat?: string | Readonly<Record<string, unknown>>;
 }
 

@@ -64,13 +64,17 @@ const answer = {
   name: modelName.optional().describe("The name that clients use"),
   aliases: listOf(modelName, "a list of names, such as [gpt-4o-mini]").default([]).describe("Further names for it"),
   wire: wireSchema.optional(),
-  systemFingerprint: anyText("a text, such as fp_1").optional().describe("What system_fingerprint says (default null)"),
+  systemFingerprint: anyText("a text, such as fp_1")
+    .optional()
+    .describe("The value of system_fingerprint (default null)"),
   serviceTier: oneOf(["auto", "default", "flex", "scale", "priority"])
     .optional()
-    .describe("Form exact: what service_tier says where the source says nothing (default default)"),
+    .describe("With wire: exact, the value of service_tier when the source sends none (default: default)"),
   logprobsKey: flag()
     .optional()
-    .describe("Form exact: whether choices have logprobs when nobody asked for them (default: by the model's name)"),
+    .describe(
+      "With wire: exact, whether choices have logprobs when none were requested (default: by the model's name)",
+    ),
   reasoningFields: listOf(oneOf(["reasoning_content", "reasoning"]), "a list such as [reasoning_content, reasoning]")
     .optional()
     .describe("Names of the members that carry reasoning (default reasoning_content)"),
@@ -91,15 +95,17 @@ const local = settings(
       .union([z.enum(["auto", "off"]), integer(0)], { error: expected("auto, off or a number of layers") })
       .optional()
       .describe("Layers on a GPU: as many as fit (auto), none (off), or so many (default auto)"),
-    batchSize: integer(1).optional().describe("Tokens that are evaluated in one pass at most (default 512)"),
+    batchSize: integer(1).optional().describe("The most tokens that are evaluated in one pass (default 512)"),
     chatTemplate: text("a file with a Jinja template, such as chat.jinja")
       .optional()
       .describe("A file with a Jinja chat template, in place of the model's own"),
-    toolFormat: toolFormat.describe("How the model writes tool calls and reasoning (default: found)"),
+    toolFormat: toolFormat.describe(
+      "How the model writes tool calls and reasoning (default: found from the chat template)",
+    ),
     queueLimit: integer(0)
       .optional()
       .describe("Answers that may wait for a slot; more are refused with 429 (default 64)"),
-    modelsFolder: text("a folder, such as /var/lib/models").optional().describe("Where hf: models are kept"),
+    modelsFolder: text("a folder, such as /var/lib/models").optional().describe("Where hf: models are stored"),
     defaults: settings(
       {
         temperature: decimal(0).optional(),
@@ -115,7 +121,7 @@ const local = settings(
       "a mapping such as { temperature: 0.7 }",
     )
       .optional()
-      .describe("Used where a request does not say"),
+      .describe("Values for requests that do not set them"),
   },
   "a mapping such as { kind: local, path: model.gguf }",
 ).describe("A GGUF file, run by llama.cpp");
@@ -127,7 +133,7 @@ const upstream = settings(
       .union([baseUrl, z.array(baseUrl).min(1, { error: urlError })], { error: urlError })
       .describe("Its base URL; several serve the same models"),
     ...answer,
-    key: text("a key, such as ${OPENAI_API_KEY}").optional().describe("The key it wants, such as ${OPENAI_API_KEY}"),
+    key: text("a key, such as ${OPENAI_API_KEY}").optional().describe("Its API key, such as ${OPENAI_API_KEY}"),
     headers: mappingOf(anyText("a header's value, such as trace-1"), "a mapping such as { x-trace: trace-1 }")
       .optional()
       .describe("Sent with every request"),
@@ -148,16 +154,18 @@ const upstream = settings(
       "a mapping such as { gpt-4o: [gpt-4o-mini] }",
     )
       .optional()
-      .describe("Model: those that stand in for it"),
+      .describe("For a model, the models that replace it when it fails"),
     requests: settings(
       {
         maxTokensMember: oneOf(["max_tokens", "max_completion_tokens"]).optional(),
         instructionRole: oneOf(["system", "developer"]).optional(),
-        legacyFunctions: flag().optional().describe("It only knows the legacy functions"),
-        drop: listOf(member, "a list of members, such as [logit_bias]").optional().describe("Members that it refuses"),
+        legacyFunctions: flag().optional().describe("It knows only the legacy functions"),
+        drop: listOf(member, "a list of members, such as [logit_bias]")
+          .optional()
+          .describe("Members that it does not accept"),
         rename: mappingOf(member, "a mapping such as { max_tokens: max_new_tokens }")
           .optional()
-          .describe("Members that it calls otherwise"),
+          .describe("Members that have another name there: OpenAI's name, then its name"),
         add: mappingOf(z.unknown(), "a mapping such as { top_k: 40 }")
           .optional()
           .describe("Members that are added to every request"),
@@ -165,14 +173,16 @@ const upstream = settings(
       "a mapping such as { drop: [logit_bias] }",
     )
       .optional()
-      .describe("How its requests must look, where that differs from what clients send"),
-    singleChoice: flag().optional().describe("It takes only n: 1, so several choices are several calls"),
-    toolFormat: toolFormat.describe("How the models write calls and reasoning that it leaves in the text, or auto"),
+      .describe("Changes to the requests that it gets"),
+    singleChoice: flag().optional().describe("It accepts only n: 1, so several choices become several requests"),
+    toolFormat: toolFormat.describe(
+      "How the models write tool calls and reasoning that it leaves in the text, or auto",
+    ),
     timeouts: settings(
       {
-        connect: time.optional().describe("Until the connection stands (default 10s)"),
-        firstEvent: time.optional().describe("Until the first event (default 10m)"),
-        idle: time.optional().describe("Of silence after that (default 2m)"),
+        connect: time.optional().describe("Time limit for the connection (default 10s)"),
+        firstEvent: time.optional().describe("Time limit for the first event (default 10m)"),
+        idle: time.optional().describe("Time limit between events (default 2m)"),
       },
       "a mapping such as { firstEvent: 5m }",
     ).optional(),
@@ -189,16 +199,16 @@ const upstream = settings(
     ).optional(),
     answerLimit: bytes
       .optional()
-      .describe("The longest event, and the longest answer without a stream (default 16MiB)"),
+      .describe("The largest event, and the largest answer that is not streamed (default 16MiB)"),
     passExtra: z
       .union([z.boolean(), listOf(member, "a list of members")], {
         error: expected("true, false or a list of members such as [citations]"),
       })
       .optional()
-      .describe("Pass on what it adds to OpenAI's answers: all, or the members named (default: nothing)"),
+      .describe("Members that it adds to OpenAI's, to be passed on: all, or a list (default: none)"),
   },
   "a mapping such as { kind: upstream, url: http://localhost:11434/v1 }",
-).describe("A server that speaks OpenAI's API, or nearly");
+).describe("A server with an OpenAI API, or nearly one");
 
 /** A program is a path in a file; in code, it may be the program itself. */
 export const programSchema: z.ZodType<unknown> = z.custom(
@@ -214,7 +224,7 @@ const programModel = settings(
     kind: z.literal("program"),
     program: programSchema,
     ...answer,
-    watch: flag().optional().describe("Load it anew when its file changes"),
+    watch: flag().optional().describe("Reload the program when its file changes"),
     threads: integer(1).optional().describe("Threads for a synchronous program"),
     toolFormat: toolFormat.describe("How it writes calls and reasoning that it leaves in its text"),
   },

@@ -77,7 +77,7 @@ describe("readConfigFile", () => {
     ["port: 1\nhost: [h\n", /^truewire\.yaml:\d: /],
     ["port: 1\nport: 2\n", /^truewire\.yaml:2: Map keys must be unique/],
     ["- a\n- b\n", "truewire.yaml:1: expected a mapping such as { port: 8080, models: [model.gguf] }"],
-    ["host: h\napiKey: ${NOT_SET}\n", "truewire.yaml:2: the environment has no variable NOT_SET"],
+    ["host: h\napiKey: ${NOT_SET}\n", "truewire.yaml:2: the environment variable NOT_SET is not set"],
   ] as [string, string | RegExp][])("%j is told with its line", async (text, message) => {
     const told = await complaint(text);
     if (typeof message === "string") expect(told).toBe(message);

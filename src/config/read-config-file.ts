@@ -48,7 +48,7 @@ export async function readConfigFile(
   return withPathsFrom(value, dirname(resolve(file)));
 }
 
-/** Puts the environment into every text of the document; what is missing there, with its line. */
+/** Puts the environment into every text of the document. Gives a problem, with its line, for each variable that is not set. */
 function fillIn(
   document: Document,
   environment: Readonly<Record<string, string | undefined>>,

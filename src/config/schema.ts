@@ -8,7 +8,7 @@ import { modelOfTarget } from "./target.ts";
 import { expectation, expected, integer, listOf, oneOf, settings, text } from "./shapes.ts";
 import { duration, size } from "./units.ts";
 
-/** A configuration that was read and found right: times in milliseconds, sizes in bytes, defaults filled in. */
+/** A valid configuration: times in milliseconds, sizes in bytes, defaults filled in. */
 export interface Config {
   readonly host: string;
   readonly port: number;
@@ -62,24 +62,26 @@ function list(what: string, description: string): z.ZodType<string[], string | s
 
 const server = settings(
   {
-    host: text("an address, such as 127.0.0.1").default("127.0.0.1").describe("Where to listen (default 127.0.0.1)"),
-    port: integer(0, 65_535).default(8080).describe("Default 8080; 0 takes any free one"),
-    apiKey: list("a key, such as ${TRUEWIRE_KEY}", "Keys that clients may use; none: everybody may"),
+    host: text("an address, such as 127.0.0.1")
+      .default("127.0.0.1")
+      .describe("The address to listen on (default 127.0.0.1)"),
+    port: integer(0, 65_535).default(8080).describe("The port to listen on; 0 takes any free port (default 8080)"),
+    apiKey: list("a key, such as ${TRUEWIRE_KEY}", "Keys that clients may use (default: no key is needed)"),
     corsOrigin: list(
       "an origin, such as https://app.example.com",
       "Origins of the web pages that may call, or * (default: pages from this machine)",
     ),
     wire: wireSchema.default("lean"),
-    hold: duration("10s", "How long a stream's status is held back for its first event"),
+    hold: duration("10s", "How long the status of a stream waits for the first event"),
     keepAlive: duration(
       "15s",
-      "After so long without an event, a stream gets a comment that keeps proxies from cutting it",
+      "After this time without an event, a comment is sent, so that no proxy closes the stream",
     ),
     grace: duration("10s", "How long running answers may take to finish when the server stops"),
-    bodyLimit: size("32MiB", "Of a request's body"),
-    headerTimeout: duration("20s", "A request's headers must be complete within this time"),
-    requestTimeout: duration("5m", "A whole request must have arrived within this time"),
-    idleTimeout: duration("75s", "A connection without a request is closed after this time"),
+    bodyLimit: size("32MiB", "The largest request body"),
+    headerTimeout: duration("20s", "Time limit for the headers of a request"),
+    requestTimeout: duration("5m", "Time limit for a whole request to arrive"),
+    idleTimeout: duration("75s", "Time limit for a connection without a request"),
     logLevel: oneOf(["debug", "info", "warn", "error", "silent"]).default("info"),
     logStream: text("a file, such as events.log")
       .optional()

@@ -27,7 +27,7 @@ const reservedDescriptors = 32;
 
 /**
  * Opens the HTTP server. Rejects with the system's error when it cannot listen (`EADDRINUSE`, `EACCES`, …).
- * What never becomes a request (no HTTP, headers too slow or too large, no file descriptor left) is answered here, in OpenAI's shape.
+ * Malformed or rejected connections (no HTTP, headers too slow or too large, no file descriptor left) are answered here, as OpenAI does.
  */
 export async function listen(options: ListenOptions, onRequest: RequestListener): Promise<Server> {
   const { headerTimeoutMs, requestTimeoutMs, idleTimeoutMs, descriptorLimit, log } = options;

@@ -76,7 +76,7 @@ This page is written from the tables that read requests; \`src/wire/parameters-p
 A parameter that is \`null\` counts as not there. Members that are in no table are never refused; engines that forward requests
 send them on.
 
-Profile \`openai\` refuses what OpenAI itself refuses and no other server does: more than four stop strings, empty lists of tools,
+Profile \`exact\` refuses what OpenAI itself refuses and no other server does: more than four stop strings, empty lists of tools,
 names of functions and schemas outside \`^[a-zA-Z0-9_-]{1,64}$\`, strict schemas with objects that are open or have optional
 properties, \`stream_options\` without \`stream\`, \`parallel_tool_calls\` without \`tools\`, and histories whose tool results do not
 match their calls. Profile \`lean\` takes them; where something has no effect, the log says so.

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { formOf } from "../../src/check/rules/form.ts";
 import { judge } from "../../src/check/rules/judge.ts";
-import { allRules } from "../../src/check/rules/all-rules.ts";
+import { everyRule } from "../../src/check/rules/every-rule.ts";
 import { exchangeOfRecording, readRecordings, recordings } from "./read-recordings.ts";
 
 // Real OpenAI traffic is legal by definition: a rule that objects to it is wrong, or the recording is.
@@ -39,7 +39,7 @@ const files = [
 ] as const;
 
 test.skipIf(!present).each(files)("no error and no warning on the recordings in %s.jsonl", (file, endpoint) => {
-  const severities = new Map(allRules.map((rule) => [rule.id, rule.severity]));
+  const severities = new Map(everyRule.map((rule) => [rule.id, rule.severity]));
   const found: string[] = [];
   const all = readRecordings(file);
   for (const recording of all) {

@@ -42,7 +42,7 @@ describe.each(transports)("X-Truewire-Wire through $name", ({ open }) => {
     const compact = /^\{"[^\n]*\}$/;
     const pretty = /^\{\n {2,4}"/;
     expect(await textOf(lean, path, init)).toMatch(compact);
-    expect(await textOf(lean, path, wants("openai", init))).toMatch(pretty);
+    expect(await textOf(lean, path, wants("exact", init))).toMatch(pretty);
     expect(await textOf(exact, path, init)).toMatch(pretty);
     expect(await textOf(exact, path, wants("lean", init))).toMatch(compact);
     await Promise.all([lean.close(), exact.close()]);
@@ -53,7 +53,7 @@ describe.each(transports)("X-Truewire-Wire through $name", ({ open }) => {
     const lean = await api.fetch("/v1/chat/completions", chat("Hello", { stream: true }));
     expect(lean.headers.get("cache-control")).toBe("no-cache");
     expect(await lean.text()).toContain('"delta":{"role":"assistant"}');
-    const exact = await api.fetch("/v1/chat/completions", wants("openai", chat("Hello", { stream: true })));
+    const exact = await api.fetch("/v1/chat/completions", wants("exact", chat("Hello", { stream: true })));
     expect(exact.headers.get("cache-control")).toBeNull();
     const text = await exact.text();
     expect(text).toContain('"service_tier":"default"');
@@ -96,7 +96,7 @@ describe.each(transports)("X-Truewire-Wire through $name", ({ open }) => {
       expect(response.status).toBe(400);
       const { error } = (await response.json()) as { error: Record<string, unknown> };
       expect(error).toEqual({
-        message: `Invalid header 'X-Truewire-Wire'. Invalid value: '${value}'. Supported values are: 'lean' and 'openai'.`,
+        message: `Invalid header 'X-Truewire-Wire'. Invalid value: '${value}'. Supported values are: 'lean' and 'exact'.`,
         type: "invalid_request_error",
         param: "X-Truewire-Wire",
         code: "invalid_value",

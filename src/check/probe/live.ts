@@ -31,14 +31,14 @@ export async function secondStream(target: Target, signal?: AbortSignal): Promis
 /** Clients that begin a long answer and leave. */
 const clients = 8;
 
-/** Leaves several long streams behind, then asks for something short. */
+/** Abandons several long streams, then requests something short. */
 export async function leaveAndAsk(target: Target, signal?: AbortSignal): Promise<LiveVerdict> {
   const short = shortProbe();
   const alone = await send(short, target, signal);
   const whole = await send({ ...short, body: longBody }, target, signal);
   if (!alone.exchange || !whole.exchange) return { findings: [], shown: [], reason: "no answer to compare with" };
   const times = { alone: alone.milliseconds, long: whole.milliseconds, clients };
-  // Where the server is too fast to tell, nobody need be left behind.
+  // When the server is too fast to tell, skip the abandoned streams.
   const early = judgeDisconnect({ ...times, after: times.alone });
   if (early.reason !== undefined) return early;
   const streams = await Promise.all(
@@ -56,7 +56,7 @@ interface OpenStream {
   leave(): void;
 }
 
-/** Opens a stream and resolves with its first bytes; undefined when it does not come to that. */
+/** Opens a stream and resolves with its first bytes; undefined when it could not be opened. */
 async function openStream(
   target: Target,
   body: Record<string, unknown>,

@@ -13,17 +13,17 @@ export interface Probe {
   /** Sent in place of `body`, as it stands. */
   readonly rawBody?: string;
   /**
-   * What must come back. "answer": status 200. "refusal": a 4xx that names `param`, since the request is wrong. "any": whatever the
-   * server does is judged only as it stands.
+   * What must come back. "answer": status 200. "refusal": a 4xx that names `param`, because the request is invalid. "any": the server
+   * may answer or refuse; either way the rules judge what it sent.
    */
   readonly expects: "answer" | { readonly refusal: number; readonly param: string | null } | "any";
-  /** Why an answer shows nothing of what the probe is about ("the model called no tool"); undefined when it shows it. */
+  /** Why an answer shows nothing about the probe's subject ("the model called no tool"); undefined when it does. */
   readonly notShown?: (exchange: Exchange) => string | undefined;
 }
 
 export interface ProbeResult {
   readonly probe: Probe;
-  /** undefined: no answer could be had. */
+  /** undefined: there was no answer. */
   readonly exchange: Exchange | undefined;
   /** Why there is no answer. */
   readonly failure?: string;

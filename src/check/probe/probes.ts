@@ -59,7 +59,7 @@ function both(id: string, about: string, members: Record<string, unknown>, more:
   ];
 }
 
-/** A request that is wrong, not streamed and streamed: either way it must be refused before anything is sent. */
+/** An invalid request, not streamed and streamed: either way it must be refused before anything is sent. */
 function wrong(
   id: string,
   about: string,
@@ -70,7 +70,7 @@ function wrong(
   return both(`wrong/${id}`, about, members, { expects: { refusal: status, param } });
 }
 
-/** Everything that `truewire check` asks, in this order. */
+/** Everything that `truewire check` sends, in this order. */
 export const probes: readonly Probe[] = [
   {
     id: "models",
@@ -246,7 +246,7 @@ export const probes: readonly Probe[] = [
     const [end, how] = stream ? ["/stream", ", streamed"] : ["", ""];
     return [
       completion(`completion-logprobs${end}`, `a completion with log probabilities${how}`, { logprobs: 2, stream }),
-      // The first token of a prompt has none: a place where NaN has been sent.
+      // The first token of a prompt has no log probability; servers have sent NaN there.
       completion(`completion-echo${end}`, `an echoed prompt with log probabilities${how}`, {
         echo: true,
         logprobs: 2,
@@ -293,13 +293,13 @@ export const probes: readonly Probe[] = [
   },
 ];
 
-/** A server, or its model, without embeddings is legal; what it answers is judged as it stands. */
+/** A server, or its model, without embeddings is legal; the rules judge what it sends. */
 function embedding(id: string, about: string, members: Record<string, unknown>): Probe {
   const body = (model: string) => ({ model, ...members });
   return { id, about, endpoint: "embeddings", method: "POST", path: () => "/embeddings", body, expects: "any" };
 }
 
-/** A server without the legacy endpoint is legal; what it answers is judged as it stands. */
+/** A server without the legacy endpoint is legal; the rules judge what it sends. */
 function completion(id: string, about: string, members: Record<string, unknown>): Probe {
   const body = (model: string) => ({ model, prompt: "Once upon a time", temperature: 0, max_tokens: 16, ...members });
   return { id, about, endpoint: "completions", method: "POST", path: () => "/completions", body, expects: "any" };

@@ -18,13 +18,13 @@ export interface CheckOptions extends Omit<Target, "model"> {
   readonly only?: readonly string[];
   /** The form that every answer must have; default: any legal one. */
   readonly profile?: ProfileName;
-  /** How many probes may be under way at once. */
+  /** How many probes run at once. */
   readonly concurrency: number;
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, all: number, about: string) => void;
 }
 
-/** What one probe, or one live scenario, brought. */
+/** The result of one probe or live scenario. */
 export interface Judged {
   readonly id: string;
   readonly about: string;
@@ -32,7 +32,7 @@ export interface Judged {
   readonly findings: readonly Finding[];
   /** Rules that it could show. */
   readonly shown: readonly string[];
-  /** Why it shows nothing of what it is about. */
+  /** Why it shows nothing about its subject. */
   readonly notShown?: string;
 }
 
@@ -42,7 +42,7 @@ export interface CheckRun {
   readonly judged: readonly Judged[];
 }
 
-/** A server that cannot be checked at all: it does not answer, or refuses the key. `message` is one sentence for the user. */
+/** The server cannot be checked: it does not answer, or rejects the key. `message` is one sentence for the user. */
 export class CheckError extends Error {
   override readonly name = "CheckError";
 }
@@ -105,7 +105,7 @@ async function judgeProbe(probe: Probe, target: Target, { signal, profile }: Che
   const { exchange } = result;
   if (!exchange) {
     const found = result.failure ?? "no answer";
-    // A server need not know what the probe asks for.
+    // A server need not support this.
     if (probe.expects === "any") return { id, about, result, findings: [], shown: [], notShown: found };
     const findings = [{ rule: "answer/status", start: 0, end: 0, found }];
     return { id, about, result, findings, shown: ["answer/status"] };
@@ -124,8 +124,8 @@ async function judgeProbe(probe: Probe, target: Target, { signal, profile }: Che
 }
 
 /**
- * Probes with a streamed twin (`text` and `text/stream`) are asked once more, one request at a time: on real weights a batch of
- * several changes the last digits, and with them now and then a word.
+ * Probes with a streamed twin (`text` and `text/stream`) are sent again, one request at a time: batches of several requests round
+ * differently and can change a word.
  */
 async function judgeTwin(plain: Probe, streamed: Probe, target: Target, signal?: AbortSignal): Promise<Judged> {
   const [first, second, third] = [
@@ -183,7 +183,7 @@ async function firstModel(url: string, options: CheckOptions): Promise<string> {
   return id;
 }
 
-/** Maps with at most `limit` under way, in order. */
+/** Maps in order, with at most `limit` running at once. */
 async function pooled<T, R>(items: readonly T[], limit: number, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   let next = 0;

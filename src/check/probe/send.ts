@@ -11,7 +11,7 @@ export interface Target {
   readonly timeout: number;
 }
 
-/** More than any probe's honest answer; a server that sends without end is cut off here. In bytes. */
+/** The longest answer that is read, in bytes: a server may send without end. */
 const longestAnswer = 8 * 1024 * 1024;
 
 /** Sends one probe and gathers everything that comes back, an unfinished answer included. */

@@ -67,7 +67,7 @@ function placeList(places: readonly Evidence[]): string {
   return `<ul>${items.join("")}</ul>`;
 }
 
-/** What was asked and showed nothing of what it is about. */
+/** Probes that showed nothing about their subject. */
 function silentSection({ judgements }: Report): string {
   const silent = judgements.filter(({ notShown }) => notShown !== undefined);
   if (silent.length === 0) return "";

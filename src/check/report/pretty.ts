@@ -36,7 +36,7 @@ export function prettyReport(report: Report): string {
   return lines.join("\n");
 }
 
-/** Of a whole check few rules stay unseen, and which is of interest; of a capture most do. */
+/** A whole check leaves few rules unseen, which are worth listing; a capture leaves most. */
 function isShort(unseen: readonly string[]): boolean {
   return unseen.length > 0 && unseen.length <= 20;
 }

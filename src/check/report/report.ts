@@ -45,7 +45,7 @@ export interface Evidence {
   readonly excerpt?: { readonly before: string; readonly offending: string; readonly after: string };
 }
 
-/** Concerns in the order of a report: what hurts most comes first. */
+/** Concerns in the order of a report, the most harmful first. */
 export const concerns: readonly Concern[] = [
   "the stream cannot be read",
   "text is lost or wrong",
@@ -65,7 +65,7 @@ export interface ReportFacts {
   readonly profile?: ProfileName;
 }
 
-/** Without a demanded profile, the rules about one are left out: they hold for nobody. */
+/** Without a demanded profile, the rules about profiles are left out. */
 export function reportOf(subject: string, judgements: readonly Judgement[], facts: ReportFacts = {}): Report {
   const { model, profile } = facts;
   const shown = new Set(judgements.flatMap((judgement) => judgement.shown));
@@ -142,7 +142,7 @@ export function summaryOf({ counts, forms, profile }: Report): string {
     `${counts["not shown"]} not shown`,
   ];
   const form = forms.length === 0 ? "" : `; streams in the form "${forms.join('", "')}"`;
-  const demanded = profile === undefined ? "" : `; the form "${profile}" was demanded`;
+  const demanded = profile === undefined ? "" : `; required: the form "${profile}"`;
   return `${numbers.join(", ")}${form}${demanded}`;
 }
 

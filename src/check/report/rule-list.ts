@@ -2,16 +2,18 @@ import { everyRule } from "../rules/every-rule.ts";
 import { concerns, heading } from "./report.ts";
 
 const sources = [
-  "Their sources: OpenAI's specification and other standards; recordings of api.openai.com (4,650 exchanges from 2023-04 to 2026-08 in the",
-  "tests of public projects; `n of m` says how many bear a rule out); issues of trackers, by project and number.",
+  "Sources: OpenAI's specification (its OpenAPI document) and other standards; recordings of api.openai.com (4,650 exchanges of 2023-04 to",
+  "2026-08, from the tests of public projects; `n of m` is how many of them follow the rule); issues and pull requests on GitHub, by",
+  "project and number. An `error` violates the specification or breaks an official client; a `warning` breaks other clients; a `note` is a",
+  "difference from OpenAI that breaks no known client.",
 ];
 
-/** Every rule explained, in Markdown; `truewire check --list` prints it, and docs/rules.md is it. */
+/** Every rule, in Markdown. `truewire check --list` prints it; docs/rules.md contains it. */
 export function ruleList(): string {
   const lines = [
     "# Rules",
     "",
-    `${everyRule.length} rules, by what a user would notice when one is broken.`,
+    `${everyRule.length} rules, grouped by what a user would notice when one is broken.`,
     "",
     ...sources,
     "",
@@ -20,7 +22,7 @@ export function ruleList(): string {
     const rules = everyRule.filter((rule) => rule.concern === concern);
     if (rules.length === 0) continue;
     lines.push(`## ${heading(concern)}`, "");
-    lines.push("| rule | | what must hold | who breaks | source |", "| --- | --- | --- | --- | --- |");
+    lines.push("| rule | severity | what must hold | who breaks | source |", "| --- | --- | --- | --- | --- |");
     for (const { id, severity, says, breaks, source } of rules) {
       lines.push(`| \`${id}\` | ${severity} | ${cell(says)} | ${cell(breaks.join(", ") || "–")} | ${cell(source)} |`);
     }

@@ -1,8 +1,8 @@
 import { isObject, type Json } from "./view.ts";
 
 /**
- * What a request demands of its answer; nothing where it is not known. What a server may refuse (a negative limit, a required call
- * without tools) is no demand: whether it should have been refused, ./group/expectation.ts judges, and nobody else counts it again.
+ * What a request demands of its answer; nothing when the request is not known. What a server may refuse (a negative limit, a required
+ * call without tools) demands nothing: ./group/expectation.ts judges whether it was refused, and no other rule counts it again.
  */
 export interface Demands {
   readonly stops: readonly string[];

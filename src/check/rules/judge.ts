@@ -1,6 +1,7 @@
 import type { Exchange } from "./exchange.ts";
 import { bodyRules } from "./body/body-rules.ts";
-import { type ProfileJudge, type ProfileName, profileNamed } from "./profile/profile-rule.ts";
+import { profileNamed } from "../../wire/profile.ts";
+import type { ProfileJudge, ProfileName } from "./profile/profile-rule.ts";
 import { profileRules } from "./profile/profile-rules.ts";
 import { type Finding, type Offence, offencesShown, type RuleFacts, type StreamRule } from "./rule.ts";
 import { streamRules } from "./stream/stream-rules.ts";
@@ -17,7 +18,7 @@ export interface Verdict {
  * older name of `exact`). Pure: the same exchange has the same verdict everywhere.
  */
 export function judge(exchange: Exchange, demanded?: ProfileName | "openai"): Verdict {
-  const profile = demanded && profileNamed(demanded);
+  const profile = demanded && profileNamed(demanded)?.name;
   const findings: Finding[] = [];
   const shown: string[] = [];
   const tell = (rule: string, offences: Iterable<Offence>) => {

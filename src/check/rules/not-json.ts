@@ -12,5 +12,5 @@ export function notJson(text: string): Offence {
 function kindOf(text: string): string {
   if (text.trim() === "") return "an empty body";
   if (/^\s*</.test(text)) return "an HTML page";
-  return text.startsWith("data:") ? "a stream where none was asked for" : "no JSON object";
+  return text.startsWith("data:") ? "a stream that was not requested" : "not a JSON object";
 }

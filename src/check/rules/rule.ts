@@ -1,8 +1,8 @@
 import type { BodyView, StreamView } from "./view.ts";
 
 /**
- * error: the specification, or an official client, breaks, or a form that was demanded is another. warning: clients in the field are known to break. note: it differs from
- * OpenAI, and nobody is known to mind.
+ * error: the answer violates the specification or the demanded profile, or breaks an official client. warning: some clients are known to
+ * break. note: the answer differs from OpenAI, and no client is known to break.
  */
 export type Severity = "error" | "warning" | "note";
 
@@ -63,5 +63,5 @@ export interface BodyRule extends RuleFacts {
 
 export type Rule = StreamRule | BodyRule;
 
-/** Offences are told at most so often for one rule and exchange; a stream of thousand chunks repeats its mistakes. */
+/** The most offences reported for one rule and exchange: a stream of a thousand chunks repeats its mistakes. */
 export const offencesShown = 20;

@@ -18,7 +18,7 @@ export interface Chunk {
   /** Position among the chunks. */
   readonly index: number;
   readonly value: Json;
-  /** `choices`, or [] where it is no array. */
+  /** `choices`, or [] where it is not an array. */
   readonly choices: readonly Json[];
 }
 
@@ -26,7 +26,7 @@ export interface Chunk {
 export interface ChoicePiece {
   readonly chunk: Chunk;
   readonly choice: Json;
-  /** `delta` of a chat chunk; {} where it is no object, and for completions. */
+  /** `delta` of a chat chunk; {} where it is not an object, and for completions. */
   readonly delta: Json;
 }
 
@@ -57,7 +57,7 @@ export function streamView(exchange: Exchange): StreamView {
 /** A non-stream answer. */
 export interface BodyView {
   readonly exchange: Exchange;
-  /** undefined when the body is no JSON. */
+  /** undefined when the body is not JSON. */
   readonly value: unknown;
 }
 
@@ -69,7 +69,7 @@ export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a text says as JSON; undefined when it is none. */
+/** The parsed JSON; undefined when the text is not JSON. */
 export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);

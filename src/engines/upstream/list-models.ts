@@ -22,7 +22,7 @@ export async function listModels(target: Target, headers: Readonly<Record<string
   }
   if (statusCode !== 200) throw new Error(`${target.url}/models answered with status ${statusCode}`);
   const models = readModelList(text);
-  if (!models) throw new Error(`${target.url}/models is no list of models`);
+  if (!models) throw new Error(`${target.url}/models did not return a model list`);
   return models.map(({ id, created, ownedBy, contextLength }) => ({
     id,
     created,

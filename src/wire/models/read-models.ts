@@ -14,7 +14,7 @@ export interface ListedModel {
 
 /**
  * Reads the answer of `GET /models`: OpenAI's list, a bare array (Together), or `models` by name (Ollama's own API, llama.cpp). null:
- * it is no list of models.
+ * it is not a list of models.
  */
 export function readModelList(body: string): readonly ListedModel[] | null {
   const value = parseTolerantly(body, new RepairLog());

@@ -107,7 +107,7 @@ export const extensionParameters: readonly Parameter[] = [
     "reasoning_format",
     {
       endpoints: ["chat"],
-      note: "llama.cpp's. `none`: a model's thoughts stay in the text, between its own markers; else they are told apart.",
+      note: "llama.cpp's. `none`: a model's thoughts stay in the text, between its own markers; otherwise they are sent apart from it.",
       shape: z.enum(["none", "auto", "deepseek"]),
     },
     (value, draft) => {
@@ -118,7 +118,7 @@ export const extensionParameters: readonly Parameter[] = [
     "include_reasoning",
     {
       endpoints: ["chat"],
-      note: "Whether the answer shows reasoning; default: yes in profile `lean`, no in `openai`.",
+      note: "Whether the answer shows reasoning; default: yes in profile `lean`, no in `exact`.",
       shape: z.boolean(),
     },
     (value, draft) => {

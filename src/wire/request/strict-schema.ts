@@ -3,7 +3,7 @@ import type { JsonSchema } from "../../generation/message.ts";
 
 /**
  * OpenAI's conditions for a strict schema: every object is closed (`additionalProperties: false`) and requires all its properties.
- * Only profile `openai` insists; a local grammar needs neither.
+ * Only profile `exact` insists; a local grammar needs neither.
  *
  * `subject` is what the message names ("function 'f'"), `param` and `code` those of the error. Contexts are told as Python tuples,
  * as OpenAI does.

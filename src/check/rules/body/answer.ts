@@ -134,7 +134,7 @@ export const answerRules: readonly BodyRule[] = [
     id: "body/n",
     severity: "error",
     concern: "text is lost or wrong",
-    says: "There are as many choices as were asked for: n of each prompt.",
+    says: "There are as many choices as requested: n for each prompt.",
     source: "specification: n",
     breaks: ["every caller that asked for n > 1"],
     judges: "body",
@@ -164,7 +164,7 @@ export const answerRules: readonly BodyRule[] = [
     id: "body/content",
     severity: "error",
     concern: "text is lost or wrong",
-    says: "content is a string, or null beside tool calls or a refusal; the key is always there.",
+    says: "content is always present: a string, or null beside tool calls or a refusal.",
     source: "specification: content is required and nullable",
     breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK (schema)"],
     judges: "body",
@@ -210,7 +210,7 @@ export const answerRules: readonly BodyRule[] = [
     id: "body/usage",
     severity: "warning",
     concern: "token counts are wrong",
-    says: "An answer that is no stream has usage.",
+    says: "An answer that is not streamed has usage.",
     source: "recordings 1,600 of 1,600",
     breaks: ["cost accounting", "clients that read usage.total_tokens"],
     judges: "body",
@@ -221,7 +221,7 @@ export const answerRules: readonly BodyRule[] = [
     id: "body/usage-type",
     severity: "error",
     concern: "token counts are wrong",
-    says: "Token counts are integers, none below zero, and prompt_tokens, completion_tokens and total_tokens are there.",
+    says: "prompt_tokens, completion_tokens and total_tokens are present, and all token counts are integers, 0 or more.",
     source: "specification",
     breaks: ["typed clients (Go, Rust, Java, C#)", "cost accounting"],
     judges: "body",
@@ -243,7 +243,7 @@ export const answerRules: readonly BodyRule[] = [
     id: "body/usage-details",
     severity: "warning",
     concern: "token counts are wrong",
-    says: "Details are parts of their counts.",
+    says: "cached_tokens is at most prompt_tokens, and reasoning_tokens at most completion_tokens.",
     source: "specification",
     breaks: ["cost accounting"],
     judges: "body",
@@ -254,7 +254,7 @@ export const answerRules: readonly BodyRule[] = [
     id: "body/logprobs",
     severity: "error",
     concern: "log probabilities are wrong",
-    says: "Log probabilities that were asked for come, each token with token, logprob, bytes and top_logprobs.",
+    says: "Requested log probabilities are sent, each with token, logprob, bytes and top_logprobs.",
     source: "specification: ChatCompletionTokenLogprob",
     breaks: ["evaluation harnesses", "typed clients (Go, Rust, Java, C#)"],
     judges: "body",
@@ -278,7 +278,7 @@ export const answerRules: readonly BodyRule[] = [
     id: "body/logprobs-text",
     severity: "error",
     concern: "log probabilities are wrong",
-    says: "The tokens of a choice, joined, are its text: no tokens of the thought before it.",
+    says: "The tokens of a choice, joined, are its text, without the tokens of its reasoning.",
     source: "specification: logprobs.content ('A list of message content tokens'); recordings",
     breaks: ["clients that color text by confidence", "evaluation harnesses"],
     judges: "body",
@@ -288,7 +288,7 @@ export const answerRules: readonly BodyRule[] = [
         const list = contentTokens(choice);
         const text = messageOf(choice).content ?? "";
         if (list.length > 0 && textOfTokens(list) !== text)
-          yield atName(view, "logprobs", "tokens that are not the text");
+          yield atName(view, "logprobs", "the joined tokens are not the text");
       }
     },
   },

@@ -8,7 +8,7 @@ export function atName(view: BodyView, name: string, found: string): Offence {
   return start < 0 ? { start: 0, end: body.length, found } : { start, end: start + name.length + 2, found };
 }
 
-/** The body as an object, {} where it is none: `body/json` tells of that. */
+/** The body as an object; {} where it is not one, which `body/json` reports. */
 export function objectOf(view: BodyView): Json {
   return isObject(view.value) ? view.value : {};
 }
@@ -22,7 +22,7 @@ export function messageOf(choice: Json): Json {
   return isObject(choice.message) ? choice.message : {};
 }
 
-/** A successful answer of an endpoint that generates. One that is no JSON object shows nothing but that: `body/json` tells of it. */
+/** A successful answer of an endpoint that generates. A body that is not a JSON object can show only that, and `body/json` reports it. */
 export function isAnswer(view: BodyView): boolean {
   const { endpoint, response } = view.exchange;
   return response.status === 200 && (endpoint === "chat" || endpoint === "completions") && isObject(view.value);

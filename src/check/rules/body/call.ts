@@ -12,7 +12,7 @@ function callsOf(choice: Json): readonly Json[] {
 
 const hasCalls = (view: BodyView) => isChat(view) && choicesOf(view).some((choice) => callsOf(choice).length > 0);
 
-/** Tool calls of an answer that is no stream: specification, ChatCompletionMessageToolCall. */
+/** Tool calls of an answer that is not streamed. Source: specification, `ChatCompletionMessageToolCall`. */
 export const callRules: readonly BodyRule[] = [
   {
     id: "body/call-shape",
@@ -47,7 +47,7 @@ export const callRules: readonly BodyRule[] = [
     judges: "body",
     shown: hasCalls,
     *judge(view) {
-      // A call that the limit cut is what had come of it.
+      // A call that the token limit cut is incomplete.
       const whole = choicesOf(view).filter((choice) => choice.finish_reason !== "length");
       for (const call of whole.flatMap(callsOf)) {
         const text = isObject(call.function) ? call.function.arguments : undefined;
@@ -60,7 +60,7 @@ export const callRules: readonly BodyRule[] = [
     id: "body/call-index",
     severity: "note",
     concern: "it differs from OpenAI",
-    says: "Calls of an answer that is no stream have no index.",
+    says: "Calls of an answer that is not streamed have no index.",
     source: "recordings 1,600 of 1,600",
     breaks: [],
     judges: "body",
@@ -95,7 +95,7 @@ export const callRules: readonly BodyRule[] = [
     id: "body/call-null",
     severity: "warning",
     concern: breaking,
-    says: "tool_calls is absent without calls, not null and not empty.",
+    says: "tool_calls is absent when there are no calls, not null and not empty.",
     source: "recordings; specification (not nullable)",
     breaks: ["clients that test for the key", "typed clients (Go, Rust, Java, C#)"],
     judges: "body",
@@ -112,7 +112,7 @@ export const callRules: readonly BodyRule[] = [
     id: "body/call-finish",
     severity: "error",
     concern: breaking,
-    says: "finish_reason is tool_calls (or length) with calls, unless one was demanded by name, and never without.",
+    says: "finish_reason is tool_calls (or length) with calls, unless the request named one, and never without calls.",
     source: "recordings (named: stop, 9 of 9); LiteLLM #35663",
     breaks: ["AI SDK, LangChain, Cline/Roo/Kilo (they do not run the tools)"],
     judges: "body",

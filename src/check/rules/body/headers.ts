@@ -7,9 +7,9 @@ export const headerRules: readonly BodyRule[] = [
     id: "headers/json",
     severity: "error",
     concern: "requests are misunderstood",
-    says: "A JSON body comes with Content-Type application/json.",
+    says: "A JSON body has Content-Type application/json.",
     source: "recordings 2169 of 2169",
-    breaks: ["official SDKs (they hand out the text unparsed)"],
+    breaks: ["official SDKs (they return the text unparsed)"],
     judges: "body",
     shown: (view) => view.exchange.response.headers !== null && view.value !== undefined,
     *judge(view) {

@@ -28,7 +28,7 @@ function isWhole(choice: Json): boolean {
   return choice.finish_reason === "stop" || choice.finish_reason === "tool_calls";
 }
 
-/** Whether a whole answer does what the request demanded. Streamed ones: ../stream/obedience.ts. */
+/** Whether an answer that is not streamed does what the request asked. Streams: ../stream/obedience.ts. */
 export const obedienceRules: readonly BodyRule[] = [
   {
     id: "body/stop",
@@ -67,7 +67,7 @@ export const obedienceRules: readonly BodyRule[] = [
     id: "body/required",
     severity: "error",
     concern: misunderstood,
-    says: "With tool_choice required, or a tool by name, there is a call.",
+    says: "With tool_choice required, or a named tool, there is a call.",
     source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
     judges: "body",
@@ -81,8 +81,8 @@ export const obedienceRules: readonly BodyRule[] = [
     id: "body/named",
     severity: "error",
     concern: misunderstood,
-    says: "With a tool by name only that tool is called.",
-    source: "specification: tool_choice; llama.cpp ignores it",
+    says: "With a named tool, only that tool is called.",
+    source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
     judges: "body",
     shown: (view) => isChat(view) && demands(view).named !== undefined,
@@ -95,7 +95,7 @@ export const obedienceRules: readonly BodyRule[] = [
     id: "body/no-tools",
     severity: "error",
     concern: misunderstood,
-    says: "With tool_choice none, or without tools, nothing is called.",
+    says: "With tool_choice none, or without tools, there is no call.",
     source: "specification: tool_choice; tt-inference-server #4386",
     breaks: ["agents that want an answer in words"],
     judges: "body",
@@ -145,7 +145,7 @@ export const obedienceRules: readonly BodyRule[] = [
       for (const choice of choicesOf(view)) {
         const spoke = namesOf(choice).length === 0 && typeof messageOf(choice).content === "string";
         if (isWhole(choice) && spoke && parsedJson(textOf(choice)) === undefined)
-          yield atName(view, "content", `text that is no JSON: ${shown(textOf(choice).slice(0, 40))}`);
+          yield atName(view, "content", `text that is not JSON: ${shown(textOf(choice).slice(0, 40))}`);
       }
     },
   },
@@ -153,8 +153,8 @@ export const obedienceRules: readonly BodyRule[] = [
     id: "body/reasoning-in-content",
     severity: "warning",
     concern: lost,
-    says: "Reasoning does not stand in content behind <think> or its like.",
-    source: "DeepSeek-style servers without a reasoning parser",
+    says: "content does not begin with reasoning in <think> or similar tags.",
+    source: "LM Studio #1569, opencode #43770",
     breaks: ["clients that show content", "structured output (the JSON begins with a thought)"],
     judges: "body",
     shown: isChat,
@@ -169,8 +169,8 @@ export const obedienceRules: readonly BodyRule[] = [
     id: "body/call-in-content",
     severity: "warning",
     concern: "tool calls break",
-    says: "Tool calls do not stand in content as the model's own markup.",
-    source: "servers without a parser for the model's format; LM Studio, Ollama trackers",
+    says: "content does not contain tool calls in the model's own markup.",
+    source: "LM Studio #2115, oMLX #2565",
     breaks: ["every agent: it sees text and no call"],
     judges: "body",
     shown: (view) => isChat(view) && view.exchange.request.body !== undefined && !demands(view).silent,
@@ -186,8 +186,8 @@ export const obedienceRules: readonly BodyRule[] = [
     id: "body/special-token",
     severity: "warning",
     concern: lost,
-    says: "A model's special tokens do not show in content.",
-    source: "llama-stack, llama.cpp trackers",
+    says: "content does not contain special tokens of the model.",
+    source: "vLLM #2538, mlx-examples #489",
     breaks: ["users see <|im_end|>"],
     judges: "body",
     shown: isChat,

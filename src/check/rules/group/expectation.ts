@@ -11,7 +11,7 @@ export const expectationRules: readonly GroupRule[] = [
     id: "answer/status",
     severity: "error",
     concern: misunderstood,
-    says: "A request that the specification allows is answered with 200.",
+    says: "A valid request gets status 200.",
     source: "specification",
     breaks: ["every client that makes such a request"],
     judges: "group",
@@ -20,26 +20,26 @@ export const expectationRules: readonly GroupRule[] = [
     id: "answer/stream",
     severity: "error",
     concern: "the stream cannot be read",
-    says: "With stream: true the answer is a stream, and without it is none.",
+    says: "The answer is a stream with stream: true, and only then.",
     source: "specification: stream",
-    breaks: ["every client (it reads the wrong form)"],
+    breaks: ["every client (it reads the other form)"],
     judges: "group",
   },
   {
     id: "wrong/status",
     severity: "error",
     concern: misunderstood,
-    says: "A request that is wrong is refused with a 4xx status, streamed or not, before anything else is sent.",
-    source: "specification; recorded errors",
-    breaks: ["developers (a mistake goes unnoticed, or looks like the server's own)"],
+    says: "An invalid request gets a 4xx status, streamed or not, before anything else is sent.",
+    source: "specification; recorded errors of OpenAI",
+    breaks: ["developers (a mistake goes unnoticed, or looks like a fault of the server)"],
     judges: "group",
   },
   {
     id: "wrong/exact-status",
     severity: "note",
     concern: "it differs from OpenAI",
-    says: "The status of a refusal is OpenAI's: 400, for an unknown model or path 404.",
-    source: "recorded errors",
+    says: "An invalid request gets OpenAI's status: 400, or 404 for an unknown model or path.",
+    source: "recorded errors of OpenAI",
     breaks: [],
     judges: "group",
   },
@@ -47,8 +47,8 @@ export const expectationRules: readonly GroupRule[] = [
     id: "wrong/param",
     severity: "warning",
     concern: misunderstood,
-    says: "A refusal names the member at fault in error.param, with its full path.",
-    source: "specification: Error; recorded errors, which name it",
+    says: "error.param names the invalid member, with its full path.",
+    source: "specification: Error; recorded errors of OpenAI",
     breaks: ["developers (they have to guess)", "forms that mark the wrong field"],
     judges: "group",
   },
@@ -72,7 +72,7 @@ export function judgeExpectation(exchange: Exchange, expects: Expectation): { fi
     const wantsStream = exchange.request.body?.stream === true;
     const isStream = /^\uFEFF?\s*(data|event|id|retry)?:/.test(body);
     if (wantsStream !== isStream)
-      offend("answer/stream", isStream ? "a stream where none was asked for" : "no stream where one was asked for");
+      offend("answer/stream", isStream ? "a stream that was not requested" : "no stream although one was requested");
     return { findings, shown: ["answer/status", "answer/stream"] };
   }
   const rules = ["wrong/status"];

@@ -3,14 +3,14 @@ import type { Finding } from "../rule.ts";
 import { streamView } from "../view.ts";
 import type { GroupRule } from "./group-rule.ts";
 
-/** Rules that only a running server can show: what ../../probe/live.ts measures, these judge. */
+/** Rules that only a running server can show. They judge what ../../probe/live.ts measures. */
 export const liveRules: readonly GroupRule[] = [
   {
     id: "live/streams-apart",
     severity: "error",
     concern: "choices mix",
-    says: "Streams that run side by side do not mix: each has its own id and its own answer.",
-    source: "gateways that share a parser's state",
+    says: "Concurrent streams do not mix: each has its own id and its own answer.",
+    source: "vllm-mlx #649, langchain-oracle #256 (parsers that share their state)",
     breaks: ["every server application"],
     judges: "group",
   },
@@ -19,7 +19,7 @@ export const liveRules: readonly GroupRule[] = [
     severity: "warning",
     concern: "requests are misunderstood",
     says: "A second stream begins before the first has ended.",
-    source: "servers that answer one request at a time",
+    source: "llama-cpp-python #897",
     breaks: ["every application with more than one user"],
     judges: "group",
   },
@@ -27,7 +27,7 @@ export const liveRules: readonly GroupRule[] = [
     id: "live/disconnect",
     severity: "warning",
     concern: "requests are misunderstood",
-    says: "When clients leave, their generations end: the next request need not wait for them.",
+    says: "When clients disconnect, their generations end, so that the next request need not wait.",
     source: "LiteLLM #30244, #31499; new-api #4186",
     breaks: ["users (a stop button that stops nothing), and whoever pays for the tokens"],
     judges: "group",
@@ -65,16 +65,16 @@ export function judgeStreamsApart(
   return { findings, shown: ["live/streams-apart"] };
 }
 
-/** An answer that took less may have ended before a busy machine could open a second one beside it. In milliseconds. */
+/** A shorter answer may end before a busy machine can open a second one. In milliseconds. */
 const shortestOverlap = 2000;
 
-/** Of a long stream, when a second one had begun: whether it had ended, and how long it took until then. */
+/** `first`: a long stream at the moment when a second one began: whether it had ended, and its duration so far. */
 export function judgeSideBySide(first: { readonly ended: boolean; readonly milliseconds: number }): LiveVerdict {
   const shown = ["live/side-by-side"];
-  // The first has ended before the second began: either one waits for the other, or the answer was too short to tell.
+  // The first ended before the second began: either the server answers one at a time, or the answer was too short to tell.
   if (!first.ended) return { findings: [], shown };
   if (first.milliseconds < shortestOverlap)
-    return { findings: [], shown: [], reason: "the answers are made too fast to overlap" };
+    return { findings: [], shown: [], reason: "the answers are too short to overlap" };
   return { findings: [offence("live/side-by-side", "the second stream began when the first had ended")], shown };
 }
 
@@ -88,11 +88,12 @@ export interface LeavingTimes {
   readonly clients: number;
 }
 
-/** Were the answers that were left behind still being made, the short one would wait for a good part of them. */
+/** If the abandoned answers were still being generated, the short one would wait for much of them. */
 export function judgeDisconnect({ alone, long, after, clients }: LeavingTimes): LiveVerdict {
-  if (long < 10 * alone || long < 3000) return { findings: [], shown: [], reason: "the server is too fast to tell" };
+  if (long < 10 * alone || long < 3000)
+    return { findings: [], shown: [], reason: "the server answers too fast to tell" };
   const slow = after > alone * 4 + 500;
-  const found = `${seconds(after)} for a short answer after ${clients} clients had left, ${seconds(alone)} before`;
+  const found = `${seconds(after)} for a short answer after ${clients} clients had disconnected, ${seconds(alone)} before`;
   return { findings: slow ? [offence("live/disconnect", found)] : [], shown: ["live/disconnect"] };
 }
 

@@ -11,7 +11,7 @@ export const sameRules: readonly GroupRule[] = [
     id: "same/text",
     severity: "error",
     concern: "text is lost or wrong",
-    says: "The same request has the same text, streamed or not.",
+    says: "The same request gets the same text, streamed or not.",
     source: "LM Studio #1071, vLLM #11392, SGLang #35564",
     breaks: ["users (words are missing in one of the two)"],
     judges: "group",
@@ -20,7 +20,7 @@ export const sameRules: readonly GroupRule[] = [
     id: "same/calls",
     severity: "error",
     concern: "tool calls break",
-    says: "The same request has the same tool calls, streamed or not.",
+    says: "The same request gets the same tool calls, streamed or not.",
     source: "llama.cpp #12379",
     breaks: ["agents (they work in one of the two)"],
     judges: "group",
@@ -29,7 +29,7 @@ export const sameRules: readonly GroupRule[] = [
     id: "same/finish",
     severity: "error",
     concern: "the answer seems to end wrongly",
-    says: "The same request has the same finish reason, streamed or not.",
+    says: "The same request gets the same finish reason, streamed or not.",
     source: "LiteLLM #12481",
     breaks: ["agents (they work in one of the two)"],
     judges: "group",
@@ -44,8 +44,8 @@ interface Said {
 }
 
 /**
- * Compares the answer of a request that was not streamed, made twice, with its streamed answer. Where the two plain answers differ the
- * model itself is not deterministic and nothing can be shown.
+ * Compares two plain answers to a request with its streamed answer. If the two plain answers differ, the model is not deterministic and
+ * nothing can be shown.
  */
 export function judgeSame(
   plain: Exchange,

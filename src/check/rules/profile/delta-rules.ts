@@ -14,9 +14,9 @@ export const deltaRules: readonly ProfileRule[] = [
     id: "profile/first-delta",
     severity: "error",
     concern,
-    says: "The first delta of each choice is the profile's: the role alone (lean), or with what the choice begins with (exact).",
+    says: "The first delta of each choice has the role alone (lean), or the role and the first members of the choice (exact).",
     source: "recordings 271 of 271 texts, 83 of 83 calls, 23 of 23 parallel calls since 2024-09",
-    breaks: ["whoever compares bytes"],
+    breaks: ["tests that compare bytes"],
     judges: "profile",
     stream: {
       shown: isChat,
@@ -34,7 +34,7 @@ export const deltaRules: readonly ProfileRule[] = [
     concern,
     says: "A later delta has one member, a call's header no arguments yet, and the finish reason an empty delta.",
     source: "recordings 6528 of 6528 chunks",
-    breaks: ["whoever compares bytes"],
+    breaks: ["tests that compare bytes"],
     judges: "profile",
     stream: {
       shown: isChat,

@@ -19,9 +19,9 @@ export const layoutRule: ProfileRule = {
   id: "profile/layout",
   severity: "error",
   concern: "it is not the form that was demanded",
-  says: "JSON is laid out as the profile has it: compact; bodies of exact are indented, and their errors are written as OpenAI's gateway or application writes them.",
+  says: "JSON is compact (lean, and streams of exact); bodies of exact are indented, and errors as OpenAI's gateway or application indents them.",
   source: "recordings 408 of 408 streams, 1620 of 1643 bodies",
-  breaks: ["whoever compares bytes"],
+  breaks: ["tests that compare bytes"],
   judges: "profile",
   stream: {
     shown: (view) => view.chunks.length > 0,

@@ -14,9 +14,9 @@ export const memberRules: readonly ProfileRule[] = [
     id: "profile/members",
     severity: "error",
     concern,
-    says: "Chunks, bodies, choices and messages have the profile's members in its order.",
+    says: "Chunks, bodies, choices and messages have the members of the profile, in its order.",
     source: "recordings 408 of 408 streams, 1458 of 1466 bodies since 2025",
-    breaks: ["whoever compares bytes"],
+    breaks: ["tests that compare bytes"],
     judges: "profile",
     stream: {
       shown: (view) => view.chunks.length > 0,
@@ -40,9 +40,9 @@ export const memberRules: readonly ProfileRule[] = [
     id: "profile/error-members",
     severity: "error",
     concern,
-    says: "An error is message, type, param and code in this order, and nothing beside it.",
+    says: "An error has message, type, param and code, in this order, and nothing else.",
     source: "every recorded error",
-    breaks: ["whoever compares bytes"],
+    breaks: ["tests that compare bytes"],
     judges: "profile",
     stream: {
       shown: (view) => view.chunks.some((chunk) => "error" in chunk.value),

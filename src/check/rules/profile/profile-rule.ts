@@ -7,17 +7,6 @@ import type { BodyView, StreamView } from "../view.ts";
  */
 export type ProfileName = "lean" | "exact";
 
-const names: ReadonlyMap<string, ProfileName> = new Map([
-  ["lean", "lean"],
-  ["exact", "exact"],
-  ["openai", "exact"],
-]);
-
-/** The profile of a name; `openai` is the older name of `exact`. undefined: there is none of that name. */
-export function profileNamed(name: string): ProfileName | undefined {
-  return names.get(name);
-}
-
 /**
  * A rule that holds only when its profile was demanded: both are legal. It judges streams, bodies (errors among them), or both; what
  * is wrong whatever the profile is left to the other rules.

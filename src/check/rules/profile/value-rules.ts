@@ -8,15 +8,15 @@ import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 import { refuserOf } from "./refuser.ts";
 
 const concern = "it is not the form that was demanded";
-const breaks = ["whoever compares bytes"];
+const breaks = ["tests that compare bytes"];
 
-/** What members say where the profiles differ. Source: recordings of 2025-08 to 2026-08. */
+/** Values of members that differ between the profiles. Source: recordings of 2025-08 to 2026-08. */
 export const valueRules: readonly ProfileRule[] = [
   {
     id: "profile/obfuscation",
     severity: "error",
     concern,
-    says: "obfuscation is in every chat chunk unless include_obfuscation is false (exact), only where it is true (lean); of the right length.",
+    says: "obfuscation has the right length; it is in every chat chunk unless include_obfuscation is false (exact), or only when it is true (lean).",
     source: "recordings 289 of 289 streams since 2025-08-05",
     breaks,
     judges: "profile",
@@ -29,7 +29,7 @@ export const valueRules: readonly ProfileRule[] = [
     id: "profile/finish",
     severity: "error",
     concern,
-    says: "Calls of a tool that was demanded by name end with tool_calls (lean) or stop (exact).",
+    says: "Calls of a tool that the request named end with tool_calls (lean) or stop (exact).",
     source: "recordings 9 of 9",
     breaks,
     judges: "profile",
@@ -62,7 +62,7 @@ export const valueRules: readonly ProfileRule[] = [
     id: "profile/logprobs",
     severity: "error",
     concern,
-    says: "The first chunk's logprobs are an empty list where some were asked for (exact) or null (lean); the last one's are null.",
+    says: "With log probabilities, logprobs of the first chunk is an empty list (exact) or null (lean), and of the last chunk null.",
     source: "recordings with log probabilities",
     breaks,
     judges: "profile",
@@ -112,7 +112,7 @@ export const valueRules: readonly ProfileRule[] = [
     id: "profile/headers",
     severity: "error",
     concern,
-    says: "Content-Type and Cache-Control are the profile's.",
+    says: "Content-Type and Cache-Control are those of the profile.",
     source: "recordings 289 of 289 streams, 2169 of 2169 bodies, every error",
     breaks,
     judges: "profile",

@@ -6,7 +6,7 @@ import { chatChunk, chatCompletion, completion, embeddings, failure, model, mode
 import { specOffence } from "./validate.ts";
 
 const source = "OpenAI's OpenAPI document";
-/** A required member that is missing (`logprobs.refusal`) is nothing to a typed client, which takes it for null. */
+/** Typed clients do not break on a missing nullable member, such as `logprobs.refusal`: they read null. Validation does. */
 const breaks = [
   "clients that validate answers against the specification",
   "typed clients (Go, Rust, Java, C#), where a value has another type",
@@ -17,7 +17,7 @@ export const specStreamRules: readonly StreamRule[] = [
     id: "spec/chunk",
     severity: "error",
     concern: "the stream cannot be read",
-    says: "Every chunk has the form that the specification gives it.",
+    says: "Every chunk matches the schema of the specification.",
     source,
     breaks,
     judges: "stream",
@@ -38,7 +38,7 @@ export const specBodyRules: readonly BodyRule[] = [
     id: "spec/body",
     severity: "error",
     concern: "text is lost or wrong",
-    says: "An answer that is no stream has the form that the specification gives it.",
+    says: "A body matches the schema of the specification.",
     source,
     breaks,
     judges: "body",

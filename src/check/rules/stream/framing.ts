@@ -39,7 +39,7 @@ export const framingRules: readonly StreamRule[] = [
       for (const frame of view.frames) {
         for (const line of frame.lines) {
           if (!["", "data", "event", "id", "retry"].includes(line.field))
-            yield atLine(line, "a line that clients skip unread");
+            yield atLine(line, "a line that clients ignore");
         }
       }
     },
@@ -197,7 +197,7 @@ export const framingRules: readonly StreamRule[] = [
     severity: "error",
     concern: "the answer seems to end wrongly",
     says: "The stream ends with data: [DONE].",
-    source: "specification; recordings 409 of 409; ogx leaves it out",
+    source: "specification; recordings 409 of 409; missing in ogx",
     breaks: ["org-ai", "LangChain", "clients that wait for it"],
     judges: "stream",
     endpoints: both,
@@ -210,8 +210,8 @@ export const framingRules: readonly StreamRule[] = [
     id: "end/done-after-error",
     severity: "error",
     concern: "the answer seems to end wrongly",
-    says: "A stream that failed ends with data: [DONE], too.",
-    source: "specification (every stream is terminated by it); tabbyAPI leaves it out",
+    says: "A stream that failed also ends with data: [DONE].",
+    source: "specification (every stream is terminated by it); missing in tabbyAPI",
     breaks: ["org-ai", "LangChain", "clients that wait for it"],
     judges: "stream",
     endpoints: both,
@@ -239,7 +239,7 @@ export const framingRules: readonly StreamRule[] = [
     id: "end/done-exact",
     severity: "warning",
     concern: "the answer seems to end wrongly",
-    says: "[DONE] stands alone in its event, without other white space or quotes.",
+    says: "The data of the last event is exactly [DONE], without white space or quotes.",
     source: "recordings 409 of 409",
     breaks: ["clients that compare the whole line"],
     judges: "stream",
@@ -255,7 +255,7 @@ export const framingRules: readonly StreamRule[] = [
     id: "end/complete",
     severity: "error",
     concern: "the answer seems to end wrongly",
-    says: "The connection is closed as HTTP demands, not cut.",
+    says: "The connection ends as HTTP requires; it is not cut.",
     source: "RFC 9112 section 7.1 (the last chunk of a chunked body)",
     breaks: ["undici, Python httpx and curl report a network error after a good answer"],
     judges: "stream",

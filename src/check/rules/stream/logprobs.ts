@@ -38,7 +38,7 @@ export const logprobRules: readonly StreamRule[] = [
     id: "logprobs/missing",
     severity: "error",
     concern: wrongLogprobs,
-    says: "Log probabilities that were asked for come with the text.",
+    says: "Requested log probabilities are sent with the text.",
     source: "specification: logprobs",
     breaks: ["evaluation harnesses"],
     judges: "stream",
@@ -52,7 +52,7 @@ export const logprobRules: readonly StreamRule[] = [
     id: "logprobs/uninvited",
     severity: "note",
     concern: "it differs from OpenAI",
-    says: "Log probabilities come only when they were asked for.",
+    says: "Log probabilities are sent only when requested.",
     source: "specification: logprobs defaults to false",
     breaks: [],
     judges: "stream",
@@ -60,7 +60,7 @@ export const logprobRules: readonly StreamRule[] = [
     shown: (view) => view.exchange.request.body !== undefined && asked(view.exchange, "logprobs") !== true,
     *judge(view) {
       const first = tokens(view).next().value as TokenPiece | undefined;
-      if (first) yield atPiece(first.piece, "logprobs", "log probabilities that nobody asked for");
+      if (first) yield atPiece(first.piece, "logprobs", "log probabilities that were not requested");
     },
   },
   {
@@ -79,8 +79,8 @@ export const logprobRules: readonly StreamRule[] = [
     id: "logprobs/value",
     severity: "error",
     concern: wrongLogprobs,
-    says: "A logprob is a number, and not above zero.",
-    source: "mathematics (the logarithm of a probability)",
+    says: "A logprob is a number, 0 or less.",
+    source: "specification: logprob (the logarithm of a probability is at most 0)",
     breaks: ["evaluation harnesses"],
     judges: "stream",
     endpoints: ["chat"],
@@ -103,7 +103,7 @@ export const logprobRules: readonly StreamRule[] = [
     id: "logprobs/order",
     severity: "note",
     concern: "it differs from OpenAI",
-    says: "top_logprobs come with the most likely first.",
+    says: "top_logprobs are sorted, the most likely first.",
     source: "recordings",
     breaks: [],
     judges: "stream",
@@ -115,7 +115,7 @@ export const logprobRules: readonly StreamRule[] = [
     id: "logprobs/count",
     severity: "error",
     concern: wrongLogprobs,
-    says: "A token has as many top_logprobs as were asked for.",
+    says: "A token has as many top_logprobs as requested.",
     source: "specification: top_logprobs",
     breaks: ["evaluation harnesses"],
     judges: "stream",
@@ -134,7 +134,7 @@ export const logprobRules: readonly StreamRule[] = [
     id: "logprobs/text",
     severity: "error",
     concern: wrongLogprobs,
-    says: "The tokens of a choice, joined, are its text: no tokens of the thought before it.",
+    says: "The tokens of a choice, joined, are its text, without the tokens of its reasoning.",
     source: "specification: logprobs.content ('A list of message content tokens'); recordings",
     breaks: ["clients that color text by confidence", "evaluation harnesses"],
     judges: "stream",
@@ -148,7 +148,7 @@ export const logprobRules: readonly StreamRule[] = [
         const last = track.findLast(({ choice }) => isObject(choice.logprobs));
         if (!last || joined.length === 0) continue;
         const text = track.map(({ delta }) => (typeof delta.content === "string" ? delta.content : "")).join("");
-        if (textOfTokens(joined) !== text) yield atPiece(last, "logprobs", "tokens that are not the text");
+        if (textOfTokens(joined) !== text) yield atPiece(last, "logprobs", "the joined tokens are not the text");
       }
     },
   },

@@ -26,7 +26,7 @@ function ended(view: StreamView): boolean {
   );
 }
 
-/** Whether a streamed answer does what the request demanded. Those that are no stream: ../body/obedience.ts. */
+/** Whether a streamed answer does what the request asked. Answers that are not streamed: ../body/obedience.ts. */
 export const obedienceRules: readonly StreamRule[] = [
   {
     id: "request/stop",
@@ -70,7 +70,7 @@ export const obedienceRules: readonly StreamRule[] = [
     id: "request/required",
     severity: "error",
     concern: misunderstood,
-    says: "With tool_choice required, or a tool by name, there is a call.",
+    says: "With tool_choice required, or a named tool, there is a call.",
     source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
     judges: "stream",
@@ -86,8 +86,8 @@ export const obedienceRules: readonly StreamRule[] = [
     id: "request/named",
     severity: "error",
     concern: misunderstood,
-    says: "With a tool by name only that tool is called.",
-    source: "specification: tool_choice; llama.cpp ignores it",
+    says: "With a named tool, only that tool is called.",
+    source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
     judges: "stream",
     endpoints: ["chat"],
@@ -103,7 +103,7 @@ export const obedienceRules: readonly StreamRule[] = [
     id: "request/no-tools",
     severity: "error",
     concern: misunderstood,
-    says: "With tool_choice none, or without tools, nothing is called.",
+    says: "With tool_choice none, or without tools, there is no call.",
     source: "specification: tool_choice; tt-inference-server #4386",
     breaks: ["agents that want an answer in words"],
     judges: "stream",
@@ -146,7 +146,7 @@ export const obedienceRules: readonly StreamRule[] = [
         if (track.some(({ delta }) => typeof delta.refusal === "string" && delta.refusal !== "")) continue;
         const text = textOf(view, choice);
         if (parsedJson(text) === undefined)
-          yield* atLast(view, choice, "finish_reason", `text that is no JSON: ${shown(text.slice(0, 40))}`);
+          yield* atLast(view, choice, "finish_reason", `text that is not JSON: ${shown(text.slice(0, 40))}`);
       }
     },
   },

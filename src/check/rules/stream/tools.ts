@@ -175,7 +175,7 @@ export const toolRules: readonly StreamRule[] = [
     id: "tool/name-once",
     severity: "error",
     concern: breaking,
-    says: "The name comes once: it is in no later delta of the call, not even empty.",
+    says: "The name is sent once: no later delta of the call has it, not even empty.",
     source: "recordings 968 of 968; LM Studio #649",
     breaks: ["clients that concatenate names (LangChain: get_weatherget_weather)", "clients that overwrite them"],
     judges: "stream",
@@ -190,7 +190,7 @@ export const toolRules: readonly StreamRule[] = [
     id: "tool/id-once",
     severity: "note",
     concern: "it differs from OpenAI",
-    says: "Later deltas of a call carry index and function.arguments alone.",
+    says: "Later deltas of a call have only index and function.arguments.",
     source: "recordings 968 of 968",
     breaks: [],
     judges: "stream",
@@ -208,7 +208,7 @@ export const toolRules: readonly StreamRule[] = [
     severity: "error",
     concern: breaking,
     says: "arguments is a string of JSON text, never an object or null.",
-    source: "specification; servers that send an object, or null",
+    source: "specification: arguments; servers that send an object, or null",
     breaks: ["every client (it concatenates strings)"],
     judges: "stream",
     endpoints: chat,
@@ -258,12 +258,12 @@ export const toolRules: readonly StreamRule[] = [
     id: "tool/arguments-json",
     severity: "error",
     concern: breaking,
-    says: "A call's arguments come together as one JSON object, {} when there are none.",
+    says: "The joined arguments of a call are one JSON object, {} when there are none.",
     source: "recordings; vLLM #28806 (an empty string for no arguments)",
     breaks: ["every agent (JSON.parse throws)"],
     judges: "stream",
     endpoints: chat,
-    // A call that was cut, by the limit or by an error, is what had come of it.
+    // A call that the token limit or an error cut is incomplete.
     shown: (view) => hasCalls(view) && !wasCut(view),
     *judge(view) {
       for (const call of callsOf(view)) {

@@ -28,14 +28,14 @@ export const usageRules: readonly StreamRule[] = [
     id: "usage/uninvited",
     severity: "warning",
     concern: wrongCounts,
-    says: "Usage comes only when stream_options.include_usage asked for it.",
+    says: "Usage is sent only when stream_options.include_usage requests it.",
     source: "specification; recordings 409 of 409",
     breaks: ["the naive loop over chunk.choices[0] (the usage chunk has none)", "clients that add counts up"],
     judges: "stream",
     endpoints: both,
     shown: (view) => askedForUsage(view.exchange) === false,
     *judge(view) {
-      for (const chunk of withUsage(view)) yield atMember(chunk, "usage", "usage that nobody asked for");
+      for (const chunk of withUsage(view)) yield atMember(chunk, "usage", "usage that was not requested");
     },
   },
   {
@@ -57,7 +57,7 @@ export const usageRules: readonly StreamRule[] = [
     id: "usage/missing",
     severity: "error",
     concern: wrongCounts,
-    says: "With include_usage the stream brings usage.",
+    says: "With include_usage the stream contains usage.",
     source: "specification; recordings 249 of 249",
     breaks: ["cost accounting", "LangChain (no usage_metadata)"],
     judges: "stream",
@@ -71,7 +71,7 @@ export const usageRules: readonly StreamRule[] = [
     id: "usage/once",
     severity: "warning",
     concern: wrongCounts,
-    says: "Usage comes once.",
+    says: "Usage is sent once.",
     source: "recordings 249 of 249; LocalAI sends it on every chunk",
     breaks: ["clients that add counts up"],
     judges: "stream",
@@ -84,7 +84,7 @@ export const usageRules: readonly StreamRule[] = [
     id: "usage/own-chunk",
     severity: "warning",
     concern: wrongCounts,
-    says: "Usage comes in a chunk of its own with choices: [], after the finish reasons and before [DONE].",
+    says: "Usage is sent in a chunk of its own with choices: [], after the finish reasons and before [DONE].",
     source:
       "specification: 'choices will be an empty array'; recordings 246 of 249 (moderation and audio chunks may follow)",
     breaks: ["clients that look for usage where choices is empty"],
@@ -124,8 +124,8 @@ export const usageRules: readonly StreamRule[] = [
     id: "usage/type",
     severity: "error",
     concern: wrongCounts,
-    says: "Token counts are integers, none below zero, and prompt_tokens, completion_tokens and total_tokens are there.",
-    source: "specification; gateways that send negative details",
+    says: "prompt_tokens, completion_tokens and total_tokens are present, and all token counts are integers, 0 or more.",
+    source: "specification: CompletionUsage",
     breaks: ["typed clients (Go, Rust, Java, C#)", "cost accounting"],
     judges: "stream",
     endpoints: both,
@@ -148,7 +148,7 @@ export const usageRules: readonly StreamRule[] = [
     id: "usage/details",
     severity: "warning",
     concern: wrongCounts,
-    says: "Details are parts of their counts: cached_tokens of the prompt's, reasoning_tokens of the completion's.",
+    says: "cached_tokens is at most prompt_tokens, and reasoning_tokens at most completion_tokens.",
     source: "specification",
     breaks: ["cost accounting"],
     judges: "stream",
@@ -160,8 +160,8 @@ export const usageRules: readonly StreamRule[] = [
     id: "usage/zero",
     severity: "error",
     concern: wrongCounts,
-    says: "Counts are counted: completion_tokens is not 0 after text, prompt_tokens not 0 at all.",
-    source: "gateways that invent zeros for a key that must be there",
+    says: "completion_tokens is not 0 after text, and the counts are not all 0.",
+    source: "LiteLLM #8349, LM Studio #1602",
     breaks: ["cost accounting", "clients that trim their history by it"],
     judges: "stream",
     endpoints: ["chat"],
@@ -172,7 +172,7 @@ export const usageRules: readonly StreamRule[] = [
       );
       for (const chunk of withUsage(view)) {
         if (chunk.usage.prompt_tokens === 0 && chunk.usage.completion_tokens === 0)
-          yield atMember(chunk, "usage", "all counts zero");
+          yield atMember(chunk, "usage", "all counts are 0");
         else if (text && chunk.usage.completion_tokens === 0)
           yield atMember(chunk, "completion_tokens", `completion_tokens ${shown(0)} after text`);
       }

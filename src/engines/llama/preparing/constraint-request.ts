@@ -115,7 +115,7 @@ function calls(
   };
 }
 
-/** A custom tool's regular expression that is none, or of a kind that no grammar is made of, is told as such, not as a schema's. */
+/** An invalid or unsupported regular expression of a custom tool gets an error that says so, not one about a schema. */
 function checkInputGrammars(tools: readonly Tool[], paths: readonly string[]): void {
   tools.forEach(({ inputGrammar }, i) => {
     if (inputGrammar?.syntax !== "regex") return;
