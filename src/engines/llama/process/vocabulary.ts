@@ -66,7 +66,16 @@ export class Vocabulary {
 
   /** Texts of all control tokens. */
   controlTexts(): string[] {
-    return this.#texts.filter((text, token) => this.#types[token] === tokenType.control && text !== "");
+    return this.#textsOf(tokenType.control);
+  }
+
+  /** Texts of the tokens that were added to the vocabulary whole; a tokenizer looks for them first. */
+  userDefinedTexts(): string[] {
+    return this.#textsOf(tokenType.userDefined);
+  }
+
+  #textsOf(type: number): string[] {
+    return this.#texts.filter((text, token) => this.#types[token] === type && text !== "");
   }
 
   /** No token stands for more UTF-16 units of text than this. */
