@@ -4,6 +4,7 @@ const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   engine: () => import("./engine.ts"),
   formats: () => import("./formats.ts"),
   gateway: () => import("./gateway.ts"),
+  stall: () => import("./stall.ts"),
   wire: () => import("./wire.ts"),
 };
 

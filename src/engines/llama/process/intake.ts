@@ -1,7 +1,8 @@
+import type { Token } from "node-llama-cpp";
 import type { GenerationFailure } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { WriteLine } from "../options.ts";
-import type { PreparedRequest } from "../preparing/prepared-request.ts";
+import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
 import type { GenerateMessage, StepMessage } from "../protocol.ts";
 import { AnswerCheck, type CheckText } from "./answer-check.ts";
 import type { PreparingThread } from "./preparing-thread.ts";
@@ -11,15 +12,23 @@ export interface IntakeOptions {
   readonly thread: PreparingThread;
   /** Requests that may be in preparation; one more is refused. */
   readonly limit: number;
-  /** Takes a request that is ready. */
-  readonly add: (request: PreparedRequest) => void;
+  /** Makes tokens of a prompt, pausing now and then. */
+  readonly tokenize: (prompt: PromptInput) => Generator<undefined, Token[]>;
+  /** Takes a request that is ready, with its prompts' tokens. */
+  readonly add: (request: PreparedRequest, prompts: readonly (readonly Token[])[]) => void;
   readonly refuse: (id: number, failure: GenerationFailure) => void;
   /** A request left while it was prepared. */
   readonly onLeft: () => void;
   readonly log: WriteLine;
 }
 
-/** What stands around the scheduler: requests are prepared before they reach it, and answers checked behind it, in the preparing thread. */
+/** How long prompts are made tokens of in one go, in milliseconds: the model's steps wait so long. */
+const tokenizingMs = 4;
+
+/**
+ * What stands around the scheduler: requests are prepared before they reach it, and answers checked behind it, in the preparing
+ * thread. Tokens are made here, since the model's vocabulary lives in this thread, but a few at a time.
+ */
 export class Intake {
   readonly #options: IntakeOptions;
   /** Requests in preparation that somebody waits for. */
@@ -40,18 +49,39 @@ export class Intake {
     if (this.#wanted.size >= limit) return refuse(id, queueFull(this.#wanted.size));
     this.#wanted.add(id);
     try {
-      const prepared = await thread.prepare(asked, () => this.#wanted.has(id));
+      const isWanted = (): boolean => this.#wanted.has(id);
+      const prepared = await thread.prepare(asked, isWanted);
       // Whoever left was forgotten by `cancel`.
       if (prepared === null) return;
+      const prompts = await this.#tokens(prepared.request.prompts, isWanted);
+      if (prompts === null) return;
       for (const warning of prepared.warnings) log(`${requestId}: ${warning}`, "warn");
       if (prepared.check)
         this.#checks.set(id, new AnswerCheck(prepared.check, (...text) => void this.#check(requestId, ...text)));
       this.#wanted.delete(id);
-      add({ ...prepared.request, id, requestId });
+      add({ ...prepared.request, id, requestId }, prompts);
     } catch (error) {
       this.#wanted.delete(id);
       refuse(id, failureOf(error));
     }
+  }
+
+  /** The prompts' tokens; null: nobody waits for them any more. */
+  async #tokens(prompts: readonly PromptInput[], isWanted: () => boolean): Promise<Token[][] | null> {
+    const all: Token[][] = [];
+    let paused = performance.now();
+    for (const prompt of prompts) {
+      const making = this.#options.tokenize(prompt);
+      let made = making.next();
+      for (; made.done !== true; made = making.next()) {
+        if (performance.now() - paused < tokenizingMs) continue;
+        await new Promise((resolve) => setImmediate(resolve));
+        if (!isWanted()) return null;
+        paused = performance.now();
+      }
+      all.push(made.value);
+    }
+    return all;
   }
 
   cancel(id: number): void {

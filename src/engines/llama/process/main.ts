@@ -7,6 +7,8 @@ import { openModel } from "./open-model.ts";
 import { PreparingThread } from "./preparing-thread.ts";
 import { Intake } from "./intake.ts";
 import type { Scheduler } from "./scheduler.ts";
+import { TextPieces } from "./text-pieces.ts";
+import { tokenizePrompt } from "./tokenize-prompt.ts";
 
 /**
  * The model's process: started by `ModelProcess` with a channel to its parent. The first message says which model to open. It lives as
@@ -96,10 +98,12 @@ async function open(message: OpenMessage): Promise<void> {
       chance: () => randomBytes(4).readUInt32LE() / 2 ** 32,
     });
     scheduler = running;
+    const tokenizer = { ...opened, pieces: new TextPieces(opened.vocabulary) };
     intake = new Intake({
       thread,
       limit: message.slots + message.queueLimit,
-      add: (request) => running.add(request),
+      tokenize: (prompt) => tokenizePrompt(tokenizer, prompt),
+      add: (request, prompts) => running.add(request, prompts),
       refuse: (id, failure) => running.refuse(id, failure),
       onLeft: () => running.tellState(),
       log,

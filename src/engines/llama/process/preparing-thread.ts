@@ -73,6 +73,10 @@ export class PreparingThread {
     throw new FailureError(answer?.type === "refused" ? answer.failure : unprepared("an answer of another kind"));
   }
 
+  async stop(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
   #do(queue: Job[], message: ThreadJob, isWanted: () => boolean): Promise<ThreadAnswer | null> {
     return new Promise((settle) => {
       queue.push({ message, isWanted, settle });

@@ -5,7 +5,6 @@ import { contextLengthExceeded } from "../context-length.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import { Choice, type ChoiceSurroundings } from "./choice.ts";
 import { choiceSeed } from "./seed.ts";
-import { tokenizePrompt } from "./tokenize-prompt.ts";
 
 /** How many tokens a request's sequences may be ahead of its reader, for each of its choices. */
 const tokensAhead = 64;
@@ -29,12 +28,17 @@ export class RequestRun {
   /** Events are kept until all is known where the best of several choices are asked for. */
   #kept: GenerationEvent[] | undefined;
 
-  constructor(around: ChoiceSurroundings, message: PreparedRequest, chance: () => number) {
+  /** `prompts`: their tokens. `chance`: uniform in [0, 1), for a request without a seed. */
+  constructor(
+    around: ChoiceSurroundings,
+    message: PreparedRequest,
+    prompts: readonly (readonly Token[])[],
+    chance: () => number,
+  ) {
     this.id = message.id;
     this.#message = message;
     this.#choicesPerPrompt = Math.max(message.n, message.bestOf);
     if (this.#choicesPerPrompt > message.n) this.#kept = [];
-    const prompts = message.prompts.map((prompt) => tokenizePrompt(around.model, around.vocabulary, prompt));
     for (const prompt of prompts) checkLength(prompt, around.contextSize, message);
     this.#promptTokens = prompts.reduce((sum, prompt) => sum + prompt.length, 0);
     const seed = message.sampling.seed ?? Math.floor(chance() * 2 ** 32);

@@ -1,4 +1,4 @@
-import type { LlamaContextSequence } from "node-llama-cpp";
+import type { LlamaContextSequence, Token } from "node-llama-cpp";
 import type { GenerationEvent, GenerationFailure } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
@@ -68,10 +68,10 @@ export class Scheduler {
     this.#budget = new PrefillBudget(options.batchSize - options.sequences.length);
   }
 
-  /** Takes a request: it waits in the queue, or is refused at once. */
-  add(message: PreparedRequest): void {
+  /** Takes a request with its prompts' tokens: it waits in the queue, or is refused at once. */
+  add(message: PreparedRequest, prompts: readonly (readonly Token[])[]): void {
     try {
-      const run = new RequestRun(this.#options.around, message, this.#options.chance);
+      const run = new RequestRun(this.#options.around, message, prompts, this.#options.chance);
       const free = this.#slots.filter((slot) => !slot.job).length;
       // A request that finds slots free is always taken, however many choices it has.
       if (this.#waiting.length >= free && this.#waiting.length + run.choices.length - free > this.#options.queueLimit)

@@ -1,14 +1,25 @@
 import type { LlamaModel, Token } from "node-llama-cpp";
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { PromptInput } from "../preparing/prepared-request.ts";
+import type { TextPieces } from "./text-pieces.ts";
 import type { Vocabulary } from "./vocabulary.ts";
+
+/** What makes tokens of text. */
+export interface Tokenizer {
+  readonly model: LlamaModel;
+  readonly vocabulary: Vocabulary;
+  readonly pieces: TextPieces;
+}
 
 /**
  * A prompt's tokens. Spans that spell special tokens without meaning them are tokenized as plain text, the others with special tokens;
  * there is exactly one BOS where the tokenizer adds one or the template wrote one. An empty prompt is the beginning of a document.
  * Throws FailureError for token ids that the model does not have, and for a suffix that it cannot fill in before.
+ *
+ * A generator, since a long conversation takes seconds, which the model's steps must not wait for: it pauses behind each piece.
  */
-export function tokenizePrompt(model: LlamaModel, vocabulary: Vocabulary, prompt: PromptInput): Token[] {
+export function* tokenizePrompt(tokenizer: Tokenizer, prompt: PromptInput): Generator<undefined, Token[]> {
+  const { model, vocabulary } = tokenizer;
   if (prompt.type === "tokens") {
     for (const token of prompt.tokens)
       if (token >= vocabulary.size)
@@ -21,41 +32,43 @@ export function tokenizePrompt(model: LlamaModel, vocabulary: Vocabulary, prompt
   }
   const { bos } = model.tokens;
   const start = bos !== null && (prompt.bos || model.tokens.shouldPrependBosToken) ? [bos] : [];
-  const text = spanTokens(model, vocabulary, prompt.spans);
+  const text = yield* spanTokens(tokenizer, prompt.spans);
   // A client that writes the BOS itself into a completions prompt means the one that is there already.
   const repeated = start.length > 0 && text[0] === bos ? 1 : 0;
   const body = text.slice(repeated);
-  const tokens = start.concat(
-    prompt.suffix === undefined ? body : fillInMiddle(model, vocabulary, body, prompt.suffix),
-  );
+  const tokens = start.concat(prompt.suffix === undefined ? body : yield* fillInMiddle(tokenizer, body, prompt.suffix));
   return tokens.length > 0 ? tokens : [documentStart(model)];
 }
 
-function spanTokens(
-  model: LlamaModel,
-  vocabulary: Vocabulary,
+function* spanTokens(
+  { model, vocabulary, pieces }: Tokenizer,
   spans: readonly { readonly text: string; readonly special: boolean }[],
-): Token[] {
+): Generator<undefined, Token[]> {
   const tokens: Token[] = [];
   for (const span of spans) {
-    const last = tokens.at(-1);
-    // SentencePiece puts a space in front of a text; in the middle of one there must be none.
-    const continues = last !== undefined && !vocabulary.isControl(last);
-    for (const token of model.tokenize(span.text, span.special, continues ? "trimLeadingSpace" : undefined))
-      tokens.push(token);
+    let isFirst = true;
+    for (const piece of span.special ? pieces.of(span.text) : [span.text]) {
+      const last = tokens.at(-1);
+      // SentencePiece puts a space in front of a text; in the middle of one there must be none. Later pieces begin with a control token.
+      const continues = isFirst && last !== undefined && !vocabulary.isControl(last);
+      for (const token of model.tokenize(piece, span.special, continues ? "trimLeadingSpace" : undefined))
+        tokens.push(token);
+      isFirst = false;
+      yield;
+    }
   }
   return tokens;
 }
 
-function fillInMiddle(model: LlamaModel, vocabulary: Vocabulary, before: readonly Token[], suffix: string): Token[] {
-  const { prefix, suffix: suffixToken, middle } = model.tokens.infill;
+function* fillInMiddle(tokenizer: Tokenizer, before: readonly Token[], suffix: string): Generator<undefined, Token[]> {
+  const { prefix, suffix: suffixToken, middle } = tokenizer.model.tokens.infill;
   if (prefix === null || suffixToken === null || middle === null)
     throw invalidRequest(
       "Unsupported parameter: 'suffix' is not supported with this model, which has no tokens to fill in the middle.",
       "suffix",
       "unsupported_parameter",
     );
-  const after = spanTokens(model, vocabulary, [{ text: suffix, special: false }]);
+  const after = yield* spanTokens(tokenizer, [{ text: suffix, special: false }]);
   return [prefix, ...before, suffixToken, ...after, middle];
 }
 

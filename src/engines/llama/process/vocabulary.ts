@@ -69,7 +69,7 @@ export class Vocabulary {
     return this.#textsOf(tokenType.control);
   }
 
-  /** Texts of all user-defined tokens. */
+  /** Texts of the tokens that were added to the vocabulary whole; a tokenizer looks for them first. */
   userDefinedTexts(): string[] {
     return this.#textsOf(tokenType.userDefined);
   }

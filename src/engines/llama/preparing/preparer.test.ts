@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import type { AskedOfModel } from "../protocol.ts";
+import { Preparer } from "./preparer.ts";
+import type { ThreadNews, ThreadSetup } from "./thread-messages.ts";
+
+const template =
+  "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+
+const setup: ThreadSetup = {
+  facts: {
+    path: "model.gguf",
+    architecture: "llama",
+    contextSize: 4096,
+    chatTemplate: template,
+    bosToken: null,
+    eosToken: "<|im_end|>",
+    specialTokens: ["<|im_start|>", "<|im_end|>"],
+    vocabularySize: 300,
+    longestToken: 16,
+    fillsInMiddle: false,
+  },
+};
+
+function opened(): { prepare: (asked: Partial<AskedOfModel>) => ReturnType<Preparer["prepare"]>; news: ThreadNews[] } {
+  const news: ThreadNews[] = [];
+  const preparer = new Preparer(setup, (each) => news.push(each));
+  const chat: AskedOfModel = {
+    prompt: { kind: "chat", messages: [{ role: "user", content: "Hi" }], template: {} },
+    sampling: {},
+    limits: {},
+  };
+  return { news, prepare: (asked) => preparer.prepare({ ...chat, ...asked }, new Date(0)) };
+}
+
+function schemaOf(name: string): Partial<AskedOfModel> {
+  const schema = { type: "object", properties: { [name]: { type: "string" } }, required: [name] };
+  return { output: { type: "json-schema", name: "answer", schema, strict: false, path: "response_format" } };
+}
+
+test("equal constraints are one: made once, registered once, referred to by number", () => {
+  const { prepare, news } = opened();
+  const [first, second, other] = [prepare(schemaOf("city")), prepare(schemaOf("city")), prepare(schemaOf("town"))];
+  expect(second.request.constraint).toBe(first.request.constraint);
+  expect(other.request.constraint).not.toBe(first.request.constraint);
+  expect(news.map(({ type }) => type)).toEqual(["format", "constraint", "constraint"]);
+  expect(other.request.reading.format).toBe(first.request.reading.format);
+});
+
+test("requests that differ in anything that a grammar depends on have grammars of their own", () => {
+  const { prepare } = opened();
+  const tool = { name: "look", parameters: { type: "object" }, strict: true };
+  const variants: Partial<AskedOfModel>[] = [
+    { tools: [tool] },
+    { tools: [tool], toolChoice: { type: "required" } },
+    { tools: [tool], parallelToolCalls: false },
+    { tools: [tool], ...schemaOf("city") },
+    { tools: [tool, { ...tool, name: "listen" }] },
+    { output: { type: "json-object" } },
+    { output: { type: "regex", pattern: "a+", path: "guided_regex" } },
+    { output: { type: "regex", pattern: "a+", path: "regex" } },
+  ];
+  const numbers = variants.map((asked) => prepare(asked).request.constraint);
+  expect(numbers).not.toContain(undefined);
+  expect(new Set(numbers).size).toBe(variants.length);
+});
+
+test("what is not used any more is forgotten, there and here", () => {
+  const { prepare, news } = opened();
+  const first = prepare(schemaOf("first")).request.constraint;
+  for (let i = 0; i < 128; i++) prepare(schemaOf(`next_${i}`));
+  expect(news.filter(({ type }) => type === "forget")).toEqual([{ type: "forget", number: first }]);
+  const again = prepare(schemaOf("first")).request.constraint;
+  expect(again).not.toBe(first);
+});

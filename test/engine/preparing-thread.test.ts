@@ -1,0 +1,92 @@
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterEach, expect, test } from "vitest";
+import type { PreparingThread as Thread } from "../../src/engines/llama/process/preparing-thread.ts";
+import type { ThreadSetup } from "../../src/engines/llama/preparing/thread-messages.ts";
+
+const built = resolve(process.env.TRUEWIRE_DIST ?? "dist", "engines/llama/process/preparing-thread.js");
+const { PreparingThread } = (await import(pathToFileURL(built).href)) as { readonly PreparingThread: typeof Thread };
+
+/** Says what it is told, and counts for a long time when that is "slow". */
+const template =
+  '{% if messages[0].content == "slow" %}{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}{% endif %}{{ messages[0].content }}';
+
+const setup: ThreadSetup = {
+  facts: {
+    path: "model.gguf",
+    architecture: "llama",
+    contextSize: 4096,
+    chatTemplate: template,
+    bosToken: null,
+    eosToken: null,
+    specialTokens: [],
+    vocabularySize: 300,
+    longestToken: 16,
+    fillsInMiddle: false,
+  },
+};
+
+const lines: string[] = [];
+const open: Thread[] = [];
+function opened(over: Partial<ThreadSetup> = {}, limitMs = 60_000): Thread {
+  const thread = new PreparingThread({ setup: { ...setup, ...over }, limitMs, log: (line) => lines.push(line) });
+  open.push(thread);
+  return thread;
+}
+afterEach(async () => {
+  lines.length = 0;
+  await Promise.all(open.splice(0).map((thread) => thread.stop()));
+});
+
+function asked(content: string): string {
+  const prompt = { kind: "chat", messages: [{ role: "user", content }], template: {} };
+  return JSON.stringify({ prompt, sampling: {}, limits: {} });
+}
+const always = (): boolean => true;
+const text = (prepared: Awaited<ReturnType<Thread["prepare"]>>): string | undefined => {
+  const prompt = prepared?.request.prompts[0];
+  return prompt?.type === "spans" ? prompt.spans.map((span) => span.text).join("") : undefined;
+};
+
+test("what takes too long is refused, and those behind it are served by a new thread", async () => {
+  const thread = opened({}, 2000);
+  expect(text(await thread.prepare(asked("first"), always))).toBe("first");
+  const slow = thread.prepare(asked("slow"), always);
+  const next = thread.prepare(asked("next"), always);
+  await expect(slow).rejects.toMatchObject({ failure: { status: 400, type: "invalid_request_error" } });
+  expect(text(await next)).toBe("next");
+  expect(lines).toEqual(["The thread that prepares requests took too long; it is started again."]);
+});
+
+test("a thread that fails is an error for the request that it was at; the next one finds a new thread", async () => {
+  // Without control tokens to look at, a template cannot be read: the thread fails when it starts.
+  const broken = { ...setup.facts, specialTokens: null as unknown as string[] };
+  const thread = opened({ facts: broken });
+  for (const name of ["one", "two"])
+    await expect(thread.prepare(asked(name), always)).rejects.toMatchObject({ failure: { status: 500 } });
+  // One line a request at least, and not one after the other for ever while there is nothing to do.
+  const told = lines.length;
+  expect(told).toBeGreaterThanOrEqual(2);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(lines.length).toBe(told);
+});
+
+test("whoever left while others were served is passed over", async () => {
+  const thread = opened();
+  let wanted = true;
+  const first = thread.prepare(asked("first"), always);
+  const left = thread.prepare(asked("slow"), () => wanted);
+  const last = thread.prepare(asked("last"), always);
+  wanted = false;
+  expect([text(await first), await left, text(await last)]).toEqual(["first", null, "last"]);
+});
+
+test("an answer is checked behind the requests that wait", async () => {
+  const thread = opened();
+  const order: string[] = [];
+  const first = thread.prepare(asked("first"), always).then(() => order.push("first"));
+  const check = thread.check('{"a":1}', { required: ["b"] }).then((errors) => order.push(`check: ${errors}`));
+  const second = thread.prepare(asked("second"), always).then(() => order.push("second"));
+  await Promise.all([first, check, second]);
+  expect(order).toEqual(["first", "second", "check: / must have required property 'b'"]);
+});
