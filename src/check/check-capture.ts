@@ -2,7 +2,7 @@ import type { Judgement } from "./report/report.ts";
 import type { Exchange } from "./rules/exchange.ts";
 import { judge } from "./rules/judge.ts";
 import type { ProfileName } from "./rules/profile/profile-rule.ts";
-import { isObject } from "./rules/view.ts";
+import { isObject } from "../generation/json.ts";
 
 /**
  * Judges the body of an answer that was captured elsewhere, with its request where that was kept; `demanded`: the profile that it must

@@ -1,3 +1,4 @@
+import { isObject } from "../generation/json.ts";
 import type { Tool } from "../generation/message.ts";
 import { requireFormat } from "../formats/known.ts";
 import type { ParseJob, ParsedMessage } from "../formats/parse-job.ts";
@@ -8,13 +9,13 @@ import type { ParseJob, ParsedMessage } from "../formats/parse-job.ts";
  * `thinking`.
  */
 export function readJob(value: unknown): ParseJob {
-  if (!isRecord(value)) throw new Error("a job must be an object");
+  if (!isObject(value)) throw new Error("a job must be an object");
   const { format, text, prefix, tools, chunks } = value;
   if (typeof format !== "string") throw new Error("format: must be a string");
   if (typeof text !== "string") throw new Error("text: must be a string");
   if (prefix !== undefined && prefix !== null && typeof prefix !== "string")
     throw new Error("prefix: must be a string");
-  const params = isRecord(value["params"]) ? value["params"] : {};
+  const params = isObject(value["params"]) ? value["params"] : {};
   const thinking = params["enable_thinking"] ?? params["thinking"];
   return {
     format: requireFormat(format),
@@ -31,15 +32,15 @@ export function readJob(value: unknown): ParseJob {
 export function readTools(value: unknown): Tool[] {
   if (!Array.isArray(value)) throw new Error("tools: must be an array");
   return value.map((entry: unknown, index) => {
-    const custom = isRecord(entry) && isRecord(entry["custom"]) ? entry["custom"] : undefined;
-    const tool = custom ?? (isRecord(entry) && isRecord(entry["function"]) ? entry["function"] : entry);
-    if (!isRecord(tool) || typeof tool["name"] !== "string") throw new Error(`tools[${index}]: has no name`);
+    const custom = isObject(entry) && isObject(entry["custom"]) ? entry["custom"] : undefined;
+    const tool = custom ?? (isObject(entry) && isObject(entry["function"]) ? entry["function"] : entry);
+    if (!isObject(tool) || typeof tool["name"] !== "string") throw new Error(`tools[${index}]: has no name`);
     const { name, description, parameters } = tool;
     return {
       name,
       ...(custom && { kind: "custom" as const }),
       ...(typeof description === "string" && { description }),
-      ...((isRecord(parameters) || typeof parameters === "boolean") && { parameters }),
+      ...((isObject(parameters) || typeof parameters === "boolean") && { parameters }),
     };
   });
 }
@@ -50,8 +51,4 @@ export function writeResult({ content, reasoning, calls }: ParsedMessage): Recor
     return kind === "custom" ? { name, input: text } : { name, arguments: text };
   });
   return { content, reasoning, tool_calls: written };
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,3 +1,4 @@
+import { isObject } from "../generation/json.ts";
 import type { ToolCall } from "../generation/message.ts";
 
 /** What a call's arguments are. The model's own text survives beside what it says: numbers beyond a double and its key order are only there. */
@@ -25,9 +26,7 @@ export function parseArguments(call: ToolCall): ParsedArguments {
   if (text.trim() === "") return { valid: true, value: {}, text };
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-      return { valid: true, value: value as Readonly<Record<string, unknown>>, text };
-    }
+    if (isObject(value)) return { valid: true, value, text };
     return { valid: false, value: null, text, problem: "The arguments are JSON, but no object." };
   } catch (error) {
     return { valid: false, value: null, text, problem: error instanceof Error ? error.message : String(error) };

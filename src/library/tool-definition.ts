@@ -1,3 +1,4 @@
+import { isObject } from "../generation/json.ts";
 import { invalidRequest } from "../generation/failure.ts";
 import type { JsonSchema, Tool } from "../generation/message.ts";
 
@@ -135,7 +136,5 @@ function parameterOf(schema: unknown, required: boolean): ParameterDefinition {
 }
 
 function membersOf(value: unknown): Readonly<Record<string, unknown>> | undefined {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Readonly<Record<string, unknown>>)
-    : undefined;
+  return isObject(value) ? value : undefined;
 }

@@ -1,3 +1,4 @@
+import { isObject } from "../generation/json.ts";
 import { parametersOf } from "../generation/custom-tool.ts";
 import type { JsonSchema, Tool } from "../generation/message.ts";
 import type { TemplateCapabilities } from "./capabilities.ts";
@@ -33,8 +34,4 @@ function withDescriptions(schema: JsonSchema): JsonSchema {
     return [name, "description" in inner ? inner : { ...inner, description: "" }] as const;
   });
   return { ...schema, properties: Object.fromEntries(described) };
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -20,6 +20,7 @@ const setup: ThreadSetup = {
     bosToken: null,
     eosToken: null,
     specialTokens: [],
+    markupTokens: [],
     vocabularySize: 300,
     longestToken: 16,
     fillsInMiddle: false,

@@ -5,7 +5,7 @@ import { judgeSame } from "../rules/group/same.ts";
 import { judge } from "../rules/judge.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import type { Finding } from "../rules/rule.ts";
-import { isObject } from "../rules/view.ts";
+import { isObject } from "../../generation/json.ts";
 import { leaveAndAsk, secondStream, streamsSideBySide } from "./live.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
 import { probes } from "./probes.ts";

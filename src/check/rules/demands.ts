@@ -1,4 +1,5 @@
-import { isObject, type Json } from "./view.ts";
+import { isObject } from "../../generation/json.ts";
+import { type Json } from "./view.ts";
 
 /**
  * What a request demands of its answer; nothing when the request is not known. What a server may refuse (a negative limit, a required

@@ -1,6 +1,7 @@
 import type { Exchange } from "./exchange.ts";
 import { isStream } from "./judge.ts";
-import { type ChoicePiece, isObject, type StreamView, streamView } from "./view.ts";
+import { isObject } from "../../generation/json.ts";
+import { type ChoicePiece, type StreamView, streamView } from "./view.ts";
 
 /**
  * The forms of a chat stream that are legal: the lean one of `truewire serve`, OpenAI's of today (exact), and its older ones. Source:

@@ -1,4 +1,5 @@
-import { isObject, type Json } from "./view.ts";
+import { isObject } from "../../generation/json.ts";
+import { type Json } from "./view.ts";
 
 /** What is wrong with one token of a logprobs list in one respect; undefined when nothing is. */
 export function tokenOffence(token: unknown, kind: "shape" | "value" | "bytes" | "order"): string | undefined {

@@ -1,4 +1,5 @@
-import { isObject, type Json } from "./view.ts";
+import { isObject } from "../../generation/json.ts";
+import { type Json } from "./view.ts";
 
 /** Whether these are the log probabilities of a completion: four lists, in place of chat's objects. */
 export function isTokenLists(logprobs: unknown): logprobs is Json {

@@ -1,4 +1,5 @@
-import { isObject, type Json } from "./view.ts";
+import { isObject } from "../../generation/json.ts";
+import { type Json } from "./view.ts";
 
 /** What is wrong with a usage object in one respect, streamed or not; undefined when nothing is. */
 export function usageOffence(usage: Json, kind: "type" | "sum" | "details"): string | undefined {

@@ -1,3 +1,4 @@
+import { isObject } from "../../generation/json.ts";
 import type { Exchange } from "./exchange.ts";
 import { type Frame, framesOf } from "./frames.ts";
 
@@ -63,10 +64,6 @@ export interface BodyView {
 
 export function bodyView(exchange: Exchange): BodyView {
   return { exchange, value: parsedJson(exchange.response.body) };
-}
-
-export function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** The parsed JSON; undefined when the text is not JSON. */

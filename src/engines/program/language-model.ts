@@ -1,3 +1,5 @@
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 import type { FinishReason, Usage } from "../../generation/event.ts";
 import { languageModelPrompt } from "./language-model-prompt.ts";
 import type { Program, ProgramEvent, ProgramInput } from "./program.ts";
@@ -165,8 +167,8 @@ function annotation(part: LanguageModelPart): unknown {
   return { type: "url_citation", url_citation: { url: part.url, title: part.title } };
 }
 
-function record(value: unknown): Record<string, unknown> | undefined {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+function record(value: unknown): JsonObject | undefined {
+  return isObject(value) ? value : undefined;
 }
 
 function number(value: unknown): number | undefined {

@@ -1,3 +1,4 @@
+import { isObject } from "../../generation/json.ts";
 import { ChoiceAssembler } from "../../generation/choice-assembler.ts";
 import type { FinishReason, GenerationEvent, Timings, Usage } from "../../generation/event.ts";
 import type { Format } from "../../formats/format.ts";
@@ -177,8 +178,7 @@ function argumentsText(value: string | object | undefined): string {
 
 function isJsonObject(text: string): boolean {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
+    return isObject(JSON.parse(text));
   } catch {
     return false;
   }

@@ -1,3 +1,5 @@
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 import type { EndEvent, GenerationFailure } from "../../generation/event.ts";
 import { FailureError, kindOfStatus } from "../../generation/failure.ts";
 
@@ -20,7 +22,7 @@ export function failureEnd(thrown: unknown): EndEvent {
     };
     return { type: "end", end: { kind: "rejected", failure } };
   }
-  const upstream = isRecord(thrown) ? statusOf(thrown.statusCode) : undefined;
+  const upstream = isObject(thrown) ? statusOf(thrown.statusCode) : undefined;
   if (upstream !== undefined) {
     const failure = { kind: kindOfStatus(upstream), message, status: upstream, cause: thrown };
     return { type: "end", end: { kind: "upstream-error", failure } };
@@ -34,12 +36,8 @@ export function failureEnd(thrown: unknown): EndEvent {
   return { type: "end", end: { kind: "engine-error", failure } };
 }
 
-function named(thrown: unknown, name: string): thrown is Record<string, unknown> {
-  return isRecord(thrown) && thrown.name === name;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null;
+function named(thrown: unknown, name: string): thrown is JsonObject {
+  return isObject(thrown) && thrown.name === name;
 }
 
 function statusOf(value: unknown): number | undefined {

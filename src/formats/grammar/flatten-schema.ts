@@ -1,3 +1,4 @@
+import { isObject } from "../../generation/json.ts";
 import type { JsonSchema } from "../../generation/message.ts";
 import { resolveReference } from "./json-pointer.ts";
 import { SchemaError, type Gap } from "./schema-error.ts";
@@ -259,7 +260,7 @@ function members(
   path: string,
 ): readonly { name: string; part: Part }[] {
   const value = schema[keyword] ?? {};
-  if (!isRecord(value)) throw new SchemaError(`${path}.${keyword}`, `${keyword} must be an object`);
+  if (!isObject(value)) throw new SchemaError(`${path}.${keyword}`, `${keyword} must be an object`);
   return Object.entries(value).map(([name, member]) => {
     const at = `${path}.${keyword}.${name}`;
     return { name, part: { schema: asSchema(member, at), path: at } };
@@ -272,14 +273,10 @@ function child(schema: { readonly [keyword: string]: unknown }, keyword: string,
 }
 
 function asSchema(value: unknown, path: string): JsonSchema {
-  if (typeof value === "boolean" || isRecord(value)) return value;
+  if (typeof value === "boolean" || isObject(value)) return value;
   throw new SchemaError(path, "a schema must be an object or a boolean");
 }
 
 function record(value: unknown): { readonly [key: string]: unknown } {
-  return isRecord(value) ? value : {};
-}
-
-function isRecord(value: unknown): value is { readonly [key: string]: unknown } {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject(value) ? value : {};
 }

@@ -1,3 +1,4 @@
+import { isObject } from "../../generation/json.ts";
 import type { JsonSchema } from "../../generation/message.ts";
 import { SchemaError } from "./schema-error.ts";
 
@@ -10,9 +11,7 @@ import { SchemaError } from "./schema-error.ts";
 export function resolveReference(document: JsonSchema, reference: string, path: string): JsonSchema {
   const found =
     reference.startsWith("#/") || reference === "#" ? follow(document, reference) : named(document, reference);
-  if (typeof found === "boolean" || (typeof found === "object" && found !== null && !Array.isArray(found))) {
-    return found as JsonSchema;
-  }
+  if (typeof found === "boolean" || isObject(found)) return found;
   throw new SchemaError(`${path}.$ref`, `reference ${JSON.stringify(reference)} cannot be resolved`);
 }
 

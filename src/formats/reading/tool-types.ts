@@ -1,3 +1,4 @@
+import { isObject } from "../../generation/json.ts";
 import { parametersOf } from "../../generation/custom-tool.ts";
 import type { JsonSchema, Tool } from "../../generation/message.ts";
 import { literalToJson } from "./read-literal.ts";
@@ -53,10 +54,10 @@ export class ToolTypes {
 /** The schema of a member of an object's schema. */
 export function propertyOf(schema: unknown, name: string, root: unknown): JsonSchema | undefined {
   const at = resolve(schema, root);
-  const properties = isRecord(at) ? at["properties"] : undefined;
-  const found = isRecord(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
+  const properties = isObject(at) ? at["properties"] : undefined;
+  const found = isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
   if (isSchema(found)) return found;
-  for (const part of isRecord(at) ? alternatives(at) : []) {
+  for (const part of isObject(at) ? alternatives(at) : []) {
     const inner = propertyOf(part, name, root);
     if (inner !== undefined) return inner;
   }
@@ -66,7 +67,7 @@ export function propertyOf(schema: unknown, name: string, root: unknown): JsonSc
 /** The schema of an array's items. */
 export function itemsOf(schema: unknown, root: unknown): JsonSchema | undefined {
   const at = resolve(schema, root);
-  if (!isRecord(at)) return undefined;
+  if (!isObject(at)) return undefined;
   if (isSchema(at["items"])) return at["items"];
   for (const part of alternatives(at)) {
     const inner = itemsOf(part, root);
@@ -86,7 +87,7 @@ const typeNames = new Set(["string", "integer", "number", "boolean", "null", "ar
 
 function gatherTypes(schema: unknown, root: unknown, types: Set<string>, depth: number): void {
   const at = resolve(schema, root);
-  if (!isRecord(at) || depth > 20) return;
+  if (!isObject(at) || depth > 20) return;
   const { type } = at;
   const names: readonly unknown[] = Array.isArray(type) ? type : [type];
   for (const name of names) if (typeof name === "string" && typeNames.has(name)) types.add(name);
@@ -111,12 +112,12 @@ function alternatives(schema: Readonly<Record<string, unknown>>): unknown[] {
 
 function resolve(schema: unknown, root: unknown): unknown {
   let at = schema;
-  for (let steps = 0; steps < 20 && isRecord(at) && typeof at["$ref"] === "string"; steps++) {
+  for (let steps = 0; steps < 20 && isObject(at) && typeof at["$ref"] === "string"; steps++) {
     const path = at["$ref"];
     if (!path.startsWith("#")) return undefined;
     at = root;
     for (const key of path.slice(1).split("/").slice(1)) {
-      at = isRecord(at) ? at[key.replaceAll("~1", "/").replaceAll("~0", "~")] : undefined;
+      at = isObject(at) ? at[key.replaceAll("~1", "/").replaceAll("~0", "~")] : undefined;
     }
   }
   return at;
@@ -179,10 +180,6 @@ function unescaped(text: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function isSchema(value: unknown): value is JsonSchema {
-  return typeof value === "boolean" || isRecord(value);
+  return typeof value === "boolean" || isObject(value);
 }

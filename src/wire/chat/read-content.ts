@@ -1,6 +1,6 @@
 import type { RepairLog } from "../tolerant/repairs.ts";
-import { isObject } from "../tolerant/tolerant-json.ts";
-import type { JsonObject } from "../tolerant/tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 /** The text, reasoning and refusal that one delta or message holds; "" where it holds none. */
 export interface ReadContent {

@@ -4,8 +4,8 @@ import type { ChoiceState } from "../tolerant/answer-choices.ts";
 import { CallAssembler } from "../tolerant/call-assembler.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
 import { readLogprobs } from "../tolerant/read-logprobs.ts";
-import { isObject } from "../tolerant/tolerant-json.ts";
-import type { JsonObject } from "../tolerant/tolerant-json.ts";
+import { isObject, nonEmpty } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 import { readContent } from "./read-content.ts";
 
 interface ChatChoice extends ChoiceState {
@@ -36,7 +36,7 @@ export class ChatStreamReader extends AnswerReader<ChatChoice> {
   protected readChoice(raw: JsonObject, state: ChatChoice, out: GenerationEvent[]): boolean {
     // A whole answer has a message, a stream has deltas; in all else they are the same. Some send `text` in chat, too.
     const delta = [raw["delta"], raw["message"]].find(isObject) ?? { content: raw["text"] };
-    const hasRole = nonEmpty(delta["role"]);
+    const hasRole = nonEmpty(delta["role"]) !== undefined;
     if (hasRole && state.roleSeen) this.repairs.note("repeated-role");
     else if (hasRole && state.started) this.repairs.note("late-role");
     if (!state.started) this.#opening(raw, delta, state, hasRole, out);
@@ -170,8 +170,4 @@ function hasOther(delta: JsonObject): boolean {
   return Object.entries(delta).some(
     ([name, value]) => value !== null && value !== "" && name !== "content" && name !== "refusal",
   );
-}
-
-function nonEmpty(value: unknown): boolean {
-  return typeof value === "string" && value !== "";
 }

@@ -1,7 +1,7 @@
 import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../generation/request.ts";
 import { finishRequestBody, withoutUndefined, writeSampling } from "../request-dialect.ts";
 import type { RequestBody, RequestDialect } from "../request-dialect.ts";
-import { isObject } from "../tolerant/tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
 import { writeMessages } from "./write-messages.ts";
 import { writeFunction, writeFunctionChoice, writeToolChoice, writeTools } from "./write-tools.ts";
 

@@ -4,8 +4,8 @@ import { AnswerReader } from "../tolerant/answer-reader.ts";
 import type { ChoiceState } from "../tolerant/answer-choices.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
 import { readLogprobs } from "../tolerant/read-logprobs.ts";
-import { isObject } from "../tolerant/tolerant-json.ts";
-import type { JsonObject } from "../tolerant/tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 /** Reads a legacy completions answer of any server of OpenAI's dialect into generation events. See `AnswerReader`. */
 export class CompletionsStreamReader extends AnswerReader<ChoiceState> {

@@ -1,7 +1,7 @@
 import type { EmbeddingAnswer } from "../../generation/engine.ts";
 import { FailureError } from "../../generation/failure.ts";
 import { badAnswer, readFailure } from "../tolerant/read-failure.ts";
-import { isObject } from "../tolerant/tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
 
 /** Reads a parsed embeddings answer. Throws `FailureError` for an error in its place, and for one that is no answer to `count` inputs. */
 export function readEmbeddings(body: unknown, count: number): EmbeddingAnswer {

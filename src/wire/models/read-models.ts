@@ -1,6 +1,7 @@
-import { isObject, parseTolerantly } from "../tolerant/tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
+import { parseTolerantly } from "../tolerant/tolerant-json.ts";
 import { RepairLog } from "../tolerant/repairs.ts";
-import type { JsonObject } from "../tolerant/tolerant-json.ts";
 
 /** One model as a server lists it. */
 export interface ListedModel {

@@ -1,3 +1,4 @@
+import { isObject } from "../../generation/json.ts";
 import { invalidRequest } from "../../generation/failure.ts";
 import type { JsonSchema } from "../../generation/message.ts";
 
@@ -55,8 +56,4 @@ function firstProblem(schemas: readonly (readonly [string, unknown])[], context:
 function tuple(parts: readonly string[]): string {
   const quoted = parts.map((part) => `'${part}'`);
   return quoted.length === 1 ? `(${quoted[0]},)` : `(${quoted.join(", ")})`;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

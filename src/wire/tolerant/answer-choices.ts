@@ -1,6 +1,6 @@
 import type { FinishReason } from "../../generation/event.ts";
 import type { RepairLog } from "./repairs.ts";
-import type { JsonObject } from "./tolerant-json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 /** What a reader of an endpoint keeps of a choice, and what `AnswerReader` does. */
 export interface ChoiceState {

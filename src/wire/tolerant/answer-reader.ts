@@ -21,8 +21,8 @@ import { badAnswer, callsWithoutCall, failureOfText, readFailure } from "./read-
 import { readUsage } from "./read-usage.ts";
 import { RepairLog } from "./repairs.ts";
 import { SourceReader } from "./source-reader.ts";
-import { isObject } from "./tolerant-json.ts";
-import type { JsonObject } from "./tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 import { trueFinishReason } from "./true-finish-reason.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { isObject } from "./tolerant-json.ts";
-import type { JsonObject } from "./tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 /** A chunk without choices that has a reason to be there: Azure's filter results, OpenAI's moderation. */
 export function isAnnouncement(value: JsonObject): boolean {

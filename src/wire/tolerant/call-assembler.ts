@@ -1,8 +1,8 @@
 import type { GenerationEvent } from "../../generation/event.ts";
 import { JsonProgress } from "./json-progress.ts";
 import type { RepairLog } from "./repairs.ts";
-import { isObject } from "./tolerant-json.ts";
-import type { JsonObject } from "./tolerant-json.ts";
+import { isObject, nonEmpty } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 /**
  * Puts one choice's tool calls together from the fragments that a source sends, and tells them as events in the waist's order: one
@@ -261,8 +261,8 @@ function readFragment(raw: JsonObject): Fragment {
   const text = typeof rawArguments === "string" ? rawArguments : argumentsText(rawArguments);
   return {
     index: readIndex(raw["index"]),
-    id: nonEmpty(raw["id"]),
-    name: nonEmpty(inner["name"]),
+    id: nonEmpty(raw["id"]) ?? null,
+    name: nonEmpty(inner["name"]) ?? null,
     emptyName: inner["name"] !== undefined,
     kind,
     arguments: text.trim() === "null" ? "" : text,
@@ -277,10 +277,6 @@ function argumentsText(value: unknown): string {
 function readIndex(raw: unknown): number | null {
   const index = typeof raw === "string" && raw !== "" ? Number(raw) : raw;
   return typeof index === "number" && Number.isInteger(index) && index >= 0 ? index : null;
-}
-
-function nonEmpty(value: unknown): string | null {
-  return typeof value === "string" && value !== "" ? value : null;
 }
 
 /** A custom tool's input has no end of its own: the next call ends it. */

@@ -1,4 +1,4 @@
-import { isObject } from "./tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
 
 /** Where in a chunk the one changing string stands. */
 export type HolePath = readonly (string | number)[];

@@ -1,6 +1,6 @@
 import type { ExtraEvent, GenerationEvent } from "../../generation/event.ts";
-import { isObject } from "./tolerant-json.ts";
-import type { JsonObject } from "./tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 const chunkMembers = new Set([
   "id",

@@ -1,7 +1,7 @@
 import type { FailureKind, GenerationFailure } from "../../generation/event.ts";
 import { kindOfStatus } from "../../generation/failure.ts";
-import { isObject } from "./tolerant-json.ts";
-import type { JsonObject } from "./tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 /** OpenAI's error types, and the statuses that go with them when a source tells no status. */
 const statusOfType: Readonly<Record<string, number>> = {

@@ -1,7 +1,7 @@
 import type { TokenAlternative, TokenLogprob } from "../../generation/event.ts";
 import type { RepairLog } from "./repairs.ts";
-import { isObject } from "./tolerant-json.ts";
-import type { JsonObject } from "./tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 /** The logprobs of one delta: of its text and of its refusal. `asked`: the member was there, if only empty. */
 export interface ReadLogprobs {

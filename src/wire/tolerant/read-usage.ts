@@ -1,6 +1,6 @@
 import type { Usage } from "../../generation/event.ts";
 import type { RepairLog } from "./repairs.ts";
-import { isObject } from "./tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
 
 /**
  * A source's `usage` object, read with tolerance. null when it tells nothing: not an object, no counts, or all zero (no prompt has

@@ -1,9 +1,10 @@
+import { nonEmpty } from "../../generation/json.ts";
 import type { SourceIdentity } from "../../generation/event.ts";
 import { obfuscationSince } from "../capture-form.ts";
 import type { CaptureForm } from "../capture-form.ts";
 import { answerId } from "../ids.ts";
 import type { RepairLog } from "./repairs.ts";
-import type { JsonObject } from "./tolerant-json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 /** Learns from an answer's chunks who made it, and in which form (see `CaptureForm`). */
 export class SourceReader {
@@ -67,10 +68,6 @@ export class SourceReader {
     form.usage = "usage" in value;
     form.obfuscation = "obfuscation" in value || (this.#identity?.created ?? 0) >= obfuscationSince;
   }
-}
-
-function nonEmpty(value: unknown): string | undefined {
-  return typeof value === "string" && value !== "" ? value : undefined;
 }
 
 /**

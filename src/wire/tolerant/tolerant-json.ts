@@ -1,11 +1,5 @@
 import type { RepairLog } from "./repairs.ts";
 
-export type JsonObject = { readonly [key: string]: unknown };
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Strings (to be skipped) and the number words that Python's `json.dumps` writes though JSON has none. */
 const numberWords = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/gs;
 

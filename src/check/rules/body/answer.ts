@@ -5,7 +5,8 @@ import { notJson } from "../not-json.ts";
 import type { BodyRule, Offence } from "../rule.ts";
 import { usageOffence } from "../usage-counts.ts";
 import { isTokenLists, tokenListsOffence } from "../token-lists.ts";
-import { type BodyView, isObject, type Json } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { type BodyView, type Json } from "../view.ts";
 import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 
 function* member(view: BodyView, name: string, right: (value: unknown) => boolean): Generator<Offence> {

@@ -1,5 +1,6 @@
 import type { Offence } from "../rule.ts";
-import { type BodyView, isObject, type Json } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { type BodyView, type Json } from "../view.ts";
 
 /** An offence at a member of a body: where its name first stands, else the whole body. */
 export function atName(view: BodyView, name: string, found: string): Offence {

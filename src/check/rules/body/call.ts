@@ -1,6 +1,7 @@
 import { shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
-import { type BodyView, isObject, type Json, parsedJson } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { type BodyView, type Json, parsedJson } from "../view.ts";
 import { atName, choicesOf, isChat, messageOf } from "./body-place.ts";
 
 const breaking = "tool calls break";

@@ -1,7 +1,8 @@
 import { errorOffence } from "../error-object.ts";
 import { notJson } from "../not-json.ts";
 import type { BodyRule } from "../rule.ts";
-import { type BodyView, isObject } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { type BodyView } from "../view.ts";
 import { atName, objectOf } from "./body-place.ts";
 
 const hidden = "errors look like answers";

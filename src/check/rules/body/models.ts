@@ -1,6 +1,7 @@
 import { shown } from "../place.ts";
 import type { BodyRule, Offence } from "../rule.ts";
-import { type BodyView, isObject, type Json } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { type BodyView, type Json } from "../view.ts";
 import { atName, objectOf } from "./body-place.ts";
 
 const ok = (view: BodyView, endpoint: string) =>

@@ -1,4 +1,5 @@
-import { bodyView, isObject } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { bodyView } from "../view.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Finding, Offence } from "../rule.ts";
 import { shown } from "../place.ts";

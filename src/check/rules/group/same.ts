@@ -3,7 +3,8 @@ import { isStream } from "../judge.ts";
 import { shown } from "../place.ts";
 import type { Finding } from "../rule.ts";
 import { callsOf } from "../stream/calls.ts";
-import { bodyView, isObject, type Json, streamView } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { bodyView, type Json, streamView } from "../view.ts";
 import type { GroupRule } from "./group-rule.ts";
 
 export const sameRules: readonly GroupRule[] = [

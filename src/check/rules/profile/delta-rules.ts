@@ -1,6 +1,7 @@
 import { atPiece, shown } from "../place.ts";
 import type { Offence } from "../rule.ts";
-import { type ChoicePiece, isObject, type Json, type StreamView } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { type ChoicePiece, type Json, type StreamView } from "../view.ts";
 import { membersOffence } from "./member-order.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 

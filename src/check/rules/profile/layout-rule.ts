@@ -1,5 +1,6 @@
 import type { Offence } from "../rule.ts";
-import { type BodyView, isObject } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { type BodyView } from "../view.ts";
 import { firstDifference, laidOut } from "./json-layout.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 import { refuserOf } from "./refuser.ts";

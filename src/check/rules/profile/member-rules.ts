@@ -1,7 +1,8 @@
 import { askedForUsage } from "../exchange.ts";
 import { atMember } from "../place.ts";
 import type { Offence } from "../rule.ts";
-import { type BodyView, type Chunk, isObject, type Json, type StreamView } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { type BodyView, type Chunk, type Json, type StreamView } from "../view.ts";
 import { atName, choicesOf, messageOf, objectOf } from "../body/body-place.ts";
 import { membersOffence } from "./member-order.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";

@@ -1,6 +1,7 @@
 import { atMember } from "../place.ts";
 import type { BodyRule, StreamRule } from "../rule.ts";
-import { type BodyView, isObject } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { type BodyView } from "../view.ts";
 import { atName } from "../body/body-place.ts";
 import { chatChunk, chatCompletion, completion, embeddings, failure, model, modelList } from "./schemas.ts";
 import { specOffence } from "./validate.ts";

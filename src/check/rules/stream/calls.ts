@@ -1,4 +1,5 @@
-import { type ChoicePiece, isObject, type Json, type StreamView } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { type ChoicePiece, type Json, type StreamView } from "../view.ts";
 
 /** One element of a delta's `tool_calls`, with where it stood. */
 export interface CallPiece {

@@ -1,7 +1,8 @@
 import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { type ChoicePiece, isObject, type StreamView } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { type ChoicePiece, type StreamView } from "../view.ts";
 
 const chat = ["chat"] as const;
 

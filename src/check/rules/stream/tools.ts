@@ -1,7 +1,8 @@
 import { demandsOf } from "../demands.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { isObject, parsedJson, type StreamView } from "../view.ts";
+import { isObject } from "../../../generation/json.ts";
+import { parsedJson, type StreamView } from "../view.ts";
 import { callPieces, type CallPiece, callsOf } from "./calls.ts";
 
 const chat = ["chat"] as const;

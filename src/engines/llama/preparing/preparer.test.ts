@@ -15,6 +15,7 @@ const setup: ThreadSetup = {
     bosToken: null,
     eosToken: "<|im_end|>",
     specialTokens: ["<|im_start|>", "<|im_end|>"],
+    markupTokens: [],
     vocabularySize: 300,
     longestToken: 16,
     fillsInMiddle: false,
