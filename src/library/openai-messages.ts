@@ -17,8 +17,8 @@ const roles = new Set<unknown>(["system", "developer", "user", "assistant", "too
  * @example
  * import { toOpenAiMessages } from "truewire";
  *
- * const call = { id: "call_1", name: "now", arguments: "{}" };
- * const messages = toOpenAiMessages([{ role: "assistant", content: null, toolCalls: [call] }]);
+ * const call = { type: "tool-call", id: "call_1", name: "now", arguments: "{}" };
+ * const messages = toOpenAiMessages([{ role: "assistant", content: [call] }]);
  * console.log(JSON.stringify(messages[0].tool_calls));
  * // → [{"id":"call_1","type":"function","function":{"name":"now","arguments":"{}"}}]
  */

@@ -233,7 +233,8 @@ const completionBody = fc
  * What a request asks an engine for. Which of several spellings the client chose is not part of it: where a schema stood, and whether the
  * client is answered in the legacy form.
  */
-function asked({ passthrough: _, output, prompt, ...request }: GenerationRequest): unknown {
+function asked({ output, prompt, ...members }: GenerationRequest): unknown {
+  const request = { ...members, passthrough: undefined };
   const content = { ...prompt, legacyFunctions: undefined };
   return JSON.parse(
     JSON.stringify({ ...request, prompt: content, ...(output && { output: { ...output, path: "" } }) }),

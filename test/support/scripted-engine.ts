@@ -1,6 +1,7 @@
 import { cancellable } from "../../src/generation/cancellable.ts";
 import type { Engine, EngineHealth, ModelInfo } from "../../src/generation/engine.ts";
 import type { EndEvent, FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../src/generation/event.ts";
+import { kindOfStatus } from "../../src/generation/failure.ts";
 import type { GenerationRequest } from "../../src/generation/request.ts";
 
 export type Batch = readonly GenerationEvent[];
@@ -109,7 +110,10 @@ export function failed(
 ): EndEvent {
   return {
     type: "end",
-    end: { kind, failure: { kind: "internal", message: "It broke.", status: 500, ...failure } },
+    end: {
+      kind,
+      failure: { kind: kindOfStatus(failure.status ?? 500), message: "It broke.", status: 500, ...failure },
+    },
   };
 }
 

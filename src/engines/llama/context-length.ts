@@ -1,17 +1,22 @@
 import type { GenerationFailure } from "../../generation/event.ts";
 
-/** OpenAI's answer to a prompt that does not fit, in its words. */
+/**
+ * A prompt that does not fit, in OpenAI's words. `promptTokens` may be a lower bound (`atLeast`): what is certainly too long is refused
+ * without being counted.
+ */
 export function contextLengthExceeded(
   contextSize: number,
-  promptTokens: string,
+  promptTokens: number,
   param: "messages" | "prompt",
+  { atLeast = false }: { readonly atLeast?: boolean } = {},
 ): GenerationFailure {
-  const what = param === "messages" ? "messages" : "prompt";
+  const count = `${atLeast ? "more than " : ""}${promptTokens}`;
   return {
-    message: `This model's maximum context length is ${contextSize} tokens. However, your ${what} resulted in ${promptTokens} tokens. Please reduce the length of the ${what}.`,
+    kind: "context-overflow",
+    message: `This model's maximum context length is ${contextSize} tokens. However, your ${param} resulted in ${count} tokens. Please reduce the length of the ${param}.`,
     status: 400,
-    kind: "invalid-request",
     param,
     code: "context_length_exceeded",
+    tokens: { asked: promptTokens, most: contextSize },
   };
 }

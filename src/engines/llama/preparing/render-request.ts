@@ -70,7 +70,7 @@ function checkTextLength(prompt: PromptInput, facts: ModelFacts, param: "message
   const length = prompt.spans.reduce((sum, span) => sum + span.text.length, prompt.suffix?.length ?? 0);
   const fewestTokens = Math.ceil(length / facts.longestToken);
   if (fewestTokens > facts.contextSize)
-    throw new FailureError(contextLengthExceeded(facts.contextSize, `more than ${fewestTokens}`, param));
+    throw new FailureError(contextLengthExceeded(facts.contextSize, fewestTokens, param, { atLeast: true }));
 }
 
 interface PromptParts {

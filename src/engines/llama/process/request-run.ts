@@ -150,5 +150,5 @@ function rate(tokens: number, ms: number): number {
 function checkLength(prompt: readonly Token[], contextSize: number, message: PreparedRequest): void {
   // The cache holds one token less than the context: the last sampled token is never evaluated.
   if (prompt.length > contextSize - 1)
-    throw new FailureError(contextLengthExceeded(contextSize, String(prompt.length), message.promptParam));
+    throw new FailureError(contextLengthExceeded(contextSize, prompt.length, message.promptParam));
 }
