@@ -40,7 +40,18 @@ export { writeChatAnswer, writeChatChunks, writeChatStream } from "./library/wri
 export type { ChatChunk, WriteChatOptions } from "./library/write-chat-stream.ts";
 export { accumulateStream } from "./library/accumulate-stream.ts";
 export { accumulate } from "./generation/accumulate.ts";
-export type { GeneratedCall, GeneratedChoice, Generation } from "./generation/accumulate.ts";
+export type {
+  GeneratedCall,
+  GeneratedCallPart,
+  GeneratedChoice,
+  GeneratedFinish,
+  GeneratedItem,
+  GeneratedPart,
+  GeneratedRefusal,
+  GeneratedText,
+  GeneratedThought,
+  Generation,
+} from "./generation/accumulate.ts";
 export { callProgress } from "./library/call-progress.ts";
 export type { CallProgressEvent, EventSource, ProgressEvent } from "./library/call-progress.ts";
 export { formatNames, ModelTextParser, parseModelText } from "./library/parse-model-text.ts";
@@ -71,15 +82,21 @@ export { downloadImage } from "./library/download-image.ts";
 export type { DownloadImageOptions } from "./library/download-image.ts";
 export { FailureError } from "./generation/failure.ts";
 export type {
+  Annotation,
+  AnnotationEvent,
   ChoiceEvent,
   EndEvent,
   ExtraEvent,
+  FailureKind,
   FinishEvent,
   FinishReason,
   GenerationEnd,
   GenerationEvent,
   GenerationFailure,
   MarkupEvent,
+  Native,
+  PartEndEvent,
+  PartStartEvent,
   ReasoningDeltaEvent,
   RefusalDeltaEvent,
   SourceIdentity,
@@ -100,11 +117,19 @@ export type {
   AudioPart,
   Content,
   ContentPart,
+  FilePart,
+  HostedTool,
+  ImagePart,
   JsonSchema,
   Message,
+  ReasoningPart,
+  RefusalPart,
+  Said,
   SystemMessage,
+  TextPart,
   Tool,
   ToolCall,
+  ToolCallPart,
   ToolChoice,
   ToolMessage,
   UserMessage,
@@ -115,6 +140,8 @@ export type {
   GenerationRequest,
   Limits,
   OutputConstraint,
+  Passthrough,
+  ReasoningOptions,
   Sampling,
   TemplateOptions,
   TextPrompt,

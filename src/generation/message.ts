@@ -4,7 +4,8 @@
  */
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
 
-interface Said {
+/** What every message may have. */
+export interface Said {
   /** Where the client's request has it, for errors; default `messages[INDEX]`. */
   readonly path?: string;
 }
