@@ -54,7 +54,7 @@ function typesIn(text) {
 /** Whether everybody has the type: from the language, the web, or Node's http. */
 function isGlobal(name) {
   const types =
-    "Readonly Record Partial Omit Exclude Iterable AsyncIterable AsyncGenerator ErrorOptions IncomingMessage ServerResponse";
+    "Readonly Record Partial Omit Exclude Iterable AsyncIterable AsyncIterableIterator AsyncGenerator ErrorOptions IncomingMessage ServerResponse";
   return name in globalThis || types.split(" ").includes(name);
 }
 
