@@ -13,7 +13,7 @@ export function isGguf(file: string): boolean {
   }
 }
 
-/** The chat template of a model file with the tokens that it needs, read from the file's metadata. Throws where it has none. */
+/** The chat template of a model file with the tokens that it needs, read from the file's metadata. Throws if it has none. */
 export function templateInGguf(file: string): ChatTemplateOptions {
   const metadata = readMetadata(file);
   const source = metadata.get("tokenizer.chat_template");
@@ -46,7 +46,8 @@ function readMetadata(file: string): Map<string, unknown> {
   const reader = new MetadataReader(file);
   try {
     const version = reader.header();
-    if (version !== 2 && version !== 3) throw new Error(`${file}: GGUF version ${version} is not known`);
+    if (version !== 2 && version !== 3)
+      throw new Error(`${file}: GGUF version ${version} is not supported, only 2 and 3`);
     const pairs = new Map<string, unknown>();
     for (let left = reader.pairs; left > 0; left--)
       pairs.set(reader.string(), reader.value(reader.number(4, "readUInt32LE")));
@@ -97,7 +98,7 @@ class MetadataReader {
     }
     if (type === 10 || type === 11) return Number(this.#take(8).readBigInt64LE(0));
     const layout = numberTypes[type];
-    if (layout === undefined) throw new Error(`a value of the unknown GGUF type ${type}`);
+    if (layout === undefined) throw new Error(`unknown type ${type} of a GGUF value`);
     return this.number(...layout);
   }
 

@@ -23,7 +23,8 @@ export interface RenderOptions {
 /** Runs `truewire render`. */
 export async function render(options: RenderOptions): Promise<void> {
   if (options.jsonl) return await renderLines(options);
-  if (options.template === undefined) throw new Error("say --template FILE (a Jinja file or a GGUF)");
+  if (options.template === undefined)
+    throw new Error("--template FILE is required: a Jinja file, or a GGUF file that holds a template");
   const chunks: string[] = [];
   process.stdin.setEncoding("utf8");
   for await (const chunk of process.stdin) chunks.push(String(chunk));
@@ -33,7 +34,7 @@ export async function render(options: RenderOptions): Promise<void> {
   else process.stdout.write(prompt.text);
 }
 
-/** One job a line, one result a line, in order. A line that cannot be rendered has a result that says so. */
+/** One job per line, one result per line, in order. The result of a line that cannot be rendered has an `error`. */
 async function renderLines(options: RenderOptions): Promise<void> {
   const templates = new Map<string, ChatTemplate>();
   for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
@@ -44,7 +45,7 @@ async function renderLines(options: RenderOptions): Promise<void> {
       id = job.id ?? null;
       const file = job.template ?? options.template;
       const key = job.template_source ?? file;
-      if (key === undefined) throw new Error("the job names no template: template or template_source");
+      if (key === undefined) throw new Error("the job needs a template: `template` (a file) or `template_source`");
       let template = templates.get(key);
       if (!template) {
         template =
@@ -68,7 +69,7 @@ async function renderLines(options: RenderOptions): Promise<void> {
   }
 }
 
-/** A request's members, and beside them which template, and switches of the template under `params`. */
+/** A chat completions request with further members: the template, and under `params` switches for it. */
 interface RenderJob {
   readonly id?: unknown;
   readonly template?: string;
@@ -84,7 +85,7 @@ interface RenderJob {
 /** The prompt for a request body, read as the server reads it; with the BOS that the template writes. */
 function rendered(template: ChatTemplate, body: unknown): RenderedPrompt {
   const { request } = readChatRequest(requestBody(body), "req_render");
-  if (request.prompt.kind !== "chat") throw new Error("the request is no conversation");
+  if (request.prompt.kind !== "chat") throw new Error("expected a chat completions request, with messages");
   const { tools, toolChoice, reasoning } = request;
   const { messages, template: options } = request.prompt;
   const effort = reasoning?.effort === undefined ? {} : { reasoning_effort: reasoning.effort };
@@ -120,7 +121,7 @@ function requestBody(body: unknown): unknown {
   };
 }
 
-/** The same messages, the last one without content, not even an empty one. */
+/** The same messages, with null as content of the last one. */
 function stillThinking(messages: unknown): unknown {
   if (!Array.isArray(messages)) return messages;
   return [...(messages.slice(0, -1) as unknown[]), { ...(messages.at(-1) as object), content: null }];

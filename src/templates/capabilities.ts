@@ -1,9 +1,9 @@
 import { addedForAnswer } from "./generation-prompt.ts";
 import type { TemplateMessage } from "./template-message.ts";
 
-/** What a chat template can do, and in which shapes it wants things; found once per template by rendering small conversations. */
+/** What a chat template can do, and which shapes of messages it accepts. Found once per template by rendering small conversations. */
 export interface TemplateCapabilities {
-  /** It tells the model which tools there are. */
+  /** It writes the tools into the prompt. */
   readonly tools: boolean;
   /** It writes the calls of earlier turns. */
   readonly toolCalls: boolean;
@@ -22,18 +22,18 @@ export interface TemplateCapabilities {
   readonly developerRole: boolean;
   /** "parts": content must be a list of parts. */
   readonly content: "text" | "parts";
-  /** The member of an assistant's message that it reads reasoning from; "part": a part of type `thinking`; null: from none. */
+  /** The member of an assistant message from which it reads reasoning; "part": a part of type `thinking`; null: it reads none. */
   readonly reasoning: string | null;
-  /** What it writes around a thought; null where it knows none. */
+  /** The text that it writes around a thought; null: it writes no thoughts. */
   readonly thought: { readonly open: string; readonly close: string } | null;
   /** What it adds for the assistant's turn with thinking switched on and off; the same where it has no such switch. */
   readonly generationPrompt: { readonly thinking: string; readonly direct: string };
 }
 
-/** Renders template messages with further variables. Throws what the template throws. */
+/** Renders template messages with further variables. Throws the template's error. */
 export type Probe = (messages: readonly TemplateMessage[], variables?: Readonly<Record<string, unknown>>) => string;
 
-/** Tries the template out. `source` tells whether it knows of developers. */
+/** Tries the template. `source` shows whether it knows the role `developer`. */
 export function probeCapabilities(render: Probe, source: string): TemplateCapabilities {
   const attempt = (
     messages: readonly TemplateMessage[],
@@ -143,7 +143,7 @@ function probedCall(shape: CallShape): TemplateMessage[] {
 
 const bestScore = 4;
 
-/** 0: neither call nor result is told; 1: the result alone; up to 4 with the call as a model would write it. */
+/** 0: the prompt shows neither call nor result; 1: only the result; 4: the result, and the call as a model would write it. */
 function callScore(rendered: string): number {
   const result = rendered.includes("RESULTNEEDLE") ? 1 : 0;
   if (!rendered.includes("needle_key") || !rendered.includes("needle_value")) return result;
@@ -169,7 +169,7 @@ function probeReasoning(
     if (attempt([user, { ...answer, ...reasoning }])?.includes("THOUGHTNEEDLE")) {
       return { reasoning: name, thought: tagsIn(source) };
     }
-    // Some show what was thought before a call, and nothing else.
+    // Some templates show only the thoughts that came before a call.
     const calling = { ...answer, tool_calls: [call] };
     const rendered = attempt([user, { ...calling, ...reasoning }]);
     if (rendered?.includes("THOUGHTNEEDLE")) {
@@ -186,7 +186,10 @@ function probeReasoning(
   return { reasoning: isPart ? "part" : null, thought: tagsIn(source) };
 }
 
-/** What stands around the thought, from the same turn without it and the plain turn before which the thought would stand. */
+/**
+ * The text around the thought. `without` is the same turn without the thought; `plain` is a turn with only an answer, which shows where the
+ * turn's header ends.
+ */
 function around(rendered: string, plain: string, without: string): TemplateCapabilities["thought"] {
   const header = plain.slice(0, plain.indexOf("ANSWERNEEDLE"));
   const start = rendered.indexOf("THOUGHTNEEDLE");
@@ -196,7 +199,7 @@ function around(rendered: string, plain: string, without: string): TemplateCapab
   return { open: rendered.slice(header.length, start), close: rest.slice(0, rest.length - next.length) };
 }
 
-/** A pair of tags in the source whose name speaks of thinking: `<think>`, `<seed:think>`, `[THINK]`. */
+/** A pair of tags in the source with "think" in its name: `<think>`, `<seed:think>`, `[THINK]`. */
 function tagsIn(source: string): TemplateCapabilities["thought"] {
   for (const [close, open, name, end] of source.matchAll(/([<[])\/([\w:]*think[\w:]*)([>\]])/gi)) {
     if (source.includes(`${open}${name}${end}`)) return { open: `${open}${name}${end}`, close };

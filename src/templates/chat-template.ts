@@ -23,7 +23,7 @@ export interface ChatTemplateOptions {
   readonly source: string;
   readonly bosToken?: string;
   readonly eosToken?: string;
-  /** The texts of the model's control tokens: what a client's text must never become. */
+  /** The texts of the model's control tokens. A client's text never becomes one of them. */
   readonly specialTokens: readonly string[];
   /**
    * The texts of the vocabulary's user-defined tokens. What users say and tools return never becomes one of those that the template
@@ -38,16 +38,16 @@ export interface RenderInput {
   /** With `none` the template does not see the tools. */
   readonly toolChoice?: ToolChoice;
   readonly options: TemplateOptions;
-  /** What templates that print a date print; in the local time zone. */
+  /** The date that templates print, in the local time zone. */
   readonly now: Date;
-  /** What the model is told of the tools beside what the template tells it; goes into the system message. For templates without tools. */
+  /** Describes the tools, for templates that do not. It goes into the system message. */
   readonly toolInstruction?: string;
-  /** For templates that leave the calls of earlier turns out; absent or null: a JSON object with name and arguments. */
+  /** For templates that leave out the calls of earlier turns. Absent, or its result is null: a JSON object with name and arguments. */
   readonly writeCall?: WriteCall;
 }
 
 /**
- * A model's chat template: messages in, prompt out. Parsed and tried out once; `render` may be called any number of times. A
+ * A model's chat template: messages in, prompt out. Parsed and tried once; `render` may be called any number of times. A
  * template that cannot be parsed fails in `render` (400 with the parser's message), so that its model still serves completions.
  */
 export class ChatTemplate {
@@ -77,8 +77,8 @@ export class ChatTemplate {
   }
 
   /**
-   * The prompt for a conversation. Throws `FailureError`, always 400: what the template refuses (with its own message) or cannot
-   * render, options that exclude each other, content that is no text, results without a call.
+   * The prompt for a conversation. Throws `FailureError`, always 400: the template refuses the conversation (with
+   * its own message) or cannot render it, options exclude each other, content is not text, a result follows no call.
    */
   render(input: RenderInput): RenderedPrompt {
     checkContinuation(input.messages, input.options);
@@ -166,10 +166,10 @@ export class ChatTemplate {
       {
         bos_token: this.bosToken,
         eos_token: this.#eos,
-        // Firefunction asks for these two.
+        // Firefunction reads these two.
         functions: functionsJson(variables["tools"], user),
         datetime: strftime(now, "%b %d %Y %H:%M:%S"),
-        // Llama 3 asks for this one, else it believes in a day of 2024.
+        // Llama 3 reads this one; without it, it tells the model a date of 2024.
         date_string: strftime(now, "%d %b %Y"),
         ...variables,
       },
@@ -187,14 +187,14 @@ function parsed(source: string): PythonTemplate | FailureError {
   }
 }
 
-/** The message is a thought that goes on: nothing was said after it. */
+/** The last part of the message is a thought, which may go on. */
 function endsInThought(message: AssistantMessage): boolean {
   return partsOf(message).at(-1)?.type === "reasoning";
 }
 
 const noSyntax: WriteCall = () => null;
 
-/** A request says `enable_thinking`, `thinking` or an effort of none; templates know the one or the other. */
+/** A request sets `enable_thinking`, `thinking` or the effort `none`; each template reads one of the first two. */
 function thinkingAliases(variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const effort = variables["reasoning_effort"] === "none" ? false : undefined;
   const wanted = variables["enable_thinking"] ?? variables["thinking"] ?? effort;
@@ -214,7 +214,7 @@ function withoutFailing<T>(attempt: () => T): T | null {
   }
 }
 
-/** 400 with the template's own message, or what went wrong in it. */
+/** 400 with the template's own message, or with the error in it. */
 function templateFailure(cause: unknown): FailureError {
   const detail = cause instanceof Error ? cause.message : String(cause);
   const message =

@@ -15,9 +15,9 @@ export interface Continuation {
 }
 
 /**
- * The prompt up to the end of the last message's text, white space at its end included. A mark at that end shows where to cut what
- * the template writes. Where the template leaves the message's reasoning out, it is written as the model would have: in the
- * template's own tags of a thought.
+ * The prompt up to the end of the last message's text, white space at its end included. A mark at that end shows where to cut the
+ * rendered text. If the template leaves out the message's reasoning, it is written as the model would have written it: in the
+ * template's own tags for a thought.
  */
 export function continuedPrompt(continuation: Continuation): string {
   const { conversation, thinks, wants, user, warnings } = continuation;

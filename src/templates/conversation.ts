@@ -88,7 +88,7 @@ function assistantMessage(
   };
 }
 
-/** Where reasoning waits until the content becomes a list of parts. */
+/** The member that holds reasoning until the content becomes a list of parts. */
 const reasoningPart = "reasoning part";
 
 function content(
@@ -101,12 +101,12 @@ function content(
   return wants.contentBesideCalls === "null" ? { content: null } : {};
 }
 
-/** The JSON of a call's arguments; what was the input of a custom tool is an argument, as templates show such a tool. */
+/** The JSON of a call's arguments. The input of a custom tool becomes an argument, since templates show such a tool as a function. */
 function argumentsText({ kind, arguments: text }: ToolCall): string {
   return kind === "custom" ? JSON.stringify(argumentsOfInput(text)) : text;
 }
 
-/** Arguments are an object for templates that want one; what is not JSON stays text. */
+/** Arguments are an object for templates that want one; arguments that are not JSON stay text. */
 function templateCall(call: ToolCall, id: string, path: string, { wants, user, warnings }: Shaping): unknown {
   const text = argumentsText(call);
   let args: unknown = user.markForeignText(text);
@@ -121,8 +121,8 @@ function templateCall(call: ToolCall, id: string, path: string, { wants, user, w
 }
 
 /**
- * A call in the text of the assistant's message. Only the client's name and arguments are marked: the tokens of the model's syntax are
- * meant.
+ * A call in the text of the assistant's message. Only the client's name and arguments are marked, since the syntax around them is made of
+ * the model's tokens.
  */
 function writtenCall(call: ToolCall, { user, writeCall }: Shaping): string {
   const marked = user.markText(call.name);
@@ -164,7 +164,7 @@ function systemInPlace(messages: readonly TemplateMessage[], wants: TemplateCapa
   return [{ ...next, content: `${text}\n\n${String(next["content"])}` }, ...others];
 }
 
-/** Content as lists of parts, for templates that read nothing else, and for reasoning that is a part. */
+/** Content as lists of parts, for templates that read only these, and for reasoning that is a part. */
 function inParts(messages: readonly TemplateMessage[], wants: TemplateCapabilities): TemplateMessage[] {
   if (wants.content === "text" && wants.reasoning !== "part") return [...messages];
   return messages.map((message) => {
@@ -177,7 +177,7 @@ function inParts(messages: readonly TemplateMessage[], wants: TemplateCapabiliti
   });
 }
 
-/** What the assistant said in words; a refusal counts where there is nothing else. undefined: nothing. */
+/** The assistant's words; a refusal only if there is no other text. undefined: it said nothing. */
 function spokenBy(message: AssistantMessage): string | undefined {
   const words = partsOf(message).filter((part) => part.type !== "reasoning" && part.type !== "tool-call");
   if (words.length === 0) return undefined;

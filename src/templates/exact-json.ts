@@ -1,6 +1,6 @@
 /**
- * A number whose JSON text JavaScript would not give back: `1.0`, `1e3`, an integer beyond 2^53. Templates print a call's arguments
- * again, and a model should read in its history what it wrote.
+ * A number whose JSON text JavaScript would not give back: `1.0`, `1e3`, an integer beyond 2^53. Templates print the arguments of
+ * earlier calls, and a model should read them as it wrote them.
  */
 export class ExactNumber {
   /** As Python reads the text: a float where it has a point or an exponent, else an integer. */
@@ -19,7 +19,7 @@ export function parseExactJson(text: string): unknown {
   return read(pieces[Symbol.iterator](), new Set([""])).value;
 }
 
-/** The next value, or the closing bracket in its place. The text is known to be JSON, so commas and colons need no look. */
+/** The next value, or the closing bracket in its place. The text is known to be JSON, so commas and colons are skipped. */
 function read(pieces: Iterator<string, undefined>, closing: ReadonlySet<string>): { value: unknown; closed: boolean } {
   const piece = pieces.next().value ?? "";
   if (closing.has(piece)) return { value: undefined, closed: true };

@@ -1,4 +1,4 @@
-/** What a text has beyond the beginning that it shares with another. */
+/** The rest of `whole` after the beginning that it shares with `open`. */
 export function added(open: string, whole: string): string {
   let length = 0;
   while (length < open.length && open[length] === whole[length]) length++;
@@ -6,10 +6,11 @@ export function added(open: string, whole: string): string {
 }
 
 /**
- * A conversation's text with generation prompt, and what of it the template adds for the assistant's answer. `place` is a character that occurs nowhere.
+ * A conversation's text with generation prompt, and the part of it that the template adds for the assistant's answer. `place` is a
+ * character that occurs nowhere else.
  *
- * Some templates end a conversation without generation prompt by the EOS token instead, which may begin as the generation prompt
- * does; so that the two are told apart, EOS is then `place` for a moment.
+ * Without generation prompt, some templates end with the EOS token, which may begin with the same characters as the generation prompt.
+ * To tell the two apart, such a template is rendered again with `place` as EOS.
  */
 export function addedForAnswer(
   render: (variables: Readonly<Record<string, unknown>>) => string,

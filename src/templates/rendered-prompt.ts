@@ -14,7 +14,7 @@ export interface RenderedPrompt {
    * exactly one BOS when this is true or when the tokenizer adds one by itself, and none otherwise.
    */
   readonly startsWithBos: boolean;
-  /** What was ignored or looks like a mistake; for the log. */
+  /** What was ignored, or looks like a mistake. For the log. */
   readonly warnings: readonly string[];
 }
 

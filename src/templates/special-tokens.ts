@@ -2,7 +2,7 @@
 export interface GuardedTokens {
   /** In every text of the client. */
   readonly everywhere: SpecialTokens;
-  /** In texts that others may have written: what users say and tools return. The same, with the markup. */
+  /** In texts that may come from others (user messages, tool results): the same tokens and the markup. */
   readonly foreign: SpecialTokens;
   /**
    * The markup alone: tokens of the vocabulary that structure a conversation (`<tool_call>`, `</think>`) and are not control tokens.
@@ -13,8 +13,7 @@ export interface GuardedTokens {
 }
 
 /**
- * `markup`: tokens that are not control tokens. Those that the template writes itself are guarded; others are text to it, as they are
- * to its model. A token of one character cannot be kept from a tokenizer, and is not guarded.
+ * `markup`: tokens that are not control tokens. Those that the template writes itself are guarded; others are text. A token of one character cannot be kept from a tokenizer, and is not guarded.
  */
 export function guardedTokens(
   control: readonly string[],
@@ -53,8 +52,8 @@ export class SpecialTokens {
   readonly #dangling: readonly Node[];
 
   /**
-   * `templateLiterals`: every text that the template writes itself. White-space tokens are left alone: they are text to everyone,
-   * and marking them would keep templates from trimming.
+   * `templateLiterals`: every text that the template writes itself. Tokens of white space are not guarded: they
+   * have no meaning, and marking them would keep templates from trimming.
    */
   constructor(tokens: readonly string[], templateLiterals: readonly string[]) {
     const used = tokens.filter((token) => token.trim() !== "");
@@ -96,7 +95,7 @@ export class SpecialTokens {
     return found;
   }
 
-  /** The text in pieces of which none holds a whole token: each token is cut behind its first character. */
+  /** The text in pieces that hold no whole token: each token is cut after its first character. */
   apart(text: string): string[] {
     if (this.#starts === null) return [text];
     const pieces: string[] = [];

@@ -6,21 +6,21 @@ import { isList, isText, type Value } from "./jinja/values.ts";
 import { guardedTokens } from "./special-tokens.ts";
 import { UserText } from "./user-text.ts";
 
-/** What a template says of its model beside the prompt, after the convention of theroyallab/tabbyAPI. Absent: it says nothing. */
+/** Facts about its model that a template states, by the convention of theroyallab/tabbyAPI. Absent: not stated. */
 export interface TemplateMetadata {
   /** Texts that end an answer: `{% set stop_strings = [...] %}`. */
   readonly stopStrings?: readonly string[];
-  /** What begins calls: `tool_start`. */
+  /** The text before calls: `tool_start`. */
   readonly toolStart?: string;
-  /** What ends calls: `tool_end`. */
+  /** The text after calls: `tool_end`. */
   readonly toolEnd?: string;
   /** The name of a format: `tool_call_format`. */
   readonly toolCallFormat?: string;
 }
 
 /**
- * Reads the metadata that a template carries: assignments outside of every block, of texts and lists of texts that need nothing of
- * the conversation. A source that is no template has none.
+ * Reads the metadata of a template: assignments outside of every block, of texts and lists of texts that do not depend on the
+ * conversation. A source that cannot be parsed has none.
  */
 export function templateMetadata(source: string): TemplateMetadata {
   const values = assigned(statements(source));
@@ -57,7 +57,7 @@ function assigned(body: Body): ReadonlyMap<string, Value> {
     try {
       values.set(statement.target.name, compileExpression(statement.value)(new Scope(null), rendering));
     } catch {
-      // It needs the conversation, so it is part of the prompt's making and no metadata.
+      // It depends on the conversation, so it is not metadata.
     }
   }
   return values;

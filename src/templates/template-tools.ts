@@ -25,7 +25,7 @@ export function templateTools(tools: readonly Tool[], wants: TemplateCapabilitie
 
 const emptyParameters: JsonSchema = { type: "object", properties: {} };
 
-/** Some templates (Command R+) add up each parameter's description and fail where there is none. */
+/** Some templates (Command R+) concatenate each parameter's description, and fail if there is none. */
 function withDescriptions(schema: JsonSchema): JsonSchema {
   if (!isObject(schema) || !isObject(schema["properties"])) return schema;
   const described = Object.entries(schema["properties"]).map(([name, property]) => {

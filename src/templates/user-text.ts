@@ -6,12 +6,12 @@ import type { GuardedTokens, SpecialTokens } from "./special-tokens.ts";
 /**
  * Keeps a client's text from becoming special tokens. Before rendering, each special token that is
  * spelled in a string of the client is replaced by a mark, one private-use character; the template moves it like any other
- * character, through trimming, conditions and JSON; after rendering the prompt is split at the marks, and what a mark stood for is
- * plain text. One object serves one rendering.
+ * character, through trimming, conditions and JSON; after rendering, the prompt is split at the marks, and the text behind a
+ * mark is plain text. One object serves one rendering.
  *
  * A character becomes a mark only when neither the template nor any string of the client contains it, so nothing can be mistaken for
- * a mark. What looks at characters rather than moving them (comparing, measuring, cutting, escaping) must ask this class, so that
- * the prompt reads as if nothing had been marked; `jinja/` does.
+ * a mark. Code that looks at characters rather than moving them (comparing, measuring, cutting, escaping) must ask this class, so
+ * that the prompt is the same as without marks; `jinja/` does.
  */
 export class UserText {
   readonly #tokens: GuardedTokens;
@@ -31,22 +31,22 @@ export class UserText {
     for (const value of values) mapStrings(value, note);
   }
 
-  /** A copy of a JSON value in which what could become a special token is marked, in strings and keys. */
+  /** A copy of a JSON value, with everything marked in its strings and keys that could become a special token. */
   mark<T>(value: T): T {
     return mapStrings(value, (text) => this.markText(text)) as T;
   }
 
-  /** The same for a value that others than the application and its model may have written: markup is guarded, too. */
+  /** The same for a value that may come from others than the application and its model: markup is marked, too. */
   markForeign<T>(value: T): T {
     return mapStrings(value, (text) => this.markForeignText(text)) as T;
   }
 
-  /** Marks what could become a special token in a string of the client: whole tokens, and a part of one at either end. */
+  /** Marks everything in a client's string that could become a special token: whole tokens, and parts of one at either end. */
   markText(text: string): string {
     return this.#marked(text, this.#tokens.everywhere);
   }
 
-  /** The same for a text that others than the application and its model may have written: markup is guarded, too. */
+  /** The same for a text that may come from others than the application and its model: markup is marked, too. */
   markForeignText(text: string): string {
     return this.#marked(text, this.#tokens.foreign);
   }
@@ -63,7 +63,7 @@ export class UserText {
     return marked + text.slice(from);
   }
 
-  /** One mark for this text, whatever it is. */
+  /** One mark for the whole text. */
   markWhole(text: string): string {
     if (text === "") return "";
     let mark = this.#markOf.get(text);
@@ -75,7 +75,7 @@ export class UserText {
     return mark;
   }
 
-  /** A character that stands for nothing and occurs nowhere else, to find a place again. */
+  /** A character that occurs nowhere else, to mark a place. */
   placeMark(): string {
     return this.#freeCharacter();
   }
@@ -91,7 +91,7 @@ export class UserText {
     }
   }
 
-  /** Whether anything in the text is marked; if not, it is what it looks like. */
+  /** Whether anything in the text is marked. */
   hasMarks(text: string): boolean {
     if (this.#textOf.size === 0) return false;
     for (const [character] of text.matchAll(privateUse)) if (this.#textOf.has(character)) return true;
@@ -122,7 +122,7 @@ export class UserText {
     });
   }
 
-  /** How a key that the template looks for may stand in a mapping of the client: as it is, or marked. */
+  /** The spellings under which a key may stand in a mapping of the client: as it is, or marked. */
   spellings(text: string): readonly string[] {
     if (this.#textOf.size === 0) return [text];
     const plain = this.plain(text);

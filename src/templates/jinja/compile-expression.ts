@@ -30,7 +30,7 @@ import {
 /** Evaluates an expression in a scope. */
 export type Evaluate = (scope: Scope, rendering: Rendering) => Value;
 
-/** Turns an expression into a function, so that nothing of its form is looked at again when it is evaluated. */
+/** Turns an expression into a function, so that evaluating it does not walk the tree again. */
 export function compileExpression(expression: Expression): Evaluate {
   switch (expression.kind) {
     case "name": {
@@ -172,7 +172,7 @@ function compileMethodCall(name: string, args: readonly Argument[]): Step {
   };
 }
 
-/** `callee`: what is called, for error messages; null: the value of an expression. */
+/** `callee` names the called value in error messages; null: it has no name. */
 function compileCall(args: readonly Argument[], callee: Expression | null): Step {
   const given = compileArguments(args);
   const shown = callee?.kind === "name" ? `'${callee.name}'` : "the value";

@@ -31,7 +31,7 @@ import {
   type Value,
 } from "./values.ts";
 
-/** What is written, growing at its end. */
+/** The text written so far. */
 export interface Output {
   text: string;
 }
@@ -88,7 +88,7 @@ function compileStatement(statement: Statement): Execute {
     case "filter-block":
       return printing(filtered(statement.filters, statement.body));
     case "generation": {
-      // It marks what the assistant said, for training; what it sets is its own.
+      // It marks the assistant's words for training. Its assignments are local.
       const body = compileBody(statement.body);
       return (scope, out, rendering) => body(new Scope(scope), out, rendering);
     }
@@ -137,7 +137,7 @@ function compileIf(branches: readonly Branch[], otherwise: Body): Execute {
   };
 }
 
-/** Each round has a scope of its own: what it sets is gone in the next. */
+/** Each round has a scope of its own: its assignments are gone in the next round. */
 function compileFor(statement: ForStatement): Execute {
   const items = compileExpression(statement.items);
   const condition = statement.condition === null ? null : compileExpression(statement.condition);
@@ -243,7 +243,7 @@ function compileCallBlock(block: CallBlock): Execute {
   };
 }
 
-/** A body that is called with arguments; it sees what is around its definition. */
+/** A body that is called with arguments. It sees the variables around its definition. */
 function compileCallable(parameters: readonly Parameter[], body: Body): (scope: Scope) => Native {
   const names = parameters.map(({ name, otherwise }) => ({
     name,

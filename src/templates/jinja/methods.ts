@@ -168,7 +168,7 @@ const listMethods: ReadonlyMap<string, Method<ListValue>> = methodTable<ListValu
 });
 
 function missing(otherwise: Value | undefined, what: string): Value {
-  if (otherwise === undefined) throw new RangeError(`there is no such ${what}`);
+  if (otherwise === undefined) throw new RangeError(`no such ${what}`);
   return otherwise;
 }
 

@@ -57,7 +57,7 @@ export function contains(container: Value, item: Value, user: UserText): boolean
   throw new TypeError(`argument of type '${typeName(container)}' is not iterable`);
 }
 
-/** Negative, zero or positive, as `a` sorts before, with or after `b`. Throws for what Python cannot order. */
+/** Negative, zero or positive, as `a` sorts before, with or after `b`. Throws for values that Python cannot order. */
 export function compare(a: Value, b: Value, user: UserText): number {
   const left = numberOf(a);
   const right = numberOf(b);
@@ -79,7 +79,7 @@ function compareTexts(a: string, b: string): number {
   return a === b ? 0 : a < b ? -1 : 1;
 }
 
-/** Python's `+`, which joins texts and lists, too. */
+/** Python's `+`, which also joins texts and lists. */
 export function add(a: Value, b: Value): Value {
   if (isText(a) && isText(b)) return textValue(a.value + b.value);
   if (isList(a) && isList(b))
@@ -124,7 +124,7 @@ function computed(operator: string, a: number, b: number): number {
   }
 }
 
-/** What `for … in` goes through: items, keys or characters; nothing for undefined. */
+/** The items of `for … in`: items, keys or characters; none for undefined. */
 export function iterated(value: Value, user: UserText): Value[] {
   if (isUndefined(value)) return [];
   if (isList(value)) return value.value;
@@ -141,7 +141,7 @@ export function lengthOf(value: Value, user: UserText): number {
   throw new TypeError(`object of type '${typeName(value)}' has no len()`);
 }
 
-/** `container[key]` and `container.key`; undefined where there is nothing. */
+/** `container[key]` and `container.key`; undefined if there is no such item. */
 export function item(container: Value, key: Value, user: UserText): Value {
   if (isMapping(container) || isNamespace(container)) return lookUp(container, key, user) ?? undefinedValue;
   if (isInteger(key) || isBoolean(key)) {

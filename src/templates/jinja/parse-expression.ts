@@ -2,8 +2,8 @@ import type { Argument, Expression, FilterLink, Link, Operation } from "./syntax
 import type { TokenReader } from "./token-reader.ts";
 
 /**
- * Jinja's expressions, with its precedence: choice, `or`, `and`, `not`, comparison, `+ -`, `~`, `* / // %`, `**`, sign, and then what
- * follows a value (members, calls, filters, tests). Throws `TemplateSyntaxError`.
+ * Jinja's expressions, with its precedence: choice, `or`, `and`, `not`, comparison, `+ -`, `~`, `* / // %`, `**`, sign, and then the
+ * links of a value (members, calls, filters, tests). Throws `TemplateSyntaxError`.
  */
 export function parseExpression(tokens: TokenReader): Expression {
   return tokens.nested(() => {
@@ -15,7 +15,7 @@ export function parseExpression(tokens: TokenReader): Expression {
   });
 }
 
-/** An expression in whose place several, with commas between them, are a tuple. `choices`: it may be a choice. */
+/** An expression, or several with commas between them, which make a tuple. `choices`: each may be a choice. */
 export function parseTuple(tokens: TokenReader, choices = true): Expression {
   const one = choices ? parseExpression : parseCondition;
   const first = one(tokens);
@@ -29,7 +29,7 @@ function endsTuple(tokens: TokenReader): boolean {
   return tokens.is("}}") || tokens.is("%}") || tokens.is("operator", ")");
 }
 
-/** An expression that is no choice: where `if` that follows belongs to something else. */
+/** An expression without `if`: used where a following `if` belongs to something else. */
 export function parseCondition(tokens: TokenReader): Expression {
   return parseJoined(tokens, "or", () => parseJoined(tokens, "and", () => parseNot(tokens)));
 }
@@ -100,7 +100,7 @@ function parseArithmetic(
   return rest.length === 0 ? first : { kind: "arithmetic", first, rest };
 }
 
-/** A value with its filters and tests, which bind less than a sign: `-1 | abs` is 1. */
+/** A value with its filters and tests, which bind weaker than a sign: `-1 | abs` is 1. */
 function parseFiltered(tokens: TokenReader): Expression {
   const base = parseSigned(tokens);
   const links: Link[] = [];
@@ -175,7 +175,7 @@ function parseMember(tokens: TokenReader): Link {
   return { kind: "item", key: { kind: "integer", number: numberOf(tokens.next().text) } };
 }
 
-/** What stands in `[…]` behind a value, its opening bracket taken. */
+/** The inside of `[…]` after a value; the opening bracket has been read. */
 function parseSubscript(tokens: TokenReader): Link {
   const bounds: (Expression | null)[] = [];
   const bound = (): Expression | null => (tokens.is("operator", ":", "]") ? null : parseExpression(tokens));
@@ -260,7 +260,7 @@ function parseBracketed(tokens: TokenReader): Expression {
   return inner;
 }
 
-/** What stands between commas up to the closing bracket; the last comma may be one too many. */
+/** The items up to the closing bracket, with commas between them. A last comma is allowed. */
 function parseItems<T>(tokens: TokenReader, closing: string, parseItem: () => T): T[] {
   const items: T[] = [];
   while (!tokens.is("operator", closing)) {

@@ -5,8 +5,8 @@ import { tokenize } from "./tokenize.ts";
 
 /**
  * Parses a template: Jinja's grammar as far as chat templates use it, with loop controls, `do` and transformers' `generation` blocks.
- * What belongs to files that include each other (`include`, `extends`, `block` …) is not among it, nor are recursive loops. Throws
- * `TemplateSyntaxError` for everything else.
+ * Templates that include others (`include`, `extends`, `block` …) and recursive loops are not supported. Throws
+ * `TemplateSyntaxError`.
  */
 export function parseTemplate(source: string): Syntax {
   const tokens = tokenize(source);
@@ -51,7 +51,7 @@ class StatementParser {
     }
   }
 
-  /** What stands between a tag, its end included, and the tag that ends it, whose name is taken. */
+  /** The statements between a tag and the one that ends it. Reads the tag's `%}` first; the ending tag's name is the next token then. */
   #body(...ends: readonly string[]): Body {
     const tokens = this.#tokens;
     const start = tokens.peek();
@@ -65,7 +65,7 @@ class StatementParser {
     return body;
   }
 
-  /** A body and the name of the tag that ends it. */
+  /** The same for a body that one tag ends, whose name is read, too. */
   #block(end: string): Body {
     const body = this.#body(end);
     this.#tokens.next();
@@ -156,7 +156,7 @@ class StatementParser {
     return { kind: "call-block", macro, args: call.args, parameters, body: this.#apart(() => this.#block("endcall")) };
   }
 
-  /** What is parsed here runs by itself: it cannot end a loop around it. */
+  /** The body of a macro or call block cannot end a loop around it. */
   #apart<T>(parse: () => T): T {
     const loops = this.#loops;
     this.#loops = 0;
@@ -205,7 +205,7 @@ class StatementParser {
     return { kind: "member", namespace: target.name, name: tokens.expect("name").text };
   }
 
-  /** null: it is nothing that can be assigned to. */
+  /** null: it cannot be assigned to. */
   #asTarget(expression: Expression): Target | null {
     if (expression.kind === "name") return expression;
     if (expression.kind !== "tuple") return null;

@@ -3,14 +3,14 @@ import type { UserText } from "../user-text.ts";
 // Python's str methods on the text of templates. Texts may hold marks (see UserText), so nothing here may look at single characters
 // of a text without asking `user`. Offsets and lengths count code points.
 
-/** What `str.strip()` and `str.split()` take for white space; JavaScript's set differs at the edges. */
+/** White space as `str.strip()` and `str.split()` define it; JavaScript's set is slightly different. */
 export const space = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 const leadingSpace = new RegExp(`^${space}+`);
 const isSpace = new RegExp(space);
 const lineEnd = /\r\n|[\n\r\v\f\x85\u2028\u2029]/g;
 const word = new RegExp(`[^${space.slice(1)}+`, "g");
 
-/** `chars`: which characters to take off; absent: white space. */
+/** `chars`: the characters to strip; absent: white space. */
 export function stripStart(text: string, chars: string | undefined, user: UserText): string {
   if (chars === undefined) return text.replace(leadingSpace, "");
   const set = new Set(chars);
@@ -29,7 +29,7 @@ export function stripEnd(text: string, chars: string | undefined, user: UserText
   return stripSpaceAtEnd(text);
 }
 
-/** `str.rstrip()` of a text; a mark in it is no white space. */
+/** `str.rstrip()`. Marks are not white space. */
 export function stripSpaceAtEnd(text: string): string {
   let to = text.length;
   while (to > 0 && isSpace.test(text.charAt(to - 1))) to--;
@@ -138,7 +138,7 @@ export function format(text: string, positional: readonly string[], named: Reado
     if (field === "{{" || field === "}}") return field.slice(1);
     if (name === undefined) throw new SyntaxError(`str.format: cannot fill the field ${field}`);
     const value = name === "" ? positional[next++] : /^\d+$/.test(name) ? positional[Number(name)] : named.get(name);
-    if (value === undefined) throw new RangeError(`str.format: nothing to fill the field ${field} with`);
+    if (value === undefined) throw new RangeError(`str.format: no value for the field ${field}`);
     return value;
   });
 }

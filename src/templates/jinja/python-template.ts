@@ -39,7 +39,7 @@ export class PythonTemplate {
   /** Every text that the template itself can write. */
   readonly literals: readonly string[];
 
-  /** Throws `TemplateSyntaxError` for a source that is no template. */
+  /** Throws `TemplateSyntaxError`. */
   constructor(source: string) {
     const { body, literals } = parseTemplate(source);
     this.literals = literals;

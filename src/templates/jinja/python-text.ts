@@ -13,7 +13,7 @@ import {
   type Value,
 } from "./values.ts";
 
-/** Python's `str()`, with which Jinja prints. Undefined prints as nothing. */
+/** Python's `str()`, with which Jinja prints. Undefined prints as empty text. */
 export function pythonText(value: Value, user: UserText): string {
   if (isText(value)) return value.value;
   if (isInteger(value)) return String(value.value);
@@ -41,7 +41,7 @@ function pythonRepr(value: Value, user: UserText): string {
   return value.type === "undefined" ? "Undefined" : pythonText(value, user);
 }
 
-/** In single quotes, or in double quotes where that saves escapes; what does not print is escaped. */
+/** In single quotes, or in double quotes if that saves escapes. Characters that do not print are escaped. */
 function quoted(text: string, user: UserText): string {
   const plain = user.plain(text);
   const quote = plain.includes("'") && !plain.includes('"') ? '"' : "'";

@@ -1,6 +1,5 @@
 /**
- * What a string literal says, by the rules of Python's string literals: an unknown escape stays as it is written. `fail` is called
- * with what is wrong.
+ * The value of a string literal, by Python's rules: an unknown escape stays as it is written. `fail` gets a description of an error.
  */
 export function readEscapes(literal: string, fail: (problem: string) => never): string {
   if (!literal.includes("\\")) return literal;

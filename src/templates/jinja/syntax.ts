@@ -20,7 +20,7 @@ export type Statement =
   | MacroStatement
   | CallBlock;
 
-/** An `if` or `elif` with what it writes. */
+/** An `if` or `elif` with its body. */
 export interface Branch {
   readonly test: Expression;
   readonly body: Body;
@@ -74,8 +74,8 @@ export type Target =
   | { readonly kind: "member"; readonly namespace: string; readonly name: string };
 
 /**
- * Chains of operators and of what follows a value are lists, not trees: so a tree is only as deep as brackets and blocks are nested in
- * the source, however long its chains are.
+ * Chains of operators and of links (members, calls, filters) are lists, not trees. So the tree is only as deep as brackets and blocks
+ * are nested in the source, however long its chains are.
  */
 export type Expression =
   | { readonly kind: "name"; readonly name: string }
@@ -105,7 +105,7 @@ export interface Operation {
   readonly operand: Expression;
 }
 
-/** A value and what is done to it, from left to right: `base.name[key](args) | filter is test`. */
+/** A value and its links, from left to right: `base.name[key](args) | filter is test`. */
 export interface Chain {
   readonly kind: "chain";
   readonly base: Expression;

@@ -1,4 +1,4 @@
-/** A source that is no template: what is wrong, and where. */
+/** The source of a template has an error: what is wrong, and where. */
 export class TemplateSyntaxError extends Error {
   /** Counted from 1. */
   readonly line: number;

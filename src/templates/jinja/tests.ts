@@ -16,7 +16,7 @@ import {
 
 type Test = (value: Value, args: readonly Value[], user: UserText) => boolean;
 
-/** Jinja's tests: what may stand after `is`, and what `select` and its kin take by name. */
+/** Jinja's tests: those after `is`, and those that `select` and similar filters take by name. */
 export function test(name: string, value: Value, args: readonly Value[], user: UserText): boolean {
   const known = tests.get(name);
   if (known === undefined) throw new ReferenceError(`No test named '${name}'.`);

@@ -1,7 +1,7 @@
 import { TemplateSyntaxError } from "./template-syntax-error.ts";
 import type { Token, TokenKind, Tokens } from "./tokenize.ts";
 
-/** No template nests blocks and brackets deeper than this; Python's own compiler stops at 200 brackets. */
+/** How deep blocks and brackets may be nested. Python's own compiler allows 200 brackets. */
 const deepest = 200;
 
 /** A template's tokens, read from the first to the last. */
@@ -17,7 +17,7 @@ export class TokenReader {
     this.#tokens = tokens;
   }
 
-  /** The next token, or one behind it. Behind the last one there is always the token `end`. */
+  /** The next token, or one after it. The last token is always `end`, however far one looks. */
   peek(offset = 0): Token {
     return this.#tokens[Math.min(this.#at + offset, this.#tokens.length - 1)] ?? endOfNothing;
   }

@@ -5,9 +5,9 @@ import { TemplateSyntaxError } from "./template-syntax-error.ts";
 /** A piece of a template's source. */
 export interface Token {
   readonly kind: TokenKind;
-  /** Text between tags, a name, an operator, a number's digits; what a string says, its escapes read. */
+  /** The token as it is written; of a string, its value. */
   readonly text: string;
-  /** Where it stands in the source, in UTF-16 units. */
+  /** Its offset in the source, in UTF-16 units. */
   readonly start: number;
 }
 
@@ -16,7 +16,7 @@ export type TokenKind = "text" | TagStart | TagEnd | "name" | "string" | "intege
 export type TagStart = "{{" | "{%";
 export type TagEnd = "}}" | "%}";
 
-/** A template's tokens, and the source to which their places refer. */
+/** A template's tokens, with the source to which their offsets refer. */
 export interface Tokens {
   readonly source: string;
   readonly tokens: readonly Token[];
@@ -69,7 +69,7 @@ export function tokenize(template: string): Tokens {
     return tagEnd(endSign, close.index + whole.length);
   }
 
-  /** Adds what a tag holds. Its end is found only outside of all brackets: `}}` may close two of them. */
+  /** Adds the tokens of a tag. The tag ends outside of all brackets only: inside, `}}` closes two of them. */
   function tagTokens(tag: Tag, kind: TagStart): number {
     const end = kind === "{{" ? "}}" : "%}";
     const open: string[] = [];
@@ -94,7 +94,7 @@ export function tokenize(template: string): Tokens {
       const found = match(pattern, source, start);
       if (found === null) continue;
       if (kind === "operator") balance(found.text, open, start);
-      if (kind === "name" && !/^[\p{ID_Start}_]/u.test(found.text)) fail(`'${found.text}' is no name`, start);
+      if (kind === "name" && !/^[\p{ID_Start}_]/u.test(found.text)) fail(`'${found.text}' is not a name`, start);
       add(kind, found.text, start);
       return found.end;
     }
@@ -164,7 +164,7 @@ function tagStart(source: string, from: number): Tag {
   return { kind, sign, start, end: start + 2 + sign.length };
 }
 
-/** What stays of the text before a tag. */
+/** The text before a tag, after the tag's white-space control. */
 function textBefore({ kind, sign }: Pick<Tag, "kind" | "sign">, text: string, startsLine: boolean): string {
   if (sign === "-") return stripSpaceAtEnd(text);
   if (sign === "+" || kind === "{{") return text;

@@ -56,7 +56,7 @@ const no = new Value("boolean", false);
 
 export const booleanValue = (truth: boolean): Value => (truth ? yes : no);
 export const textValue = (text: string): Value => new Value("text", text);
-/** Beyond 2^53 a bigint keeps what was written. */
+/** A bigint keeps integers beyond 2^53 exact. */
 export const integerValue = (number: number | bigint): Value => new Value("integer", number);
 export const floatValue = (number: number): Value => new Value("float", number);
 export const listValue = (items: Value[]): Value => new Value("list", items);
@@ -83,7 +83,7 @@ export const isFunction = (value: Value): value is FunctionValue => value.type =
 export const isNone = (value: Value): boolean => value.type === "none";
 export const isUndefined = (value: Value): boolean => value.type === "undefined";
 
-/** Python's truth of a value: nothing empty, zero or undefined is true. */
+/** Python's truth of a value: empty values, zero and undefined are false. */
 export function isTrue(value: Value): boolean {
   if (isList(value)) return value.value.length > 0;
   if (isMapping(value)) return value.value.size > 0;
@@ -133,7 +133,7 @@ export function parameters(args: readonly Value[], ...names: string[]): (Value |
   return names.map((name, index) => positional[index] ?? keywords?.get(name));
 }
 
-/** Positional arguments, and keyword arguments where there are any. */
+/** Positional arguments, and keyword arguments if there are any. */
 export function separated(
   args: readonly Value[],
 ): [positional: readonly Value[], keywords: ReadonlyMap<string | number, Value> | null] {
