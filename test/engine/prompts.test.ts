@@ -18,7 +18,7 @@ test("a prompt that does not fit is refused in OpenAI's words, before anything e
       kind: "rejected",
       failure: {
         status: 400,
-        type: "invalid_request_error",
+        kind: "invalid-request",
         param: "messages",
         code: "context_length_exceeded",
         message: expect.stringMatching(

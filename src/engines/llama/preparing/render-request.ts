@@ -159,7 +159,8 @@ function refuseMedia(prompt: ChatPrompt): void {
   prompt.messages.forEach((message, m) => {
     if (typeof message.content === "string" || message.content === null) return;
     message.content.forEach((part, p) => {
-      if (part.type === "text" || part.type === "refusal") return;
+      // What the model itself said is text, too: its thoughts, its calls.
+      if (["text", "refusal", "reasoning", "tool-call"].includes(part.type)) return;
       const type = part.type === "image" ? "image_url" : part.type === "audio" ? "input_audio" : "file";
       throw invalidRequest(
         `Invalid content type: this model reads text only, and cannot take a part of type '${type}'.`,
