@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { resolve } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { GenerationEvent } from "../../src/generation/event.ts";
 import { chatPrompt, openProgrammed, until, type TestEngine } from "./local-engine.ts";
@@ -10,9 +12,13 @@ afterAll(() => local.close());
 
 const endless = { prompt: { kind: "text", prompts: ["<|script:endless|>"] } } as const;
 
+function signal(engine: TestEngine, name: NodeJS.Signals): void {
+  const { processId } = engine.engine as unknown as { processId: number };
+  process.kill(processId, name);
+}
+
 function kill(): void {
-  const { processId } = local.engine as unknown as { processId: number };
-  process.kill(processId, "SIGKILL");
+  signal(local, "SIGKILL");
 }
 
 test("when the model's process dies, its requests end with an error, it comes back, and the next request is served", async () => {
@@ -76,3 +82,73 @@ test("closing without grace ends everything at once", async () => {
   expect((await running).end.kind).toBe("shutdown");
   await own.close();
 });
+
+// Nothing noticed: the request and all that came after it waited for ever, and health was "ok".
+test("a process that makes no progress is ended and started again; its requests end with an error", async () => {
+  const own = await openProgrammed({ stepTimeoutMs: 1000 });
+  const running = own.ask(endless);
+  await until(() => (own.counters().generatedTokens ?? 0) > 0);
+  signal(own, "SIGSTOP");
+  const waiting = own.chat("#plain");
+  const { end } = await running;
+  expect(end).toMatchObject({ kind: "engine-error", failure: { status: 503, retryAfterSeconds: 2 } });
+  expect(JSON.stringify(end)).toContain("made no progress for 1 seconds and was ended");
+  expect((await waiting).end.kind).toBe("engine-error");
+  expect((await own.chat("#plain")).end).toEqual({ kind: "done" });
+  expect(own.counters().restarts).toBe(1);
+  await own.close();
+});
+
+// After nine crashes the model was gone for good, although answers had succeeded in between.
+test("a model that keeps crashing is tried again after longer and longer pauses; meanwhile requests are refused at once", async () => {
+  const own = await openProgrammed();
+  for (let crashes = 1; crashes <= 6; crashes++) {
+    await until(() => own.engine.health().state === "ready");
+    signal(own, "SIGKILL");
+    await until(() => own.engine.health().state !== "ready");
+  }
+  expect(own.engine.health()).toMatchObject({
+    state: "failed",
+    message: "The model's process has failed 6 times in a row; it is started again after 4 seconds.",
+  });
+  const refused = await own.chat("#plain");
+  expect(refused.end).toMatchObject({ kind: "rejected", failure: { status: 503 } });
+  const { failure } = refused.end as { readonly failure: { readonly retryAfterSeconds: number } };
+  expect(failure.retryAfterSeconds).toBeGreaterThan(0);
+  expect(failure.retryAfterSeconds).toBeLessThanOrEqual(4);
+  await until(() => own.engine.health().state === "ready");
+  expect((await own.chat("#plain")).end).toEqual({ kind: "done" });
+  // The answer has cleared the slate: the next crash is the first one.
+  signal(own, "SIGKILL");
+  await until(() => own.engine.health().state === "restarting");
+  expect((await own.chat("#plain")).end).toEqual({ kind: "done" });
+  await own.close();
+});
+
+// A channel that closes is noticed by the main thread only, which may be busy in llama.cpp for minutes.
+test("the model's process does not outlive its parent, even while its main thread computes", async () => {
+  const watch = resolve(process.env.TRUEWIRE_DIST ?? "dist", "engines/llama/process/watch-parent.js");
+  const busy = `
+    const { Worker } = require("node:worker_threads");
+    new Worker(${JSON.stringify(watch)}, { workerData: process.ppid });
+    setTimeout(() => {
+      process.stdout.write(String(process.pid));
+      for (const end = Date.now() + 60_000; Date.now() < end;);
+    }, 1000);`;
+  const script = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(busy)}], { stdio: "inherit" });`;
+  const parent = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+  const pid = Number(await new Promise((told) => parent.stdout.once("data", told)));
+  expect(isAlive(pid)).toBe(true);
+  await new Promise((wait) => setTimeout(wait, 1500));
+  expect(isAlive(pid)).toBe(true);
+  parent.kill("SIGKILL");
+  await until(() => !isAlive(pid));
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

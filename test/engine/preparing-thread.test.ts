@@ -29,7 +29,8 @@ const setup: ThreadSetup = {
 
 const lines: string[] = [];
 const open: Thread[] = [];
-function opened(over: Partial<ThreadSetup> = {}, limitMs = 60_000): Thread {
+function opened(over: Partial<ThreadSetup> = {}, prepare = 60_000): Thread {
+  const limitMs = { prepare, check: 3_000 };
   const thread = new PreparingThread({ setup: { ...setup, ...over }, limitMs, log: (line) => lines.push(line) });
   open.push(thread);
   return thread;
@@ -90,4 +91,17 @@ test("an answer is checked behind the requests that wait", async () => {
   const second = thread.prepare(asked("second"), always).then(() => order.push("second"));
   await Promise.all([first, check, second]);
   expect(order).toEqual(["first", "second", "check: / must have required property 'b'"]);
+});
+
+test("a check that takes too long is given up, and requests are prepared again", async () => {
+  const thread = opened();
+  const items = JSON.stringify(Array.from({ length: 100_000 }, (_, i) => ({ i })));
+  const check = thread.check(items, { uniqueItems: true });
+  const next = thread.prepare(asked("next"), always);
+  await expect(check).rejects.toThrow("it took more than 3 seconds");
+  expect(text(await next)).toBe("next");
+});
+
+test("a check that cannot be made says why", async () => {
+  await expect(opened().check('"a"', { pattern: "(?=a)" })).rejects.toThrow(/^look-ahead is not supported[^\n]*$/);
 });

@@ -1,6 +1,10 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { GenerationEvent } from "../../src/generation/event.ts";
-import { chatPrompt, openProgrammed, until, type TestEngine } from "./local-engine.ts";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { chatPrompt, drive, openBuilt, openProgrammed, until, type TestEngine } from "./local-engine.ts";
 
 let local: TestEngine;
 beforeAll(async () => {
@@ -66,7 +70,7 @@ test("a client that leaves frees its slot, and no step is made for it any more",
   expect(local.engine.health().slots).toEqual({ busy: 1, total: 4 });
   leave();
   const events = await done;
-  expect(events.filter((event) => event.type === "end")).toEqual([]);
+  expect(events.at(-1)?.type).not.toBe("end");
   await local.idle();
   const { decodeSteps, generatedTokens } = local.counters();
   await new Promise((resolve) => setTimeout(resolve, 200));
@@ -220,4 +224,27 @@ test("the choices of one long prompt read it once: the others are given what the
     limits: { maxTokens: 20, cachePrompt: false },
   });
   expect(alone.choices.map((choice) => choice.text)).toEqual(choices.map((choice) => choice.text));
+});
+
+// 75 of 101 requests failed with "Failed to save state to file" on a machine whose temporary folder could not be written.
+test("where the temporary folder cannot be written, prompts are read again, and every request is served", async () => {
+  const { TMPDIR } = process.env;
+  const lines: string[] = [];
+  const folder = mkdtempSync(join(tmpdir(), "truewire-"));
+  const model = join(folder, "programmed.gguf");
+  writeProgrammedModel(model);
+  process.env.TMPDIR = join(folder, "not-there");
+  const engine = await openBuilt({ model, contextSize: 2048, log: (line) => lines.push(line) });
+  if (TMPDIR === undefined) delete process.env.TMPDIR;
+  else process.env.TMPDIR = TMPDIR;
+  try {
+    const own = drive(engine);
+    const { choices, end } = await own.chat(`${"A prompt for four answers. ".repeat(40)}#plain`, { n: 4 });
+    expect(end).toEqual({ kind: "done" });
+    expect(choices.map(({ text }) => text)).toEqual(Array(4).fill("The quick brown fox jumps over the lazy dog."));
+    expect(lines.filter((line) => line.includes("could not be copied"))).toHaveLength(1);
+  } finally {
+    await engine.close(0);
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

@@ -69,7 +69,7 @@ test("without tools, with tool_choice none, or for another tool, call markup is 
 });
 
 test("after a tool's result the model answers with text", async () => {
-  const { choices } = await local.ask({
+  const { choices, end } = await local.ask({
     tools: [weather],
     prompt: {
       kind: "chat",
@@ -84,6 +84,7 @@ test("after a tool's result the model answers with text", async () => {
       ],
     },
   });
+  expect(end).toEqual({ kind: "done" });
   expect(choices[0]?.text).toBe(answerOf(standardScripts["tool-answer"]));
 });
 

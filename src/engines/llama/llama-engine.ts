@@ -4,10 +4,16 @@ import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../ge
 import type { GenerationRequest } from "../../generation/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { Delivery } from "./delivery.ts";
+import { HangWatch } from "./hang-watch.ts";
 import { ModelProcess } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
 import type { AskedOfModel, GenerateMessage, ModelState, OpenedModel, OpenMessage, StepMessage } from "./protocol.ts";
 import { RestartPause } from "./restart-pause.ts";
+
+/** How long a process that has work may make no progress. */
+const defaultStepTimeoutMs = 120_000;
+/** Requests wait for a restart that is so near; for any other they are told when to come again. */
+const worthWaitingMs = 2000;
 
 /** A local model, in a process of its own that comes back when it crashes. Opened by `openLlamaEngine`. */
 export class LlamaEngine implements Engine {
@@ -20,11 +26,14 @@ export class LlamaEngine implements Engine {
   /** Requests that came while the process was restarting. */
   readonly #unsent = new Map<number, GenerateMessage>();
   readonly #pause = new RestartPause();
+  readonly #watch: HangWatch;
   #process: ModelProcess;
   #modelState: ModelState | undefined;
   #restarts = 0;
   #nextId = 1;
   #restartTimer: NodeJS.Timeout | undefined;
+  /** When the process is started again, by the clock of `performance.now`. */
+  #restartAt = 0;
 
   constructor(
     options: LlamaEngineOptions,
@@ -36,6 +45,12 @@ export class LlamaEngine implements Engine {
     this.#options = options;
     this.#open = { ...open, model: opened.path, contextSize: opened.contextSize };
     this.#process = process;
+    const timeoutMs = options.stepTimeoutMs ?? defaultStepTimeoutMs;
+    this.#watch = new HangWatch(timeoutMs, {
+      isBusy: () => this.#isBusy(),
+      ask: () => this.#process.send({ type: "ping" }),
+      onHung: () => this.#process.end(`made no progress for ${timeoutMs / 1000} seconds and was ended`),
+    });
     const model: ModelInfo = {
       id: options.name ?? fileStem(opened.path),
       created,
@@ -82,18 +97,34 @@ export class LlamaEngine implements Engine {
     const message: GenerateMessage = { type: "generate", id, requestId: request.id, asked };
     this.#deliveries.set(id, delivery);
     this.#lifecycle.begin(id);
-    if (this.#lifecycle.state === "ready") this.#process.send(message);
+    if (this.#lifecycle.state === "ready") this.#send(message);
     else this.#unsent.set(id, message);
+  }
+
+  #send(message: GenerateMessage): void {
+    this.#process.send(message);
+    this.#watch.start();
+  }
+
+  /** The process has something to do, if only to give up what was left. */
+  #isBusy(): boolean {
+    return this.#deliveries.size > this.#unsent.size || (this.#modelState?.busy ?? 0) > 0;
   }
 
   /** Why no request is taken now; undefined: they are. */
   #refusal(): GenerationEnd | undefined {
     const { state, message } = this.#lifecycle.health();
     if (state === "closed") return shuttingDown;
-    if (state === "failed") return { kind: "rejected", failure: gone(message ?? "The model failed.") };
+    if (state === "failed")
+      return { kind: "rejected", failure: gone(message ?? "The model failed.", this.#restartIn()) };
     if (state === "restarting" && this.#unsent.size >= this.#open.queueLimit)
-      return { kind: "rejected", failure: { ...gone("The model is restarting."), retryAfterSeconds: 2 } };
+      return { kind: "rejected", failure: gone("The model is restarting.", 2) };
     return undefined;
+  }
+
+  /** Whole seconds until the process is started again. */
+  #restartIn(): number {
+    return Math.max(1, Math.ceil((this.#restartAt - performance.now()) / 1000));
   }
 
   #abandon(id: number, delivery: Delivery): void {
@@ -115,34 +146,57 @@ export class LlamaEngine implements Engine {
       const delivery = this.#deliveries.get(id);
       if (!delivery) continue;
       delivery.push(events, tokens);
+      const last = events.at(-1);
+      if (last?.type === "end" && last.end.kind === "done") this.#pause.succeeded();
       if (delivery.ended) this.#forget(id);
     }
   }
 
-  /** For the listeners of a process: it crashed. Its requests end, and it is started again. */
+  /** For the listeners of a process: its answer to a ping. */
+  onPong(turn: number | null): void {
+    this.#watch.sign(turn);
+  }
+
+  /** For the listeners of a process: it crashed. Its requests end, and it is started again, unless the engine is closing. */
   onGone(how: string): void {
-    if (this.#lifecycle.state === "closed") return;
     this.#modelState = undefined;
-    this.#options.log?.(`The model's process ${how}; it is started again.`, "warn");
-    const failure = gone(`The model's process ${how} while it generated. It is being restarted; please retry.`);
+    this.#watch.stop();
+    const closing = this.#lifecycle.state === "closed";
+    this.#options.log?.(`The model's process ${how}${closing ? "" : "; it is started again"}.`, "warn");
+    const failure = gone(`The model's process ${how} while it generated. It is being restarted; please retry.`, 2);
     for (const [id, delivery] of this.#deliveries) {
       if (this.#unsent.has(id)) continue;
-      delivery.end({ kind: "engine-error", failure: { ...failure, retryAfterSeconds: 2 } });
+      delivery.end({ kind: "engine-error", failure });
       this.#forget(id);
     }
-    this.#restart();
+    if (!closing) this.#restart();
   }
 
   #restart(): void {
     const pause = this.#pause.next(performance.now());
-    if (pause === null) return this.#giveUp("The model's process keeps failing.");
-    this.#lifecycle.become("restarting", "The model's process crashed and is being restarted.");
+    this.#restartAt = performance.now() + pause;
     this.#restarts++;
+    if (pause <= worthWaitingMs) {
+      this.#lifecycle.become("restarting", "The model's process crashed and is being restarted.");
+    } else this.#refuseUntilRestart(pause);
     this.#restartTimer = setTimeout(() => void this.#startAgain(), pause);
+  }
+
+  /** Requests are not kept waiting for a restart that is far off. */
+  #refuseUntilRestart(pause: number): void {
+    const message = `The model's process has failed ${this.#pause.crashes} times in a row; it is started again after ${pause / 1000} seconds.`;
+    this.#options.log?.(message, "warn");
+    this.#lifecycle.become("failed", message);
+    for (const id of this.#unsent.keys()) {
+      this.#deliveries.get(id)?.end({ kind: "rejected", failure: gone(message, this.#restartIn()) });
+      this.#forget(id);
+    }
+    this.#unsent.clear();
   }
 
   async #startAgain(): Promise<void> {
     this.#process = new ModelProcess(this.#open, this.listeners());
+    this.#lifecycle.become("restarting", "The model's process crashed and is being restarted.");
     try {
       await this.#process.opened;
     } catch (error) {
@@ -151,17 +205,9 @@ export class LlamaEngine implements Engine {
       return this.#restart();
     }
     this.#lifecycle.become("ready");
-    for (const message of this.#unsent.values()) this.#process.send(message);
+    const waiting = [...this.#unsent.values()];
     this.#unsent.clear();
-  }
-
-  #giveUp(message: string): void {
-    this.#lifecycle.become("failed", message);
-    this.#unsent.clear();
-    for (const [id, delivery] of this.#deliveries) {
-      delivery.end({ kind: "engine-error", failure: gone(message) });
-      this.#forget(id);
-    }
+    for (const message of waiting) this.#send(message);
   }
 
   listeners(): ConstructorParameters<typeof ModelProcess>[1] {
@@ -169,6 +215,7 @@ export class LlamaEngine implements Engine {
       onStep: (message) => this.onStep(message),
       onGone: (how) => this.onGone(how),
       onProgress: () => {},
+      onPong: (turn) => this.onPong(turn),
       log: (line, level) => this.#options.log?.(line, level),
     };
   }
@@ -195,13 +242,16 @@ export class LlamaEngine implements Engine {
         this.#deliveries.get(id)?.end(shuttingDown);
         this.#forget(id);
       },
-      release: () => this.#process.stop(),
+      release: () => {
+        this.#watch.stop();
+        return this.#process.stop();
+      },
     });
   }
 }
 
-function gone(message: string): GenerationFailure {
-  return { message, status: 503, kind: "unavailable", param: null, code: null };
+function gone(message: string, retryAfterSeconds: number): GenerationFailure {
+  return { kind: "unavailable", message, status: 503, param: null, code: null, retryAfterSeconds };
 }
 
 /** What the model is told of a request, as JSON; null: it is nested too deeply for that. */

@@ -6,6 +6,8 @@ import type { FromModel, OpenedModel, OpenMessage, StepMessage, ToModel } from "
 export interface ModelProcessListeners {
   readonly onStep: (message: StepMessage) => void;
   readonly onProgress: (progress: OpenProgress) => void;
+  /** The answer to a ping. */
+  readonly onPong: (turn: number | null) => void;
   readonly log: WriteLine;
   /** The process is gone, though it was not stopped; once, and only after `opened` was fulfilled. */
   readonly onGone: (how: string) => void;
@@ -18,6 +20,8 @@ export class ModelProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<void>;
   #stopped = false;
+  /** Why it was ended, where that was not asked for. */
+  #ended: string | undefined;
 
   constructor(open: OpenMessage, listeners: ModelProcessListeners) {
     // The compiled module, next to this one. No flags are handed down: a debugger's or a test runner's are not for it.
@@ -39,6 +43,9 @@ export class ModelProcess {
           case "step":
             listeners.onStep(message);
             break;
+          case "pong":
+            listeners.onPong(message.turn);
+            break;
           case "progress":
             listeners.onProgress(message.progress);
             break;
@@ -54,7 +61,8 @@ export class ModelProcess {
             void this.stop();
         }
       });
-      const gone = (how: string, cause?: unknown): void => {
+      const gone = (way: string, cause?: unknown): void => {
+        const how = this.#ended ?? way;
         const expected = this.#stopped;
         this.#stopped = true;
         if (!isOpen) reject(new ModelOpenError("load-failed", `The model's process ${how} while loading.`, cause));
@@ -75,6 +83,12 @@ export class ModelProcess {
   send(message: ToModel): void {
     // A message to a process that has just died is lost with it: `onGone` tells.
     if (this.#child.connected) this.#child.send(message, () => {});
+  }
+
+  /** Ends the process since something is wrong with it: `onGone` is told `how`. */
+  end(how: string): void {
+    this.#ended = how;
+    this.#child.kill("SIGKILL");
   }
 
   /** Ends the process now; it holds nothing that would have to be saved. Resolves when it is gone. */

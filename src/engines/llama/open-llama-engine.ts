@@ -29,6 +29,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     onStep: (message) => engine?.onStep(message),
     onGone: (how) => engine?.onGone(how),
     onProgress: (progress) => options.onProgress?.(progress),
+    onPong: (turn) => engine?.onPong(turn),
     log: (line, level) => options.log?.(line, level),
   });
   engine = new LlamaEngine(options, open, process, await process.opened, Math.floor(Date.now() / 1000));

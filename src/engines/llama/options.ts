@@ -26,6 +26,11 @@ export interface LlamaEngineOptions {
   readonly toolFormat?: Format;
   /** How many choices may wait for a slot before requests are refused with 429. Default 64. */
   readonly queueLimit?: number;
+  /**
+   * A model that has work and makes no progress for so long, in milliseconds, is ended and started again. It must be more than one step
+   * takes: 64 tokens of a prompt at least. Default two minutes.
+   */
+  readonly stepTimeoutMs?: number;
   /** Used where a request does not say. */
   readonly defaults?: { readonly sampling?: Sampling; readonly maxTokens?: number };
   /** Where `hf:` models are kept; default: node-llama-cpp's folder in the home directory. */

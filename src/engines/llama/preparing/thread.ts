@@ -15,7 +15,7 @@ async function answer(job: ThreadJob): Promise<void> {
     tell(job.type === "prepare" ? prepare(job.asked) : await check(job));
   } catch (error) {
     // Also for an answer that is nested too deeply to be sent.
-    tell({ type: "refused", failure: failureOf(error) });
+    tell({ type: "refused", failure: job.type === "prepare" ? failureOf(error) : uncheckable(error) });
   }
 }
 
@@ -47,6 +47,11 @@ const unprepared: GenerationFailure = {
   param: null,
   code: null,
 };
+
+/** Nobody sees this but the log. */
+function uncheckable(error: unknown): GenerationFailure {
+  return { ...unprepared, message: error instanceof Error ? error.message : String(error) };
+}
 
 function textOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);

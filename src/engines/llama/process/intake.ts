@@ -105,8 +105,7 @@ export class Intake {
       if (errors === null) log(`${requestId}: ${what}: valid, as checked beyond the grammar`, "info");
       else log(`${requestId}: ${what}: not valid: ${errors}`, "warn");
     } catch (error) {
-      const { cause, message } = failureOf(error);
-      log(`${requestId}: ${what}: could not be checked: ${String(cause ?? message)}`, "warn");
+      log(`${requestId}: ${what}: could not be checked: ${failureOf(error).message}`, "warn");
     }
   }
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { Worker } from "node:worker_threads";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress, WriteLine } from "../options.ts";
 import type { FromModel, OpenMessage, StepMessage, ToModel } from "../protocol.ts";
@@ -23,9 +24,10 @@ process.on("SIGINT", () => {});
 process.on("SIGTERM", () => {});
 // Nothing is to be saved, and an orderly exit would wait for the library's threads.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+new Worker(new URL("./watch-parent.js", import.meta.url), { workerData: process.ppid }).unref();
 
-/** How long the preparation of one request, or the check of one answer, may take. */
-const preparingLimitMs = 10_000;
+/** How long the preparation of one request may take, and the check of one answer, for which requests may have to wait. */
+const limitMs = { prepare: 10_000, check: 2_000 };
 
 let scheduler: Scheduler | undefined;
 let intake: Intake | undefined;
@@ -74,7 +76,7 @@ async function open(message: OpenMessage): Promise<void> {
       ...(toolFormat && { toolFormat }),
       ...(defaults && { defaults }),
     };
-    const thread = new PreparingThread({ setup, log, limitMs: preparingLimitMs });
+    const thread = new PreparingThread({ setup, log, limitMs });
     const report = (step: StepMessage): void => {
       intake?.passed(step.results);
       tell(step);

@@ -12,7 +12,7 @@ export interface PreparingThreadOptions {
   readonly setup: ThreadSetup;
   readonly log: WriteLine;
   /** How long one job may take, in milliseconds. */
-  readonly limitMs: number;
+  readonly limitMs: { readonly prepare: number; readonly check: number };
 }
 
 /** A request that is ready for the scheduler, but for its number. */
@@ -94,8 +94,9 @@ export class PreparingThread {
   }
 
   #begin(job: Job): void {
-    const { limitMs } = this.#options;
-    const timer = setTimeout(() => this.#giveUp(tookTooLong(limitMs), "took too long"), limitMs);
+    const { type } = job.message;
+    const limitMs = this.#options.limitMs[type];
+    const timer = setTimeout(() => this.#giveUp(tookTooLong(type, limitMs), "took too long"), limitMs);
     this.#current = { job, timer };
     this.#worker ??= this.#start();
     this.#worker.postMessage(job.message);
@@ -184,9 +185,12 @@ function unprepared(cause: unknown): GenerationFailure {
 }
 
 /** A request that takes so long would take as long again, so it is not one to retry. */
-function tookTooLong(limitMs: number): GenerationFailure {
+function tookTooLong(what: ThreadJob["type"], limitMs: number): GenerationFailure {
   return {
-    message: `The request took more than ${limitMs / 1000} seconds to prepare. Please send a shorter conversation or simpler schemas.`,
+    message:
+      what === "check"
+        ? `it took more than ${limitMs / 1000} seconds`
+        : `The request took more than ${limitMs / 1000} seconds to prepare. Please send a shorter conversation or simpler schemas.`,
     status: 400,
     kind: "invalid-request",
     param: null,

@@ -8,7 +8,7 @@ import type { Choice, ChoiceSurroundings } from "./choice.ts";
 import { PrefillBudget } from "./prefill-budget.ts";
 import { queueFull } from "./queue-full.ts";
 import { RequestRun } from "./request-run.ts";
-import { copyState, worthACopy } from "./state-copy.ts";
+import { copyState, retryCopyMs, worthACopy } from "./state-copy.ts";
 import { StepTurns } from "./step-turns.ts";
 
 export interface SchedulerOptions {
@@ -56,6 +56,8 @@ export class Scheduler {
   #wake: (() => void) | undefined;
   #changed = false;
   #turn = 0;
+  /** States are not copied before, since that has just failed. */
+  #copiesAgainAt = 0;
   #waitsForWork = false;
   #decodeSteps = 0;
   #generatedTokens = 0;
@@ -169,7 +171,7 @@ export class Scheduler {
       place.slot.job = job;
       job.request.begins();
       await this.#attempt(job, async () => {
-        if (place.copyFrom) await copyState(place.copyFrom, place.slot.sequence);
+        if (place.copyFrom) await this.#copy(place.copyFrom, place.slot.sequence);
         await job.choice.begin(place.slot.sequence);
       });
       this.#cachedTokens += job.choice.cachedTokens;
@@ -210,8 +212,20 @@ export class Scheduler {
     );
   }
 
+  /** Copies what a sequence knows. That saves time, and nothing else: where it fails, the prompt is read again. */
+  async #copy(from: LlamaContextSequence, to: LlamaContextSequence): Promise<void> {
+    try {
+      await copyState(from, to);
+    } catch (error) {
+      this.#copiesAgainAt = performance.now() + retryCopyMs;
+      this.#options.around.log(`A prompt is read again, since its state could not be copied: ${String(error)}`, "warn");
+      await to.clearHistory();
+    }
+  }
+
   #mayShare(choice: Choice): boolean {
-    return this.#options.copiesStates && choice.usesCache && choice.prompt.length > worthACopy;
+    if (!this.#options.copiesStates || performance.now() < this.#copiesAgainAt) return false;
+    return choice.usesCache && choice.prompt.length > worthACopy;
   }
 
   /** One batch: of prompts, or of one token for each answer. */
