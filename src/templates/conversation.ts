@@ -1,5 +1,6 @@
 import { callsOf, partsOf, thoughtOf } from "../generation/assistant-parts.ts";
 import { argumentsOfInput } from "../generation/custom-tool.ts";
+import { isObject } from "../generation/json.ts";
 import type { AssistantMessage, Content, Message, ToolCall } from "../generation/message.ts";
 import { matchCalls } from "./call-ids.ts";
 import type { TemplateCapabilities } from "./capabilities.ts";
@@ -133,8 +134,7 @@ function writtenCall(call: ToolCall, { user, writeCall }: Shaping): string {
   } catch {
     args = user.markForeignText(text);
   }
-  const isObject = typeof args === "object" && args !== null && !Array.isArray(args);
-  const written = isObject ? writeCall({ name: marked, arguments: args as Readonly<Record<string, unknown>> }) : null;
+  const written = isObject(args) ? writeCall({ name: marked, arguments: args }) : null;
   return written ?? toJson(runtimeValue({ name: marked, arguments: args }), [], user);
 }
 
