@@ -4,6 +4,7 @@ import type { LocalModelConfig } from "../config/model-schema.ts";
 import { openLlamaEngine } from "../engines/llama/open-llama-engine.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../generation/engine.ts";
+import { observerOf } from "./observer-of.ts";
 import type { OpenOptions } from "./open-options.ts";
 
 /** Opens a configured GGUF model. Throws `ModelOpenError` or `ConfigError`, each with one clear sentence. */
@@ -25,7 +26,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(model.toolFormat !== undefined && { toolFormat: formatOf(model.toolFormat) }),
     ...(model.defaults && { defaults: { sampling, ...(maxTokens !== undefined && { maxTokens }) } }),
     onProgress: (progress) => options.onProgress?.(name, progress),
-    log: (line, level) => options.log[level]({ model: name }, line),
+    log: observerOf(options.log, name),
   });
 }
 

@@ -3,6 +3,7 @@ import { openLocalProgram } from "../engines/program/open-local-program.ts";
 import type { LocalProgramOptions } from "../engines/program/open-local-program.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../generation/engine.ts";
+import { observerOf } from "./observer-of.ts";
 import type { OpenOptions } from "./open-options.ts";
 
 /** Opens a user's program: a module in threads of its own, a function where it stands. Throws `ProgramLoadError`. */
@@ -20,6 +21,6 @@ export async function openProgramModel(model: ProgramModelConfig, name: string, 
     ...format,
     ...(watch !== undefined && { watch }),
     ...(threads !== undefined && { threads }),
-    log: (line) => options.log.info({ model: name }, line),
+    log: observerOf(options.log, name),
   });
 }

@@ -2,6 +2,7 @@ import type { UpstreamModelConfig } from "../config/model-schema.ts";
 import { openUpstreamEngine } from "../engines/upstream/open-upstream-engine.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../generation/engine.ts";
+import { observerOf } from "./observer-of.ts";
 import type { OpenOptions } from "./open-options.ts";
 
 /** Opens a configured upstream. Rejects with an Error when its models are neither given nor listed. */
@@ -26,6 +27,6 @@ export async function openUpstreamModel(
     tls: tls && (await (await import("./read-certificates.ts")).readCertificates(tls)),
     answerLimit: model.answerLimit,
     descriptorLimit: options.descriptorLimit,
-    log: (line, fields, level = "info") => options.log[level]({ model: name, ...fields }, line),
+    log: observerOf(options.log, name),
   });
 }

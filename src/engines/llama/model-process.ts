@@ -1,6 +1,7 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { ModelOpenError } from "./model-open-error.ts";
-import type { OpenProgress, WriteLine } from "./options.ts";
+import type { Observe } from "../../generation/observe.ts";
+import type { OpenProgress } from "./options.ts";
 import type { FromModel, OpenedModel, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
 
 export interface ModelProcessListeners {
@@ -8,7 +9,7 @@ export interface ModelProcessListeners {
   readonly onProgress: (progress: OpenProgress) => void;
   /** The answer to a ping. */
   readonly onPong: (turn: number | null) => void;
-  readonly log: WriteLine;
+  readonly log: Observe;
   /** The process is gone, though it was not stopped; once, and only after `opened` was fulfilled. */
   readonly onGone: (how: string) => void;
 }

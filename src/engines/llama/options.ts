@@ -1,3 +1,4 @@
+import type { Observe } from "../../generation/observe.ts";
 import type { Format } from "../../formats/format.ts";
 import type { Sampling } from "../../generation/request.ts";
 
@@ -40,11 +41,8 @@ export interface LlamaEngineOptions {
   /** Called with 0…1 while the model is downloaded, then again from 0 while it is loaded. */
   readonly onProgress?: (progress: OpenProgress) => void;
   /** Called with one line for the log: what the library says, restarts, what a request asks for that cannot be had. */
-  readonly log?: WriteLine;
+  readonly log?: Observe;
 }
-
-/** Takes one line for the log. "warn": somebody should know; "info": it is said for the record. */
-export type WriteLine = (line: string, level: "info" | "warn") => void;
 
 export interface OpenProgress {
   readonly phase: "download" | "load";

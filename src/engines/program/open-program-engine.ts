@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, extname, resolve } from "node:path";
+import type { Observe } from "../../generation/observe.ts";
 import type { Engine } from "../../generation/engine.ts";
 import type { Format } from "../../formats/format.ts";
 import { plainText } from "../../formats/plain-text.ts";
@@ -21,7 +22,7 @@ export interface ProgramEngineOptions {
   readonly threads?: number;
   /** Load the module anew when it, or a file beside it, changes. */
   readonly watch?: boolean;
-  readonly log?: (message: string) => void;
+  readonly log?: Observe;
 }
 
 /** Opens a user's program as an engine. Throws `ProgramLoadError` when it cannot be loaded. */
@@ -42,10 +43,13 @@ async function moduleRunner(module: string, options: ProgramEngineOptions): Prom
           const next = await WorkerPool.open(setup, limit);
           const old = pool;
           pool = next;
-          options.log?.(`${module} loaded anew`);
+          options.log?.(`${module} loaded anew`, "info");
           await closeWhenIdle(old);
         } catch (error) {
-          options.log?.(`${error instanceof Error ? error.message : String(error)} The version before goes on.`);
+          options.log?.(
+            `${error instanceof Error ? error.message : String(error)} The version before goes on.`,
+            "warn",
+          );
         }
       })
     : undefined;

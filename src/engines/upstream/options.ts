@@ -1,3 +1,4 @@
+import type { Observe } from "../../generation/observe.ts";
 import type { Format } from "../../formats/format.ts";
 import type { RequestDialect } from "../../wire/request-dialect.ts";
 
@@ -31,10 +32,7 @@ export interface UpstreamOptions {
   readonly answerLimit?: number | undefined;
   /** How many files the process may have open. No connection is made with the last few: they are for refusing clients. */
   readonly descriptorLimit?: number | undefined;
-  /** One line for the log, and what belongs to it. Never a key or a text of a conversation. */
-  readonly log?:
-    | ((line: string, fields: Readonly<Record<string, unknown>>, level?: "info" | "warn") => void)
-    | undefined;
+  readonly log?: Observe | undefined;
 }
 
 export interface UpstreamTimeouts {

@@ -45,7 +45,7 @@ export class TargetSet {
 
   failed(target: Target): void {
     if (!target.failed(performance.now())) return;
-    this.#log?.("out of service", { url: target.url });
+    this.#log?.("out of service", "warn", { url: target.url });
     this.#timer ??= inBackground(setInterval(() => this.#probeDue(), probeEveryMs));
   }
 
@@ -63,7 +63,7 @@ export class TargetSet {
       void this.#probe(target).then((works) => {
         if (!works) return;
         target.succeeded();
-        this.#log?.("in service again", { url: target.url });
+        this.#log?.("in service again", "info", { url: target.url });
       });
     }
     if (this.targets.every((target) => target.inService())) {

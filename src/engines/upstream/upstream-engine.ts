@@ -137,14 +137,14 @@ export class UpstreamEngine implements Engine {
       retried: (failure, model, target) => {
         this.#retries++;
         const { status, message } = failure;
-        log?.("tried again", { req: request.id, model, url: target.url, status, error: message });
+        log?.("tried again", "info", { req: request.id, model, url: target.url, status, error: message });
       },
       closed: (stream, attempt) => {
         this.#lifecycle.end(stream);
         const repairs = attempt?.reader.repairs;
         if (repairs && repairs.total > 0) {
           const mended = Object.fromEntries(repairs.list().map(({ id, count }) => [id, count]));
-          log?.("repaired", { req: request.id, repairs: mended });
+          log?.("repaired", "info", { req: request.id, repairs: mended });
         }
       },
     };
@@ -155,7 +155,7 @@ export class UpstreamEngine implements Engine {
     const { prompt, stream } = request;
     const isChat = prompt.kind === "chat";
     const source = isChat ? chatSource : completionsSource;
-    const warn = (warning: string): void => log?.(warning, { req: request.id }, "warn");
+    const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
     const stage = format !== undefined && isChat ? new TextStage(format, request, newCallId, warn) : undefined;
     return {
       target,
@@ -205,7 +205,7 @@ export class UpstreamEngine implements Engine {
       const models = await this.#listedModels();
       if (JSON.stringify(models) !== JSON.stringify(this.#models)) this.#models = models;
     } catch (error) {
-      this.#options.log?.("the model list could not be read again", { error: String(error) });
+      this.#options.log?.("the model list could not be read again", "warn", { error: String(error) });
     }
   }
 }

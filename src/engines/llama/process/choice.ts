@@ -3,7 +3,7 @@ import { ChoiceAssembler } from "../../../generation/choice-assembler.ts";
 import type { GenerationEvent, TokenLogprob } from "../../../generation/event.ts";
 import { TextReader } from "../../../formats/text-reader.ts";
 import { unknownToolsWarning } from "../../../formats/unknown-tools.ts";
-import type { WriteLine } from "../options.ts";
+import type { Observe } from "../../../generation/observe.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import { tokenLogprob } from "./logprobs.ts";
 import { readPromptLogits } from "./raw-logits.ts";
@@ -20,7 +20,7 @@ export interface ChoiceSurroundings {
   readonly contextSize: number;
   readonly newCallId: () => string;
   readonly openConstraint: OpenConstraint;
-  readonly log: WriteLine;
+  readonly log: Observe;
 }
 
 export interface ChoiceOptions {

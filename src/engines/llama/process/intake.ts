@@ -1,7 +1,7 @@
 import type { Token } from "node-llama-cpp";
 import type { GenerationFailure } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
-import type { WriteLine } from "../options.ts";
+import type { Observe } from "../../../generation/observe.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
 import type { GenerateMessage, StepMessage } from "../protocol.ts";
 import { AnswerCheck, type CheckText } from "./answer-check.ts";
@@ -19,7 +19,7 @@ export interface IntakeOptions {
   readonly refuse: (id: number, failure: GenerationFailure) => void;
   /** A request left while it was prepared. */
   readonly onLeft: () => void;
-  readonly log: WriteLine;
+  readonly log: Observe;
 }
 
 /** How long prompts are made tokens of in one go, in milliseconds: the model's steps wait so long. */

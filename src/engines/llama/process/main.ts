@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { ModelOpenError } from "../model-open-error.ts";
-import type { OpenProgress, WriteLine } from "../options.ts";
+import type { Observe } from "../../../generation/observe.ts";
+import type { OpenProgress } from "../options.ts";
 import type { FromModel, OpenMessage, StepMessage, ToModel } from "../protocol.ts";
 import { newCallId } from "./call-id.ts";
 import { openModel } from "./open-model.ts";
@@ -64,7 +65,7 @@ async function open(message: OpenMessage): Promise<void> {
     tell({ type: "progress", progress });
   };
   try {
-    const log: WriteLine = (line, level) => tell({ type: "log", line, level });
+    const log: Observe = (line, level) => tell({ type: "log", line, level });
     const { facts, ...opened } = await openModel(message, { onProgress, log });
     // Only now: they import the library, and without one `openModel` has just said which command installs it.
     const { Scheduler } = await import("./scheduler.ts");

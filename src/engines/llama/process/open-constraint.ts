@@ -4,13 +4,13 @@ import { callHasBegun, type ReaderPlace } from "../../../formats/grammar/call-ha
 import { gbnfOfData } from "../../../formats/grammar/grammar.ts";
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { ConstraintPlan, PlannedGrammar } from "../preparing/constraint-plan.ts";
-import type { WriteLine } from "../options.ts";
+import type { Observe } from "../../../generation/observe.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
 import { UnseenBytes } from "./unseen-bytes.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
 /** Makes constraints for this model's choices. `log` hears of constraints that could not begin. */
-export function constraintOpener(model: LlamaModel, vocabulary: Vocabulary, log: WriteLine): OpenConstraint {
+export function constraintOpener(model: LlamaModel, vocabulary: Vocabulary, log: Observe): OpenConstraint {
   const unseen = new UnseenBytes(vocabulary);
   /** Choices and requests that ask for the same share a plan, and with it what llama.cpp has made of its grammar. */
   const parsed = new WeakMap<ConstraintPlan, ParsedGrammar>();
@@ -76,14 +76,14 @@ class GrammarConstraint implements TokenConstraint {
   readonly #plan: ConstraintPlan;
   readonly #grammar: ParsedGrammar;
   readonly #unseen: UnseenBytes;
-  readonly #log: WriteLine;
+  readonly #log: Observe;
   #state: LlamaGrammarEvaluationState | undefined;
   #settled: boolean;
   #bytes: Uint8Array = new Uint8Array();
   /** The end of the reasoning so far, long enough to hold its closing marker. */
   #tail = "";
 
-  constructor(model: LlamaModel, plan: ConstraintPlan, grammar: ParsedGrammar, unseen: UnseenBytes, log: WriteLine) {
+  constructor(model: LlamaModel, plan: ConstraintPlan, grammar: ParsedGrammar, unseen: UnseenBytes, log: Observe) {
     this.#model = model;
     this.#plan = plan;
     this.#grammar = grammar;

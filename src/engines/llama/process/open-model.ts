@@ -2,7 +2,8 @@ import { availableParallelism } from "node:os";
 import type * as LlamaLibrary from "node-llama-cpp";
 import type { LlamaContextSequence, LlamaModel } from "node-llama-cpp";
 import { ModelOpenError } from "../model-open-error.ts";
-import type { OpenProgress, WriteLine } from "../options.ts";
+import type { Observe } from "../../../generation/observe.ts";
+import type { OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenMessage } from "../protocol.ts";
 import { BatchGate } from "./batch-gate.ts";
@@ -24,7 +25,7 @@ export interface OpenModel {
 
 export interface OpenListeners {
   readonly onProgress: (progress: OpenProgress) => void;
-  readonly log: WriteLine;
+  readonly log: Observe;
 }
 
 /** Finds, checks and loads the model, and makes its context. Throws ModelOpenError with one sentence for whatever goes wrong. */

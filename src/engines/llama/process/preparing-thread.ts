@@ -3,14 +3,14 @@ import type { Format } from "../../../formats/format.ts";
 import type { GenerationFailure } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { JsonSchema } from "../../../generation/message.ts";
-import type { WriteLine } from "../options.ts";
+import type { Observe } from "../../../generation/observe.ts";
 import type { AnswerCheckPlan, ConstraintPlan } from "../preparing/constraint-plan.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { FromThread, Preparation, ThreadAnswer, ThreadJob, ThreadSetup } from "../preparing/thread-messages.ts";
 
 export interface PreparingThreadOptions {
   readonly setup: ThreadSetup;
-  readonly log: WriteLine;
+  readonly log: Observe;
   /** How long one job may take, in milliseconds. */
   readonly limitMs: { readonly prepare: number; readonly check: number };
 }
