@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { GenerationEvent } from "../../src/generation/event.ts";
 import type { Tool } from "../../src/generation/message.ts";
 import { answerOf, standardScripts } from "../fixtures/scripts.ts";
-import { openProgrammed, type TestEngine } from "./local-engine.ts";
+import { chatPrompt, openProgrammed, type TestEngine } from "./local-engine.ts";
 
 const weather: Tool = {
   name: "get_weather",
@@ -86,6 +87,17 @@ test("after a tool's result the model answers with text", async () => {
   });
   expect(end).toEqual({ kind: "done" });
   expect(choices[0]?.text).toBe(answerOf(standardScripts["tool-answer"]));
+});
+
+test("what the prompt costs is known before the answer begins, and again when it is over", async () => {
+  const events: GenerationEvent[] = [];
+  for await (const batch of local.batches({ prompt: chatPrompt("#plain"), n: 2 })) events.push(...batch);
+  const [first] = events;
+  const last = events.findLast((event) => event.type === "usage");
+  expect(first).toMatchObject({ type: "usage", usage: { completionTokens: 0 } });
+  expect(last?.usage.promptTokens).toBeGreaterThan(0);
+  expect(first?.type === "usage" && first.usage.promptTokens).toBe(last?.usage.promptTokens);
+  expect(events.filter((event) => event.type === "usage")).toHaveLength(2);
 });
 
 test("a thought is reasoning, and its tokens are counted", async () => {

@@ -25,6 +25,7 @@ export class RequestRun {
   #ahead = 0;
   #toldTokens = 0;
   #ended = false;
+  #promptTold = false;
   /** Events are kept until all is known where the best of several choices are asked for. */
   #kept: GenerationEvent[] | undefined;
 
@@ -76,6 +77,11 @@ export class RequestRun {
     this.#ahead += tokens;
     if (generated > 0) this.#firstToken ??= performance.now();
     let events = this.choices.flatMap((choice) => choice.takeEvents());
+    // What the prompt cost is known before anything is said. Of several prompts it is not: others may still wait for a slot.
+    if (events.length > 0 && !this.#promptTold && this.#message.prompts.length === 1) {
+      this.#promptTold = true;
+      events.unshift({ type: "usage", usage: { ...this.#usage(), completionTokens: 0, completionDetails: {} } });
+    }
     if (this.#kept) {
       this.#kept.push(...events);
       events = [];
@@ -112,21 +118,26 @@ export class RequestRun {
     });
   }
 
+  #usage(): Usage & { readonly promptDetails: { readonly cached_tokens: number } } {
+    const sum = (of: (choice: Choice) => number): number =>
+      this.choices.reduce((total, choice) => total + of(choice), 0);
+    // The prompt counts once, so its cached part does, too: as its first choice found it.
+    const cached = sum((choice) => (choice.number % this.#choicesPerPrompt === 0 ? choice.cachedTokens : 0));
+    return {
+      promptTokens: this.#promptTokens,
+      completionTokens: sum((choice) => choice.generatedTokens),
+      promptDetails: { cached_tokens: cached },
+      completionDetails: { reasoning_tokens: sum((choice) => choice.reasoningTokens) },
+    };
+  }
+
   #usageEvent(): GenerationEvent {
     const now = performance.now();
     const begun = this.#begun ?? now;
     const firstToken = this.#firstToken ?? now;
-    const sum = (of: (choice: Choice) => number): number =>
-      this.choices.reduce((total, choice) => total + of(choice), 0);
-    const completionTokens = sum((choice) => choice.generatedTokens);
-    // The prompt counts once, so its cached part does, too: as its first choice found it.
-    const cached = sum((choice) => (choice.number % this.#choicesPerPrompt === 0 ? choice.cachedTokens : 0));
-    const usage: Usage = {
-      promptTokens: this.#promptTokens,
-      completionTokens,
-      promptDetails: { cached_tokens: cached },
-      completionDetails: { reasoning_tokens: sum((choice) => choice.reasoningTokens) },
-    };
+    const usage = this.#usage();
+    const { completionTokens } = usage;
+    const { cached_tokens: cached } = usage.promptDetails;
     const promptMs = firstToken - begun;
     const generationMs = now - firstToken;
     return {
