@@ -1,7 +1,7 @@
 import type { EngineHealth } from "../../generation/engine.ts";
 import type { GenerationEnd } from "../../generation/event.ts";
 
-/** What a generation ends with that outlives the grace period, or that comes after the engine was told to close. */
+/** The end of a generation that outlasts the grace period, or that begins after the engine was told to close. */
 export const shuttingDown: GenerationEnd = {
   kind: "shutdown",
   failure: {
@@ -13,16 +13,17 @@ export const shuttingDown: GenerationEnd = {
   },
 };
 
-/** How the generations of a closing engine end, and what the engine holds beside them. */
+/** What an engine does when it closes. */
 export interface Closing<Open> {
-  /** Ends one generation that is still open when the grace period is over: with `shuttingDown`. */
+  /** Ends, with `shuttingDown`, one generation that is still open after the grace period. */
   readonly stop: (open: Open) => void;
+  /** Releases whatever else the engine holds. */
   readonly release: () => Promise<void>;
 }
 
 /**
- * The state of an engine, its open generations, and its end: the same for every kind of engine. `Open` is whatever stands for a
- * generation there. An engine is ready when it is made; what is closed stays closed.
+ * The state of an engine, its open generations, and how it closes: the same for every kind of engine. `Open` is the engine's own type for
+ * an open generation. A new engine is ready; a closed one stays closed.
  */
 export class EngineLifecycle<Open> {
   readonly #open = new Set<Open>();

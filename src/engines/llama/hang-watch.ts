@@ -1,7 +1,7 @@
-/** So many looks must pass without a sign of progress before a process counts as hung. */
+/** A process counts as hung after this many looks without a sign of progress. */
 const looks = 4;
 
-/** What a watch asks a process, and tells of it. */
+/** The process, as its watch sees it. */
 export interface Watched {
   /** There is something that the process should be at. */
   readonly isBusy: () => boolean;
@@ -11,9 +11,8 @@ export interface Watched {
 }
 
 /**
- * Notices when a process that has work makes no progress: it does not answer, or it is at the same turn of its work for as long. Time is
- * counted in looks, so that a server that was stopped itself (a debugger, a suspended machine) does not take that for silence of the
- * other one.
+ * Notices when a process that has work makes no progress: it does not answer, or it stays in the same turn of its work. Time is counted in
+ * looks, so that a server that was itself stopped (by a debugger, by a suspended machine) does not mistake that for silence.
  */
 export class HangWatch {
   readonly #watched: Watched;

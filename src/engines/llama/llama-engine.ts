@@ -12,7 +12,7 @@ import { RestartPause } from "./restart-pause.ts";
 
 /** How long a process that has work may make no progress. */
 const defaultStepTimeoutMs = 120_000;
-/** Requests wait for a restart that is so near; for any other they are told when to come again. */
+/** Requests wait for a restart that is this near; for a later one they are refused with the time to retry. */
 const worthWaitingMs = 2000;
 
 /** A local model, in a process of its own that comes back when it crashes. Opened by `openLlamaEngine`. */
@@ -88,7 +88,7 @@ export class LlamaEngine implements Engine {
     }
   }
 
-  /** Sends a request on its way; all that is to be done for it is done in the model's process. */
+  /** Sends a request to the model's process, which does all the work for it. */
   #submit(id: number, request: GenerationRequest, delivery: Delivery): void {
     const refusal = this.#refusal();
     if (refusal) return delivery.end(refusal);
@@ -106,7 +106,7 @@ export class LlamaEngine implements Engine {
     this.#watch.start();
   }
 
-  /** The process has something to do, if only to give up what was left. */
+  /** The process has work to do, or a cancelled request to drop. */
   #isBusy(): boolean {
     return this.#deliveries.size > this.#unsent.size || (this.#modelState?.busy ?? 0) > 0;
   }
@@ -182,7 +182,7 @@ export class LlamaEngine implements Engine {
     this.#restartTimer = setTimeout(() => void this.#startAgain(), pause);
   }
 
-  /** Requests are not kept waiting for a restart that is far off. */
+  /** The restart is far off: waiting requests are refused, and new ones until then. */
   #refuseUntilRestart(pause: number): void {
     const message = `The model's process has failed ${this.#pause.crashes} times in a row; it is started again after ${pause / 1000} seconds.`;
     this.#options.log?.(message, "warn");

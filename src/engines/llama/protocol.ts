@@ -5,10 +5,10 @@ import type { ModelOpenReason } from "./model-open-error.ts";
 import type { LlamaEngineOptions, OpenProgress } from "./options.ts";
 
 /**
- * What the server's process and the model's process tell each other, as JSON messages over Node's channel between parent and child.
- * All work is done in the model's process: a thread of its own prepares requests (templates, grammars), so that neither the server's
- * streams nor the steps of the model wait for that; tokens, sampling, and the reading of the text (stop strings, calls, reasoning)
- * happen beside the model, so that what ends an answer is known in the step that brings it.
+ * The messages between the server's process and the model's process: JSON over Node's channel between parent and child.
+ * The model's process does all the work. A separate thread prepares requests (templates, grammars), so that neither the server's streams
+ * nor the model's steps wait for it. Tokens, sampling and the reading of the text (stop strings, calls, reasoning) stay with the model, so
+ * that the end of an answer is known in the step that brings it.
  */
 export type ToModel =
   | OpenMessage
@@ -16,7 +16,7 @@ export type ToModel =
   | { readonly type: "cancel"; readonly id: number }
   /** The reader of this request has taken so many further tokens: its sequences may run on. */
   | { readonly type: "taken"; readonly id: number; readonly tokens: number }
-  /** Is anybody there? Answered with a pong. */
+  /** Asks for a sign of life: a pong. */
   | { readonly type: "ping" };
 
 export type FromModel =
@@ -62,7 +62,7 @@ export interface GenerateMessage {
   readonly id: number;
   /** The server's id for the request, which lines for the log begin with. */
   readonly requestId: string;
-  /** An `AskedOfModel` as JSON text: the model's loop hands it on to the preparing thread as it is. */
+  /** An `AskedOfModel` as JSON text; the model's main thread passes it to the preparing thread unread. */
   readonly asked: string;
 }
 
@@ -104,8 +104,8 @@ export interface StepCounters {
   /** Prompt tokens that were evaluated, and that were found in a slot's cache. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
-  /** Grammars that were made of tools and schemas; a request that asks for what an earlier one asked for makes none. */
+  /** Grammars that were made from tools and schemas. A request that asks for the same as an earlier one needs no new one. */
   readonly grammarsMade: number;
-  /** Searches through all of the vocabulary for tokens that a grammar lets pass and that must not come. */
+  /** Searches of the whole vocabulary for tokens that a grammar would accept but that must not appear. */
   readonly vocabularyScans: number;
 }

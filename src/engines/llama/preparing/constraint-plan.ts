@@ -3,8 +3,8 @@ import type { GrammarData } from "../../../formats/grammar/grammar.ts";
 import type { JsonSchema, Tool } from "../../../generation/message.ts";
 
 /**
- * What an answer is held to: made of the request and the format by the preparing thread, enforced beside the model by
- * `process/open-constraint.ts`. Plain data, which crosses from one thread to the other once.
+ * The constraint on an answer. The preparing thread makes it from the request and the format; `process/open-constraint.ts` enforces it
+ * while the model writes. It is plain data, which is sent from one thread to the other once.
  */
 export interface ConstraintPlan {
   readonly grammar: PlannedGrammar;
@@ -17,19 +17,19 @@ export interface ConstraintPlan {
   readonly format: Format;
 }
 
-/** A grammar of ours, or a client's, which stood at `path` in the request. */
+/** Our grammar, or the client's own, found at `path` in the request. */
 export type PlannedGrammar =
   | {
       readonly type: "ours";
       readonly gbnf: string;
-      /** What it can go on with from where a text has come; absent where it binds at once, and so never has to. */
+      /** The grammar in a form that can continue after a text; absent if the grammar binds at once and never has to. */
       readonly data?: GrammarData;
     }
   | { readonly type: "gbnf"; readonly gbnf: string; readonly path: string };
 
-/** What a finished answer is checked against, where the grammar does not hold all of it. */
+/** What a finished answer is checked against if its grammar cannot enforce all of it. */
 export interface AnswerCheckPlan {
   readonly tools: readonly Tool[];
-  /** Of the visible text. */
+  /** The schema of the visible text. */
   readonly schema?: JsonSchema;
 }

@@ -22,7 +22,10 @@ export function asInvalidRequest<T>(make: () => T, path = "tools"): T {
   }
 }
 
-/** Under `strict`, an assertion below `path` that the grammar does not hold is an error (requirement T16). */
+/**
+ * Under `strict`, an assertion below `path` that the grammar does not hold is an error: OpenAI promises that strict output matches the
+ * schema exactly, and refuses keywords that it cannot enforce (its guide to structured outputs, "Supported schemas").
+ */
 export function refuseGaps(widened: readonly Gap[], path: string, what: string, code: string): void {
   const gap = widened.find((gap) => gap.path === path || gap.path.startsWith(`${path}.`));
   if (gap === undefined) return;

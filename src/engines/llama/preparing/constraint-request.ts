@@ -22,14 +22,14 @@ import type { AnswerReading } from "./prepared-request.ts";
 /** How a request's answer is held to what was asked. */
 export interface Constraint {
   readonly plan: ConstraintPlan;
-  /** What the grammar does not hold, to be looked at when the answer is there. */
+  /** What the grammar cannot enforce; it is checked when the answer is complete. */
   readonly check?: AnswerCheckPlan;
   readonly warnings: readonly string[];
 }
 
 /**
- * What a request's answer must be held to; undefined: to nothing. `knowsThoughts`: the model's template does, so that the model may open
- * one where the prompt has not.
+ * The constraint on a request's answer; undefined: there is none. `knowsThoughts`: the model's template writes thoughts, so the model may
+ * open one even if the prompt has not.
  *
  * @throws {FailureError} 400, with the path, for what no grammar can be made of, and under `strict` for what a grammar cannot hold.
  */
@@ -115,7 +115,7 @@ function calls(
   };
 }
 
-/** An invalid or unsupported regular expression of a custom tool gets an error that says so, not one about a schema. */
+/** A custom tool's regular expression that is malformed or unsupported is reported at its own path, not as an error of a schema. */
 function checkInputGrammars(tools: readonly Tool[], paths: readonly string[]): void {
   tools.forEach(({ inputGrammar }, i) => {
     if (inputGrammar?.syntax !== "regex") return;

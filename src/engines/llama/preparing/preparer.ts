@@ -18,8 +18,8 @@ const constraintLimits = { values: 128, weight: 16 * 2 ** 20 };
 type KnownConstraint = Omit<Constraint, "plan"> & { readonly number: number };
 
 /**
- * Prepares the requests to one model. The template is parsed and tried out once; a grammar is made once for the same tools, output and
- * format, and kept while it is used. `tell` hears of each format and constraint before the first request that refers to it.
+ * Prepares the requests to one model. The template is parsed and probed once. A grammar is made once for equal tools, output and format,
+ * and kept in a bounded cache. `tell` is called with each format and constraint before the first request that refers to it.
  */
 export class Preparer {
   readonly #around: PreparingSurroundings;

@@ -7,9 +7,9 @@ import type { ModelFacts } from "./model-facts.ts";
 import type { AnswerReading, PreparedRequest } from "./prepared-request.ts";
 
 /**
- * What the model's loop and its preparing thread tell each other. The thread does one job at a time and answers each with "prepared",
- * "refused" or "checked". Formats and constraints are registered once; requests refer to them by number, so that equal ones are the
- * same object for the model, and what it has worked out for one is there for the next.
+ * The messages between the model's main thread and its preparing thread. The preparing thread does one job at a time and answers each
+ * with "prepared", "refused" or "checked". Formats and constraints are registered once, and requests refer to them by number. So equal
+ * constraints are one object in the main thread, and what it has computed for one request is reused for the next.
  */
 export type ThreadJob =
   /** An `AskedOfModel` as JSON text. */

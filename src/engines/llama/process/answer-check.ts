@@ -6,8 +6,8 @@ import type { AnswerCheckPlan } from "../preparing/constraint-plan.ts";
 export type CheckText = (what: string, json: string, schema: JsonSchema) => void;
 
 /**
- * Gathers what one request is answered, where its grammar holds less than its schemas say, and hands each finished part on to be
- * checked, for the log. Nothing of the answer changes.
+ * Collects the answer to one request whose grammar cannot enforce all of its schemas, and passes each finished part on to be checked.
+ * The result goes to the log; the answer does not change.
  */
 export class AnswerCheck {
   readonly #plan: AnswerCheckPlan;

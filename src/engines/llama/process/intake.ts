@@ -12,7 +12,7 @@ export interface IntakeOptions {
   readonly thread: PreparingThread;
   /** Requests that may be in preparation; one more is refused. */
   readonly limit: number;
-  /** Makes tokens of a prompt, pausing now and then. */
+  /** Tokenizes a prompt, with places to pause. */
   readonly tokenize: (prompt: PromptInput) => Generator<undefined, Token[]>;
   /** Takes a request that is ready, with its prompts' tokens. */
   readonly add: (request: PreparedRequest, prompts: readonly (readonly Token[])[]) => void;
@@ -22,16 +22,16 @@ export interface IntakeOptions {
   readonly log: Observe;
 }
 
-/** How long prompts are made tokens of in one go, in milliseconds: the model's steps wait so long. */
+/** How long prompts are tokenized without a pause, in milliseconds; the model's steps wait for that time. */
 const tokenizingMs = 4;
 
 /**
- * What stands around the scheduler: requests are prepared before they reach it, and answers checked behind it, in the preparing
- * thread. Tokens are made here, since the model's vocabulary lives in this thread, but a few at a time.
+ * The way to the scheduler and back: the preparing thread prepares requests before they reach it, and checks answers after it.
+ * Prompts are tokenized here, a little at a time, because the model's vocabulary can be used from this thread only.
  */
 export class Intake {
   readonly #options: IntakeOptions;
-  /** Requests in preparation that somebody waits for. */
+  /** Requests in preparation whose clients are still there. */
   readonly #wanted = new Set<number>();
   readonly #checks = new Map<number, AnswerCheck>();
 
@@ -51,7 +51,7 @@ export class Intake {
     try {
       const isWanted = (): boolean => this.#wanted.has(id);
       const prepared = await thread.prepare(asked, isWanted);
-      // Whoever left was forgotten by `cancel`.
+      // The client left: `cancel` has cleaned up.
       if (prepared === null) return;
       const prompts = await this.#tokens(prepared.request.prompts, isWanted);
       if (prompts === null) return;
@@ -66,7 +66,7 @@ export class Intake {
     }
   }
 
-  /** The prompts' tokens; null: nobody waits for them any more. */
+  /** The prompts' tokens; null: the client left. */
   async #tokens(prompts: readonly PromptInput[], isWanted: () => boolean): Promise<Token[][] | null> {
     const all: Token[][] = [];
     let paused = performance.now();
@@ -89,7 +89,7 @@ export class Intake {
     if (this.#wanted.delete(id)) this.#options.onLeft();
   }
 
-  /** Sees what the server is told. */
+  /** Called with everything that is sent to the server. */
   passed(results: StepMessage["results"]): void {
     if (this.#checks.size === 0) return;
     for (const [id, , events] of results) {

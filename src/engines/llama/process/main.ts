@@ -27,7 +27,7 @@ process.on("SIGTERM", () => {});
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
 new Worker(new URL("./watch-parent.js", import.meta.url), { workerData: process.ppid }).unref();
 
-/** How long the preparation of one request may take, and the check of one answer, for which requests may have to wait. */
+/** How long the preparation of one request may take, and the check of one answer (which may keep a request waiting). */
 const limitMs = { prepare: 10_000, check: 2_000 };
 
 let scheduler: Scheduler | undefined;

@@ -29,15 +29,15 @@ interface Job {
 }
 
 /**
- * Prepares requests and checks answers in a thread of its own, one at a time, so that the model's steps do not wait for that. Requests
- * come first, in the order in which they were asked for; checks are for the log. A job that takes too long, or that ends the thread, is
- * the only one that fails: the next one finds a new thread.
+ * Prepares requests and checks answers in a separate thread, one at a time, so that the model's steps do not wait. Requests come first,
+ * in the order of their arrival; checks are only for the log. If a job takes too long or crashes the thread, only that job fails: the next
+ * one starts a new thread.
  */
 export class PreparingThread {
   readonly #options: PreparingThreadOptions;
   readonly #requests: Job[] = [];
   readonly #checks: Job[] = [];
-  /** undefined: the last one failed, and there has been nothing to do since. */
+  /** undefined: the last one failed, and there has been no job since. */
   #worker: Worker | undefined;
   /** What the worker has registered, by its numbers; they begin anew with each worker. */
   #formats = new Map<number, Format>();
@@ -56,8 +56,8 @@ export class PreparingThread {
   }
 
   /**
-   * Prepares a request, an `AskedOfModel` as JSON text. null: when it was its turn, or when it was done, `isWanted` told that nobody
-   * waits for it any more. Rejects with FailureError for what cannot be served.
+   * Prepares a request, given as the JSON text of an `AskedOfModel`. Resolves with null if `isWanted` says, before or after the work,
+   * that the client has left. Rejects with FailureError for a request that cannot be served.
    */
   async prepare(asked: string, isWanted: () => boolean): Promise<Prepared | null> {
     const answer = await this.#do(this.#requests, { type: "prepare", asked }, isWanted);
@@ -66,7 +66,7 @@ export class PreparingThread {
     throw new FailureError(answer.type === "refused" ? answer.failure : unprepared("an answer of another kind"));
   }
 
-  /** What is wrong with a JSON text by a client's schema; null: nothing. Rejects with FailureError when that cannot be told. */
+  /** Checks a JSON text against a client's schema: the errors, or null. Rejects with FailureError if it cannot be checked. */
   async check(json: string, schema: JsonSchema): Promise<string | null> {
     const answer = await this.#do(this.#checks, { type: "check", json, schema }, () => true);
     if (answer?.type === "checked") return answer.errors;
@@ -184,7 +184,7 @@ function unprepared(cause: unknown): GenerationFailure {
   };
 }
 
-/** A request that takes so long would take as long again, so it is not one to retry. */
+/** 400 and not 503: a retry would take as long. */
 function tookTooLong(what: ThreadJob["type"], limitMs: number): GenerationFailure {
   return {
     message:

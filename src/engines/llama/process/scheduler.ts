@@ -21,7 +21,7 @@ export interface SchedulerOptions {
   /** Sequences may be given what others know, through files. */
   readonly copiesStates: boolean;
   readonly report: (message: StepMessage) => void;
-  /** What is going on in front of the scheduler: requests in preparation, grammars made so far. */
+  /** What happens before the scheduler: requests in preparation, grammars made so far. */
   readonly preparing: () => { readonly waiting: number; readonly grammarsMade: number };
   /** Uniform in [0, 1), for requests without a seed. */
   readonly chance: () => number;
@@ -56,7 +56,7 @@ export class Scheduler {
   #wake: (() => void) | undefined;
   #changed = false;
   #turn = 0;
-  /** States are not copied before, since that has just failed. */
+  /** No state is copied before this time, because a copy has just failed. */
   #copiesAgainAt = 0;
   #waitsForWork = false;
   #decodeSteps = 0;
@@ -87,7 +87,7 @@ export class Scheduler {
     }
   }
 
-  /** Ends a request that never was taken. */
+  /** Ends a request that was not accepted. */
   refuse(id: number, failure: GenerationFailure): void {
     this.#report([[id, 0, [{ type: "end", end: { kind: "rejected", failure } }]]]);
   }
@@ -109,7 +109,7 @@ export class Scheduler {
     this.#stir();
   }
 
-  /** The number of the turn that the loop is at, which is new with every step; null: there is nothing to do. */
+  /** The number of the loop's current turn, a new one for every step; null: it waits for work. */
   get turn(): number | null {
     return this.#waitsForWork ? null : this.#turn;
   }
@@ -212,7 +212,7 @@ export class Scheduler {
     );
   }
 
-  /** Copies what a sequence knows. That saves time, and nothing else: where it fails, the prompt is read again. */
+  /** Copies what a sequence knows. This only saves time: if it fails, the prompt is read again. */
   async #copy(from: LlamaContextSequence, to: LlamaContextSequence): Promise<void> {
     try {
       await copyState(from, to);

@@ -7,7 +7,7 @@ import type { LlamaContextSequence } from "node-llama-cpp";
 /** From so many tokens on, a copy is cheaper than reading them anew, by far: 480 tokens of a 135M model took 15 ms in place of seconds. */
 export const worthACopy = 64;
 
-/** After a copy that failed (no room, a folder that cannot be written), so many milliseconds pass before the next is tried. */
+/** After a copy has failed (a full disk, a folder that cannot be written), none is tried for this long, in milliseconds. */
 export const retryCopyMs = 60_000;
 
 /**

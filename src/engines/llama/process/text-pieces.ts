@@ -1,6 +1,6 @@
 import type { Vocabulary } from "./vocabulary.ts";
 
-/** Texts up to this length, in UTF-16 units, are one piece: they take no time worth cutting. */
+/** Texts up to this length, in UTF-16 units, stay one piece: they take too little time to be worth cutting. */
 const shortText = 4096;
 
 /** Cuts long texts into pieces whose tokens, one after another, are those of the text. */
@@ -14,8 +14,8 @@ export class TextPieces {
 
   /**
    * A text's pieces, each but the first with a control token at its beginning. llama.cpp cuts a text at its special tokens before it
-   * looks for others (`tokenizer_st_partition`), so no token reaches over such a place. To cut behind a control token would be wrong:
-   * some take the white space after them away.
+   * looks for others (`tokenizer_st_partition`), so no token spans such a place. A cut after a control token would be wrong: some of them
+   * swallow the white space that follows.
    */
   of(text: string): readonly string[] {
     if (text.length <= shortText) return [text];

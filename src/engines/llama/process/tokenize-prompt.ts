@@ -16,7 +16,7 @@ export interface Tokenizer {
  * there is exactly one BOS where the tokenizer adds one or the template wrote one. An empty prompt is the beginning of a document.
  * Throws FailureError for token ids that the model does not have, and for a suffix that it cannot fill in before.
  *
- * A generator, since a long conversation takes seconds, which the model's steps must not wait for: it pauses behind each piece.
+ * A generator that pauses after each piece, because a long conversation takes seconds and the model's steps must not wait for it.
  */
 export function* tokenizePrompt(tokenizer: Tokenizer, prompt: PromptInput): Generator<undefined, Token[]> {
   const { model, vocabulary } = tokenizer;

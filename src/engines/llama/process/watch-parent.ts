@@ -1,6 +1,6 @@
 /**
- * A thread of the model's process that ends the process when its parent is gone. The main thread hears of that by its channel, but not
- * while llama.cpp computes in it. Imported by `main.ts` as a worker; `workerData` is the parent's process id.
+ * A thread that ends the model's process when its parent is gone. The main thread learns that from its channel, but not while llama.cpp
+ * computes in it. `main.ts` starts it as a worker; `workerData` is the parent's process id.
  */
 import { workerData } from "node:worker_threads";
 
@@ -12,12 +12,12 @@ setInterval(() => {
   process.kill(process.pid, "SIGKILL");
 }, everyMs);
 
-/** On Windows a process keeps its parent's number when that is gone. */
+/** Needed on Windows, where `process.ppid` does not change when the parent is gone. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // Not allowed to send it a signal: it is there.
+    // It exists; we may not send it signals.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }
