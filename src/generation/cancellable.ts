@@ -10,7 +10,12 @@
  * const ticks = cancellable(async function* (signal) {
  *   for (let tick = 0; !signal.aborted; tick++) yield tick;
  * });
- * for await (const tick of ticks) if (tick === 2) break;
+ * for await (const tick of ticks) {
+ *   if (tick === 2) break;
+ *   console.log(tick);
+ * }
+ * // → 0
+ * // → 1
  */
 export function cancellable<T>(start: (signal: AbortSignal) => AsyncIterable<T>): AsyncIterableIterator<T, undefined> {
   return new Cancellable(start);
