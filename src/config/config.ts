@@ -87,6 +87,8 @@ export interface LocalModel extends AnswerOptions {
   readonly toolFormat?: string | Readonly<Record<string, unknown>>;
   /** Answers that may wait for a slot; more are refused with 429. Default 64. */
   readonly queueLimit?: number | string;
+  /** A model that makes no progress on a step for so long is restarted; default 2m. */
+  readonly stepTimeout?: Duration;
   /** Where `hf:` models are stored; default: a folder in the home directory. */
   readonly modelsFolder?: string;
   /** Values for requests that do not set them. */

@@ -105,6 +105,10 @@ const local = settings(
     queueLimit: integer(0)
       .optional()
       .describe("Answers that may wait for a slot; more are refused with 429 (default 64)"),
+    stepTimeout: time
+      .refine((ms) => ms >= 1000, { error: expected("a time of 1s or more, such as 2m") })
+      .optional()
+      .describe("A model that makes no progress on a step for so long is restarted (default 2m)"),
     modelsFolder: text("a folder, such as /var/lib/models").optional().describe("Where hf: models are stored"),
     defaults: settings(
       {
