@@ -65,7 +65,7 @@ export function callGrammar(format: Format, tools: readonly Tool[], options: Cal
   let root = callsOf(context, format, options);
   if (options.orAnswer !== undefined) {
     const { schema, path } = options.orAnswer;
-    const reader = new SchemaReader(schema, "answer");
+    const reader = new SchemaReader(schema, path, "answer");
     const answer = valueExpression({ grammar, reader, syntax: jsonSyntax(grammar) }, [{ schema, path }], "answer");
     readers.push(reader);
     root = choice(root, contentOf(format, answer, options));

@@ -41,7 +41,7 @@ export function callableTool(tool: Tool, index: number, path: string, free: bool
     name: tool.name,
     tool,
     free,
-    reader: new SchemaReader(schema, `tool ${index}`),
+    reader: new SchemaReader(schema, path, `tool ${index}`),
     parts: [
       { schema, path },
       { schema: { type: "object" }, path },

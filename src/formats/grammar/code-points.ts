@@ -60,7 +60,15 @@ export function subtract(a: CodePoints, b: CodePoints): CodePoints {
 }
 
 export function contains(set: CodePoints, codePoint: number): boolean {
-  return set.some(([first, last]) => first <= codePoint && codePoint <= last);
+  let [low, high] = [0, set.length - 1];
+  while (low <= high) {
+    const middle = (low + high) >> 1;
+    const [first, last] = set[middle] ?? [0, -1];
+    if (codePoint < first) high = middle - 1;
+    else if (codePoint > last) low = middle + 1;
+    else return true;
+  }
+  return false;
 }
 
 export function codePointOf(character: string): number {

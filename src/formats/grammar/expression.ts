@@ -32,6 +32,11 @@ export function rule(name: string): Expression {
 }
 
 export function sequence(...parts: readonly Expression[]): Expression {
+  return sequenceOf(parts);
+}
+
+/** The same of a list, which may be longer than a call may have arguments. */
+export function sequenceOf(parts: readonly Expression[]): Expression {
   const items: Expression[] = [];
   for (const part of parts.flatMap((part) => (part.kind === "sequence" ? part.items : [part]))) {
     if (isNever(part)) return never;
@@ -44,6 +49,12 @@ export function sequence(...parts: readonly Expression[]): Expression {
 }
 
 export function choice(...options: readonly Expression[]): Expression {
+  return choiceOf(options);
+}
+
+/** The same of a list, which may be longer than a call may have arguments. */
+export function choiceOf(options: readonly Expression[]): Expression {
+  if (options.length === 1 && options[0]) return options[0];
   const kept: Expression[] = [];
   const seen = new Set<string>();
   for (const option of options.flatMap((option) => (option.kind === "choice" ? option.options : [option]))) {
@@ -81,9 +92,9 @@ export function mapLeaves(
 ): Expression {
   switch (expression.kind) {
     case "sequence":
-      return sequence(...expression.items.map((item) => mapLeaves(item, change)));
+      return sequenceOf(expression.items.map((item) => mapLeaves(item, change)));
     case "choice":
-      return choice(...expression.options.map((option) => mapLeaves(option, change)));
+      return choiceOf(expression.options.map((option) => mapLeaves(option, change)));
     case "repeat":
       return repeat(mapLeaves(expression.item, change), expression.min, expression.max);
     default:

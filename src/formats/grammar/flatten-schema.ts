@@ -1,7 +1,9 @@
 import { isObject } from "../../generation/json.ts";
 import type { JsonSchema } from "../../generation/message.ts";
-import { resolveReference } from "./json-pointer.ts";
+import { References } from "./json-pointer.ts";
+import { PatternSet } from "./regex-matcher.ts";
 import { SchemaError, type Gap } from "./schema-error.ts";
+import { checkLimits, maxDepth } from "./schema-limits.ts";
 import { anything, jsonTypes, meet, type JsonType, type Part, type Parts, type Shape } from "./schema-shape.ts";
 
 /** Combinations of `anyOf`s within `allOf`s are multiplied out up to here. */
@@ -17,14 +19,25 @@ const beyond = ["not", "if", "contains", "dependentSchemas", "dependencies", "$d
 export class SchemaReader {
   /** Tells the schemas of different documents apart within one grammar. */
   readonly scope: string;
-  readonly #document: JsonSchema;
+  readonly #path: string;
+  readonly #references: References;
+  readonly #patterns: PatternSet;
   readonly #gaps = new Map<string, Gap>();
   #work = 0;
+  #depth = 0;
   /** A `oneOf` was read as `anyOf`: what matches two of its branches is let through. */
   sawOneOf = false;
 
-  constructor(document: JsonSchema, scope = "") {
-    this.#document = document;
+  /**
+   * `path`: where the document stands, for errors.
+   *
+   * @throws {SchemaError} for a document that is nested too deeply, or has too many properties in one object.
+   */
+  constructor(document: JsonSchema, path: string, scope = "") {
+    checkLimits(document, path);
+    this.#path = path;
+    this.#references = new References(document);
+    this.#patterns = new PatternSet((work) => this.spend(work, this.#path));
     this.scope = scope;
   }
 
@@ -39,7 +52,31 @@ export class SchemaReader {
   /** Counts what reading costs, in characters of schema or about as much work. @throws {SchemaError} when it is too much. */
   spend(work: number, path: string): void {
     this.#work += work;
-    if (this.#work > maxWork) throw new SchemaError(path, "the schema is too large");
+    if (this.#work > maxWork)
+      throw new SchemaError(path, `the schema is too large: it takes more than ${maxWork} steps`);
+  }
+
+  /** Runs `read` one level deeper. @throws {SchemaError} where values stand in each other too deeply, references followed. */
+  within<T>(path: string, read: () => T): T {
+    if (this.#depth === maxDepth) throw new SchemaError(path, `nested deeper than ${maxDepth} levels`);
+    this.#depth++;
+    const result = read();
+    this.#depth--;
+    return result;
+  }
+
+  /**
+   * Whether a pattern that stands at `path` matches anywhere in a text; null: that cannot be decided (look-around, back references, a
+   * malformed pattern), which is reported under `keyword`.
+   */
+  matches(
+    { pattern, path }: { readonly pattern: string; readonly path: string },
+    text: string,
+    keyword: string,
+  ): boolean | null {
+    const matches = this.#patterns.matches(pattern, text);
+    if (matches === null) this.report(path, keyword);
+    return matches;
   }
 
   /** The shapes of a value that satisfies all `parts`; none if no value can. */
@@ -58,7 +95,8 @@ export class SchemaReader {
       const reference = schema["$ref"];
       // A schema that is nothing but itself allows nothing.
       if (following.has(reference)) return [];
-      const target = { schema: resolveReference(this.#document, reference, path), path };
+      if (following.size === maxDepth) throw new SchemaError(path, `more than ${maxDepth} references to references`);
+      const target = { schema: this.#references.resolve(reference, path), path };
       shapes = this.#meetAll(shapes, this.shapes([target], new Set([...following, reference])), path, "$ref");
     }
     for (const [i, part] of list(schema, "allOf", path).entries()) {
@@ -83,7 +121,12 @@ export class SchemaReader {
       this.report(path, keyword);
       return a;
     }
-    return a.flatMap((x) => b.map((y) => meet(x, y)));
+    return a.flatMap((x) =>
+      b.map((y) => {
+        this.spend((x.values?.length ?? 0) + (y.values?.length ?? 0), path);
+        return meet(x, y);
+      }),
+    );
   }
 
   /** What the schema itself asserts, without its references and combinators. */

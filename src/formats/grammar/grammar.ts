@@ -1,6 +1,7 @@
 import {
   bracketed,
   choice,
+  choiceOf,
   empty,
   isNever,
   never,
@@ -8,6 +9,7 @@ import {
   repeat,
   rule,
   sequence,
+  sequenceOf,
   text,
   type Expression,
 } from "./expression.ts";
@@ -104,18 +106,33 @@ export class Grammar {
   /** The rules that can end, without the options that cannot. */
   #finiteRules(): Map<string, Expression> {
     const finite = new Set<string>();
-    for (let grown = true; grown;) {
-      grown = false;
-      for (const [name, body] of this.#rules) {
-        if (finite.has(name) || !ends(body, finite)) continue;
-        finite.add(name);
-        grown = true;
+    const users = new Map<string, string[]>();
+    for (const [name, body] of this.#rules) {
+      for (const used of rulesIn(body)) {
+        const known = users.get(used);
+        if (known) known.push(name);
+        else users.set(used, [name]);
       }
+    }
+    const todo = [...this.#rules.keys()];
+    for (let name = todo.pop(); name !== undefined; name = todo.pop()) {
+      if (finite.has(name) || !ends(this.#rules.get(name) ?? never, finite)) continue;
+      finite.add(name);
+      todo.push(...(users.get(name) ?? []));
     }
     const rules = new Map<string, Expression>();
     for (const [name, body] of this.#rules) if (finite.has(name)) rules.set(name, withoutEndless(body, finite));
     return rules;
   }
+}
+
+/** The rules that an expression refers to, each once. */
+function rulesIn(expression: Expression, found: Set<string> = new Set()): ReadonlySet<string> {
+  if (expression.kind === "rule") found.add(expression.name);
+  else if (expression.kind === "repeat") rulesIn(expression.item, found);
+  else if (expression.kind === "sequence") for (const item of expression.items) rulesIn(item, found);
+  else if (expression.kind === "choice") for (const option of expression.options) rulesIn(option, found);
+  return found;
 }
 
 function ends(expression: Expression, finite: ReadonlySet<string>): boolean {
@@ -133,16 +150,24 @@ function ends(expression: Expression, finite: ReadonlySet<string>): boolean {
   }
 }
 
+/** Gives the expression itself where nothing of it is endless. */
 function withoutEndless(expression: Expression, finite: ReadonlySet<string>): Expression {
+  const kept = (part: Expression): Expression => withoutEndless(part, finite);
   switch (expression.kind) {
     case "rule":
       return finite.has(expression.name) ? expression : never;
-    case "sequence":
-      return sequence(...expression.items.map((item) => withoutEndless(item, finite)));
-    case "choice":
-      return choice(...expression.options.map((option) => withoutEndless(option, finite)));
-    case "repeat":
-      return repeat(withoutEndless(expression.item, finite), expression.min, expression.max);
+    case "sequence": {
+      const items = expression.items.map(kept);
+      return items.every((item, i) => item === expression.items[i]) ? expression : sequenceOf(items);
+    }
+    case "choice": {
+      const options = expression.options.map(kept);
+      return options.every((option, i) => option === expression.options[i]) ? expression : choiceOf(options);
+    }
+    case "repeat": {
+      const item = kept(expression.item);
+      return item === expression.item ? expression : repeat(item, expression.min, expression.max);
+    }
     default:
       return expression;
   }
@@ -308,5 +333,5 @@ export function gbnfOf(expression: Expression): string {
 
 /** Any of these texts, and nothing else (`guided_choice`). @throws {GrammarError} if there is none. */
 export function choiceToGbnf(options: readonly string[]): string {
-  return gbnfOf(choice(...options.map(text)));
+  return gbnfOf(choiceOf(options.map(text)));
 }

@@ -9,6 +9,9 @@ export interface Member {
   readonly required: boolean;
 }
 
+/** So many members stand in one rule. */
+const longestRule = 64;
+
 /**
  * Members one after the other. The automaton's state is which declared one comes next and how many there are so far, counted no
  * further than somebody asks.
@@ -34,8 +37,6 @@ export function membersInOrder(
   if (limits.min > reachable && !isNever(other)) reader.report(limits.path, "minProperties");
   const min = isNever(other) ? limits.min : Math.min(limits.min, reachable);
   const counted = Math.max(1, min, limits.max ?? 0);
-  const states = new Map<string, Expression>();
-
   const others = (count: number): Expression => {
     const least = count >= min ? 0 : count + 1 >= min && !isNever(other) ? 1 : null;
     if (least === null) return never;
@@ -45,25 +46,39 @@ export function membersInOrder(
     const several = sequence(other, repeat(further, 0, most === null ? null : Math.max(0, most - 1)));
     return least === 0 ? (most === 0 ? text("") : optional(several)) : several;
   };
-  const from = (position: number, count: number): Expression => {
+  /** A state is a rule of its own where two ways lead to it, behind a member that may be absent, or where a rule would get long. */
+  const firstOptional = members.findIndex(({ required }) => !required);
+  const isShared = (position: number): boolean =>
+    (firstOptional >= 0 && position > firstOptional) || (position > 0 && position % longestRule === 0);
+  const isFull = (count: number): boolean => limits.max !== null && count >= limits.max;
+
+  // The states by the number of members that are there, position after position; then what follows each, from the last position on.
+  const counts: ReadonlySet<number>[] = [new Set([0])];
+  for (const { required } of members) {
+    const next = new Set<number>();
+    for (const count of counts.at(-1) ?? []) {
+      if (!isFull(count)) next.add(Math.min(count + 1, counted));
+      if (!required) next.add(count);
+    }
+    reader.spend(50 * next.size, limits.path);
+    counts.push(next);
+  }
+  let following = new Map<number, Expression>();
+  for (let position = members.length; position >= 0; position--) {
     const member = members[position];
-    if (member === undefined) return others(count);
-    const full = limits.max !== null && count >= limits.max;
-    const written = full
-      ? never
-      : sequence(...(count > 0 ? [between] : []), member.expression, state(position + 1, Math.min(count + 1, counted)));
-    return member.required ? written : choice(written, state(position + 1, count));
-  };
-  /** A rule of its own only where two ways lead to it. */
-  const state = (position: number, count: number): Expression => {
-    const key = `${position} ${count}`;
-    const known = states.get(key);
-    if (known !== undefined) return known;
-    const shared = members.slice(0, position).some(({ required }) => !required);
-    const body = from(position, count);
-    const made = shared && !isNever(body) && !isEmpty(body) ? grammar.define(`${hint}-rest`, body) : body;
-    states.set(key, made);
-    return made;
-  };
-  return state(0, 0);
+    const here = new Map<number, Expression>();
+    for (const count of counts[position] ?? []) {
+      let body: Expression;
+      if (member === undefined) body = others(count);
+      else {
+        const rest = following.get(Math.min(count + 1, counted)) ?? never;
+        const written = isFull(count) ? never : sequence(...(count > 0 ? [between] : []), member.expression, rest);
+        body = member.required ? written : choice(written, following.get(count) ?? never);
+      }
+      const isRule = isShared(position) && !isNever(body) && !isEmpty(body);
+      here.set(count, isRule ? grammar.define(`${hint}-rest`, body) : body);
+    }
+    following = here;
+  }
+  return following.get(0) ?? never;
 }

@@ -67,7 +67,9 @@ function members(context: ValueContext, tags: NestedTags, limits: ObjectLimits, 
   const declared = names.map((name) => ({
     // A close of the parameter's own name would end the parameter.
     expression:
-      writable(name, tags) && name !== outer ? tagged(context, tags, name, partsOf(limits, name), outer) : never,
+      writable(name, tags) && name !== outer
+        ? tagged(context, tags, name, partsOf(context.reader, limits, name), outer)
+        : never,
     required: limits.required.has(name),
   }));
   const body = membersInOrder(context, {

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { RegexMatcher } from "./regex-matcher.ts";
+import { PatternSet, RegexMatcher } from "./regex-matcher.ts";
 import { RegexError } from "./regex-syntax.ts";
 
 const patterns = [
@@ -21,6 +21,7 @@ const patterns = [
   "^(a*)*$",
   "x|^",
   "^\\u{1f600}$",
+  "^\\p{L}+$",
 ];
 
 test("it tells what the runtime tells, for every pattern and text", () => {
@@ -67,4 +68,32 @@ test.each(["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "(a*)*b", "^(.*a){20}$"])("%s is 
 
 test.each(["(?=a)b", "(a)\\1", "\\bword\\b", "(", "((a{1000}){1000})"])("%s is refused", (source) => {
   expect(() => new RegexMatcher(source)).toThrow(RegexError);
+});
+
+test.each(["^(a+)+$", "^(a|a)*$", "(a*)*b", "^(([a-z])+.)+[A-Z]([a-z])+$"])(
+  "the work for %s grows as the text does",
+  (source) => {
+    const matcher = new RegexMatcher(source);
+    const workOn = (length: number): number => {
+      let sum = 0;
+      expect(matcher.test(`${"a".repeat(length)}!`, (work) => (sum += work))).toBe(false);
+      return sum;
+    };
+    expect(workOn(20_000)).toBeLessThan(2.1 * workOn(10_000));
+  },
+);
+
+test("what is too large is refused soon, with the limit", () => {
+  expect(() => new RegexMatcher("((a{100}){100}){100}")).toThrow(/more than 10000 steps/);
+  expect(() => new RegexMatcher("a".repeat(10_001))).toThrow(/longer than 10000 characters/);
+  expect(() => new RegexMatcher("(".repeat(300) + ")".repeat(300))).toThrow(/more than 200 times/);
+  expect(() => new RegexMatcher("\\p{L}".repeat(17))).toThrow(/more than 16 property escapes/);
+  // Nothing, ten thousand million times.
+  expect(new RegexMatcher("((){100000}){100000}a").test("a")).toBe(true);
+});
+
+test("a pattern that cannot be decided is neither true nor false", () => {
+  const patterns = new PatternSet(() => {});
+  expect([patterns.matches("^a", "ab"), patterns.matches("^a", "b")]).toEqual([true, false]);
+  expect(["(?=a)a", "(a)\\1", "a("].map((pattern) => patterns.matches(pattern, "aa"))).toEqual([null, null, null]);
 });

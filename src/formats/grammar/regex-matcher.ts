@@ -1,144 +1,138 @@
-import { codePointOf, contains, type CodePoints } from "./code-points.ts";
+import { contains, type CodePoints } from "./code-points.ts";
 import { parseRegex, RegexError, type RegexNode } from "./regex-syntax.ts";
 
-/** More places than this in an automaton make a pattern that nobody means. */
-const maxPlaces = 20_000;
-/** Sets of places whose moves are remembered; when there are more, all are forgotten. */
-const maxSets = 1000;
+/** A pattern whose counts unroll to more steps than this is refused. */
+const maxSteps = 10_000;
+
+/** What the automaton does at a place: read a character, go on in one of two places, or go on only at an edge of the text. */
+type Step =
+  | { readonly kind: "chars"; readonly set: CodePoints; readonly next: number }
+  | { readonly kind: "either"; readonly next: number; readonly other: number }
+  | { readonly kind: "start" | "end"; readonly next: number }
+  | { readonly kind: "match" };
 
 /**
- * Matches a pattern of a client in time that is linear in the text, whatever the pattern: all ways through it are followed side by
- * side, none is tried after another. Reference: K. Thompson, "Regular expression search algorithm", CACM 11 (1968), with the sets of
- * places kept as a deterministic automaton that grows while it is used.
+ * Decides whether a pattern matches anywhere in a text, as JSON Schema's `pattern` asks. It follows all ways to match side by side
+ * (Thompson 1968) and never goes back, so that the work is at most the text's length times the pattern's: a client chooses both, and
+ * JavaScript's own `RegExp` may take years for `^(a+)+$`.
  */
 export class RegexMatcher {
   readonly pattern: string;
-  readonly #places: readonly Place[];
+  readonly #steps: Step[] = [];
   readonly #first: number;
-  #sets = new Map<string, PlaceSet>();
 
-  /** @throws {RegexError} for what is no pattern, is too large, or asks for look-around, back references or word boundaries. */
+  /** @throws {RegexError} for a pattern that is malformed, not supported, or too large. */
   constructor(pattern: string) {
     this.pattern = pattern;
-    const builder = new Builder();
-    this.#first = builder.build(parseRegex(pattern), builder.add({ kind: "match" }));
-    this.#places = builder.places;
+    this.#first = this.#compile(parseRegex(pattern), this.#add({ kind: "match" }));
   }
 
-  /** Whether the pattern matches anywhere in the text, as `RegExp.test` with the `u` flag has it. */
-  test(text: string): boolean {
-    let at = this.#reached([this.#first], true);
-    for (const character of text) {
-      if (at.matches) return true;
-      at = this.#moved(at, codePointOf(character));
+  /** Whether the pattern matches anywhere in the text, as `RegExp.test` with the `u` flag has it. `spend` hears of each step's work, and may throw. */
+  test(text: string, spend?: (work: number) => void): boolean {
+    const seen = new Uint32Array(this.#steps.length);
+    let open: number[] = [];
+    for (let at = 0, round = 1; ; round++) {
+      // A match may begin at every place.
+      open.push(this.#first);
+      const reading: number[] = [];
+      let work = 1;
+      for (let place = open.pop(); place !== undefined; place = open.pop()) {
+        if (seen[place] === round) continue;
+        seen[place] = round;
+        const step = this.#steps[place];
+        if (step === undefined) continue;
+        work++;
+        if (step.kind === "match") return true;
+        if (step.kind === "chars") reading.push(place);
+        else if (step.kind === "either") open.push(step.next, step.other);
+        else if (step.kind === "start" ? at === 0 : at === text.length) open.push(step.next);
+      }
+      spend?.(work);
+      if (at === text.length) return false;
+      const value = text.codePointAt(at) ?? 0;
+      for (const place of reading) {
+        const step = this.#steps[place];
+        if (step?.kind === "chars" && contains(step.set, value)) open.push(step.next);
+      }
+      at += value > 0xffff ? 2 : 1;
     }
-    return at.matches || at.matchesAtEnd;
   }
 
   toString(): string {
     return this.pattern;
   }
 
-  #moved(from: PlaceSet, value: number): PlaceSet {
-    let to = from.moves.get(value);
-    if (to === undefined) {
-      const next: number[] = [];
-      for (const index of from.places) {
-        const place = this.#places[index];
-        if (place?.kind === "chars" && contains(place.set, value)) next.push(place.next);
-      }
-      // A match may begin at any character.
-      next.push(this.#first);
-      from.moves.set(value, (to = this.#reached(next, false)));
-    }
-    return to;
+  #add(step: Step): number {
+    if (this.#steps.length >= maxSteps) throw new RegexError(`the pattern needs more than ${maxSteps} steps`);
+    return this.#steps.push(step) - 1;
   }
 
-  /** The set of places that are reached from these without a character. */
-  #reached(starts: readonly number[], atStart: boolean): PlaceSet {
-    const places = this.#closure(starts, atStart, false);
-    const key = `${atStart} ${places.join()}`;
-    let known = this.#sets.get(key);
-    if (known === undefined) {
-      // Those that are forgotten here live on only as long as a running `test` holds them.
-      if (this.#sets.size >= maxSets) this.#sets = new Map();
-      const isMatch = (index: number): boolean => this.#places[index]?.kind === "match";
-      known = {
-        places,
-        matches: places.some(isMatch),
-        matchesAtEnd: this.#closure(starts, atStart, true).some(isMatch),
-        moves: new Map(),
-      };
-      this.#sets.set(key, known);
-    }
-    return known;
-  }
-
-  #closure(starts: readonly number[], atStart: boolean, atEnd: boolean): number[] {
-    const seen = new Set<number>();
-    const todo = [...starts];
-    for (let index = todo.pop(); index !== undefined; index = todo.pop()) {
-      if (seen.has(index)) continue;
-      seen.add(index);
-      const place = this.#places[index];
-      if (place?.kind === "fork") todo.push(...place.next);
-      else if ((place?.kind === "start" && atStart) || (place?.kind === "end" && atEnd)) todo.push(place.next);
-    }
-    return [...seen].sort((a, b) => a - b);
-  }
-}
-
-type Place =
-  | { readonly kind: "match" }
-  | { readonly kind: "chars"; readonly set: CodePoints; readonly next: number }
-  | { readonly kind: "start" | "end"; readonly next: number }
-  | { readonly kind: "fork"; readonly next: number[] };
-
-interface PlaceSet {
-  readonly places: readonly number[];
-  readonly matches: boolean;
-  /** It matches if nothing follows. */
-  readonly matchesAtEnd: boolean;
-  readonly moves: Map<number, PlaceSet>;
-}
-
-/** Makes the places of a pattern, from its end to its beginning. */
-class Builder {
-  readonly places: Place[] = [];
-
-  add(place: Place): number {
-    if (this.places.length >= maxPlaces) throw new RegexError("the pattern is too large");
-    return this.places.push(place) - 1;
-  }
-
-  /** The place from which `node` leads to `next`. */
-  build(node: RegexNode, next: number): number {
+  /** The place where `node` begins, if what follows it begins at `next`. */
+  #compile(node: RegexNode, next: number): number {
     switch (node.kind) {
       case "chars":
-        return this.add({ kind: "chars", set: node.set, next });
+        return this.#add({ kind: "chars", set: node.set, next });
       case "start":
       case "end":
-        return this.add({ kind: node.kind, next });
+        return this.#add({ kind: node.kind, next });
       case "sequence":
-        return node.items.reduceRight((after, item) => this.build(item, after), next);
+        return node.items.reduceRight((after, item) => this.#compile(item, after), next);
       case "choice":
-        return this.add({ kind: "fork", next: node.options.map((option) => this.build(option, next)) });
+        return node.options
+          .map((option) => this.#compile(option, next))
+          .reduceRight((other, option) => this.#add({ kind: "either", next: option, other }));
       case "repeat":
         return this.#repeat(node, next);
     }
   }
 
-  #repeat({ item, min, max }: RegexNode & { readonly kind: "repeat" }, next: number): number {
-    let at = next;
+  #repeat({ item, min, max }: RegexNode & { kind: "repeat" }, next: number): number {
+    let place = next;
     if (max === null) {
-      const ways = [next];
-      at = this.add({ kind: "fork", next: ways });
-      ways.push(this.build(item, at));
+      // The loop needs its own place before its item can be made.
+      const loop = this.#add({ kind: "either", next, other: next });
+      this.#steps[loop] = { kind: "either", next: this.#compile(item, loop), other: next };
+      place = loop;
     } else {
-      // Each further one, or the end of all of them.
-      for (let i = min; i < max; i++) at = this.add({ kind: "fork", next: [this.build(item, at), next] });
+      for (let i = min; i < max; i++) {
+        place = this.#add({ kind: "either", next: this.#compile(item, place), other: next });
+      }
     }
-    for (let i = 0; i < min; i++) at = this.build(item, at);
-    return at;
+    for (let i = 0; i < min; i++) {
+      const begins = this.#compile(item, place);
+      // An item that matches no character need not be repeated.
+      if (begins === place) break;
+      place = begins;
+    }
+    return place;
+  }
+}
+
+/** The patterns of one schema, each compiled once. */
+export class PatternSet {
+  readonly #matchers = new Map<string, RegexMatcher | null>();
+  readonly #spend: (work: number) => void;
+
+  constructor(spend: (work: number) => void) {
+    this.#spend = spend;
+  }
+
+  /** Whether a pattern matches anywhere in a text; null: it is malformed, or of a kind that cannot be decided (look-around and such). */
+  matches(pattern: string, text: string): boolean | null {
+    let matcher = this.#matchers.get(pattern);
+    if (matcher === undefined) {
+      this.#spend(pattern.length);
+      this.#matchers.set(pattern, (matcher = compiled(pattern)));
+    }
+    return matcher && matcher.test(text, this.#spend);
+  }
+}
+
+function compiled(pattern: string): RegexMatcher | null {
+  try {
+    return new RegexMatcher(pattern);
+  } catch (error) {
+    if (error instanceof RegexError) return null;
+    throw error;
   }
 }

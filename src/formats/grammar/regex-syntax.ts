@@ -31,8 +31,11 @@ const classes: Readonly<Record<string, CodePoints>> = {
 };
 const controls: Readonly<Record<string, string>> = { t: "\t", n: "\n", r: "\r", f: "\f", v: "\v", "0": "\0" };
 
-/** More repetitions than this are no pattern but an attack on the sampler. */
+/** No pattern met in practice comes near these limits; beyond them a pattern holds up the server or the sampler. */
 const maxCount = 100_000;
+const maxLength = 10_000;
+const maxDepth = 200;
+const maxProperties = 16;
 
 /**
  * Reads a pattern of ECMAScript (`u` flag; what JSON Schema means), with Python's `(?P<name>`, `\A` and `\Z`, which
@@ -47,8 +50,11 @@ export function parseRegex(pattern: string): RegexNode {
 class RegexParser {
   readonly #source: readonly string[];
   #at = 0;
+  #depth = 0;
+  #properties = 0;
 
   constructor(pattern: string) {
+    if (pattern.length > maxLength) throw new RegexError(`the pattern is longer than ${maxLength} characters`);
     this.#source = [...pattern];
   }
 
@@ -129,7 +135,9 @@ class RegexParser {
       else if (kind === "=" || kind === "!") throw this.#fail("look-ahead is not supported");
       else if (kind !== ":") throw this.#fail(`group (?${kind} is not supported`);
     }
+    if (++this.#depth > maxDepth) throw this.#fail(`groups stand in each other more than ${maxDepth} times`);
     const node = this.#choice();
+    this.#depth--;
     if (!this.#take(")")) throw this.#fail("a group is not closed");
     return node;
   }
@@ -230,13 +238,8 @@ class RegexParser {
     if (!this.#take("{")) throw this.#fail("a property escape is malformed");
     let name = "";
     for (let next = this.#next(); next !== "}"; next = this.#next()) name += next;
-    let test: RegExp;
-    try {
-      test = new RegExp(`\\${letter}{${name}}`, "u");
-    } catch (error) {
-      throw new RegexError(`unknown property \\${letter}{${name}}`, { cause: error });
-    }
-    return membersOf(test);
+    if (++this.#properties > maxProperties) throw this.#fail(`more than ${maxProperties} property escapes`);
+    return propertyMembers(`\\${letter}{${name}}`);
   }
 
   #peek(): string | undefined {
@@ -266,15 +269,42 @@ function single(set: CodePoints): number | null {
   return set.length === 1 && range !== undefined && range[0] === range[1] ? range[0] : null;
 }
 
-/** The runtime's own Unicode tables, asked character by character: some 50 ms, for a rare construct. */
-function membersOf(test: RegExp): CodePoints {
-  const ranges: [number, number][] = [];
-  for (let value = 0; value <= 0x10ffff; value++) {
-    if (value === 0xd800) value = 0xe000;
-    if (!test.test(String.fromCodePoint(value))) continue;
-    const last = ranges.at(-1);
-    if (last !== undefined && last[1] === value - 1) last[1] = value;
-    else ranges.push([value, value]);
+/** Property escapes that were looked up: there are some hundreds, and each takes milliseconds. */
+const properties = new Map<string, CodePoints>();
+
+/** The characters of a property escape such as `\\p{L}`, from the runtime's own Unicode tables. */
+function propertyMembers(escape: string): CodePoints {
+  let members = properties.get(escape);
+  if (members) return members;
+  try {
+    members = membersOf(new RegExp(`${escape}+`, "gu"));
+  } catch (error) {
+    throw new RegexError(`unknown property ${escape}`, { cause: error });
   }
-  return ranges;
+  properties.set(escape, members);
+  return members;
+}
+
+/** `runs` matches characters of one class in a row, which cannot backtrack. */
+function membersOf(runs: RegExp): CodePoints {
+  const ranges: (readonly [number, number])[] = [];
+  for (const block of (blocks ??= allCharacters())) {
+    for (const { 0: run } of block.matchAll(runs)) ranges.push([codePointOf(run), codePointOf(lastCharacter(run))]);
+  }
+  return union(ranges);
+}
+
+let blocks: readonly string[] | undefined;
+
+/** Every character, in pieces that end before the surrogates. */
+function allCharacters(): readonly string[] {
+  const size = 0x800;
+  return Array.from({ length: 0x110000 / size }, (_, block) => block * size)
+    .filter((start) => start !== 0xd800)
+    .map((start) => String.fromCodePoint(...Array.from({ length: size }, (_, i) => start + i)));
+}
+
+function lastCharacter(text: string): string {
+  const low = text.charCodeAt(text.length - 1);
+  return text.slice(low >= 0xdc00 && low <= 0xdfff ? -2 : -1);
 }

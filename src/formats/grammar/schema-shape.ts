@@ -139,12 +139,22 @@ function meetObjects(a: ObjectLimits, b: ObjectLimits): ObjectLimits {
 
 function meetValues(a?: readonly unknown[], b?: readonly unknown[]): readonly unknown[] | undefined {
   if (a === undefined || b === undefined) return a ?? b;
-  const known = new Set(b.map((value) => canonicalJson(value)));
-  return a.filter((value) => known.has(canonicalJson(value)));
+  const [few, many] = a.length <= b.length ? [a, canonicalSet(b)] : [b, canonicalSet(a)];
+  return few.filter((value) => many.has(canonicalJson(value)));
+}
+
+const canonicalSets = new WeakMap<readonly unknown[], ReadonlySet<string>>();
+
+/** The values of a list as canonical JSON, for looking them up. */
+export function canonicalSet(values: readonly unknown[]): ReadonlySet<string> {
+  let set = canonicalSets.get(values);
+  if (!set) canonicalSets.set(values, (set = new Set(values.map((value) => canonicalJson(value)))));
+  return set;
 }
 
 /** JSON text that is the same for equal values: keys sorted. */
 export function canonicalJson(value: unknown): string {
+  if (typeof value !== "object") return JSON.stringify(value);
   return JSON.stringify(value, (_, member: unknown) =>
     typeof member === "object" && member !== null && !Array.isArray(member)
       ? Object.fromEntries(Object.entries(member).sort(([x], [y]) => (x < y ? -1 : 1)))

@@ -49,7 +49,7 @@ export function schemaAnswer(
   schema: JsonSchema,
   path: string,
 ): Pick<SchemaGrammar, "widened" | "exact"> & { readonly root: Expression } {
-  const reader = new SchemaReader(schema);
+  const reader = new SchemaReader(schema, path);
   const root = valueExpression({ grammar, reader, syntax: jsonSyntax(grammar) }, [{ schema, path }], "root-value");
   return { root, widened: reader.gaps, exact: reader.gaps.length === 0 && !reader.sawOneOf };
 }

@@ -1,6 +1,6 @@
 import type { SchemaReader } from "./flatten-schema.ts";
 import { decimalOf } from "./number-expression.ts";
-import { canonicalJson, type JsonType, type Parts, type Shape } from "./schema-shape.ts";
+import { canonicalJson, canonicalSet, type JsonType, type Parts, type Shape } from "./schema-shape.ts";
 
 /**
  * Whether a value has a shape: which members of an `enum` the schema's other keywords leave. Formats are not looked at: who lists
@@ -9,10 +9,9 @@ import { canonicalJson, type JsonType, type Parts, type Shape } from "./schema-s
 export function accepts(reader: SchemaReader, shape: Shape, value: unknown): boolean {
   const type = typeOf(value);
   if (type === null || !shape.types.has(type)) return false;
-  if (shape.values !== undefined && !shape.values.some((other) => canonicalJson(other) === canonicalJson(value)))
-    return false;
+  if (shape.values !== undefined && !canonicalSet(shape.values).has(canonicalJson(value))) return false;
   if (typeof value === "number") return acceptsNumber(shape.number, value);
-  if (typeof value === "string") return acceptsString(shape.string, value);
+  if (typeof value === "string") return acceptsString(reader, shape.string, value);
   if (Array.isArray(value)) return acceptsArray(reader, shape.array, value);
   return (
     typeof value !== "object" || value === null || acceptsObject(reader, shape.object, value as Record<string, unknown>)
@@ -38,18 +37,14 @@ function isMultiple(value: number, multiple: number): boolean {
   return (a.digits * 10n ** BigInt(b.places)) % (b.digits * 10n ** BigInt(a.places)) === 0n;
 }
 
-function acceptsString({ min, max, patterns }: Shape["string"], value: string): boolean {
+function acceptsString(reader: SchemaReader, { min, max, patterns }: Shape["string"], value: string): boolean {
   const length = [...value].length;
-  return length >= min && (max === null || length <= max) && patterns.every(({ pattern }) => matches(pattern, value));
-}
-
-/** Whether a pattern of a schema matches a text; a pattern that the runtime does not take matches nothing. */
-export function matches(pattern: string, value: string): boolean {
-  try {
-    return new RegExp(pattern, "u").test(value);
-  } catch {
-    return false;
-  }
+  return (
+    length >= min &&
+    (max === null || length <= max) &&
+    // What cannot be decided is let through, and reported.
+    patterns.every((pattern) => reader.matches(pattern, value, "pattern") !== false)
+  );
 }
 
 function acceptsArray(
@@ -71,15 +66,18 @@ function acceptsObject(reader: SchemaReader, limits: Shape["object"], value: Rec
     (limits.max === null || names.length <= limits.max) &&
     [...limits.required].every((name) => Object.hasOwn(value, name)) &&
     names.every(
-      (name) => acceptsAll(reader, limits.names, name) && acceptsAll(reader, partsOf(limits, name), value[name]),
+      (name) =>
+        acceptsAll(reader, limits.names, name) && acceptsAll(reader, partsOf(reader, limits, name), value[name]),
     )
   );
 }
 
 /** The schemas that a property must satisfy: its own and those of the patterns that its name matches, else the additional ones. */
-export function partsOf(limits: Shape["object"], name: string): Parts {
+export function partsOf(reader: SchemaReader, limits: Shape["object"], name: string): Parts {
   const own = limits.properties.get(name);
-  const matching = limits.patterns.filter(({ pattern }) => matches(pattern, name)).flatMap(({ parts }) => parts);
+  const matching = limits.patterns
+    .filter((pattern) => reader.matches(pattern, name, "patternProperties") === true)
+    .flatMap(({ parts }) => parts);
   if (own === undefined && matching.length === 0) return limits.additional ?? [];
   return [...(own ?? []), ...matching];
 }

@@ -163,9 +163,9 @@ function sharedBeginnings(escapes: readonly string[]): readonly Expression[] {
 function canonicalText(leaf: Leaf, forbidden: readonly string[]): Expression {
   if (leaf.kind !== "text") return leaf;
   const written = JSON.stringify(leaf.text).slice(1, -1);
-  const starts = firstCharacters(forbidden);
   const endsValue = forbidden.some((marker) => written.includes(marker) || `${written}"`.includes(marker));
   if (!endsValue) return text(written);
+  const starts = firstCharacters(forbidden);
   const safe = [...written].map((character) =>
     contains(starts, codePointOf(character)) ? `\\u${codePointOf(character).toString(16).padStart(4, "0")}` : character,
   );

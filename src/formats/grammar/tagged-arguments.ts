@@ -58,7 +58,7 @@ class Parameter {
     // A key is read up to its end, and is none with a line end or an angle bracket in it.
     const writable = name.trim() === name && name !== "" && !/[<\n]/.test(name) && !name.includes(keyEnd);
     if (!writable || (limits.names.length > 0 && !acceptsAll(reader, limits.names, name))) return never;
-    return this.#tag(text(name), name, partsOf(limits, name));
+    return this.#tag(text(name), name, partsOf(reader, limits, name));
   }
 
   /** Any parameters with any values: declared ones, and others where the tags allow for names that are not known. */

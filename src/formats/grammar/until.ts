@@ -48,6 +48,8 @@ class Search {
   readonly #key: string;
   /** The characters of all markers. */
   readonly #named: ReadonlySet<string>;
+  /** The characters that are in no marker. */
+  readonly #others: CodePoints;
 
   readonly #inString: { readonly plain: CodePoints; readonly escape: Expression } | undefined;
 
@@ -66,6 +68,7 @@ class Search {
     this.#committed = committed;
     this.#key = `until ${JSON.stringify(this.#markers)} ${committed} ${JSON.stringify(inString ?? null)}`;
     this.#named = new Set(this.#markers.flatMap((marker) => [...marker]));
+    this.#others = subtract(inString?.plain ?? everyCodePoint, union(...[...this.#named].map(oneCodePoint)));
   }
 
   state(read: string): Expression {
@@ -76,7 +79,7 @@ class Search {
   }
 
   #next(read: string): Expression {
-    const byNext = new Map<string, CodePoints>();
+    const byNext = new Map<string, CodePoints[]>([["", [this.#others]]]);
     const options: Expression[] = [];
     for (const character of this.#named) {
       const reached = read + character;
@@ -88,13 +91,13 @@ class Search {
         (!this.#inString || contains(this.#inString.plain, codePointOf(character)))
       ) {
         const next = this.#longestBeginning(reached);
-        byNext.set(next, union(byNext.get(next) ?? [], oneCodePoint(character)));
+        const sets = byNext.get(next);
+        if (sets) sets.push(oneCodePoint(character));
+        else byNext.set(next, [oneCodePoint(character)]);
       }
     }
-    const others = subtract(this.#inString?.plain ?? everyCodePoint, union(...[...this.#named].map(oneCodePoint)));
     if (this.#inString) options.push(sequence(this.#inString.escape, this.state("")));
-    byNext.set("", union(byNext.get("") ?? [], others));
-    for (const [next, set] of byNext) options.push(sequence(chars(set), this.state(next)));
+    for (const [next, sets] of byNext) options.push(sequence(chars(union(...sets)), this.state(next)));
     return choice(...options);
   }
 

@@ -1,0 +1,119 @@
+import { codePointOf, type CodePoints, union } from "./code-points.ts";
+import { chars, choiceOf, empty, sequence, text, type Expression } from "./expression.ts";
+import type { Grammar } from "./grammar.ts";
+
+/** Fewer texts than this stand side by side: a sampler holds as many parses open without effort, and people can read them. */
+const fewTexts = 32;
+
+/** A shared part of at least this size is a rule of its own; a smaller one is written out again. */
+const ruleWeight = 8;
+
+/** So deep groups stand in each other before one becomes a rule. */
+const groupDepth = 16;
+
+/**
+ * One of many texts (`enum`, `guided_choice`), so that a model's sampler follows one parse and not one for each text: beginnings that
+ * texts have in common are written once, and so are endings (the texts' minimal automaton without cycles; Daciuk et al., 2000).
+ */
+export function textChoice(grammar: Grammar, texts: readonly string[]): Expression {
+  if (texts.length < fewTexts) return choiceOf(texts.map(text));
+  // By UTF-16 units: texts with a beginning in common stand together.
+  const sorted = [...new Set(texts)].sort();
+  return new TextTree(grammar, sorted).expression();
+}
+
+/** A place in the texts: what may follow, and whether a text may end here. */
+interface Node {
+  readonly id: number;
+  readonly ends: boolean;
+  readonly edges: readonly Edge[];
+  readonly weight: number;
+  uses: number;
+  written?: Expression;
+}
+
+/** The characters of one place, the text behind each of them, and where that leads. */
+interface Edge {
+  set: CodePoints;
+  readonly tail: string;
+  readonly to: Node;
+}
+
+class TextTree {
+  readonly #grammar: Grammar;
+  readonly #texts: readonly string[];
+  readonly #nodes = new Map<string, Node>();
+
+  constructor(grammar: Grammar, sorted: readonly string[]) {
+    this.#grammar = grammar;
+    this.#texts = sorted;
+  }
+
+  expression(): Expression {
+    return this.#write(this.#node(0, this.#texts.length, 0), 0);
+  }
+
+  /** The node of the texts from `low` up to `high`, which are equal before `at`. */
+  #node(low: number, high: number, at: number): Node {
+    const ends = this.#texts[low]?.length === at;
+    const edges = new Map<string, Edge>();
+    let first = ends ? low + 1 : low;
+    while (first < high) {
+      const character = String.fromCodePoint(this.#texts[first]?.codePointAt(at) ?? 0);
+      const behind = this.#endOfGroup(first, high, at, character);
+      const common = commonLength(this.#texts[first] ?? "", this.#texts[behind - 1] ?? "", at + character.length);
+      const tail = this.#texts[first]?.slice(at + character.length, common) ?? "";
+      const to = this.#node(first, behind, common);
+      const key = `${to.id} ${tail}`;
+      const value = codePointOf(character);
+      const same = edges.get(key);
+      if (same) same.set = union(same.set, [[value, value]]);
+      else {
+        edges.set(key, { set: [[value, value]], tail, to });
+        to.uses++;
+      }
+      first = behind;
+    }
+    return this.#shared(ends, [...edges.values()]);
+  }
+
+  /** Behind the last text that has this character at this place; they stand together, since all are sorted. */
+  #endOfGroup(first: number, high: number, at: number, character: string): number {
+    let [inside, outside] = [first, high];
+    while (outside - inside > 1) {
+      const middle = (inside + outside) >> 1;
+      if (this.#texts[middle]?.startsWith(character, at)) inside = middle;
+      else outside = middle;
+    }
+    return outside;
+  }
+
+  /** The node with these edges; equal ones are one. */
+  #shared(ends: boolean, edges: readonly Edge[]): Node {
+    const key = JSON.stringify([ends, edges.map(({ set, tail, to }) => [set, tail, to.id])]);
+    let node = this.#nodes.get(key);
+    if (!node) {
+      const weight = edges.reduce((sum, { tail, to }) => sum + 1 + tail.length + to.weight, 0);
+      this.#nodes.set(key, (node = { id: this.#nodes.size, ends, edges, weight, uses: 0 }));
+    }
+    return node;
+  }
+
+  #write(node: Node, depth: number): Expression {
+    if (node.written) return node.written;
+    const isRule = node.edges.length > 0 && ((node.uses > 1 && node.weight >= ruleWeight) || depth === groupDepth);
+    const below = isRule ? 0 : depth + 1;
+    const options = node.edges.map(({ set, tail, to }) => sequence(chars(set), text(tail), this.#write(to, below)));
+    const body = choiceOf(node.ends ? [empty, ...options] : options);
+    if (!isRule) return body;
+    return (node.written = this.#grammar.define("texts", body));
+  }
+}
+
+/** How far two texts are equal, not up to within a character. */
+function commonLength(one: string, other: string, from: number): number {
+  let at = from;
+  while (at < one.length && at < other.length && one.charCodeAt(at) === other.charCodeAt(at)) at++;
+  const last = one.charCodeAt(at - 1);
+  return at > from && last >= 0xd800 && last <= 0xdbff ? at - 1 : at;
+}
