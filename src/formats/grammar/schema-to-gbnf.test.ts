@@ -408,15 +408,18 @@ describe("schemaToGbnf", () => {
   });
 
   // 8,000 values took 18 seconds: each was compared with every other.
-  it("takes ten times as many values in little more than ten times the time, as a tree", () => {
-    const timeOf = (size: number): number => {
-      const schema = { enum: Array.from({ length: size }, (_, i) => `value-${(i * 7919) % size}`), pattern: "^v" };
-      const begun = performance.now();
-      expect(schemaToGbnf(schema).gbnf.length).toBeLessThan(2000);
-      return performance.now() - begun;
+  it("takes many values in time that grows as they do, as a tree", () => {
+    const bestOf = (size: number): number => {
+      const times = [1, 2, 3].map(() => {
+        const schema = { enum: Array.from({ length: size }, (_, i) => `value-${(i * 7919) % size}`), pattern: "^v" };
+        const begun = performance.now();
+        expect(schemaToGbnf(schema).gbnf.length).toBeLessThan(2000);
+        return performance.now() - begun;
+      });
+      return Math.min(...times);
     };
-    timeOf(10_000);
-    expect(timeOf(100_000)).toBeLessThan(40 * Math.max(5, timeOf(10_000)));
+    // Twenty times as many; a comparison of each with every other would take four hundred times as long.
+    expect(bestOf(100_000)).toBeLessThan(120 * bestOf(5000));
   });
 
   it.each<[string, JsonSchema, RegExp, RegExp]>([
