@@ -3,7 +3,7 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { profileNamed } from "../wire/profile.ts";
 import { repairCapture } from "../wire/repair-capture.ts";
-import type { RepairedCapture, RepairOptions } from "../wire/repair-capture.ts";
+import type { RepairedCapture, RepairOptions } from "../wire/repaired-capture.ts";
 
 const endpoints = ["chat", "completions", "auto"] as const;
 

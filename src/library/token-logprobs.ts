@@ -2,7 +2,6 @@ import type { TokenLogprob } from "../generation/event.ts";
 import { completionLogprobs } from "../wire/completions/completion-logprobs.ts";
 import { jsonText } from "../wire/json-text.ts";
 import { chatLogprobs } from "../wire/logprobs.ts";
-import { lean } from "../wire/profile.ts";
 import { RepairLog } from "../wire/tolerant/repairs.ts";
 import { readLogprobs } from "../wire/tolerant/read-logprobs.ts";
 
@@ -49,12 +48,12 @@ export function readTokenLogprobs(logprobs: unknown, text: string = ""): readonl
 export function writeTokenLogprobs(tokens: readonly TokenLogprob[], shape: LogprobShape): unknown {
   switch (shape) {
     case "chat":
-      return JSON.parse(jsonText(chatLogprobs(tokens, null, lean)));
+      return JSON.parse(jsonText(chatLogprobs(tokens, null, JSON.stringify)));
     case "completions":
-      return JSON.parse(jsonText(completionLogprobs(tokens, 0, lean).value));
+      return JSON.parse(jsonText(completionLogprobs(tokens, 0, JSON.stringify).value));
     case "together": {
       const { tokens: texts, token_logprobs: logprobs } = JSON.parse(
-        jsonText(completionLogprobs(tokens, 0, lean).value),
+        jsonText(completionLogprobs(tokens, 0, JSON.stringify).value),
       ) as { readonly tokens: unknown; readonly token_logprobs: unknown };
       return { tokens: texts, token_logprobs: logprobs };
     }

@@ -16,8 +16,7 @@ export async function embed(reply: Reply, { settings, directory }: Service): Pro
   const { request, encoding } = readEmbeddingsRequest(body, requestId);
   record.model = request.model;
   if (!model) {
-    // OpenAI does not say what there is.
-    const all = profile.name === "lean" ? directory.list() : [];
+    const all = profile.listsModels ? directory.list() : [];
     const known = all.filter(({ info }) => info.endpoints.includes("embeddings"));
     throw modelNotFound(
       request.model,
@@ -34,6 +33,6 @@ export async function embed(reply: Reply, { settings, directory }: Service): Pro
     .catch((error: unknown) => {
       throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
     });
-  const shown = (profile.name === "exact" && (model.info.resolvedId ?? answer.model)) || request.model;
+  const shown = (profile.resolvesModels && (model.info.resolvedId ?? answer.model)) || request.model;
   reply.send(200, "application/json", writeEmbeddings(answer, shown, encoding, profile));
 }

@@ -1,5 +1,4 @@
 import type { GenerationRequest } from "../generation/request.ts";
-import type { CaptureForm } from "./capture-form.ts";
 import type { AnswerContext } from "./port.ts";
 
 /** What a chat or completions request says about the form of its answer, which is made of choices. */
@@ -27,8 +26,6 @@ export interface ChoicesContext extends AnswerContext {
   readonly asked: AskedAnswer;
   /** The answer's id (`chatcmpl-…`, `cmpl-…`); a source's own id wins where it is in OpenAI's form, and its `created` with it. */
   readonly id: string;
-  /** The answer was read from a capture: what of its form to keep. Absent for live answers. */
-  readonly capture?: CaptureForm;
 }
 
 /** A chat or completions request as it was read. */

@@ -2,20 +2,34 @@ import type { GenerationFailure } from "../generation/event.ts";
 import type { Profile } from "./profile.ts";
 import type { ErrorAnswer } from "./voice.ts";
 
+interface ErrorForm {
+  readonly contentType: string;
+  readonly write: (value: object) => string;
+}
+
 /**
- * A failure as OpenAI's error object. Profile `lean` writes it compact; `openai` as one of the two serializers that answer at
- * api.openai.com (wire.md section 9): the gateway in front (authentication, unknown models, rate limits) with four spaces, a final
- * line feed and HTML-safe escapes, the application behind it with two spaces and neither.
+ * How errors are written: those of the gateway in front of an application (authentication, unknown models, rate limits), and all
+ * others. At api.openai.com these are two serializers (recordings of 2025 and 2026): the first indents by four spaces, ends with a
+ * line feed and escapes what HTML could read, the second indents by two and does neither.
  */
-export function writeErrorBody(failure: GenerationFailure, profile: Profile): ErrorAnswer {
-  const value = { error: errorObject(failure) };
-  const status = failure.status;
-  if (profile.name === "lean") return { status, contentType: "application/json", body: JSON.stringify(value) };
-  if (isGatewayFailure(failure)) {
-    const body = `${htmlSafe(JSON.stringify(value, null, 4))}\n`;
-    return { status, contentType: "application/json; charset=utf-8", body };
-  }
-  return { status, contentType: "application/json", body: JSON.stringify(value, null, 2) };
+const forms: Readonly<Record<Profile["name"], { readonly gateway: ErrorForm; readonly application: ErrorForm }>> = {
+  lean: {
+    gateway: { contentType: "application/json", write: (value) => JSON.stringify(value) },
+    application: { contentType: "application/json", write: (value) => JSON.stringify(value) },
+  },
+  exact: {
+    gateway: {
+      contentType: "application/json; charset=utf-8",
+      write: (value) => `${htmlSafe(JSON.stringify(value, null, 4))}\n`,
+    },
+    application: { contentType: "application/json", write: (value) => JSON.stringify(value, null, 2) },
+  },
+};
+
+/** A failure as OpenAI's error object. */
+export function writeErrorBody(failure: GenerationFailure, { name }: Profile): ErrorAnswer {
+  const { contentType, write } = forms[name][isGatewayFailure(failure) ? "gateway" : "application"];
+  return { status: failure.status, contentType, body: write({ error: errorObject(failure) }) };
 }
 
 /** OpenAI's error object, its members in OpenAI's order. The same object stands in a stream that fails (`data: {"error":…}`). */

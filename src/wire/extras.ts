@@ -3,9 +3,9 @@ import type { ChoicesContext } from "./choices-answer.ts";
 import type { JsonValue } from "./json-text.ts";
 import { jsonText } from "./json-text.ts";
 
-/** The members of an extra event that may be passed on: all of a capture's, else those that the settings name. */
+/** The members of an extra event that the settings let pass. */
 export function passedMembers(event: ExtraEvent, context: ChoicesContext): [name: string, value: JsonValue][] {
-  const pass = context.capture ? true : (context.settings.passExtra ?? false);
+  const pass = context.settings.passExtra ?? false;
   if (pass === false || event.place === "item" || (event.dialect ?? "chat") !== "chat") return [];
   // What a source added was read from JSON.
   const members = Object.entries(event.value as Record<string, JsonValue>);

@@ -1,5 +1,6 @@
 import type { SourceIdentity } from "../generation/event.ts";
 import type { ChoicesContext } from "./choices-answer.ts";
+import type { AnswerSettings } from "./port.ts";
 
 /** What every chunk of an answer repeats. */
 export interface AnswerIdentity {
@@ -7,38 +8,34 @@ export interface AnswerIdentity {
   readonly created: number;
   readonly model: string;
   readonly systemFingerprint: string | null;
-  /** undefined: not shown. */
-  readonly serviceTier: string | null | undefined;
 }
 
-/** Who an answer says it is: the source where it has the say (see `ChoicesContext`), else the server. */
+/** Who an answer says it is: the source where its id is in OpenAI's form (see `ChoicesContext`), else the server. */
 export function answerIdentity(
   context: ChoicesContext,
   prefix: "chatcmpl-" | "cmpl-",
   source: SourceIdentity = {},
 ): AnswerIdentity {
-  const { settings, capture } = context;
+  const { settings } = context;
   const ownId = source.id?.startsWith(prefix) ? source.id : undefined;
   return {
     id: ownId ?? context.id,
-    created: (ownId !== undefined || capture ? source.created : undefined) ?? context.created,
+    created: (ownId === undefined ? undefined : source.created) ?? context.created,
     model: shownModel(context, source.model),
     systemFingerprint: source.systemFingerprint ?? settings.systemFingerprint ?? null,
-    serviceTier: shownTier(context, source.serviceTier),
   };
 }
 
-function shownModel({ profile, capture, model }: ChoicesContext, source: string | undefined): string {
-  if (source === undefined) return model;
-  if (capture) return source;
-  return profile.name === "exact" && source.startsWith(`${model}-`) ? source : model;
+/** A source may show the dated form of the model's id. */
+function shownModel({ profile, model }: ChoicesContext, source: string | undefined): string {
+  return profile.resolvesModels && source?.startsWith(`${model}-`) ? source : model;
 }
 
-function shownTier(
-  { profile, capture, settings }: ChoicesContext,
-  source: string | null | undefined,
+/** `service_tier`; `fallback` where neither the source nor the settings tell, undefined for an answer without this member. */
+export function shownTier(
+  fallback: string | null | undefined,
+  settings: AnswerSettings,
+  source: SourceIdentity = {},
 ): string | null | undefined {
-  if (profile.name === "lean") return undefined;
-  if (capture) return capture.serviceTier ? (source ?? null) : undefined;
-  return source ?? settings.serviceTier ?? "default";
+  return fallback === undefined ? undefined : (source.serviceTier ?? settings.serviceTier ?? fallback);
 }

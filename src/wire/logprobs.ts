@@ -1,66 +1,67 @@
 import type { TokenAlternative, TokenLogprob } from "../generation/event.ts";
 import type { JsonValue } from "./json-text.ts";
-import { floatText, JsonText } from "./json-text.ts";
-import type { Profile } from "./profile.ts";
+import { JsonText } from "./json-text.ts";
+
+/** Prints a finite number. */
+export type PrintNumber = (value: number) => string;
 
 /** A choice's logprobs in the chat form: those of its text, or those of its refusal; null where there are none. */
 export function chatLogprobs(
   text: readonly TokenLogprob[] | null | undefined,
   refusal: readonly TokenLogprob[] | null | undefined,
-  profile: Profile,
+  print: PrintNumber,
 ): JsonValue {
   if (!text && !refusal) return null;
-  return { content: text ? tokens(text, profile) : null, refusal: refusal ? tokens(refusal, profile) : null };
+  return { content: text ? tokens(text, print) : null, refusal: refusal ? tokens(refusal, print) : null };
 }
 
 /** The same as compact JSON, put together by hand: in a stream every token has one. */
 export function chatLogprobsText(
   text: readonly TokenLogprob[] | undefined,
   refusal: readonly TokenLogprob[] | undefined,
-  profile: Profile,
+  print: PrintNumber,
 ): string {
   if (!text && !refusal) return "null";
-  return `{"content":${text ? tokensText(text, profile) : "null"},"refusal":${refusal ? tokensText(refusal, profile) : "null"}}`;
+  return `{"content":${text ? tokensText(text, print) : "null"},"refusal":${refusal ? tokensText(refusal, print) : "null"}}`;
 }
 
-function tokensText(list: readonly TokenLogprob[], profile: Profile): string {
+function tokensText(list: readonly TokenLogprob[], print: PrintNumber): string {
   let text = "";
   for (const token of list) {
     let top = "";
-    for (const other of token.top) top += `${top && ","}{${alternativeText(other, profile)}}`;
-    text += `${text && ","}{${alternativeText(token, profile)},"top_logprobs":[${top}]}`;
+    for (const other of token.top) top += `${top && ","}{${alternativeText(other, print)}}`;
+    text += `${text && ","}{${alternativeText(token, print)},"top_logprobs":[${top}]}`;
   }
   return `[${text}]`;
 }
 
-function alternativeText({ token, logprob, bytes }: TokenAlternative, profile: Profile): string {
-  return `"token":${JSON.stringify(token)},"logprob":${numberText(logprob, profile)},"bytes":${bytes ? `[${bytes.join(",")}]` : "null"}`;
+function alternativeText({ token, logprob, bytes }: TokenAlternative, print: PrintNumber): string {
+  return `"token":${JSON.stringify(token)},"logprob":${numberText(logprob, print)},"bytes":${bytes ? `[${bytes.join(",")}]` : "null"}`;
 }
 
-function tokens(list: readonly TokenLogprob[], profile: Profile): JsonValue {
+function tokens(list: readonly TokenLogprob[], print: PrintNumber): JsonValue {
   return list.map((token) => ({
-    ...alternative(token, profile),
-    top_logprobs: token.top.map((other) => alternative(other, profile)),
+    ...alternative(token, print),
+    top_logprobs: token.top.map((other) => alternative(other, print)),
   }));
 }
 
 function alternative(
   { token, logprob, bytes }: TokenAlternative,
-  profile: Profile,
+  print: PrintNumber,
 ): { readonly [key: string]: JsonValue } {
-  return { token, logprob: logprobNumber(logprob, profile), bytes };
+  return { token, logprob: logprobNumber(logprob, print), bytes };
 }
 
 /** JSON has no infinity: impossible tokens get OpenAI's -9999 (specification, `logprob`). */
 const lowest = -9999;
 
-/** A logprob as JSON; profile `exact` prints it as OpenAI does. */
-export function logprobNumber(logprob: number | null, profile: Profile): JsonValue {
-  return logprob === null ? null : new JsonText(numberText(logprob, profile));
+/** A logprob as JSON. */
+export function logprobNumber(logprob: number | null, print: PrintNumber): JsonValue {
+  return logprob === null ? null : new JsonText(numberText(logprob, print));
 }
 
-function numberText(logprob: number | null, profile: Profile): string {
+function numberText(logprob: number | null, print: PrintNumber): string {
   if (logprob === null) return "null";
-  const finite = Math.max(logprob, lowest);
-  return profile.name === "exact" ? floatText(finite) : JSON.stringify(finite);
+  return print(Math.max(logprob, lowest));
 }

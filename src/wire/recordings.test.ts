@@ -4,9 +4,8 @@ import { accumulate } from "../generation/accumulate.ts";
 import type { FinishReason, GenerationEvent, SourceIdentity, TokenLogprob, Usage } from "../generation/event.ts";
 import type { CaptureForm, ChoiceForm } from "./capture-form.ts";
 import { obfuscationSince } from "./capture-form.ts";
-import { ChatStreamWriter } from "./chat/stream-writer.ts";
-import { writeChatResponse } from "./chat/response-writer.ts";
-import { CompletionStreamWriter } from "./completions/stream-writer.ts";
+import { writeChatCapture, writeChatCaptureBody } from "./chat/capture-writer.ts";
+import { writeCompletionCapture } from "./completions/capture-writer.ts";
 import { writeCompletionResponse } from "./completions/response-writer.ts";
 import { kindOfStatus } from "../generation/failure.ts";
 import type { ChoicesContext } from "./choices-answer.ts";
@@ -103,6 +102,26 @@ recorded("ids of chat streams begin with the time of creation", () => {
   expect(late).toBeLessThan(checked / 100);
 });
 
+/** Everything is shown that a recording has. */
+function contextOf({ created, model }: RawAnswer, legacyFunctions = false): ChoicesContext {
+  return {
+    profile: exact,
+    asked: {
+      stream: true,
+      includeUsage: true,
+      logprobs: true,
+      namedToolChoice: true,
+      legacyFunctions,
+      includeTimings: false,
+    },
+    id: "not shown",
+    created,
+    model,
+    settings: { passExtra: true },
+    random: () => 0.5,
+  };
+}
+
 // --- Reading, as simply as exact input allows. ---
 
 interface RawAnswer {
@@ -157,7 +176,7 @@ function rewrittenChatStream(body: string): string {
   const chunks = chunksOf(body);
   const form = formOf(chunks);
   const events = chunks.flatMap((chunk) => [...chatEvents(chunk, form)]);
-  return new ChatStreamWriter(contextOf(form)).write([...events, { type: "end", end: { kind: "done" } }]);
+  return writeChatCapture([[...events, { type: "end", end: { kind: "done" } }]], contextOf(firstOf(chunks)), form);
 }
 
 function* chatEvents(chunk: RawAnswer, form: CaptureForm): Generator<GenerationEvent> {
@@ -212,7 +231,6 @@ function rewrittenChatBody(body: string): string {
       ...("refusal" in message && { refusal: null }),
       annotations: message.annotations !== undefined,
       stopWithCalls: reason === "stop",
-      functionCall: legacy !== undefined,
     });
     const tokens = logprobs?.content ? { logprobs: logprobs.content.map(tokenOf) } : {};
     events.push({ type: "start", choice, source: sourceOf(answer) });
@@ -233,7 +251,8 @@ function rewrittenChatBody(body: string): string {
   }
   if (answer.usage) events.push({ type: "usage", usage: usageOf(answer.usage) });
   events.push({ type: "end", end: { kind: "done" } });
-  return writeChatResponse(accumulate(events), contextOf(form));
+  const hasLegacyCall = answer.choices.some(({ message }) => message?.function_call !== undefined);
+  return writeChatCaptureBody(accumulate(events), contextOf(answer, hasLegacyCall), form);
 }
 
 function wholeCall(choice: number, index: number, id: string, name: string, text: string): GenerationEvent[] {
@@ -247,23 +266,22 @@ function wholeCall(choice: number, index: number, id: string, name: string, text
 function rewrittenCompletionStream(body: string): string {
   const chunks = chunksOf(body);
   const form = formOf(chunks);
-  const finished = new Set<number>();
   const batches = chunks.map((chunk): GenerationEvent[] => {
     const events: GenerationEvent[] = [];
     for (const { index: choice, text = "", finish_reason: reason } of chunk.choices) {
       events.push({ type: "start", choice, source: sourceOf(chunk) });
       if (text !== "") events.push({ type: "text-delta", choice, text });
       if (!reason) continue;
-      if (finished.has(choice)) form.choices.set(choice, { finishTwice: true });
-      else if (text !== "") form.choices.set(choice, { finishOnText: true });
-      if (!finished.has(choice)) events.push({ type: "finish", choice, reason: reasonOf(reason) });
-      finished.add(choice);
+      events.push({ type: "finish", choice, reason: reasonOf(reason) });
     }
     if (chunk.usage) events.push({ type: "usage", usage: usageOf(chunk.usage) });
     return events;
   });
-  const writer = new CompletionStreamWriter(contextOf(form));
-  return [...batches, [{ type: "end", end: { kind: "done" } } as const]].map((batch) => writer.write(batch)).join("");
+  return writeCompletionCapture(
+    [...batches, [{ type: "end", end: { kind: "done" } }]],
+    contextOf(firstOf(chunks)),
+    form,
+  );
 }
 
 function rewrittenCompletionBody(body: string): string {
@@ -275,7 +293,7 @@ function rewrittenCompletionBody(body: string): string {
   ]);
   if (answer.usage) events.push({ type: "usage", usage: usageOf(answer.usage) });
   events.push({ type: "end", end: { kind: "done" } });
-  return writeCompletionResponse(accumulate(events), contextOf(formOf([answer])));
+  return writeCompletionResponse(accumulate(events), contextOf(answer));
 }
 
 function chunksOf(body: string): RawAnswer[] {
@@ -283,35 +301,20 @@ function chunksOf(body: string): RawAnswer[] {
   return lines.map((line): RawAnswer => JSON.parse(line.slice(6)));
 }
 
-function formOf([first, ...others]: readonly RawAnswer[]): CaptureForm {
+function firstOf([first]: readonly RawAnswer[]): RawAnswer {
   if (!first) throw new Error("An answer without chunks.");
+  return first;
+}
+
+function formOf(chunks: readonly RawAnswer[]): CaptureForm {
+  const first = firstOf(chunks);
   return {
     serviceTier: "service_tier" in first,
     systemFingerprint: "system_fingerprint" in first,
     logprobs: first.choices.some((choice) => "logprobs" in choice),
-    usage: others.length > 0 && "usage" in first,
+    usage: chunks.length > 1 && "usage" in first,
     obfuscation: first.created >= obfuscationSince,
     choices: new Map(),
-  };
-}
-
-function contextOf(capture: CaptureForm): ChoicesContext {
-  return {
-    profile: exact,
-    asked: {
-      stream: true,
-      includeUsage: false,
-      logprobs: false,
-      namedToolChoice: false,
-      legacyFunctions: false,
-      includeTimings: false,
-    },
-    id: "not shown",
-    created: 0,
-    model: "not shown",
-    settings: {},
-    random: () => 0.5,
-    capture,
   };
 }
 

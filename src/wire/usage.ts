@@ -1,9 +1,17 @@
 import type { Timings, Usage } from "../generation/event.ts";
-import type { ChoicesContext } from "./choices-answer.ts";
 
 type Counts = { [name: string]: number };
 
-/** The members of OpenAI's details, in its order; what else a source counts follows. Source: wire.md section 2.2. */
+/** OpenAI's `usage` object. */
+export type UsageMembers = { readonly [name: string]: number | Readonly<Counts> };
+
+/** Details that are shown though nobody counted them. */
+export interface UsageZeros {
+  readonly prompt: Readonly<Counts>;
+  readonly completion: Readonly<Counts>;
+}
+
+/** The members of OpenAI's details, in its order (recordings of 2025 and 2026); what else a source counts follows. */
 const promptDetailNames = ["cached_tokens", "cache_write_tokens", "audio_tokens", "text_tokens", "image_tokens"];
 const completionDetailNames = [
   "reasoning_tokens",
@@ -12,20 +20,10 @@ const completionDetailNames = [
   "rejected_prediction_tokens",
   "text_tokens",
 ];
-/** What profile `openai` shows of details even if nobody counted it. */
-const promptZeros: Counts = { cached_tokens: 0, audio_tokens: 0 };
-const completionZeros: Counts = {
-  reasoning_tokens: 0,
-  audio_tokens: 0,
-  accepted_prediction_tokens: 0,
-  rejected_prediction_tokens: 0,
-};
-
-/** `usage` of a chat answer. Details are shown as far as they are known; live in profile `openai`, always, as OpenAI does. */
-export function chatUsage(usage: Usage, { profile, capture }: ChoicesContext): { [name: string]: number | Counts } {
-  const fill = profile.name === "exact" && !capture;
-  const prompt = fill ? { ...promptZeros, ...usage.promptDetails } : usage.promptDetails;
-  const completion = fill ? { ...completionZeros, ...usage.completionDetails } : usage.completionDetails;
+/** `usage` of a chat answer. Details are shown as far as they are known; `zeros`: and these where nobody counted them. */
+export function chatUsage(usage: Usage, zeros?: UsageZeros): UsageMembers {
+  const prompt = zeros ? { ...zeros.prompt, ...usage.promptDetails } : usage.promptDetails;
+  const completion = zeros ? { ...zeros.completion, ...usage.completionDetails } : usage.completionDetails;
   return {
     prompt_tokens: usage.promptTokens,
     completion_tokens: usage.completionTokens,
@@ -35,12 +33,8 @@ export function chatUsage(usage: Usage, { profile, capture }: ChoicesContext): {
   };
 }
 
-/**
- * `usage` of a legacy completion. OpenAI sends three numbers, and leaves `completion_tokens` out when it is 0 (wire.md section 4);
- * profile `lean` always has it, and details that are known.
- */
-export function completionUsage(usage: Usage, context: ChoicesContext): { [name: string]: number | Counts } {
-  if (context.profile.name === "lean") return chatUsage(usage, context);
+/** `usage` of OpenAI's legacy completions: three numbers, of which `completion_tokens` is left out when it is 0. */
+export function bareUsage(usage: Usage): UsageMembers {
   return {
     prompt_tokens: usage.promptTokens,
     ...(usage.completionTokens !== 0 && { completion_tokens: usage.completionTokens }),

@@ -1,12 +1,11 @@
 import type { SourceIdentity } from "../../generation/event.ts";
 import type { ChoicesContext } from "../choices-answer.ts";
-import { answerIdentity } from "../identity.ts";
+import { answerIdentity, shownTier } from "../identity.ts";
 import { obfuscate } from "../obfuscation.ts";
+import type { ChatForm } from "./form.ts";
 import { showsLogprobsKey } from "./logprobs-key.ts";
 
-/**
- * What every chunk of one chat stream has around its choices, prepared once. Key order: wire.md section 2.2.
- */
+/** What every chunk of one chat stream has around its choices, prepared once. The order of members is OpenAI's since 2025-08. */
 export class ChatEnvelope {
   /** Each chunk ends with random characters that depend on its length. */
   readonly obfuscated: boolean;
@@ -17,20 +16,18 @@ export class ChatEnvelope {
   readonly #usage: string | null;
   readonly #showsLogprobs: boolean;
 
-  constructor(context: ChoicesContext, source: SourceIdentity | undefined) {
-    const { profile, asked, capture, random } = context;
-    const { id, created, model, systemFingerprint, serviceTier } = answerIdentity(context, "chatcmpl-", source);
-    const isLean = profile.name === "lean";
+  constructor(context: ChoicesContext, form: ChatForm, source: SourceIdentity | undefined) {
+    const { asked, random } = context;
+    const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
+    const serviceTier = shownTier(form.serviceTier, context.settings, source);
     this.#random = random;
-    this.obfuscated = !isLean && capture ? capture.obfuscation : (asked.includeObfuscation ?? !isLean);
-    this.#usage = (capture ? capture.usage : asked.includeUsage) ? '"usage":null' : null;
-    this.#showsLogprobs = showsLogprobsKey(context);
+    this.obfuscated = asked.includeObfuscation ?? form.obfuscates;
+    this.#usage = asked.includeUsage && form.nullUsage ? '"usage":null' : null;
+    this.#showsLogprobs = showsLogprobsKey(form, context);
     this.#start =
       `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},` +
       (serviceTier === undefined ? "" : `"service_tier":${JSON.stringify(serviceTier)},`) +
-      (isLean || (capture?.systemFingerprint ?? true)
-        ? `"system_fingerprint":${JSON.stringify(systemFingerprint)},`
-        : "");
+      (form.systemFingerprint ? `"system_fingerprint":${JSON.stringify(systemFingerprint)},` : "");
   }
 
   /** One element of `choices`. `delta`, `logprobs` and `finish` are JSON; `extras` begins with a comma or is empty. */
@@ -45,7 +42,7 @@ export class ChatEnvelope {
     return this.#event(`${this.#start}"choices":[${choices}]${extras}${usage}`);
   }
 
-  /** The same with `usage` before `choices`, as OpenAI writes the calls of a stream with several (path B). */
+  /** The same with `usage` before `choices`, as OpenAI writes the calls of a stream with several. */
   usageFirstChunk(choices: string): string {
     const usage = this.#usage === null ? "" : `${this.#usage},`;
     return this.#event(`${this.#start}${usage}"choices":[${choices}]`);

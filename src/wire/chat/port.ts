@@ -1,7 +1,7 @@
 import { answerId } from "../ids.ts";
 import { openaiVoice } from "../openai-voice.ts";
 import type { Port } from "../port.ts";
-import { unbufferedStream } from "../stream-headers.ts";
+import { chatForms } from "./form.ts";
 import { readChatRequest } from "./read-request.ts";
 import { writeChatResponse } from "./response-writer.ts";
 import { ChatStreamWriter } from "./stream-writer.ts";
@@ -22,8 +22,5 @@ export const chatPort: Port = {
         writeChatResponse(generation, { ...context, asked, id: idOf(context.created, context.random) }),
     };
   },
-  streamHeaders: ({ name }) => (name === "lean" ? unbufferedStream : exactHeaders),
+  streamHeaders: ({ name }) => chatForms[name].streamHeaders,
 };
-
-/** As OpenAI sends them (recordings of 2025 and 2026). */
-const exactHeaders = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };

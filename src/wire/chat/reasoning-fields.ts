@@ -1,11 +1,9 @@
 import type { ChoicesContext } from "../choices-answer.ts";
+import type { ChatForm } from "./form.ts";
 
-/**
- * The members that show reasoning in this answer; none where it is left out. OpenAI has no such member: profile `openai` shows it
- * only where the client or the configuration asks (wire.md section 1).
- */
-export function reasoningFields({ profile, asked, settings }: ChoicesContext): readonly string[] {
+/** The members that show reasoning in this answer; none where it is left out. */
+export function reasoningFields({ showsReasoning }: ChatForm, { asked, settings }: ChoicesContext): readonly string[] {
   if (asked.includeReasoning === false) return [];
-  const isWanted = profile.name === "lean" || asked.includeReasoning === true;
+  const isWanted = showsReasoning || asked.includeReasoning === true;
   return settings.reasoningFields ?? (isWanted ? ["reasoning_content"] : []);
 }

@@ -13,7 +13,6 @@ import type {
   ToolCallStartEvent,
   UsageEvent,
 } from "../../generation/event.ts";
-import type { ChoiceForm } from "../capture-form.ts";
 import type { ChoicesContext } from "../choices-answer.ts";
 import type { StreamWriter } from "../port.ts";
 import { memberText, passedMembers } from "../extras.ts";
@@ -23,16 +22,17 @@ import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
 import { ChatEnvelope } from "./envelope.ts";
 import { finishReason } from "./finish-reason.ts";
-import type { Opening } from "./first-delta.ts";
 import { firstDelta } from "./first-delta.ts";
+import { chatForms } from "./form.ts";
+import type { ChatChoiceForm, ChatForm, Opening } from "./form.ts";
 import { reasoningFields } from "./reasoning-fields.ts";
 
 /** What the stream remembers of a choice. */
 interface ChoiceState {
   readonly index: number;
-  readonly form: ChoiceForm | undefined;
+  readonly form: ChatChoiceForm;
   announced: StartEvent["announced"];
-  /** The first delta is still to come. In profile `openai` it waits for what the choice begins with, which it shows. */
+  /** The first delta is still to come. It may wait for what the choice begins with, in order to show it. */
   roleOwed: boolean;
   finished: boolean;
   /** Of the last call that began; undefined before the first. */
@@ -53,12 +53,13 @@ interface Frame {
 }
 
 /**
- * Writes a chat answer as SSE chunks: a small state machine per choice over prepared text. Requirements W1 to W15 and E1;
- * wire.md sections 1 and 2. Deltas after a choice's finish, and events after the end, write nothing.
+ * Writes a chat answer as SSE chunks: a small state machine per choice over prepared text. Every delta has one field, none is empty,
+ * the finish reason stands alone at the end of its choice, and usage is the last chunk. Deltas after a choice's finish, and events
+ * after the end, write nothing. `form`: the profile's.
  */
 export class ChatStreamWriter implements StreamWriter {
   readonly #context: ChoicesContext;
-  readonly #isLean: boolean;
+  readonly #form: ChatForm;
   readonly #reasoningFields: readonly string[];
   readonly #choices = new Map<number, ChoiceState>();
   #envelope: ChatEnvelope | undefined;
@@ -69,10 +70,10 @@ export class ChatStreamWriter implements StreamWriter {
   readonly #afterUsage: ExtraEvent[] = [];
   #ended = false;
 
-  constructor(context: ChoicesContext) {
+  constructor(context: ChoicesContext, form: ChatForm = chatForms[context.profile.name]) {
     this.#context = context;
-    this.#isLean = context.profile.name === "lean";
-    this.#reasoningFields = reasoningFields(context);
+    this.#form = form;
+    this.#reasoningFields = reasoningFields(form, context);
   }
 
   write(events: readonly GenerationEvent[]): string {
@@ -134,18 +135,15 @@ export class ChatStreamWriter implements StreamWriter {
     const state = this.#opened(event.choice, event.source);
     state.announced = event.announced;
     const { announced } = event;
-    const waits = state.form
-      ? state.form.callInFirstDelta === true
-      : announced === undefined || announced === "tool-call";
-    if (waits && !this.#isLean) return "";
+    if (state.form.waitsAfter.includes(announced)) return "";
     return this.#role(state, announced === "tool-calls" ? "calls" : announced === "refusal" ? "refusal" : "text");
   }
 
   #opened(choice: number, source: SourceIdentity | undefined): ChoiceState {
-    this.#envelope ??= new ChatEnvelope(this.#context, source);
+    this.#envelope ??= new ChatEnvelope(this.#context, this.#form, source);
     const state: ChoiceState = {
       index: choice,
-      form: this.#context.capture?.choices.get(choice),
+      form: this.#form.choice(choice),
       announced: undefined,
       roleOwed: true,
       finished: false,
@@ -163,11 +161,11 @@ export class ChatStreamWriter implements StreamWriter {
   #role(state: ChoiceState, opening: Opening, header: string | null = null): string {
     if (!state.roleOwed) return "";
     state.roleOwed = false;
-    const { profile, asked } = this.#context;
-    const delta = firstDelta(opening, header, profile, state.form);
-    const showsEmpty = state.form ? state.form.emptyLogprobs : asked.logprobs;
+    const { form } = state;
+    const delta = firstDelta(form.first[opening], header);
     const empty = opening === "refusal" ? '{"content":null,"refusal":[]}' : '{"content":[],"refusal":null}';
-    const hasLogprobs = !this.#isLean && showsEmpty && (opening === "text" || opening === "refusal");
+    const hasLogprobs =
+      form.emptyLogprobs && this.#context.asked.logprobs && (opening === "text" || opening === "refusal");
     return this.#chunk(state, delta, hasLogprobs ? empty : "null", "null", state.announced === "tool-calls");
   }
 
@@ -207,8 +205,7 @@ export class ChatStreamWriter implements StreamWriter {
   }
 
   #logprobs(text: readonly TokenLogprob[] | undefined, refusal: readonly TokenLogprob[] | undefined): string {
-    const { asked, capture, profile } = this.#context;
-    return asked.logprobs || capture ? chatLogprobsText(text, refusal, profile) : "null";
+    return this.#context.asked.logprobs ? chatLogprobsText(text, refusal, this.#form.number) : "null";
   }
 
   /** Reasoning has no logprobs in OpenAI's form, streamed or not. */
@@ -224,7 +221,7 @@ export class ChatStreamWriter implements StreamWriter {
     state.callKind = kind;
     state.callFrame = null;
     const nameText = JSON.stringify(name);
-    if (this.#writesFunctionCall(state)) {
+    if (this.#context.asked.legacyFunctions) {
       return isFirst ? this.#callHeader(state, `"function_call":{"name":${nameText},"arguments":""}`) : "";
     }
     const begun = kind === "custom" ? `{"name":${nameText},"input":""}` : `{"name":${nameText},"arguments":""}`;
@@ -232,9 +229,10 @@ export class ChatStreamWriter implements StreamWriter {
     return this.#callHeader(state, `"tool_calls":[{${head}}]`);
   }
 
-  /** In the first delta where that is still owed (path A), else in a delta of its own. */
+  /** In the first delta where that is still owed and has room for it, else in a delta of its own. */
   #callHeader(state: ChoiceState, header: string): string {
-    if (state.roleOwed && !this.#isLean && state.announced !== "tool-calls") return this.#role(state, "call", header);
+    const isFirst = state.roleOwed && state.form.callInFirstDelta && state.announced !== "tool-calls";
+    if (isFirst) return this.#role(state, "call", header);
     const role = this.#role(state, state.announced === "tool-calls" ? "calls" : "call");
     return role + this.#callChunk(state, `{${header}}`);
   }
@@ -244,24 +242,20 @@ export class ChatStreamWriter implements StreamWriter {
     const frame = this.#extras === "" ? state.callFrame : null;
     if (frame) return frame.before + jsonString(text) + frame.after;
     // The legacy form has room for one call; the request was read so that there is no second.
-    if (this.#writesFunctionCall(state) && index > 0) return "";
+    if (this.#context.asked.legacyFunctions && index > 0) return "";
     const chunk = this.#callChunk(state, this.#callDeltaOf(state, index, JSON.stringify(text)));
     state.callFrame = this.#frame(state, this.#callDeltaOf(state, index, "\n"), state.announced === "tool-calls");
     return chunk;
   }
 
   #callDeltaOf(state: ChoiceState, index: number, piece: string): string {
-    if (this.#writesFunctionCall(state)) return `{"function_call":{"arguments":${piece}}}`;
+    if (this.#context.asked.legacyFunctions) return `{"function_call":{"arguments":${piece}}}`;
     const member = state.callKind === "custom" ? `"custom":{"input":${piece}}` : `"function":{"arguments":${piece}}`;
     return `{"tool_calls":[{"index":${index},${member}}]}`;
   }
 
   #callChunk(state: ChoiceState, delta: string): string {
     return this.#chunk(state, delta, "null", "null", state.announced === "tool-calls");
-  }
-
-  #writesFunctionCall(state: ChoiceState): boolean {
-    return this.#context.asked.legacyFunctions || state.form?.functionCall === true;
   }
 
   #finish(state: ChoiceState, { reason, stop }: FinishEvent): string {
@@ -272,12 +266,12 @@ export class ChatStreamWriter implements StreamWriter {
     }
     state.finished = true;
     if (stop !== undefined && this.#context.asked.includeStopString) state.extras += memberText([["stop_str", stop]]);
-    const shown = finishReason(reason, this.#context, state.form);
+    const shown = finishReason(reason, this.#context.asked, state.form);
     return chunks + this.#chunk(state, "{}", "null", `"${shown}"`);
   }
 
   #extra(event: ExtraEvent): string {
-    if (!this.#isLean && this.#usage && this.#allFinished()) {
+    if (this.#form.extrasAfterUsage && this.#usage && this.#allFinished()) {
       this.#afterUsage.push(event);
       return "";
     }
@@ -312,13 +306,12 @@ export class ChatStreamWriter implements StreamWriter {
 
   /** What follows the finish chunks: usage and timings where asked for, and extras that found no chunk to stand in. */
   #closing(): string {
-    const envelope = (this.#envelope ??= new ChatEnvelope(this.#context, undefined));
-    const { asked, capture } = this.#context;
+    const envelope = (this.#envelope ??= new ChatEnvelope(this.#context, this.#form, undefined));
+    const { asked } = this.#context;
     let members = this.#extras;
     if (this.#usage) {
       const { usage, timings } = this.#usage;
-      if (capture !== undefined || asked.includeUsage)
-        members += `,"usage":${JSON.stringify(chatUsage(usage, this.#context))}`;
+      if (asked.includeUsage) members += `,"usage":${JSON.stringify(chatUsage(usage, this.#form.usageZeros))}`;
       if (asked.includeTimings && timings) members += `,"timings":${JSON.stringify(timingsObject(timings, usage))}`;
     }
     let chunks = members === "" ? "" : envelope.closingChunk(members);
@@ -334,12 +327,12 @@ export class ChatStreamWriter implements StreamWriter {
   }
 
   #chunk(state: ChoiceState, delta: string, logprobs = "null", finish = "null", usageFirst = false): string {
-    const envelope = (this.#envelope ??= new ChatEnvelope(this.#context, undefined));
+    const envelope = (this.#envelope ??= new ChatEnvelope(this.#context, this.#form, undefined));
     const choice = envelope.choice(state.index, delta, logprobs, finish, state.extras);
     const extras = this.#extras;
     state.extras = "";
     this.#extras = "";
-    return usageFirst && !this.#isLean && extras === ""
+    return usageFirst && this.#form.usageBeforeCalls && extras === ""
       ? envelope.usageFirstChunk(choice)
       : envelope.chunk(choice, extras);
   }

@@ -1,7 +1,7 @@
 import type { TokenAlternative, TokenLogprob } from "../../generation/event.ts";
 import type { JsonValue } from "../json-text.ts";
 import { logprobNumber } from "../logprobs.ts";
-import type { Profile } from "../profile.ts";
+import type { PrintNumber } from "../logprobs.ts";
 
 /**
  * Logprobs in the legacy form: four lists of the same length. `top_logprobs` always has the chosen token, too. `textOffset` is where
@@ -10,7 +10,7 @@ import type { Profile } from "../profile.ts";
 export function completionLogprobs(
   tokens: readonly TokenLogprob[],
   textOffset: number,
-  profile: Profile,
+  print: PrintNumber,
 ): { readonly value: JsonValue; readonly nextOffset: number } {
   const offsets: number[] = [];
   let offset = textOffset;
@@ -20,20 +20,20 @@ export function completionLogprobs(
   }
   const value = {
     tokens: tokens.map((token) => tokenText(token)),
-    token_logprobs: tokens.map(({ logprob }) => logprobNumber(logprob, profile)),
+    token_logprobs: tokens.map(({ logprob }) => logprobNumber(logprob, print)),
     // The first token of a prompt has no logprob, and so no alternatives either.
-    top_logprobs: tokens.map((token) => (token.logprob === null ? null : topLogprobs(token, profile))),
+    top_logprobs: tokens.map((token) => (token.logprob === null ? null : topLogprobs(token, print))),
     text_offset: offsets,
   };
   return { value, nextOffset: offset };
 }
 
-function topLogprobs(token: TokenLogprob, profile: Profile): JsonValue {
+function topLogprobs(token: TokenLogprob, print: PrintNumber): JsonValue {
   // Without a prototype: "constructor" is a token like any other.
   const top: { [token: string]: JsonValue } = Object.create(null);
   // Different tokens may have the same text: the likelier one, which comes first, keeps the place.
-  for (const other of token.top) top[tokenText(other)] ??= logprobNumber(other.logprob, profile);
-  top[tokenText(token)] ??= logprobNumber(token.logprob, profile);
+  for (const other of token.top) top[tokenText(other)] ??= logprobNumber(other.logprob, print);
+  top[tokenText(token)] ??= logprobNumber(token.logprob, print);
   return top;
 }
 

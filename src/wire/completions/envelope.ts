@@ -1,38 +1,43 @@
 import type { SourceIdentity } from "../../generation/event.ts";
 import type { ChoicesContext } from "../choices-answer.ts";
 import { answerIdentity } from "../identity.ts";
+import type { CompletionForm } from "./form.ts";
 
-/**
- * What every chunk of one completions stream has around its choices, prepared once. Profile `openai` has the model behind the
- * choices, and no fingerprint (wire.md section 4); `lean` has both in front.
- */
+/** What every chunk of one completions stream has around its choices, prepared once. */
 export class CompletionEnvelope {
-  readonly #isLean: boolean;
+  readonly #modelBehind: boolean;
   readonly #start: string;
   readonly #model: string;
   readonly #usage: string;
 
-  constructor(context: ChoicesContext, source: SourceIdentity | undefined) {
-    const { profile, asked, capture } = context;
+  constructor(context: ChoicesContext, form: CompletionForm, source: SourceIdentity | undefined) {
     const { id, created, model, systemFingerprint } = answerIdentity(context, "cmpl-", source);
-    this.#isLean = profile.name === "lean";
-    this.#model = `"model":${JSON.stringify(model)}`;
-    this.#usage = (capture?.usage ?? asked.includeUsage) ? ',"usage":null' : "";
+    const modelText = `"model":${JSON.stringify(model)}`;
+    this.#modelBehind = form.modelBehindChoices;
+    this.#model = modelText;
+    this.#usage = context.asked.includeUsage && form.nullUsage ? ',"usage":null' : "";
     this.#start =
       `data: {"id":${JSON.stringify(id)},"object":"text_completion","created":${created},` +
-      (this.#isLean ? `${this.#model},"system_fingerprint":${JSON.stringify(systemFingerprint)},` : "");
+      (form.modelBehindChoices ? "" : `${modelText},`) +
+      (form.systemFingerprint ? `"system_fingerprint":${JSON.stringify(systemFingerprint)},` : "");
   }
 
-  /** A chunk with one choice. `extras` begins with a comma or is empty. */
-  chunk(choice: string, extras: string): string {
-    const model = this.#isLean ? "" : `,${this.#model}`;
-    return `${this.#start}"choices":[${choice}]${model}${extras}${this.#usage}}\n\n`;
+  /** One element of `choices`. `text` and `logprobs` are JSON; `extras` begins with a comma or is empty. */
+  choice(index: number, text: string, logprobs: string, finish: string | null, extras: string): string {
+    const reason = finish === null ? "null" : `"${finish}"`;
+    return `{"text":${text},"index":${index},"logprobs":${logprobs},"finish_reason":${reason}${extras}}`;
   }
 
-  /** The chunk without choices at the end, whose order OpenAI changes. `usage`: JSON, or "" for none. */
+  /** A chunk. `choices` is the array's inside; `extras` begins with a comma or is empty. */
+  chunk(choices: string, extras: string): string {
+    const model = this.#modelBehind ? `,${this.#model}` : "";
+    return `${this.#start}"choices":[${choices}]${model}${extras}${this.#usage}}\n\n`;
+  }
+
+  /** The chunk without choices at the end. `usage`: JSON, or "" for none. */
   closingChunk(usage: string, extras: string): string {
-    const shown = usage === "" ? "" : `"usage":${usage}`;
-    if (this.#isLean) return `${this.#start}"choices":[]${shown && `,${shown}`}${extras}}\n\n`;
-    return `${this.#start}${this.#model}${shown && `,${shown}`},"choices":[]${extras}}\n\n`;
+    const shown = usage === "" ? "" : `,"usage":${usage}`;
+    if (!this.#modelBehind) return `${this.#start}"choices":[]${shown}${extras}}\n\n`;
+    return `${this.#start}${this.#model}${shown},"choices":[]${extras}}\n\n`;
   }
 }

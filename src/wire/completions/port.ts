@@ -1,7 +1,7 @@
 import { answerId } from "../ids.ts";
 import { openaiVoice } from "../openai-voice.ts";
 import type { Port } from "../port.ts";
-import { unbufferedStream } from "../stream-headers.ts";
+import { completionForms } from "./form.ts";
 import { readCompletionRequest } from "./read-request.ts";
 import { writeCompletionResponse } from "./response-writer.ts";
 import { CompletionStreamWriter } from "./stream-writer.ts";
@@ -23,12 +23,5 @@ export const completionsPort: Port = {
         writeCompletionResponse(generation, { ...context, asked, id: idOf(context.created, context.random) }),
     };
   },
-  streamHeaders: ({ name }) => (name === "lean" ? unbufferedStream : exactHeaders),
-};
-
-/** As OpenAI sends them (recordings of 2025 and 2026). */
-const exactHeaders = {
-  "content-type": "text/event-stream",
-  "cache-control": "no-cache, must-revalidate",
-  "x-accel-buffering": "no",
+  streamHeaders: ({ name }) => completionForms[name].streamHeaders,
 };

@@ -4,19 +4,21 @@ import { passedMembers } from "../extras.ts";
 import { answerIdentity } from "../identity.ts";
 import type { JsonValue } from "../json-text.ts";
 import { jsonText } from "../json-text.ts";
-import { completionUsage, timingsObject } from "../usage.ts";
+import { timingsObject } from "../usage.ts";
 import { completionLogprobs } from "./completion-logprobs.ts";
 import { completionFinishReason } from "./finish-reason.ts";
+import { completionForms } from "./form.ts";
+import type { CompletionForm } from "./form.ts";
 import { textOffset } from "./text-offset.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 
-/**
- * The body of a legacy completion that is not streamed. Profile `openai`: pretty, with a final line feed (wire.md section 4);
- * `lean`: compact, and with `system_fingerprint`.
- */
-export function writeCompletionResponse(generation: Generation, context: ChoicesContext): string {
-  const isLean = context.profile.name === "lean";
+/** The body of a legacy completion that is not streamed. `form`: the profile's. */
+export function writeCompletionResponse(
+  generation: Generation,
+  context: ChoicesContext,
+  form: CompletionForm = completionForms[context.profile.name],
+): string {
   const { id, created, model, systemFingerprint } = answerIdentity(context, "cmpl-", generation.source);
   const { usage, timings } = generation;
   const body: Members = {
@@ -24,24 +26,27 @@ export function writeCompletionResponse(generation: Generation, context: Choices
     object: "text_completion",
     created,
     model,
-    ...(isLean && { system_fingerprint: systemFingerprint }),
-    choices: generation.choices.map((choice) => choiceObject(choice, context)),
-    ...(usage && { usage: completionUsage(usage, context) }),
+    ...(form.systemFingerprint && { system_fingerprint: systemFingerprint }),
+    choices: generation.choices.map((choice) => choiceObject(choice, context, form)),
+    ...(usage && { usage: form.usage(usage) }),
     ...(usage && timings && context.asked.includeTimings && { timings: timingsObject(timings, usage) }),
   };
   for (const event of generation.extras) {
     if (event.place === "chunk") for (const [name, value] of passedMembers(event, context)) body[name] ??= value;
   }
-  return isLean ? jsonText(body) : `${jsonText(body, 2)}\n`;
+  return jsonText(body, form.body.indent) + form.body.end;
 }
 
-function choiceObject({ choice, text, textLogprobs, finish }: GeneratedChoice, context: ChoicesContext): Members {
-  const { asked, capture, profile } = context;
-  const showsLogprobs = (asked.logprobs || capture !== undefined) && textLogprobs !== null;
+function choiceObject(
+  { choice, text, textLogprobs, finish }: GeneratedChoice,
+  { asked }: ChoicesContext,
+  form: CompletionForm,
+): Members {
+  const tokens = asked.logprobs ? textLogprobs : null;
   return {
     text: text ?? "",
     index: choice,
-    logprobs: showsLogprobs ? completionLogprobs(textLogprobs, textOffset(choice, asked), profile).value : null,
+    logprobs: tokens && completionLogprobs(tokens, textOffset(choice, asked), form.number).value,
     finish_reason: finish ? completionFinishReason(finish.reason) : null,
     ...(asked.includeStopString && finish?.stop !== undefined && { stop_str: finish.stop }),
   };

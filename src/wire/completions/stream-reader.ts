@@ -17,7 +17,6 @@ export class CompletionsStreamReader extends AnswerReader<ChoiceState> {
   }
 
   protected readChoice(raw: JsonObject, state: ChoiceState, out: GenerationEvent[]): boolean {
-    if (!state.started && this.madeByOpenAi) this.form.choices.set(state.choice, {});
     const { choice } = state;
     const text = this.#textOf(raw);
     const logprobs = readLogprobs(raw["logprobs"], text, this.repairs)?.text ?? [];

@@ -14,10 +14,12 @@ import { memberText, passedMembers } from "../extras.ts";
 import { jsonString } from "../json-string.ts";
 import { jsonText } from "../json-text.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
-import { completionUsage, timingsObject } from "../usage.ts";
+import { timingsObject } from "../usage.ts";
 import { completionLogprobs } from "./completion-logprobs.ts";
 import { CompletionEnvelope } from "./envelope.ts";
 import { completionFinishReason } from "./finish-reason.ts";
+import { completionForms } from "./form.ts";
+import type { CompletionForm } from "./form.ts";
 import { textOffset } from "./text-offset.ts";
 
 interface ChoiceState {
@@ -26,7 +28,7 @@ interface ChoiceState {
   offset: number;
   /** Tokens whose text is not decided yet; they go out with the next text. */
   heldLogprobs: readonly TokenLogprob[];
-  /** Text that waits for whether its choice ends with it: only OpenAI's form shows that. */
+  /** Text that waits, to the end of its batch, for whether its choice ends with it. */
   heldText: { readonly text: string; readonly logprobs: string } | null;
   finish: string | null;
   /** Members to stand beside the finish reason, as `memberText`. */
@@ -37,12 +39,11 @@ interface ChoiceState {
 }
 
 /**
- * Writes a legacy completion as SSE chunks (wire.md section 4, requirement W15). In profile `openai` a `length` that is known
- * together with the last text stands in that text's chunk; it never waits for it.
+ * Writes a legacy completion as SSE chunks. No text waits for the next batch, whatever the form. `form`: the profile's.
  */
 export class CompletionStreamWriter implements StreamWriter {
   readonly #context: ChoicesContext;
-  readonly #isLean: boolean;
+  readonly #form: CompletionForm;
   readonly #choices = new Map<number, ChoiceState>();
   #envelope: CompletionEnvelope | undefined;
   #usage: UsageEvent | undefined;
@@ -50,18 +51,15 @@ export class CompletionStreamWriter implements StreamWriter {
   #extras = "";
   #ended = false;
 
-  constructor(context: ChoicesContext) {
+  constructor(context: ChoicesContext, form: CompletionForm = completionForms[context.profile.name]) {
     this.#context = context;
-    this.#isLean = context.profile.name === "lean";
+    this.#form = form;
   }
 
   write(events: readonly GenerationEvent[]): string {
     let text = "";
     for (const event of events) text += this.#event(event);
-    // A capture is not live: its last text may wait for the next batch. A client may not.
-    if (!this.#isLean && !this.#context.capture) {
-      for (const state of this.#choices.values()) text += this.#heldText(state, null);
-    }
+    if (this.#form.lengthOnText) for (const state of this.#choices.values()) text += this.#heldText(state, null);
     return text;
   }
 
@@ -100,7 +98,7 @@ export class CompletionStreamWriter implements StreamWriter {
   #state(choice: number, source?: SourceIdentity): ChoiceState {
     const known = this.#choices.get(choice);
     if (known) return known;
-    this.#envelope ??= new CompletionEnvelope(this.#context, source);
+    this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, source);
     const state: ChoiceState = {
       index: choice,
       offset: textOffset(choice, this.#context.asked),
@@ -128,7 +126,7 @@ export class CompletionStreamWriter implements StreamWriter {
   }
 
   #textChunk(state: ChoiceState, text: string, logprobs: string): string {
-    if (!this.#isLean) {
+    if (this.#form.lengthOnText) {
       const before = this.#heldText(state, null);
       state.heldText = { text, logprobs };
       return before;
@@ -150,9 +148,8 @@ export class CompletionStreamWriter implements StreamWriter {
   }
 
   #logprobs(state: ChoiceState, tokens: readonly TokenLogprob[]): string {
-    const { asked, capture, profile } = this.#context;
-    if (!asked.logprobs && !capture) return "null";
-    const { value, nextOffset } = completionLogprobs(tokens, state.offset, profile);
+    if (!this.#context.asked.logprobs) return "null";
+    const { value, nextOffset } = completionLogprobs(tokens, state.offset, this.#form.number);
     state.offset = nextOffset;
     return jsonText(value);
   }
@@ -160,13 +157,10 @@ export class CompletionStreamWriter implements StreamWriter {
   #finish(state: ChoiceState, { reason, stop }: FinishEvent): string {
     if (state.finish !== null) return "";
     const finish = completionFinishReason(reason);
-    const { capture, asked } = this.#context;
-    const form = capture?.choices.get(state.index);
-    const isOnText = capture ? form?.finishOnText === true || form?.finishTwice === true : finish === "length";
-    if (stop !== undefined && asked.includeStopString) state.extras += memberText([["stop_str", stop]]);
+    if (stop !== undefined && this.#context.asked.includeStopString) state.extras += memberText([["stop_str", stop]]);
     // Tokens that never became text are not lost.
     const rest = state.heldLogprobs.length > 0 ? this.#logprobs(state, state.heldLogprobs) : "null";
-    const ridesOnText = isOnText && state.heldText !== null && rest === "null";
+    const ridesOnText = finish === "length" && state.heldText !== null && rest === "null";
     const text = this.#heldText(state, ridesOnText ? finish : null);
     state.finish = finish;
     return ridesOnText ? text : text + this.#chunk(state, '""', rest, finish);
@@ -193,27 +187,21 @@ export class CompletionStreamWriter implements StreamWriter {
   }
 
   #closing(): string {
-    const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, undefined));
-    const { asked, capture } = this.#context;
-    let chunks = "";
-    for (const state of this.#choices.values()) {
-      const isTwice = capture?.choices.get(state.index)?.finishTwice === true;
-      if (isTwice && !this.#isLean) chunks += this.#chunk(state, '""', "null", state.finish);
-    }
+    const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, undefined));
+    const { asked } = this.#context;
     let usage = "";
     let members = this.#extras;
     if (this.#usage) {
       const { usage: counts, timings } = this.#usage;
-      if (capture !== undefined || asked.includeUsage) usage = JSON.stringify(completionUsage(counts, this.#context));
+      if (asked.includeUsage) usage = JSON.stringify(this.#form.usage(counts));
       if (asked.includeTimings && timings) members += `,"timings":${JSON.stringify(timingsObject(timings, counts))}`;
     }
-    return usage === "" && members === "" ? chunks : chunks + envelope.closingChunk(usage, members);
+    return usage === "" && members === "" ? "" : envelope.closingChunk(usage, members);
   }
 
   #chunk(state: ChoiceState, text: string, logprobs: string, finish: string | null): string {
-    const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, undefined));
-    const reason = finish === null ? "null" : `"${finish}"`;
-    const choice = `{"text":${text},"index":${state.index},"logprobs":${logprobs},"finish_reason":${reason}${state.extras}}`;
+    const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, undefined));
+    const choice = envelope.choice(state.index, text, logprobs, finish, state.extras);
     const extras = this.#extras;
     state.extras = "";
     this.#extras = "";

@@ -1,9 +1,15 @@
 import type { EmbeddingAnswer } from "../../generation/engine.ts";
 import type { Profile } from "../profile.ts";
 
+/** How a body is laid out: on one line, or as OpenAI does, a float a line and a line feed at the end (recordings of 2025 and 2026). */
+const layouts: Readonly<Record<Profile["name"], (value: object) => string>> = {
+  lean: (value) => JSON.stringify(value),
+  exact: (value) => `${JSON.stringify(value, null, 2)}\n`,
+};
+
 /**
- * The body of an embeddings answer. Floats are printed as `JSON.stringify` does, which is OpenAI's way here; profile `openai` is pretty,
- * a float a line, with a final line feed (wire.md section 5). `base64` is that of little-endian float32 values, as OpenAI packs them.
+ * The body of an embeddings answer. Floats are printed as `JSON.stringify` does, which is OpenAI's way here. `base64` is that of
+ * little-endian float32 values, as OpenAI packs them.
  */
 export function writeEmbeddings(
   { vectors, promptTokens }: EmbeddingAnswer,
@@ -22,7 +28,7 @@ export function writeEmbeddings(
     // What is not known is left out: a zero would be a count.
     ...(promptTokens !== null && { usage: { prompt_tokens: promptTokens, total_tokens: promptTokens } }),
   };
-  return profile.name === "exact" ? `${JSON.stringify(value, null, 2)}\n` : JSON.stringify(value);
+  return layouts[profile.name](value);
 }
 
 function packed(vector: readonly number[]): string {

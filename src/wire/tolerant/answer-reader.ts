@@ -11,6 +11,7 @@ import type { AnswerReaderOptions, EventReader } from "../source-port.ts";
 import { FrameReader } from "../sse/frame-reader.ts";
 import { AnswerChoices } from "./answer-choices.ts";
 import type { ChoiceState } from "./answer-choices.ts";
+import type { ChunkOrder } from "./chunk-order.ts";
 import { isAnnouncement, isWhole } from "./answer-shape.ts";
 import { ExtraReader } from "./extra-reader.ts";
 import { readFinishReason } from "./finish-reasons.ts";
@@ -25,6 +26,11 @@ import { isObject } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
 import { trueFinishReason } from "./true-finish-reason.ts";
 
+export interface ChoicesReaderOptions extends AnswerReaderOptions {
+  /** Is told which chunk holds what, for a capture that is written again. */
+  readonly order?: ChunkOrder;
+}
+
 /**
  * Reads the answer of any server of OpenAI's dialect, streamed or whole, into generation events. What arrives may be broken in every
  * way that servers are known to break it; what leaves is in the waist's order. What was mended is counted in `repairs`.
@@ -34,13 +40,15 @@ import { trueFinishReason } from "./true-finish-reason.ts";
  */
 export abstract class AnswerReader<Choice extends ChoiceState> implements EventReader {
   readonly repairs: RepairLog = new RepairLog();
-  protected readonly options: AnswerReaderOptions;
+  protected readonly options: ChoicesReaderOptions;
   /** Chunks of this object are streamed, those of `bodyObject` are whole answers. */
   protected abstract readonly chunkObject: string;
   protected abstract readonly bodyObject: string;
 
   #frames: FrameReader;
   #out: GenerationEvent[] = [];
+  /** How many events were handed out. */
+  #taken = 0;
   #choices: AnswerChoices<Choice>;
   #source = new SourceReader(this.repairs);
   #usage: Usage | null = null;
@@ -55,7 +63,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
   #strayText = "";
   #knownChunks = new KnownChunks<Choice>();
 
-  constructor(options: AnswerReaderOptions) {
+  constructor(options: ChoicesReaderOptions) {
     this.options = options;
     this.#choices = new AnswerChoices((choice) => this.newChoice(choice), this.repairs);
     this.#frames = new FrameReader(this, this.repairs, options.frameLimit);
@@ -156,13 +164,15 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
   /** A chunk that differs from an earlier one in one string alone; called by the frame reader. */
   take(line: string, start: number, end: number): boolean {
     if (this.#ended) return false;
-    return this.#knownChunks.match(line, start, end, (state, kind, text) => {
+    const isKnown = this.#knownChunks.match(line, start, end, (state, kind, text) => {
       const { choice } = state;
       if (kind === "text") this.#out.push({ type: "text-delta", choice, text });
       else if (kind === "reasoning") this.#out.push({ type: "reasoning-delta", choice, text });
       else return this.continueCall(state, text, this.#out);
       return true;
     });
+    if (isKnown) this.options.order?.endChunk(this.#position);
+    return isKnown;
   }
 
   /** Reads one element of `choices`; false when it holds nothing. */
@@ -196,6 +206,16 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
     });
   }
 
+  /** How many events there are so far. */
+  get #position(): number {
+    return this.#taken + this.#out.length;
+  }
+
+  /** Whether this is OpenAI's own answer in its legacy API, which has freedoms that chat does not. */
+  get #isOpenAiCompletion(): boolean {
+    return this.chunkObject === "text_completion" && this.madeByOpenAi;
+  }
+
   #parse(data: string, event: string, bare: boolean): void {
     const content = readFrame(data, { event, bare, ending: this.#ending }, this.repairs);
     if (content.kind === "object") this.#frameObject(content.value, data, event, bare);
@@ -205,9 +225,12 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
 
   #frameObject(value: object | null, data: string, event: string, bare: boolean): void {
     const isBody = bare && !this.begun && isWhole(value, this.bodyObject);
+    const isShared = !isBody && isObject(value) && Array.isArray(value["choices"]) && value["choices"].length > 1;
     if (bare) this.repairs.note(isBody ? "json-body" : "bare-json");
     if (event === "error" && readFailure(value) === null) this.#fail(failureOfText(JSON.stringify(value)));
     else this.#object(value, data);
+    if (isShared && !this.#isOpenAiCompletion) this.repairs.note("shared-chunk");
+    this.options.order?.endChunk(this.#position);
     if (isBody && !this.#ended && this.finished) {
       this.#sawWholeAnswer = true;
       this.#finish();
@@ -256,7 +279,10 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
     const eventsBefore = out.length;
     const hadContent = this.readChoice(raw, state, out);
     this.#extras.choice(raw, state.choice, out);
-    if (hadContent && state.finish !== null) this.repairs.note("early-finish");
+    if (hadContent && state.finish !== null) {
+      this.repairs.note("early-finish");
+      this.options.order?.moveFinish(state.choice);
+    }
     const finish = readFinishReason(raw["finish_reason"]);
     if (!finish) return;
     this.start(state, out);
@@ -265,9 +291,9 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
       return;
     }
     if (!finish.exact) this.repairs.note("finish-reason");
-    const form = this.form.choices.get(state.choice);
     if (state.finish !== null) {
-      if (form && !hadContent && this.chunkObject === "text_completion") form.finishTwice = true;
+      // OpenAI's legacy completions say `length` twice now and then (2 of 22 recordings).
+      if (!hadContent && this.#isOpenAiCompletion) this.options.order?.addFinish(state.choice);
       else this.repairs.note("repeated-finish");
       return;
     }
@@ -276,7 +302,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
       this.repairs.note("finish-with-content");
     }
     state.finish = finish.reason;
-    if (form && hadContent) form.finishOnText = true;
+    this.options.order?.addFinish(state.choice);
     const stop = raw["stop_reason"] ?? raw["matched_stop"] ?? raw["stopping_word"];
     if (typeof stop === "string" && stop !== "") state.stop = stop;
     // What comes now has to be looked at: it may end the other choices' waiting, too.
@@ -315,6 +341,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
   #tellFinish(state: Choice): void {
     if (state.told || state.finish === null || this.#ended) return;
     state.told = true;
+    const from = this.#position;
     this.closeChoice(state, this.#out);
     const { choice, stop, finish: said } = state;
     const calls = this.callCount(state);
@@ -333,6 +360,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
       else this.repairs.note("finish-calls");
     }
     this.#out.push({ type: "finish", choice, reason, ...(stop !== undefined && { stop }) });
+    this.options.order?.close(choice, from, this.#position);
   }
 
   /** [DONE]. A choice without a finish reason ends here all the same: the source says that it is complete. */
@@ -376,6 +404,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
 
   #take(): GenerationEvent[] {
     const out = this.#out;
+    this.#taken += out.length;
     if (out.length > 0) this.#out = [];
     return out;
   }

@@ -30,6 +30,7 @@ const sentences = {
   object: "The object name was wrong or missing.",
   "no-choices": "A chunk had no choices.",
   "no-model": "A chunk did not name its model.",
+  "shared-chunk": "A chunk carried several choices.",
   "choice-index": "A choice had no usable index.",
   "no-role": "The role was missing at the start.",
   "late-role": "The role came after the first delta.",

@@ -1,0 +1,20 @@
+import type { GenerationEnd } from "../generation/event.ts";
+import type { Profile } from "./profile.ts";
+import type { Repair } from "./tolerant/repairs.ts";
+
+export interface RepairOptions {
+  readonly profile: Profile;
+  /** Which endpoint's answer it is; "auto": by what it holds. */
+  readonly from: "chat" | "completions" | "auto";
+  /** Uniform in [0, 1): for obfuscation and missing ids. */
+  readonly random: () => number;
+  /** Unix time in seconds, for answers that do not tell theirs. */
+  readonly now: number;
+}
+
+export interface RepairedCapture {
+  /** The exact answer: an event stream, or a JSON body where the capture was one. */
+  readonly body: string;
+  readonly repairs: readonly Repair[];
+  readonly end: GenerationEnd;
+}
