@@ -23,7 +23,7 @@ export async function repair(options: { wire: string; from: string; jsonl?: bool
     if (capture.trim() === "") throw new Error("Nothing came on stdin: truewire repair < capture.sse");
     const repaired = repairCapture(capture, settings);
     process.stdout.write(repaired.body);
-    process.stderr.write(report(repaired));
+    process.stderr.write(report(repaired, capture));
   }
 }
 
@@ -57,9 +57,19 @@ function fromOf(endpoint: unknown): RepairOptions["from"] | undefined {
   return endpoint.includes("chat") ? "chat" : endpoint.includes("completions") ? "completions" : undefined;
 }
 
-function report({ repairs, end }: RepairedCapture): string {
+function report({ body, repairs, end }: RepairedCapture, capture: string): string {
   const lines = repairs.map(({ id, sentence, count }) => `${count} × ${id}: ${sentence}`);
   if ("failure" in end) lines.push(`The answer ends in an error: ${end.failure.message}`);
-  if (lines.length === 0) lines.push("Nothing had to be repaired.");
+  if (lines.length === 0) lines.push(sameText(body, capture) ? nothingToRepair : onlyForm);
   return lines.map((line) => `${line}\n`).join("");
+}
+
+const nothingToRepair = "Nothing had to be repaired.";
+const onlyForm = "Nothing had to be repaired; the answer was written in the form of --wire.";
+
+/** Whether two answers have the same bytes, but for the characters of `obfuscation`, which are random. */
+function sameText(body: string, capture: string): boolean {
+  const visible = (text: string): string =>
+    text.replaceAll(/"obfuscation":"(\w*)"/g, (_, padding: string) => `${padding.length}`);
+  return visible(body) === visible(capture);
 }

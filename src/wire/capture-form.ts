@@ -28,7 +28,7 @@ export interface CaptureForm {
 export interface ChoiceForm {
   /**
    * Streams: `content` beside the role in the first delta, `""` or null; undefined where it is not there. Text that stood in the
-   * first delta is a `text-delta` event, and `""` here. Bodies: null where the message has no content.
+   * first delta is a `text-delta` event, and `""` here. Bodies: not used.
    */
   content?: "" | null;
   /** Streams: `refusal` beside the role. Bodies: null or "" where the message has the member, undefined where not. */

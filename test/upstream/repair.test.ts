@@ -127,6 +127,13 @@ describe.skipIf(!existsSync(builtMain))("the command", () => {
     expect(run(stdout).stderr).toBe("Nothing had to be repaired.\n");
   });
 
+  test("nothing was broken, but the bytes are others: said so", () => {
+    const lean = run(broken).stdout;
+    expect(run(lean, "--wire", "exact").stderr).toBe(
+      "Nothing had to be repaired; the answer was written in the form of --wire.\n",
+    );
+  });
+
   test("one job a line", () => {
     const jobs = [
       { id: 1, endpoint: "/v1/chat/completions", body: broken },

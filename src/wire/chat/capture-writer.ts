@@ -48,7 +48,6 @@ function choiceForm(live: ChatChoiceForm, recorded: ChoiceForm | undefined): Cha
     callInFirstDelta: true,
     emptyLogprobs: recorded.emptyLogprobs === true,
     namedCallStops: recorded.stopWithCalls === true,
-    emptyContent: content ?? null,
     refusal,
     annotations: recorded.annotations === true,
   };

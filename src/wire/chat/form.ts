@@ -46,8 +46,6 @@ export interface ChatChoiceForm {
   readonly emptyLogprobs: boolean;
   /** A call that was forced by name ends in `stop`. */
   readonly namedCallStops: boolean;
-  /** Bodies: `content` where there is neither text nor a call nor a refusal. */
-  readonly emptyContent: "" | null;
   /** Bodies: `refusal` where there is none; undefined: the member is left out. */
   readonly refusal: "" | null | undefined;
   /** Bodies: there are `annotations`, an empty list where the source has none. */
@@ -66,7 +64,6 @@ const leanChoice: ChatChoiceForm = {
   callInFirstDelta: false,
   emptyLogprobs: false,
   namedCallStops: false,
-  emptyContent: "",
   refusal: undefined,
   annotations: false,
 };
@@ -83,7 +80,6 @@ const exactChoice: ChatChoiceForm = {
   callInFirstDelta: true,
   emptyLogprobs: true,
   namedCallStops: true,
-  emptyContent: "",
   refusal: null,
   annotations: true,
 };

@@ -58,14 +58,14 @@ function choiceObject(
 }
 
 function message(choice: GeneratedChoice, generation: Generation, context: ChoicesContext, form: ChatForm): Members {
-  const { emptyContent, ...shown } = form.choice(choice.choice);
+  const shown = form.choice(choice.choice);
   const { annotations, ...extras } = extraMembers(generation, context, choice.choice, "delta");
   const reasoning: Members = {};
   if (choice.reasoning !== null)
     for (const field of reasoningFields(form, context)) reasoning[field] = choice.reasoning;
   return {
     role: "assistant",
-    content: content(choice, emptyContent),
+    content: content(choice),
     ...reasoning,
     ...calls(choice, context),
     refusal: choice.refusal ?? shown.refusal,
@@ -75,9 +75,9 @@ function message(choice: GeneratedChoice, generation: Generation, context: Choic
 }
 
 /** Null where there is nothing but calls or a refusal; a text of no characters is one still. */
-function content({ text, toolCalls, refusal }: GeneratedChoice, empty: "" | null): string | null {
+function content({ text, toolCalls, refusal }: GeneratedChoice): string | null {
   if (text !== null && (text !== "" || toolCalls.length === 0)) return text;
-  return toolCalls.length > 0 || refusal !== null ? null : empty;
+  return toolCalls.length > 0 || refusal !== null ? null : "";
 }
 
 function calls({ toolCalls }: GeneratedChoice, { asked }: ChoicesContext): Members {

@@ -271,7 +271,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
       // Usage came, or another choice went on while the source was exact. What follows may be OpenAI's farewell to audio.
       const before = out.length;
       this.#extras.choice(raw, state.choice, out);
-      if (readFinishReason(raw["finish_reason"])) this.repairs.note("repeated-finish");
+      if (readFinishReason(raw["finish_reason"])) this.#finishAgain(state, raw["text"] === "");
       else if (out.length === before) this.repairs.note("early-finish");
       return;
     }
@@ -292,9 +292,7 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
     }
     if (!finish.exact) this.repairs.note("finish-reason");
     if (state.finish !== null) {
-      // OpenAI's legacy completions say `length` twice now and then (2 of 22 recordings).
-      if (!hadContent && this.#isOpenAiCompletion) this.options.order?.addFinish(state.choice);
-      else this.repairs.note("repeated-finish");
+      this.#finishAgain(state, !hadContent);
       return;
     }
     const whole = raw["message"] !== undefined || this.#sawWholeAnswer;
@@ -307,6 +305,12 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
     if (typeof stop === "string" && stop !== "") state.stop = stop;
     // What comes now has to be looked at: it may end the other choices' waiting, too.
     this.#knownChunks.forget();
+  }
+
+  /** OpenAI's legacy completions say `length` on the last text and once more alone, now and then (2 of 22 recordings). */
+  #finishAgain({ choice }: Choice, isAlone: boolean): void {
+    if (isAlone && this.#isOpenAiCompletion) this.options.order?.addFinish(choice);
+    else this.repairs.note("repeated-finish");
   }
 
   /** Keeps the usage that a chunk carries; true when it does. */

@@ -1,0 +1,170 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { answerId } from "./ids.ts";
+import { exact, lean } from "./profile.ts";
+import { repairCapture } from "./repair-capture.ts";
+
+const options = { profile: exact, from: "auto", random: () => 0.5, now: 1_760_000_000 } as const;
+/** Before obfuscation began: what is random is no matter here. */
+const created = 1_750_000_000;
+const done = "data: [DONE]\n\n";
+const sse = (chunk: object): string => `data: ${JSON.stringify(chunk)}\n\n`;
+
+/** The same answer with what a careless proxy does to it: other line ends, members in another order. */
+function degraded(stream: string): string {
+  const lines = stream.split("\n").map((line) => {
+    if (!line.startsWith("data: {")) return line;
+    const members: object = JSON.parse(line.slice(6));
+    return `data: ${JSON.stringify(Object.fromEntries(Object.entries(members).reverse()))}`;
+  });
+  return lines.join("\r\n");
+}
+
+/** What one chunk says of one choice of a completion. */
+interface Piece {
+  readonly index: number;
+  readonly text: string;
+  readonly finish: "stop" | "length" | null;
+}
+
+const completionChunk = (pieces: readonly Piece[]): string =>
+  sse({
+    id: answerId("cmpl-", created, () => 0.3),
+    object: "text_completion",
+    created,
+    choices: pieces.map(({ index, text, finish }) => ({ text, index, logprobs: null, finish_reason: finish })),
+    model: "gpt-3.5-turbo-instruct",
+  });
+
+const chatChunk = (index: number, delta: object, finish: string | null = null): string =>
+  sse({
+    id: answerId("chatcmpl-", created, () => 0.3),
+    object: "chat.completion.chunk",
+    created,
+    model: "gpt-4o",
+    service_tier: "default",
+    system_fingerprint: "fp_0123456789",
+    choices: [{ index, delta, logprobs: null, finish_reason: finish }],
+  });
+
+/** Chunks of up to three choices, alone or together; each choice ends once: with its last text, alone, or both. */
+const completionStream = fc
+  .array(fc.array(fc.record({ index: fc.nat(2), text: fc.string({ minLength: 1 }) }), { minLength: 1, maxLength: 3 }), {
+    minLength: 1,
+    maxLength: 12,
+  })
+  .chain((raw) => {
+    const chunks = raw.map((pieces) => [...new Map(pieces.map((piece) => [piece.index, piece])).values()]);
+    const indexes = [...new Set(chunks.flatMap((pieces) => pieces.map(({ index }) => index)))];
+    const endings = fc.array(fc.constantFrom("on-text", "alone", "twice"), { minLength: 3, maxLength: 3 });
+    return fc.record({
+      chunks: fc.constant(chunks),
+      indexes: fc.shuffledSubarray(indexes),
+      endings,
+      shared: fc.boolean(),
+    });
+  })
+  .map(({ chunks, indexes, endings, shared }) => {
+    const all = [...new Set(chunks.flatMap((pieces) => pieces.map(({ index }) => index)))];
+    const order = [...indexes, ...all.filter((index) => !indexes.includes(index))];
+    const lastOf = new Map(chunks.flatMap((pieces, at) => pieces.map(({ index }) => [index, at] as const)));
+    const texts = chunks.map((pieces, at) =>
+      pieces.map((piece): Piece => {
+        const ends = lastOf.get(piece.index) === at && endings[piece.index] !== "alone";
+        return { ...piece, finish: ends ? "length" : null };
+      }),
+    );
+    const finishes = order
+      .filter((index) => endings[index] !== "on-text")
+      .map((index): Piece => ({ index, text: "", finish: endings[index] === "twice" ? "length" : "stop" }));
+    const last = shared && finishes.length > 0 ? [finishes] : finishes.map((piece) => [piece]);
+    return [...texts, ...last].map((pieces) => completionChunk(pieces)).join("") + done;
+  });
+
+describe("a stream of several choices", () => {
+  // Text that waited for its choice's next chunk came out behind the other choices', each finish at the very end, and a chunk with the
+  // finish of three choices became three chunks.
+  test("of OpenAI's completions comes out as it went in, whatever stands together in a chunk", () => {
+    fc.assert(
+      fc.property(completionStream, (stream) => {
+        const { body, repairs } = repairCapture(stream, options);
+        expect(body).toBe(stream);
+        expect(repairs).toEqual([]);
+        expect(repairCapture(degraded(stream), options).body).toBe(stream);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  // After any other repair, the finish reasons of all choices moved to the end.
+  test("of OpenAI's chat keeps its order when it has to be repaired", () => {
+    const texts = fc.array(fc.record({ index: fc.nat(2), text: fc.string({ minLength: 1 }) }), { maxLength: 20 });
+    fc.assert(
+      fc.property(texts, fc.shuffledSubarray([0, 1, 2], { minLength: 3 }), fc.boolean(), (pieces, order, early) => {
+        const begin = order.map((index) => chatChunk(index, { role: "assistant", content: "", refusal: null }));
+        const lastOf = new Map(pieces.map(({ index }, at) => [index, at]));
+        const middle = pieces.flatMap(({ index, text }, at) => [
+          chatChunk(index, { content: text }),
+          ...(early && lastOf.get(index) === at ? [chatChunk(index, {}, "stop")] : []),
+        ]);
+        const rest = order
+          .filter((index) => !early || !lastOf.has(index))
+          .map((index) => chatChunk(index, {}, "length"));
+        const stream = [...begin, ...middle, ...rest, done].join("");
+        expect(repairCapture(stream, options)).toMatchObject({ body: stream, repairs: [] });
+        expect(repairCapture(degraded(stream), options).body).toBe(stream);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  // It was split without a word.
+  test("that another server puts into one chunk is told apart, and told so", () => {
+    const stream =
+      sse({ object: "text_completion", model: "m", choices: [choiceOf(0, "a"), choiceOf(1, "b")] }) +
+      sse({ object: "text_completion", model: "m", choices: [choiceOf(1, "", "stop"), choiceOf(0, "", "stop")] }) +
+      done;
+    const { body, repairs } = repairCapture(stream, { ...options, profile: lean });
+    const chunks = body.split("\n\n").filter((event) => event.startsWith("data: {"));
+    expect(chunks.map((event) => (JSON.parse(event.slice(6)) as { choices: object[] }).choices)).toEqual([
+      [choiceOf(0, "a")],
+      [choiceOf(1, "b")],
+      [choiceOf(1, "", "stop")],
+      [choiceOf(0, "", "stop")],
+    ]);
+    expect(repairs).toContainEqual({ id: "shared-chunk", sentence: "A chunk carried several choices.", count: 2 });
+  });
+});
+
+const choiceOf = (index: number, text: string, finish: string | null = null): object => ({
+  text,
+  index,
+  logprobs: null,
+  finish_reason: finish,
+});
+
+test("a finish reason that came too early stands behind the last text of its choice, and in front of the other choices' rest", () => {
+  const chunk = (index: number, delta: object, finish: string | null = null): string =>
+    sse({ choices: [{ index, delta, finish_reason: finish }] });
+  const stream = [
+    chunk(0, { role: "assistant", content: "a" }),
+    chunk(0, {}, "stop"),
+    chunk(1, { role: "assistant", content: "x" }),
+    chunk(0, { content: "b" }),
+    chunk(1, { content: "y" }),
+    chunk(1, {}, "stop"),
+    done,
+  ].join("");
+  const { body } = repairCapture(stream, { ...options, profile: lean });
+  const told = [...body.matchAll(/"index":(\d),"delta":(\{.*?\}),"logprobs":null,"finish_reason":(null|"stop")/g)];
+  expect(told.map(([, index, delta, finish]) => `${index} ${delta} ${finish}`)).toEqual([
+    '0 {"role":"assistant"} null',
+    '0 {"content":"a"} null',
+    '1 {"role":"assistant"} null',
+    '1 {"content":"x"} null',
+    '0 {"content":"b"} null',
+    '0 {} "stop"',
+    '1 {"content":"y"} null',
+    '1 {} "stop"',
+  ]);
+});
