@@ -1,0 +1,103 @@
+import type { GenerationFailure } from "../../generation/event.ts";
+import { internalError, malformedJson } from "../failures.ts";
+
+/** A failure as Anthropic tells it. Source: https://platform.claude.com/docs/en/api/errors, and recordings of 2024 to 2026. */
+export interface AnthropicError {
+  readonly status: number;
+  readonly type: string;
+  readonly message: string;
+}
+
+const types: ReadonlySet<string> = new Set([
+  "invalid_request_error",
+  "authentication_error",
+  "billing_error",
+  "permission_error",
+  "not_found_error",
+  "request_too_large",
+  "rate_limit_error",
+  "timeout_error",
+  "api_error",
+  "overloaded_error",
+]);
+
+export function anthropicError(failure: GenerationFailure): AnthropicError {
+  const { status, type } = kindOf(failure);
+  const { sourceType } = failure;
+  return {
+    status,
+    type: sourceType !== undefined && types.has(sourceType) ? sourceType : type,
+    message: words(failure),
+  };
+}
+
+/** The body of an error, and the data of an `error` event. */
+export function errorObject(
+  failure: GenerationFailure,
+  requestId: string,
+): { type: "error"; error: { type: string; message: string }; request_id: string } {
+  const { type, message } = anthropicError(failure);
+  return { type: "error", error: { type, message }, request_id: requestId };
+}
+
+function kindOf({ kind, status }: GenerationFailure): { readonly status: number; readonly type: string } {
+  switch (kind) {
+    case "authentication":
+      return { status: 401, type: "authentication_error" };
+    case "permission":
+      return { status: 403, type: "permission_error" };
+    case "not-found":
+      return { status: 404, type: "not_found_error" };
+    case "too-large":
+      return { status: 413, type: "request_too_large" };
+    case "rate-limited":
+      return { status: 429, type: "rate_limit_error" };
+    // Anthropic's clients wait and ask again at 529.
+    case "overloaded":
+    case "unavailable":
+      return { status: 529, type: "overloaded_error" };
+    case "timeout":
+      return { status: 504, type: "timeout_error" };
+    case "bad-answer":
+    case "internal":
+      return { status: status === 501 ? 501 : 500, type: "api_error" };
+    case "context-overflow":
+      return { status: 400, type: "invalid_request_error" };
+    case "invalid-request":
+      if (status === 402) return { status, type: "billing_error" };
+      return { status: status === 422 ? 400 : status, type: "invalid_request_error" };
+  }
+}
+
+/**
+ * Anthropic's words where it has fixed ones, which clients look for: Claude Code compacts its history at "prompt is too long: N tokens >
+ * M maximum", and at nothing else. A source's own words stay.
+ */
+function words(failure: GenerationFailure): string {
+  const { kind, message, tokens, model, code, sourceType, param } = failure;
+  switch (kind) {
+    case "context-overflow":
+      if (/^prompt is too long: \d+ tokens > \d+ maximum/.test(message)) return message;
+      return `prompt is too long: ${tokens ? `${tokens.asked} tokens > ${tokens.most} maximum` : message}`;
+    case "not-found":
+      return model === undefined ? message : `model: ${model}`;
+    case "authentication":
+      if (sourceType !== undefined) return message;
+      return code === "invalid_api_key" ? "invalid x-api-key" : "x-api-key header is required";
+    case "overloaded":
+      return sourceType === undefined ? "Overloaded" : message;
+    case "internal":
+      return message === internalMessage ? "Internal server error" : message;
+    case "invalid-request":
+      if (message === malformedMessage) return "The request body is not valid JSON.";
+      // What an engine finds wrong with a part of the request: Anthropic's messages begin with the path.
+      return typeof param === "string" && sourceType === undefined && !message.includes(param)
+        ? `${param}: ${message}`
+        : message;
+    default:
+      return message;
+  }
+}
+
+const internalMessage = internalError(undefined).message;
+const malformedMessage = malformedJson().message;

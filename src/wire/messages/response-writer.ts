@@ -1,0 +1,84 @@
+import type { GeneratedCall, GeneratedPart, GeneratedThought, Generation } from "../../generation/accumulate.ts";
+import { qualifiedName } from "../../generation/qualified-name.ts";
+import { isObject } from "../tolerant/tolerant-json.ts";
+import type { MessageContext } from "./asked-message.ts";
+import { citationOf } from "./citation.ts";
+import { callId, messageHead } from "./identity.ts";
+import { noNativeMembers, withNativeMembers } from "./native-members.ts";
+import { ownSignature, sealThought } from "./sealed-thought.ts";
+import { messageEnd } from "./stop-reason.ts";
+import { messageUsage } from "./usage.ts";
+
+type Members = { [name: string]: unknown };
+
+/** A whole message, as the stream writer tells it in pieces; one line, compact. A generation without any block has `content` []. */
+export function writeMessageResponse(generation: Generation, context: MessageContext): string {
+  const { source, usage, extras, choices } = generation;
+  const choice = choices.find(({ choice }) => choice === 0);
+  let native = noNativeMembers;
+  for (const extra of extras) native = withNativeMembers(native, extra);
+  const { container, contextManagement } = native;
+  return JSON.stringify({
+    ...messageHead(context, source),
+    content: (choice?.parts ?? []).flatMap((part) => blockOf(part, context) ?? []),
+    ...(container !== undefined && { container }),
+    ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
+    usage: messageUsage(usage, native.usage, context.settings),
+    ...(contextManagement !== undefined && { context_management: contextManagement }),
+  });
+}
+
+function blockOf(part: GeneratedPart, context: MessageContext): Members | undefined {
+  switch (part.type) {
+    case "text": {
+      const citations = part.annotations.flatMap((annotation) => citationOf(annotation) ?? []);
+      if (citations.length > 0) return { citations, type: "text", text: part.text };
+      return part.text === "" ? undefined : { type: "text", text: part.text };
+    }
+    case "refusal":
+      return part.refusal === "" ? undefined : { type: "text", text: part.refusal };
+    case "reasoning":
+      return thoughtBlock(part, context);
+    case "tool-call":
+      return {
+        type: "tool_use",
+        id: callId(part.id, context),
+        name: qualifiedName(part),
+        input: inputOf(part),
+        caller: { type: "direct" },
+      };
+    case "item":
+      return part.dialect === "messages" ? part.value : undefined;
+  }
+}
+
+function thoughtBlock(part: GeneratedThought, { asked }: MessageContext): Members | undefined {
+  const { encrypted, id, signature } = part;
+  if (asked.thoughts === "hidden") return undefined;
+  const text = part.text === "" ? part.summary.join("\n\n") : part.text;
+  if (text === "") {
+    if (encrypted !== undefined)
+      return { type: "redacted_thinking", data: id === undefined ? encrypted : sealThought({ encrypted, id }) };
+    return signature === undefined ? undefined : { type: "thinking", thinking: "", signature };
+  }
+  const isShown = asked.thoughts === "shown";
+  return {
+    type: "thinking",
+    thinking: isShown ? text : "",
+    signature: signature ?? ownSignature(isShown ? "" : text, encrypted, id),
+  };
+}
+
+/**
+ * The arguments of a call. What is not the JSON of an object stands in one under the name that Anthropic gives it: the call is refused by
+ * the tool that gets it, and the model is told. Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming.
+ */
+function inputOf({ arguments: text, status }: GeneratedCall): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // Told below.
+  }
+  return text.trim() === "" || status === null ? {} : { INVALID_JSON: text };
+}
