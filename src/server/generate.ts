@@ -15,7 +15,7 @@ export async function generate(port: Port, reply: Reply, service: Service): Prom
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);
   const forwards = model?.from.forwards ?? false;
-  const read = port.readRequest(body, requestId, { profile, forwards });
+  const read = port.readRequest(body, requestId, { profile, forwards, header: (name) => exchange.header(name) });
   const { request, warnings } = read;
   record.model = request.model;
   record.stream = request.stream;

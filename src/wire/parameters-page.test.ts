@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { chatParameters } from "./chat/chat-parameters.ts";
 import { completionParameters } from "./completions/completion-parameters.ts";
+import { messageParameters } from "./messages/message-parameters.ts";
 import type { Parameter } from "./request/parameter.ts";
 
 // docs/parameters.md is written from the tables that read requests, so it cannot say anything else.
@@ -12,7 +13,7 @@ test("docs/parameters.md says what the tables say", async () => {
 });
 
 test("no parameter stands twice in a table", () => {
-  for (const table of [chatParameters, completionParameters]) {
+  for (const table of [chatParameters, completionParameters, messageParameters]) {
     const names = table.map(({ name }) => name);
     expect(names).toEqual([...new Set(names)]);
   }
@@ -89,9 +90,18 @@ ${table(chatParameters.filter(({ origin }) => origin === "openai"))}
 
 ${table(completionParameters.filter(({ origin }) => origin === "openai"))}
 
+## POST /v1/messages
+
+Anthropic's parameters. Profile \`exact\` refuses, as Anthropic does, members that are in no table, a request without the header
+\`anthropic-version\`, histories whose tool results do not match their calls, and empty messages. Profile \`lean\` takes them and
+tells the log; blocks of a type that is not known here are left out. \`POST /v1/messages/count_tokens\` takes the same, without
+\`max_tokens\`.
+
+${table(messageParameters)}
+
 ## Extensions
 
-Those about messages and templates are for chat only; all others work on both endpoints.
+Those about messages and templates are for chat only; all others work on chat and completions.
 
 ${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" && treatment === "honoured"))}
 
@@ -101,7 +111,7 @@ ${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" 
 `;
 }
 
-function table(parameters: readonly Parameter[]): string {
+function table(parameters: readonly Pick<Parameter, "name" | "treatment" | "required" | "note">[]): string {
   const rows = parameters.map(({ name, treatment, required, note }) => {
     const mark = required ? " (required)" : "";
     return `| \`${name}\`${mark} | ${treatment} | ${note.replaceAll("|", "\\|")} |`;

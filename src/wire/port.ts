@@ -2,7 +2,7 @@ import type { Generation } from "../generation/accumulate.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Profile } from "./profile.ts";
-import type { Voice } from "./voice.ts";
+import type { HeaderReader, Voice } from "./voice.ts";
 
 /**
  * One API that generates, as the server sees it. The server routes, authenticates, times, counts and moves bytes; all that differs
@@ -36,6 +36,8 @@ export interface ReadOptions {
    * server to judge. Default false.
    */
   readonly forwards?: boolean;
+  /** The request's headers, for APIs that judge them. */
+  readonly header?: HeaderReader;
 }
 
 /** A request, and how its answer is written. What it asked about the form of the answer stays inside. */

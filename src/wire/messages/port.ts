@@ -1,0 +1,33 @@
+import type { Port } from "../port.ts";
+import { unbufferedStream } from "../stream-headers.ts";
+import type { MessageContext } from "./asked-message.ts";
+import { messageId } from "./ids.ts";
+import { readMessageRequest } from "./read-request.ts";
+import { writeMessageResponse } from "./response-writer.ts";
+import { MessageStreamWriter } from "./stream-writer.ts";
+import { anthropicVoice } from "./voice.ts";
+
+/** `POST /v1/messages`. */
+export const messagesPort: Port = {
+  name: "messages",
+  path: "/messages",
+  voice: anthropicVoice,
+  readRequest(body, requestId, options) {
+    const { request, asked, warnings } = readMessageRequest(body, requestId, options);
+    return {
+      request,
+      warnings,
+      streamWriter: (context) => new MessageStreamWriter({ ...context, asked, id: idOf(context) }),
+      writeResponse: (generation, context) =>
+        writeMessageResponse(generation, { ...context, asked, id: idOf(context) }),
+    };
+  },
+  streamHeaders: ({ name }) => (name === "lean" ? unbufferedStream : exactHeaders),
+};
+
+function idOf({ created, random }: Pick<MessageContext, "created" | "random">): string {
+  return messageId(created, random);
+}
+
+/** As Anthropic sends them (recordings of 2024 to 2026). */
+const exactHeaders = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };

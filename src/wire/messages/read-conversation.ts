@@ -1,0 +1,279 @@
+import { contentOf, partsOf } from "../../generation/assistant-parts.ts";
+import type {
+  AssistantMessage,
+  AssistantPart,
+  Content,
+  ContentPart,
+  FilePart,
+  Message,
+  ToolMessage,
+  UserMessage,
+} from "../../generation/message.ts";
+import { isObject } from "../tolerant/tolerant-json.ts";
+import { refusal } from "./request-issue.ts";
+import type {
+  RawBlock,
+  RawDocument,
+  RawImage,
+  RawMessage,
+  RawRequest,
+  RawResultBlock,
+  RawServerBlock,
+  RawText,
+  RawToolResult,
+} from "./request-shapes.ts";
+import { openThought } from "./sealed-thought.ts";
+
+export interface ReadConversation {
+  readonly messages: readonly Message[];
+  /** The last message is the assistant's, and is to be continued. */
+  readonly isPrefilled: boolean;
+}
+
+/**
+ * A conversation in the neutral form: the system prompt first; a user's results of calls as messages of their own; messages of one role
+ * in a row as one, as Anthropic reads them.
+ */
+export function readConversation({ system, messages: raw }: RawRequest, warnings: string[]): ReadConversation {
+  const names = new Map<string, string>();
+  const messages: Message[] = [];
+  const add = (message: Message): void => {
+    const last = messages.at(-1);
+    if (last?.role === "user" && message.role === "user") messages[messages.length - 1] = bothUsers(last, message);
+    else if (last?.role === "assistant" && message.role === "assistant")
+      messages[messages.length - 1] = bothAssistants(last, message);
+    else messages.push(message);
+  };
+  const instructions = system === undefined ? "" : systemContent(system);
+  if (instructions.length > 0) add({ role: "system", content: instructions, path: "system" });
+  const left = new Set<string>();
+  for (const [index, message] of raw.entries()) {
+    for (const one of neutralMessages(message, `messages.${index}`, names, left)) add(one);
+  }
+  for (const type of left)
+    warnings.push(`messages: ${type} blocks are of Anthropic's own servers, and left out of the prompt`);
+  const last = messages.at(-1);
+  if (last?.role === "assistant" && partsOf(last).length === 0) messages.pop();
+  return { messages, isPrefilled: endsOpen(messages) };
+}
+
+/** The tools that search results name, so that deferred ones among them are now there. */
+export function namedTools(messages: readonly RawMessage[]): ReadonlySet<string> {
+  const names = new Set<string>();
+  const look = (content: unknown): void => {
+    if (isObject(content)) return look(content["tool_references"] ?? content["content"]);
+    if (!Array.isArray(content)) return;
+    for (const block of content) {
+      if (!isObject(block)) continue;
+      if (block["type"] === "tool_reference" && typeof block["tool_name"] === "string") names.add(block["tool_name"]);
+      else if (block["type"] === "tool_result" || block["type"] === "tool_search_tool_result") look(block["content"]);
+    }
+  };
+  for (const { content } of messages) look(content);
+  return names;
+}
+
+/**
+ * What Claude Code puts first into its system prompt: a header with a value that changes with every request. A cache of prompts would
+ * never find its beginning again. Source: https://github.com/ggml-org/llama.cpp/issues/20623.
+ */
+const billingHeader = "x-anthropic-billing-header:";
+
+function systemContent(system: string | readonly RawText[]): Content {
+  if (typeof system === "string") return system;
+  return system.filter(({ text }) => text !== "" && !text.startsWith(billingHeader)).map(textPart);
+}
+
+function neutralMessages(
+  { role, content }: RawMessage,
+  path: string,
+  names: Map<string, string>,
+  left: Set<string>,
+): readonly Message[] {
+  if (role === "assistant") return [assistantMessage(content, path, names, left)];
+  if (typeof content === "string") return [{ role, content, path }];
+  const messages: Message[] = [];
+  let said: ContentPart[] = [];
+  const flush = (): void => {
+    if (said.length > 0) messages.push({ role, content: said, path });
+    said = [];
+  };
+  for (const block of content) {
+    if (block.type === "tool_result") {
+      flush();
+      messages.push(toolMessage(block, path, names));
+      continue;
+    }
+    const part = userPart(block, left);
+    if (part) said.push(part);
+  }
+  flush();
+  return messages.length > 0 ? messages : [{ role, content: "", path }];
+}
+
+function userPart(block: RawBlock, left: Set<string>): ContentPart | undefined {
+  switch (block.type) {
+    case "text":
+      return block.text === "" ? undefined : textPart(block);
+    case "image":
+    case "document":
+    case "search_result":
+      return contentPart(block);
+    default:
+      left.add(block.type);
+      return undefined;
+  }
+}
+
+function toolMessage(
+  { tool_use_id: toolCallId, content, is_error: isError }: RawToolResult,
+  path: string,
+  names: ReadonlyMap<string, string>,
+): ToolMessage {
+  const name = names.get(toolCallId);
+  return {
+    role: "tool",
+    content: typeof content === "string" ? content : resultContent(content ?? []),
+    toolCallId,
+    ...(name !== undefined && { name }),
+    ...(isError === true && { isError }),
+    path,
+  };
+}
+
+/** A result without any text or other part is an empty one. */
+function resultContent(blocks: readonly RawResultBlock[]): Content {
+  const parts = blocks.filter((block) => block.type !== "text" || block.text !== "").map(contentPart);
+  return parts.length === 0 ? "" : parts;
+}
+
+function contentPart(block: RawResultBlock): ContentPart {
+  switch (block.type) {
+    case "text":
+      return textPart(block);
+    case "image":
+      return imagePart(block);
+    case "document":
+      return documentPart(block);
+    case "search_result":
+      return { type: "file", name: block.title, text: joined(block.content) };
+    case "tool_reference":
+      return { type: "text", text: `Tool ${block.tool_name} is now available.` };
+  }
+}
+
+function textPart({ text }: RawText): { readonly type: "text"; readonly text: string } {
+  return { type: "text", text };
+}
+
+function imagePart({ source }: RawImage): ContentPart {
+  switch (source.type) {
+    case "base64":
+      return { type: "image", url: `data:${source.media_type};base64,${source.data}` };
+    case "url":
+      return { type: "image", url: source.url };
+    case "file":
+      return { type: "file", id: source.file_id };
+  }
+}
+
+function documentPart({ title, context, source }: RawDocument): FilePart {
+  const name = typeof title === "string" ? { name: title } : {};
+  const before = typeof context === "string" && context !== "" ? `${context}\n\n` : "";
+  switch (source.type) {
+    case "text":
+      return { type: "file", ...name, text: before + source.data };
+    case "content":
+      return { type: "file", ...name, text: before + joined(source.content) };
+    case "base64":
+      return { type: "file", ...name, data: `data:${source.media_type};base64,${source.data}` };
+    case "url":
+      return { type: "file", ...name, url: source.url };
+    case "file":
+      return { type: "file", ...name, id: source.file_id };
+  }
+}
+
+function joined(content: string | readonly (RawText | RawImage)[]): string {
+  if (typeof content === "string") return content;
+  return content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n");
+}
+
+function assistantMessage(
+  content: RawMessage["content"],
+  path: string,
+  names: Map<string, string>,
+  left: Set<string>,
+): AssistantMessage {
+  if (typeof content === "string") return { role: "assistant", content, path };
+  const parts: AssistantPart[] = [];
+  for (const block of content) {
+    const part = assistantPart(block, path, left);
+    if (!part) continue;
+    if (part.type === "tool-call") names.set(part.id, part.name);
+    parts.push(part);
+  }
+  return { role: "assistant", content: contentOf(parts), path };
+}
+
+function assistantPart(block: RawBlock, path: string, left: Set<string>): AssistantPart | undefined {
+  switch (block.type) {
+    case "text":
+      return block.text === "" ? undefined : textPart(block);
+    case "thinking":
+      return thoughtPart(block.thinking, block.signature ?? "");
+    case "redacted_thinking": {
+      const { encrypted = block.data, id } = openThought(block.data) ?? {};
+      return { type: "reasoning", text: "", encrypted, ...(id !== undefined && { id }) };
+    }
+    case "tool_use":
+      return { type: "tool-call", id: block.id, name: block.name, arguments: argumentsOf(block.input, path) };
+    case "compaction":
+      return block.content ? { type: "text", text: block.content } : undefined;
+    default:
+      left.add((block satisfies RawBlock as RawServerBlock).type);
+      return undefined;
+  }
+}
+
+/** A signature of ours says what the block does not; it is no signature to anybody else. */
+function thoughtPart(text: string, signature: string): AssistantPart | undefined {
+  const own = openThought(signature);
+  if (!own) return { type: "reasoning", text, ...(signature !== "" && { signature }) };
+  const { encrypted, id } = own;
+  return {
+    type: "reasoning",
+    text: text === "" ? (own.text ?? "") : text,
+    ...(encrypted !== undefined && { encrypted }),
+    ...(id !== undefined && { id }),
+  };
+}
+
+/** The call as the model wrote it, where it was no object and Anthropic's name for that stands around it. */
+function argumentsOf(input: Readonly<Record<string, unknown>>, path: string): string {
+  const { INVALID_JSON: raw } = input;
+  if (typeof raw === "string" && Object.keys(input).length === 1) return raw;
+  try {
+    return JSON.stringify(input);
+  } catch {
+    throw refusal(path, "the input of a `tool_use` block is nested too deeply");
+  }
+}
+
+function bothUsers(first: UserMessage, second: UserMessage): UserMessage {
+  return { ...first, content: [...userParts(first), ...userParts(second)] };
+}
+
+function userParts({ content }: UserMessage): readonly ContentPart[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}
+
+function bothAssistants(first: AssistantMessage, second: AssistantMessage): AssistantMessage {
+  return { ...first, content: contentOf([...partsOf(first), ...partsOf(second)]) };
+}
+
+/** A last turn of the assistant's that calls nothing is a beginning. */
+function endsOpen(messages: readonly Message[]): boolean {
+  const last = messages.at(-1);
+  return last?.role === "assistant" && partsOf(last).at(-1)?.type !== "tool-call";
+}

@@ -1,0 +1,177 @@
+import type { ToolChoice } from "../../generation/message.ts";
+import type {
+  ChatPrompt,
+  GenerationRequest,
+  Limits,
+  OutputConstraint,
+  ReasoningOptions,
+  Sampling,
+} from "../../generation/request.ts";
+import type { ReadOptions } from "../port.ts";
+import { lean } from "../profile.ts";
+import type { Profile } from "../profile.ts";
+import type { AskedMessage, ShownThoughts } from "./asked-message.ts";
+import { withKnownBlocks } from "./known-blocks.ts";
+import { memberShapes, messageParameters } from "./message-parameters.ts";
+import { checkConversation } from "./check-conversation.ts";
+import { namedTools, readConversation } from "./read-conversation.ts";
+import { readTools } from "./read-tools.ts";
+import type { ReadTools } from "./read-tools.ts";
+import { issueFailure, refusal } from "./request-issue.ts";
+import type { RawRequest } from "./request-shapes.ts";
+
+/** A request as it was read. */
+export interface ReadMessageRequest {
+  readonly request: GenerationRequest;
+  readonly asked: AskedMessage;
+  readonly warnings: readonly string[];
+}
+
+/** Options of reading one body. */
+export interface MessageReadOptions extends ReadOptions {
+  /** Its tokens are counted, nothing is generated: there is no `max_tokens`. */
+  readonly countsTokens?: boolean;
+}
+
+/** Reads the body of `POST /v1/messages`, or of its `count_tokens`. Throws `FailureError` in Anthropic's words. */
+export function readMessageRequest(
+  body: unknown,
+  requestId: string,
+  options: MessageReadOptions = {},
+): ReadMessageRequest {
+  const { profile = lean, forwards = false, header, countsTokens = false } = options;
+  const warnings: string[] = [];
+  if (header && header("anthropic-version") === undefined && profile.judgesAsVendor)
+    throw refusal("anthropic-version", "header is required");
+  const raw = checkedRequest(body, profile, countsTokens, warnings);
+  checkConversation(raw, profile, warnings);
+  checkThinking(raw, profile, warnings);
+  const named = namedTools(raw.messages);
+  const tools = readTools(raw, named, { profile, forwards, warnings });
+  const { messages, isPrefilled } = readConversation(raw, warnings);
+  const prompt: ChatPrompt = {
+    kind: "chat",
+    messages,
+    template: isPrefilled ? { addGenerationPrompt: false, continueFinalMessage: true } : {},
+  };
+  const reasoning = reasoningOf(raw);
+  const output = outputOf(raw);
+  const request: GenerationRequest = {
+    id: requestId,
+    model: raw.model,
+    prompt,
+    sampling: samplingOf(raw),
+    limits: limitsOf(raw),
+    wantsUsage: true,
+    stream: raw.stream ?? false,
+    extra: {},
+    passthrough: { dialect: "messages", body: body as Readonly<Record<string, unknown>> },
+    ...toolMembers(tools),
+    ...(reasoning && { reasoning }),
+    ...(output && { output }),
+  };
+  return { request, asked: { requestId, thoughts: shownThoughts(reasoning, profile) }, warnings };
+}
+
+function checkedRequest(body: unknown, profile: Profile, countsTokens: boolean, warnings: string[]): RawRequest {
+  if (typeof body !== "object" || body === null || Array.isArray(body))
+    throw refusal("body", "Input should be a valid dictionary");
+  const members = body as Readonly<Record<string, unknown>>;
+  const strict = profile.judgesAsVendor;
+  const shapes = memberShapes(strict);
+  const request: Record<string, unknown> = {};
+  const unknownBlocks = new Set<string>();
+  for (const { name, required } of messageParameters) {
+    const sent = Object.hasOwn(members, name) ? members[name] : undefined;
+    if (sent === undefined || sent === null) {
+      if (required && !(countsTokens && name === "max_tokens")) throw refusal(name, "Field required");
+      continue;
+    }
+    const value = name === "messages" && !strict ? withKnownBlocks(sent, unknownBlocks) : sent;
+    const checked = shapes.get(name)?.safeParse(value);
+    if (checked?.success === false) throw issueFailure(name, value, checked.error.issues);
+    request[name] = checked?.data;
+  }
+  for (const type of unknownBlocks)
+    warnings.push(`messages: blocks of type "${type}" are not known here, and left out`);
+  for (const name of Object.keys(members)) {
+    if (shapes.has(name)) continue;
+    if (strict) throw refusal(name, "Extra inputs are not permitted");
+    warnings.push(`${name} is not known here, and has no effect`);
+  }
+  // The shapes have checked it: this is the one place where that is taken on trust.
+  return request as unknown as RawRequest;
+}
+
+function checkThinking(
+  { thinking, max_tokens: most }: RawRequest,
+  { judgesAsVendor }: Profile,
+  warnings: string[],
+): void {
+  const budget = thinking?.budget_tokens;
+  if (budget === undefined || most === undefined || most > budget) return;
+  const words = "`max_tokens` must be greater than `thinking.budget_tokens`";
+  if (judgesAsVendor) throw refusal("max_tokens", words);
+  warnings.push(words);
+}
+
+function samplingOf({ temperature, top_p: topP, top_k: topK }: RawRequest): Sampling {
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(topK !== undefined && { topK }),
+  };
+}
+
+function limitsOf({ max_tokens: maxTokens, stop_sequences: sequences = [] }: RawRequest): Limits {
+  const stop = sequences.filter((text) => text !== "");
+  // Agents ask for the most that Anthropic's models can say, whatever the model.
+  return {
+    clampMaxTokens: true,
+    ...(maxTokens !== undefined && { maxTokens }),
+    ...(stop.length > 0 && { stop }),
+  };
+}
+
+/** A turn may set the effort anew (Claude Code 2.1.330 does so in a `system` message); the last one counts. */
+function reasoningOf({ thinking, output_config: config, messages }: RawRequest): ReasoningOptions | undefined {
+  const ofTurn = messages.findLast(({ output_config: own }) => typeof own?.effort === "string")?.output_config;
+  const effort = ofTurn?.effort ?? config?.effort ?? undefined;
+  const options: ReasoningOptions = {
+    ...(effort !== undefined && { effort }),
+    ...(thinking && { mode: modes[thinking.type] }),
+    ...(thinking?.budget_tokens !== undefined && { budgetTokens: thinking.budget_tokens }),
+    ...(thinking?.display && { show: thinking.display === "omitted" ? ("omitted" as const) : ("summary" as const) }),
+  };
+  return Object.keys(options).length === 0 ? undefined : options;
+}
+
+const modes = { enabled: "on", adaptive: "adaptive", disabled: "off" } as const;
+
+/** Whom nobody asked to think may think all the same; profile `lean` shows it, Anthropic's clients do not expect it. */
+function shownThoughts(reasoning: ReasoningOptions | undefined, { name }: Profile): ShownThoughts {
+  const { mode, show } = reasoning ?? {};
+  if (mode === "off" || (mode === undefined && name === "exact")) return "hidden";
+  return show === "omitted" ? "omitted" : "shown";
+}
+
+function outputOf({ output_config: config, output_format: older }: RawRequest): OutputConstraint | undefined {
+  const format = config?.format ?? older;
+  if (!format) return undefined;
+  const path = config?.format ? "output_config.format.schema" : "output_format.schema";
+  return { type: "json-schema", name: "output", schema: format.schema, strict: true, path };
+}
+
+function toolMembers({ tools, hostedTools, toolChoice, parallel }: ReadTools): {
+  tools?: ReadTools["tools"];
+  hostedTools?: ReadTools["hostedTools"];
+  toolChoice?: ToolChoice;
+  parallelToolCalls?: boolean;
+} {
+  return {
+    ...(tools.length > 0 && { tools }),
+    ...(hostedTools.length > 0 && { hostedTools }),
+    ...(tools.length > 0 && toolChoice && { toolChoice }),
+    ...(tools.length > 0 && !parallel && { parallelToolCalls: false }),
+  };
+}

@@ -1,0 +1,103 @@
+import type { HostedTool, JsonSchema, Tool, ToolChoice } from "../../generation/message.ts";
+import type { Profile } from "../profile.ts";
+import { refusal } from "./request-issue.ts";
+import type { RawRequest, RawTool } from "./request-shapes.ts";
+
+export interface ReadTools {
+  readonly tools: readonly Tool[];
+  readonly hostedTools: readonly HostedTool[];
+  readonly toolChoice?: ToolChoice;
+  /** Several calls in one message are allowed. */
+  readonly parallel: boolean;
+}
+
+interface Judge {
+  readonly profile: Profile;
+  /** The request goes on to a server that speaks this API, as it came. */
+  readonly forwards: boolean;
+  readonly warnings: string[];
+}
+
+/** Tools that the client runs, but whose schema only Anthropic's models know. */
+const clientTypes = /^(bash|text_editor|computer|memory|browser)_\d+$/;
+
+/**
+ * The tools and the choice between them. A deferred tool is there only when a result has named it (`referenced`), or the choice does.
+ * Throws `FailureError`.
+ */
+export function readTools(raw: RawRequest, referenced: ReadonlySet<string>, judge: Judge): ReadTools {
+  const choice = raw.tool_choice;
+  const tools: Tool[] = [];
+  const hostedTools: HostedTool[] = [];
+  const names = new Set<string>();
+  for (const [index, tool] of (raw.tools ?? []).entries()) {
+    const path = `tools.${index}`;
+    if (typeof tool.type === "string" && tool.type !== "custom") {
+      hostedTools.push(hostedTool(tool.type, tool, path, judge));
+      continue;
+    }
+    if (names.has(tool.name)) complain(judge, "tools", "Tool names must be unique.");
+    names.add(tool.name);
+    const isNamed = referenced.has(tool.name) || choice?.name === tool.name;
+    if (tool.defer_loading !== true || isNamed) tools.push(ownTool(tool, `${path}.custom.input_schema`));
+  }
+  const toolChoice = choice && neutralChoice(raw, names, judge);
+  return {
+    tools,
+    hostedTools,
+    parallel: choice?.disable_parallel_tool_use !== true,
+    ...(toolChoice && { toolChoice }),
+  };
+}
+
+function ownTool({ name, description, input_schema: schema, strict }: RawTool, path: string): Tool {
+  return {
+    name,
+    ...(typeof description === "string" && { description }),
+    ...(schema && { parameters: schema as JsonSchema }),
+    ...(typeof strict === "boolean" && { strict }),
+    path,
+  };
+}
+
+function hostedTool(type: string, tool: RawTool, path: string, { forwards, warnings }: Judge): HostedTool {
+  if (!forwards) {
+    if (clientTypes.test(type))
+      throw refusal(
+        `${path}.type`,
+        `'${type}' is a tool that only Anthropic's models know. Declare it as a custom tool, with its input_schema`,
+      );
+    warnings.push(`${path}: there is no server here that runs ${type}; the answer is made without it`);
+  }
+  return { type: type.replace(/_\d+$/, ""), declaration: { ...tool } };
+}
+
+function neutralChoice(raw: RawRequest, names: ReadonlySet<string>, judge: Judge): ToolChoice | undefined {
+  const choice = raw.tool_choice;
+  if (!choice) return undefined;
+  if (raw.tools === undefined || raw.tools.length === 0) {
+    if (choice.type === "tool" || choice.type === "any")
+      throw refusal("tool_choice", "may only be specified while providing tools");
+    complain(judge, "tool_choice", "may only be specified while providing tools");
+    return undefined;
+  }
+  switch (choice.type) {
+    case "tool": {
+      const { name = "" } = choice;
+      if (!names.has(name) && !(judge.forwards && raw.tools.some((tool) => tool.name === name)))
+        throw refusal("tool_choice", `Tool '${name}' not found in provided tools`);
+      return { type: "named", name };
+    }
+    case "any":
+      return { type: "required" };
+    case "auto":
+    case "none":
+      return { type: choice.type };
+  }
+}
+
+/** What Anthropic refuses, and can be served. */
+function complain({ profile, warnings }: Judge, path: string, words: string): void {
+  if (profile.judgesAsVendor) throw refusal(path, words);
+  warnings.push(`${path}: ${words}`);
+}
