@@ -1,4 +1,4 @@
-import { isObject } from "../tolerant/tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
 import { serverBlocks } from "./request-shapes.ts";
 
 const known: ReadonlySet<unknown> = new Set([

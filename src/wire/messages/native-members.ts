@@ -1,6 +1,6 @@
 import type { ExtraEvent } from "../../generation/event.ts";
-import { isObject } from "../tolerant/tolerant-json.ts";
-import type { JsonObject } from "../tolerant/tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 /**
  * Members of a message that only this API has a place for. A source that speaks it tells them as `extra` events with its dialect, place

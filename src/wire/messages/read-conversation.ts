@@ -9,7 +9,7 @@ import type {
   ToolMessage,
   UserMessage,
 } from "../../generation/message.ts";
-import { isObject } from "../tolerant/tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
 import { refusal } from "./request-issue.ts";
 import type {
   RawBlock,

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { FailureError } from "../../generation/failure.ts";
 import { invalidRequest } from "../../generation/failure.ts";
-import { isObject } from "../tolerant/tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
 import { integerWords, rangeMark } from "./request-shapes.ts";
 
 type Issue = z.core.$ZodIssue;

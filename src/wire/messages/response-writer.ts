@@ -1,6 +1,6 @@
 import type { GeneratedCall, GeneratedPart, GeneratedThought, Generation } from "../../generation/accumulate.ts";
 import { qualifiedName } from "../../generation/qualified-name.ts";
-import { isObject } from "../tolerant/tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
 import type { MessageContext } from "./asked-message.ts";
 import { citationOf } from "./citation.ts";
 import { callId, messageHead } from "./identity.ts";

@@ -1,6 +1,6 @@
 import type { Usage } from "../../generation/event.ts";
 import type { AnswerSettings } from "../port.ts";
-import type { JsonObject } from "../tolerant/tolerant-json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 type Members = { [name: string]: unknown };
 
