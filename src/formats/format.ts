@@ -15,9 +15,9 @@ export interface Common {
   /** Further names of a known format: other models write the same. */
   readonly aliases?: readonly string[];
   readonly reasoning?: Reasoning;
-  /** Special tokens that vanish from the visible text. */
+  /** Special tokens that are removed from the visible text. */
   readonly strip?: readonly string[];
-  /** Blocks that vanish whole, markers included. */
+  /** Blocks that are removed, markers included. */
   readonly drop?: readonly (readonly [open: string, close: string])[];
 }
 
@@ -30,7 +30,7 @@ export interface Reasoning {
   readonly assume: "outside" | "inside" | "unknown";
   /** The template opens the thought when thinking is asked for. */
   readonly askedMeansInside?: boolean;
-  /** A word right after `open` that is no thought (gemma4: `thought⏎`). */
+  /** A word right after `open` that does not belong to the thought (gemma4: `thought⏎`). */
   readonly label?: string;
   /** A thought may open again after visible text. */
   readonly anywhere?: boolean;
@@ -72,7 +72,7 @@ export interface ObjectCall extends Delimited {
   /** JSON keys that hold the name; "key": the object is `{"<name>": <arguments>}`. */
   readonly name: Markers | "key";
   readonly arguments: Markers;
-  /** Without arguments it is no call. */
+  /** An object without arguments is not a call. */
   readonly argumentsRequired?: boolean;
   /** JSON key of the call's id. */
   readonly id?: string;

@@ -9,7 +9,7 @@ import type { Render } from "./read-back.ts";
 
 /**
  * Learns a format from how a chat template writes a call of the assistant: where the name, the keys and the values stand, and what
- * stands around them. undefined: the template writes no calls, or in a way that none of the families explains.
+ * stands around them. undefined: the template writes no calls, or writes them in a way that fits none of the families.
  */
 export function learnFormat(render: Render): PlainFormat | undefined {
   const turn = renderCalls(render, 1);

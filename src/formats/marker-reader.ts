@@ -6,13 +6,13 @@ import { TextReader } from "./text-reader.ts";
 import type { TextReaderOptions } from "./text-reader.ts";
 import type { GenerationEvent, TokenLogprob } from "../generation/event.ts";
 
-/** More white space than this is content: models that write it without an end are read along, and nothing is held without a bound. */
+/** More white space than this is content, so that what is held back is bounded while a model writes white space for ever. */
 const mostSpace = 4096;
 
 /**
  * Reads a choice's text without being told its format: text goes on as it comes, until a marker of a known format stands in it. From
- * there all formats that have this marker read along; the first that makes a call or a thought of it has the rest of the text (a
- * thought: up to its end; of a format whose every message has a header, any message will do). When none does, it was text.
+ * there every format that has this marker reads the text; the first that finds a call or a thought gets the rest of it (a thought: up
+ * to its end; in a routed format, any message counts). If none does, the marker is text.
  */
 export class MarkerReader {
   readonly #options: Omit<TextReaderOptions, "format">;
@@ -21,7 +21,7 @@ export class MarkerReader {
   /** The format that was found. */
   #chosen: TextReader | undefined;
   #trial: Trial | undefined;
-  /** White space after what was told: it vanishes if a call follows. */
+  /** White space after the last event: it vanishes if a call follows. */
   #space = new Pile();
   /** What may become a marker, after that. */
   #tail = "";
@@ -125,7 +125,7 @@ export class MarkerReader {
   #try(text: string, events: GenerationEvent[]): string {
     const trial = this.#trial;
     if (!trial) return text;
-    // Character by character around the decision: what follows a thought belongs to nobody yet.
+    // Character by character, because the format of what follows a thought is not known yet.
     for (let i = 0; i < text.length; i++) {
       const piece = text.charAt(i);
       trial.raw += piece;
@@ -242,7 +242,7 @@ function startsWith(event: GenerationEvent, marker: string): boolean {
   return event.type === "text-delta" && event.text.startsWith(marker);
 }
 
-/** A format that a marker opens, and what its reader must be told to have stood before it. */
+/** A format that a marker opens, and the prefix that its reader needs. */
 interface Opening {
   readonly format: Format;
   readonly prefix: string;

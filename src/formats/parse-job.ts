@@ -56,7 +56,7 @@ export class JobReader {
     });
   }
 
-  /** What the log is to be told: calls that stayed text because the request has no such tool. */
+  /** Warnings for the log: calls that stayed text because the request does not have the tool. */
   get warnings(): readonly string[] {
     const warning = unknownToolsWarning(this.#reader.unknownTools);
     return warning === null ? [] : [warning];
@@ -75,7 +75,7 @@ export class JobReader {
   }
 }
 
-/** Reads a text to its end: the events, `start` and `finish` included, and what the log is to be told. */
+/** Reads a text to its end: the events, `start` and `finish` included, and warnings for the log. */
 export function parseEvents(job: ParseJob): { events: readonly GenerationEvent[]; warnings: readonly string[] } {
   const reader = new JobReader(job);
   const events: GenerationEvent[] = [];

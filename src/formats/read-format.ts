@@ -127,7 +127,7 @@ const routed = z.strictObject({
 /** A description of a format as it stands in a configuration. A list of one marker may be the marker alone. */
 export const formatSchema: z.ZodType<Format> = z.discriminatedUnion("kind", [plain, routed]);
 
-/** A description that is none: what is wrong, and where (`calls[0].open`). */
+/** An invalid description: what is wrong, and where (`calls[0].open`). */
 export class FormatError extends Error {
   readonly problems: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[];
 

@@ -162,7 +162,7 @@ test("a call that was cut keeps what was streamed, and is closed only if the tex
   expect(end(false)).toMatchObject([{ arguments: '{"a":"long te"}', status: "succeeded" }]);
 });
 
-test("calls of tools that the request does not have are named, for the log (requirement T6)", () => {
+test("calls of tools that the request does not have are named, for the log", () => {
   const unknown = (format: string, text: string, callsAllowed = true): string[] => {
     const reader = new TextReader({
       format: formatNamed(format) ?? plainText,

@@ -103,7 +103,7 @@ export class TextReader {
     return this.#output.sawCalls;
   }
 
-  /** Names in calls of tools that the request does not have: those calls stayed text (requirement T6). Twenty names at most. */
+  /** Names in calls of tools that the request does not have: those calls stayed text. At most twenty names are kept. */
   get unknownTools(): ReadonlySet<string> {
     return this.#output.unknownTools;
   }

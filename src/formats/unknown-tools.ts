@@ -1,4 +1,4 @@
-/** What the log is told of calls that stayed text because the request has no such tools (requirement T6); null: there were none. */
+/** The log line about calls that stayed text because the request does not have these tools; null where there were none. */
 export function unknownToolsWarning(names: ReadonlySet<string>): string | null {
   if (names.size === 0) return null;
   const list = [...names].map(quoted).join(", ");

@@ -32,7 +32,7 @@ export function afterText(grammar: GrammarData, written: string): GrammarData | 
 /** What is still to come of one way to read a text, as a list; null: nothing, the text may end. */
 export type Parse = { readonly first: Expression; readonly rest: Parse } | null;
 
-/** More open parses than this no grammar of ours has at a time; a grammar that does is not followed. */
+/** A grammar with more open parses than this at a time is not followed; those made here have fewer. */
 const maxOpen = 2_000;
 
 /** Goes on from each parse to where a character is next, all ways, each way once. */

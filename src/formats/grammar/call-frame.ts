@@ -33,7 +33,7 @@ export function plainCalls(context: CallContext, format: PlainFormat, opened: bo
 function severalUnits(context: CallContext, format: PlainFormat, call: ObjectCall | NamedCall): Expression {
   const inOnePair = call.form === "object" ? call.list !== "one" : call.list !== undefined;
   if (inOnePair) return callUnit(context, format, call);
-  // Without a marker, a second call could not be told from text.
+  // Without a marker, a second call looks like text.
   const parallel = context.parallel && call.open !== undefined;
   return severalCalls({ ...context, parallel }, callUnit(context, format, call), context.gap);
 }
@@ -63,8 +63,8 @@ function objectCalls(context: CallContext, call: ObjectCall): Expression {
 }
 
 /**
- * `open` and `close` around; where calls may also be bare, the markers may miss. Behind a bracket the close may miss, too: Mistral's
- * models never write the one that is read.
+ * `open` and `close` around; where calls may also be bare, the markers are optional. Behind a bracket the close is optional, too:
+ * Mistral's models do not write it.
  */
 function marked(call: ObjectCall | NamedCall, gap: Expression, body: Expression): Expression {
   const closed = call.close === undefined ? empty : sequence(gap, text(call.close[0]));
@@ -129,7 +129,7 @@ function namedCall(context: CallContext, format: PlainFormat, call: NamedCall, t
   );
 }
 
-/** The head with its name. An id behind the name may miss. */
+/** The head with its name. An id behind the name is optional. */
 export function headExpression(head: string, name: string): Expression {
   const [before = "", behind = ""] = head.split("{name}");
   const after = placeholders(behind);

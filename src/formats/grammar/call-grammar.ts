@@ -16,7 +16,7 @@ export interface CallGrammarOptions {
   /**
    * - forced: the text is calls (after a thought, where `mayThink`), and nothing else;
    * - lazy: the grammar begins where a call begins, with its opener or the opener of its section;
-   * - either: calls, or a text that does not begin as one: for formats whose calls are told by the whole text only (`isToldByWhole`).
+   * - either: calls, or a text that does not begin as one: for formats whose calls are recognised only when the text is complete (`isToldByWhole`).
    */
   readonly mode: "forced" | "lazy" | "either";
   /** False: one call at most. */
@@ -38,18 +38,18 @@ export interface CallGrammarOptions {
 
 export interface CallGrammar {
   readonly grammar: GrammarData;
-  /** Assertions of the schemas that it does not hold. */
+  /** Assertions of the schemas that the grammar does not enforce. */
   readonly widened: readonly Gap[];
-  /** Whether all that it lets through satisfies the schemas. */
+  /** Whether every text of the grammar satisfies the schemas. */
   readonly exact: boolean;
 }
 
 /**
- * The texts in which a model of this format calls these tools, from the same description that its answers are read with (formats.md,
- * section 8). Names are literals, arguments follow the tools' schemas (`schemaToGbnf` says how), required parameters and optional ones
+ * The texts in which a model of this format calls these tools, made from the description that its
+ * answers are read with, so that grammar and reader cannot disagree. Names are literals, arguments follow the tools' schemas (`schemaToGbnf` says how), required parameters and optional ones
  * stand in the order of the schema.
  *
- * Formats without calls cannot be asked for any: use `generic-json` with `toolInstruction`.
+ * A format without calls cannot be forced to make one: use `generic-json` with `toolInstruction`.
  *
  * @throws {SchemaError} if a schema is malformed, allows nothing, or the format cannot write what it demands.
  */
@@ -104,7 +104,7 @@ function callsOf(context: CallContext, format: Format, { mode, prefix }: CallGra
   return routedCalls(context, format, { begun: begunHeader(format.start, prefix), lazy });
 }
 
-/** Whether a text in this format is known to be calls only when it is whole: then no grammar can begin where a call does. */
+/** Whether calls of this format are recognised only when the text is complete: then no lazy grammar can begin where a call does. */
 export function isToldByWhole(format: Format): boolean {
   return format.kind === "plain" && format.calls[0]?.bare === "whole";
 }
@@ -147,7 +147,7 @@ function begunHeader(start: string, prefix = ""): string {
   return at < 0 ? "" : prefix.slice(at + start.length);
 }
 
-/** A tool whose calls cannot be written is an error of its own, with its path; the others would hide it. */
+/** @throws {SchemaError} for a tool whose calls cannot be written; as one option of a choice it would vanish unnoticed. */
 function checkWritable(context: CallContext, format: Format, tool: CallableTool): void {
   const [part] = tool.parts;
   const path = part?.path ?? "";

@@ -12,7 +12,7 @@ export interface CallableTool {
   readonly reader: SchemaReader;
   /** What its arguments must satisfy; always an object. */
   readonly parts: Parts;
-  /** What of its parameters is declared, as the reader of tagged values will be told. */
+  /** The tool as the reader of tagged values gets it: its declared parameters type the values. */
   readonly tool: Tool;
   /** Its arguments may be any object. */
   readonly free: boolean;
@@ -24,7 +24,7 @@ export interface CallContext {
   readonly tools: readonly CallableTool[];
   /** More than one call may be made. */
   readonly parallel: boolean;
-  /** White space where a template may have some. Bounded, so that a model that likes it comes to an end. */
+  /** White space where a template may have some. Bounded, so that a model cannot write it for ever. */
   readonly gap: Expression;
 }
 
@@ -34,7 +34,7 @@ export function callGap(grammar: Grammar): Expression {
 
 /** `free`: the arguments are any object, whatever the tool declares. */
 export function callableTool(tool: Tool, index: number, path: string, free: boolean): CallableTool {
-  // A function without parameters has none, says OpenAI.
+  // "Omitting `parameters` defines a function with an empty parameter list." (OpenAI's specification, FunctionObject)
   const none: JsonSchema = { type: "object", properties: {} };
   const schema = free ? { type: "object" } : (parametersOf(tool) ?? none);
   return {

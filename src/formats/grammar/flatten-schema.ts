@@ -12,7 +12,7 @@ const maxShapes = 128;
 /** Schemas that multiply (references to references, twice each) are refused before they hold up the server. */
 const maxWork = 20_000_000;
 
-/** Assertions of JSON Schema (2020-12 and draft-07) that a grammar cannot hold, whatever their value. */
+/** Assertions of JSON Schema (2020-12 and draft-07) that a grammar cannot enforce, whatever their value. */
 const beyond = ["not", "if", "contains", "dependentSchemas", "dependencies", "$dynamicRef", "$recursiveRef"];
 
 /** Reads schemas of one document as choices of shapes: references followed, `allOf` merged, `anyOf` and `oneOf` spread out. */
@@ -49,7 +49,7 @@ export class SchemaReader {
     this.#gaps.set(`${path} ${keyword}`, { path, keyword });
   }
 
-  /** Counts what reading costs, in characters of schema or about as much work. @throws {SchemaError} when it is too much. */
+  /** Counts the work of reading, in characters of schema or steps of about that cost. @throws {SchemaError} when it is too much. */
   spend(work: number, path: string): void {
     this.#work += work;
     if (this.#work > maxWork)
@@ -93,7 +93,7 @@ export class SchemaReader {
     let shapes: readonly Shape[] = [this.#ownShape(schema, path)];
     if (typeof schema["$ref"] === "string") {
       const reference = schema["$ref"];
-      // A schema that is nothing but itself allows nothing.
+      // A schema that refers only to itself allows nothing.
       if (following.has(reference)) return [];
       if (following.size === maxDepth) throw new SchemaError(path, `more than ${maxDepth} references to references`);
       const target = { schema: this.#references.resolve(reference, path), path };
@@ -193,12 +193,12 @@ export class SchemaReader {
 /** Formats that assert nothing of a string's text, or were turned into something else. */
 const ignoredFormats = new Set(["int32", "int64", "float", "double", "password", "binary"]);
 
-/** Also with no property at all, which is how a tool says that it takes none. */
+/** True also for an empty `properties`, which is how a tool says that it takes no arguments. */
 function declaresProperties(schema: { readonly [keyword: string]: unknown }): boolean {
   return schema["properties"] !== undefined || schema["patternProperties"] !== undefined;
 }
 
-/** Whatever schema it has: what nothing else speaks of is not written. */
+/** Whether `unevaluatedProperties` or `unevaluatedItems` is anything but true: then members that no keyword describes are not written. */
 function closes(unevaluated: unknown): boolean {
   return unevaluated !== undefined && unevaluated !== true;
 }
@@ -231,7 +231,7 @@ function valuesOf(schema: { readonly [keyword: string]: unknown }, path: string)
 function bounds(schema: { readonly [keyword: string]: unknown }, path: string): Pick<Shape["number"], "low" | "high"> {
   const limit = (inclusive: string, exclusive: string, sign: number): Shape["number"]["low"] => {
     const value = finite(schema, inclusive, path);
-    // Draft 4, and OpenAPI 3.0 with it, has a boolean here.
+    // In draft 4, and so in OpenAPI 3.0, this is a boolean.
     if (schema[exclusive] === true) return value === undefined ? undefined : { value, exclusive: true };
     const other = schema[exclusive] === false ? undefined : finite(schema, exclusive, path);
     if (other === undefined) return value === undefined ? undefined : { value, exclusive: false };

@@ -14,12 +14,12 @@ import {
   type Expression,
 } from "./expression.ts";
 
-/** A grammar has no finite text, or is larger than any model's sampler should be asked to hold. */
+/** A grammar that has no finite text, or is too large for a sampler. */
 export class GrammarError extends Error {
   override readonly name = "GrammarError";
 }
 
-/** More rules than this make sampling slow for every token; no schema met in practice comes near. */
+/** More rules than this make the sampling of every token slow. */
 const maxRules = 20_000;
 
 /** Repetitions up to this are left to llama.cpp, which unrolls them into as many rules; longer ones are built by doubling. */
@@ -61,7 +61,7 @@ export class Grammar {
     this.#rules.set(name, never);
     const body = build();
     this.#rules.set(name, body);
-    // What is known to be impossible is said at once, so that whoever builds on it can tell.
+    // An impossible rule is replaced by `never` at once, so that callers can see it.
     const result = isNever(body) ? never : rule(name);
     this.#memo.set(key, result);
     return result;
@@ -99,7 +99,7 @@ export class Grammar {
         .slice(0, 40) || "rule";
     const count = (this.#counters.get(base) ?? 0) + 1;
     this.#counters.set(base, count);
-    // The number is always there, so that "a-1" as a hint and the first "a" cannot meet; "root" alone stays free for the start.
+    // Every name has a number, so that the hint "a-1" and the first "a" cannot collide; "root" stays free for the start.
     return `${base}-${count}`;
   }
 

@@ -9,12 +9,12 @@ export interface Member {
   readonly required: boolean;
 }
 
-/** So many members stand in one rule. */
+/** A rule holds at most this many members. */
 const longestRule = 64;
 
 /**
  * Members one after the other. The automaton's state is which declared one comes next and how many there are so far, counted no
- * further than somebody asks.
+ * further than `minProperties` and `maxProperties` need.
  */
 export function membersInOrder(
   { grammar, reader }: { grammar: Grammar; reader: SchemaReader },

@@ -16,9 +16,9 @@ export interface Bound {
   readonly exclusive: boolean;
 }
 
-/** Numbers without a bound have so many digits: what a double holds, and a noisy model comes to an end. */
+/** Digits of a number without a bound: as many as a double holds. The limit makes a model that repeats digits stop. */
 const maxDigits = 16;
-/** Within so many digits, two decimals that differ are different doubles: an exclusive bound is not reached by rounding. */
+/** Two decimals of at most this many digits that differ are different doubles, so rounding cannot reach an exclusive bound. */
 const exactDigits = 15;
 
 const digit: Expression = chars(codePoints("09"));

@@ -1,6 +1,6 @@
 import { codePointOf, codePoints, complement, oneCodePoint, union, type CodePoints } from "./code-points.ts";
 
-/** A regular expression, parsed. Groups have dissolved; anchors are what is left to place. */
+/** A regular expression, parsed. Groups are resolved; anchors are nodes of their own. */
 export type RegexNode =
   | { readonly kind: "chars"; readonly set: CodePoints }
   | { readonly kind: "start" }
@@ -9,7 +9,7 @@ export type RegexNode =
   | { readonly kind: "choice"; readonly options: readonly RegexNode[] }
   | { readonly kind: "repeat"; readonly item: RegexNode; readonly min: number; readonly max: number | null };
 
-/** The pattern is malformed, or uses what a grammar cannot hold (look-around, back references, word boundaries, flags). */
+/** The pattern is malformed, or uses what a grammar cannot express (look-around, back references, word boundaries, flags). */
 export class RegexError extends Error {
   override readonly name = "RegexError";
 }
@@ -269,10 +269,10 @@ function single(set: CodePoints): number | null {
   return set.length === 1 && range !== undefined && range[0] === range[1] ? range[0] : null;
 }
 
-/** Property escapes that were looked up: there are some hundreds, and each takes milliseconds. */
+/** The property escapes met so far. There are some hundreds, and each takes milliseconds to look up. */
 const properties = new Map<string, CodePoints>();
 
-/** The characters of a property escape such as `\\p{L}`, from the runtime's own Unicode tables. */
+/** The characters of a property escape such as `\p{L}`, from the runtime's own Unicode tables. */
 function propertyMembers(escape: string): CodePoints {
   let members = properties.get(escape);
   if (members) return members;

@@ -7,7 +7,7 @@ import type { Grammar } from "./grammar.ts";
 const maxStates = 2_000;
 
 /**
- * The texts that all expressions match and that are so long: the automata of the expressions side by side, with a counter. The
+ * The texts that all expressions match and whose length is between `min` and `max`: the automata of the expressions side by side, with a counter. The
  * expressions have no references to rules. `spell` writes one character of a set.
  *
  * @returns null where that has too many states.

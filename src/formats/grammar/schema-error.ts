@@ -10,7 +10,7 @@ export class SchemaError extends Error {
   }
 }
 
-/** An assertion that the grammar does not hold: what it allows may fail it. */
+/** An assertion that the grammar does not enforce: a text of the grammar may fail it. */
 export interface Gap {
   readonly path: string;
   readonly keyword: string;

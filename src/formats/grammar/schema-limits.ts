@@ -1,10 +1,10 @@
 import { SchemaError } from "./schema-error.ts";
 
-/** No schema met in practice comes near: OpenAI's strict mode takes ten levels of nesting and 5,000 properties in all. */
+/** Far above what schemas in use need: OpenAI's strict mode allows 10 levels of nesting and 5,000 properties in all (guide "Structured Outputs"). */
 export const maxDepth = 200;
 const maxProperties = 10_000;
 
-/** @throws {SchemaError} where a schema is nested too deeply, as JSON, or an object in it has too many members. Needs no recursion. */
+/** @throws {SchemaError} for a schema whose JSON is nested too deeply, or holds an object with too many members. Works without recursion. */
 export function checkLimits(schema: unknown, path: string): void {
   let level: readonly Place[] = [{ value: schema, key: "", parent: null }];
   for (let depth = 0; level.length > 0; depth++) {

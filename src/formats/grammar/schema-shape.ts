@@ -36,7 +36,7 @@ export interface ArrayLimits {
   readonly first: readonly Parts[];
   /** All further items; absent: the schema says nothing of them. */
   readonly rest?: Parts;
-  /** `unevaluatedItems`: items of which nothing is said may not be. */
+  /** `unevaluatedItems` forbids items that no keyword describes. */
   readonly closed: boolean;
   readonly min: number;
   readonly max: number | null;
@@ -47,7 +47,7 @@ export interface ObjectLimits {
   readonly required: ReadonlySet<string>;
   /** Properties that are not declared; absent: the schema says nothing of them. */
   readonly additional?: Parts;
-  /** Properties of which nothing is said are not written: others are declared, or `unevaluatedProperties` forbids them. */
+  /** Properties that no keyword describes are not written: others are declared, or `unevaluatedProperties` forbids them. */
   readonly closed: boolean;
   readonly patterns: readonly { readonly pattern: string; readonly parts: Parts; readonly path: string }[];
   readonly names: Parts;

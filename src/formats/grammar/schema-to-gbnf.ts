@@ -9,7 +9,7 @@ import { anyValue, jsonSyntax } from "./value-syntax.ts";
 export interface SchemaGrammar {
   /** The grammar; its start is the rule `root`. */
   readonly gbnf: string;
-  /** Assertions that it does not hold: an answer may fail these. In order of their appearance, each once. */
+  /** Assertions that the grammar does not enforce: an answer may fail these. In order of their appearance, each once. */
   readonly widened: readonly Gap[];
   /** Whether every text of the grammar satisfies the schema. False with gaps, and where a `oneOf` was read as `anyOf`. */
   readonly exact: boolean;
@@ -17,9 +17,9 @@ export interface SchemaGrammar {
 
 /**
  * JSON texts that satisfy a schema (2020-12 and draft-07; `nullable`, boolean `exclusiveMinimum` and int32/int64 of OpenAPI), in
- * GBNF. Requirement T16.
+ * GBNF.
  *
- * What is written is valid, except for `widened`; not all that is valid is written:
+ * Every text of the grammar is valid, except for what `widened` names. Not every valid text is in the grammar:
  * - properties stand in the order of the schema, declared ones before others, and a key never twice except undeclared ones;
  * - a schema with `properties`, `patternProperties` or `prefixItems` that says nothing of further members gets none;
  * - a schema with keywords of some types, but without `type`, gets values of those types;

@@ -3,8 +3,8 @@ import { decimalOf } from "./number-expression.ts";
 import { canonicalJson, canonicalSet, type JsonType, type Parts, type Shape } from "./schema-shape.ts";
 
 /**
- * Whether a value has a shape: which members of an `enum` the schema's other keywords leave. Formats are not looked at: who lists
- * the values knows them.
+ * Whether a value has a shape: which members of an `enum` the schema's other keywords leave. Formats are not checked: the
+ * schema's author chose the values.
  */
 export function accepts(reader: SchemaReader, shape: Shape, value: unknown): boolean {
   const type = typeOf(value);

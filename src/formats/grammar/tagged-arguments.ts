@@ -55,7 +55,7 @@ class Parameter {
   declared(limits: ObjectLimits, name: string): Expression {
     const { reader } = this.#tool;
     const { keyEnd } = this.#args;
-    // A key is read up to its end, and is none with a line end or an angle bracket in it.
+    // The reader takes a name up to `keyEnd`; with a line end or an angle bracket in it, it is not read as a name.
     const writable = name.trim() === name && name !== "" && !/[<\n]/.test(name) && !name.includes(keyEnd);
     if (!writable || (limits.names.length > 0 && !acceptsAll(reader, limits.names, name))) return never;
     return this.#tag(text(name), name, partsOf(reader, limits, name));

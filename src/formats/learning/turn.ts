@@ -29,7 +29,7 @@ export function callsEnd(render: Render, turn: string, calls: 1 | 2): number {
   return turn.startsWith(text) && text.includes(sentinel.name) ? text.length : callsEndByMarker(render, turn);
 }
 
-/** What stands behind the text of a turn that is the last; undefined: it cannot be told. */
+/** What stands behind the text of the last turn; undefined: unknown. */
 function endOfTurn(render: Render, text: string): string | undefined {
   const turn = renderTurn(render, [{ role: "assistant", content: text }]);
   const at = turn?.lastIndexOf(text) ?? -1;

@@ -21,7 +21,7 @@ export interface OutputOptions {
   readonly trace: boolean;
 }
 
-/** Of so many unknown tools the names are kept: they are told in the log, and a model may invent any number. */
+/** At most this many names of unknown tools are kept for the log: a model may invent any number. */
 const mostUnknown = 20;
 
 interface PendingToken {
@@ -31,8 +31,8 @@ interface PendingToken {
 }
 
 /**
- * Turns what the reading finds into events in their legal order. Every method is told the raw text that it stands for, in order, so
- * that nothing is lost: what shows nowhere becomes markup.
+ * Turns what the reading finds into events in their legal order. Every method takes the raw text that it stands for, in order, so
+ * that nothing is lost: text that is not shown becomes markup.
  */
 export class Output {
   phase: "reasoning" | "content" | "call" = "content";
@@ -112,7 +112,7 @@ export class Output {
     this.#markup(stop.rest);
   }
 
-  /** What the stop filter holds cannot become a stop string any more. */
+  /** Lets out what the stop filter holds back: it can no longer become a stop string. */
   #settleStop(): void {
     if (this.#options.stop && this.stopped === null) this.#delta("text-delta", this.#options.stop.release());
   }

@@ -87,8 +87,8 @@ function* passMarker(desk: Desk, role: Role, afterCall: boolean, seen: boolean):
 }
 
 /**
- * The beginning of a text of which nobody knows whether it is a thought: nothing is let out until its close shows that it was, or
- * another marker, or the end of the text, that it was not. Gives whether it was a thought.
+ * The beginning of a text that may or may not be a thought. Nothing is let out until its close shows that it is one, or another marker
+ * or the end of the text shows that it is not. Returns whether it was a thought.
  */
 function* readUnknown(desk: Desk, markers: readonly string[]): Reading<boolean> {
   const { cursor, output, plan } = desk;

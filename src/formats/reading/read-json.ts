@@ -4,14 +4,14 @@ import type { CallAtHand } from "./desk.ts";
 import { JsonScan } from "./json-scan.ts";
 import { Pile } from "./pile.ts";
 
-/** Passes one JSON value. Gives its text, with control characters in strings escaped; null, with the cursor at the fault, if it is none. */
+/** Passes one JSON value. Gives its text, with control characters in strings escaped; null, with the cursor at the fault, if it is not JSON. */
 export function* readJson(cursor: Cursor): Reading<string | null> {
   const pile = new Pile();
   const good = yield* scanJson(cursor, (piece) => pile.add(piece));
   return good ? pile.take() : null;
 }
 
-/** Passes a JSON string. Gives what it says; null if there is none. */
+/** Passes a JSON string. Gives what it says; null if it is not a string. */
 export function* readJsonString(cursor: Cursor): Reading<string | null> {
   const plain = plainString(cursor);
   if (plain !== null) return plain;

@@ -29,7 +29,7 @@ export const python: LiteralStyle = { word: (cursor, _space, sink) => readWord(c
 const deepest = 100;
 
 /**
- * Reads one value and writes it as JSON, as it comes. Gives false, with the cursor at the fault, if there is none; what went out by then
+ * Reads one value and writes it as JSON, as it comes. Gives false, with the cursor at the fault, if it is not a value; what went out by then
  * is a beginning of JSON.
  */
 export function* readLiteral(cursor: Cursor, style: LiteralStyle, sink: ArgumentSink, depth = 0): Reading<boolean> {
@@ -134,7 +134,7 @@ function* readQuotedKey(cursor: Cursor, quote: number): Reading<string | null> {
   return String(value);
 }
 
-/** A whole literal as JSON; null: it is none. */
+/** A whole literal as JSON; null: it is not a literal. */
 export function literalToJson(text: string): string | null {
   const cursor = new Cursor();
   cursor.feed(text);

@@ -51,7 +51,7 @@ function looseStyle(quotes: MarkerSet, ends: MarkerSet, stringEnds: (quote: stri
 /** A string behind a quote token, up to the first of `ends`, which is the same token, or to another, which is the end of the call. */
 function* readRawString(cursor: Cursor, ends: MarkerSet, sink: ArgumentSink, depth: number): Reading<boolean> {
   sink.json('"');
-  // Where nobody closes the string, the brackets before the call's end are the call's.
+  // Where the string is not closed, the brackets before the call's end belong to the call.
   let brackets = "";
   const found = yield* readToMarker(cursor, ends, (kept) => {
     const raw = cursor.take(kept);

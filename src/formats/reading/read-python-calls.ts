@@ -64,7 +64,7 @@ function* readPythonCall(desk: CallDesk, call: NamedCall): Reading<CallOutcome> 
   }
 }
 
-/** `key=`; null: it is none. */
+/** `key=`; null: it is not a keyword. */
 function* readKeyword(desk: CallDesk): Reading<string | null> {
   const { cursor } = desk;
   let key = "";

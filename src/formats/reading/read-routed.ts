@@ -64,7 +64,7 @@ export function* readRouted(desk: RoutedDesk, format: RoutedFormat, prefix?: str
   }
 }
 
-/** Reads up to the header's end. Gives the header, whose raw text is pending; null: it is none. */
+/** Reads up to the header's end. Returns the header, whose raw text is pending; null: it is not a header. */
 function* readHeader(desk: RoutedDesk, { format, start, header }: Routing, begun: string): Reading<string | null> {
   const { cursor, output } = desk;
   yield* cursor.skipSpace();
@@ -120,7 +120,7 @@ function routeOf(routing: Routing, header: string): { to: Route["to"]; name: str
   return { to: "content", name: "" };
 }
 
-/** Reads a call's JSON. Gives false, with its text pending and its header accounted for, if it is none. */
+/** Reads a call's JSON. Gives false, with its text pending and its header accounted for, if it is not JSON. */
 function* readCallBody(desk: RoutedDesk, routing: Routing, name: string): Reading<boolean> {
   const { cursor, output } = desk;
   const header = cursor.pending;

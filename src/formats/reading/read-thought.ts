@@ -4,7 +4,7 @@ import { matchMarker, readToMarker } from "./marker-set.ts";
 
 /**
  * Reads a thought up to its close, to what ends it without belonging to it, or to the end of the text. The cursor stands behind the
- * opener; `assumed`: nobody knows whether there was one. Gives whether the text goes on.
+ * opener; `assumed`: the opener is only assumed. Returns whether the text goes on.
  */
 export function* readThought(desk: Desk, assumed: boolean): Reading<boolean> {
   const { cursor, output, plan } = desk;

@@ -8,7 +8,7 @@ export interface StartOptions {
 export interface Start {
   /** "unknown": a close before any opener makes all before it a thought. */
   readonly place: "inside" | "outside" | "unknown";
-  /** Not told by the prompt's end: the model may write the opener itself. */
+  /** The prompt's end is not known, so that the model may write the opener itself. */
   readonly assumed: boolean;
 }
 

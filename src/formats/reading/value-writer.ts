@@ -20,7 +20,7 @@ export class ValueWriter {
   readonly #newlines: boolean;
   /** What came while it may be something else than a string. */
   #held: Pile | null;
-  /** Where nothing is declared: follows the text as JSON. As soon as it is none, it is a string. */
+  /** Where no type is declared: follows the text as JSON. As soon as it is not JSON, it is a string. */
   #scan: JsonScan | null = null;
   #begun = false;
   /** A newline at the end so far, which is no part of a string if nothing follows. */
