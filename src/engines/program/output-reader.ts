@@ -5,6 +5,7 @@ import type { Format } from "../../formats/format.ts";
 import { TextReader } from "../../formats/text-reader.ts";
 import type { Tool } from "../../generation/message.ts";
 import type { ProgramEvent, ProgramItem, ProgramResult } from "./program.ts";
+import { readProgramUsage } from "./read-usage.ts";
 
 export interface OutputReaderOptions {
   readonly choice: number;
@@ -108,7 +109,7 @@ export class OutputReader {
         this.#endCall();
         break;
       case "usage":
-        this.usage = event.usage;
+        this.usage = readProgramUsage(event.usage);
         this.timings = event.timings;
         break;
       case "extra":
@@ -131,7 +132,7 @@ export class OutputReader {
     if (result.object !== undefined) this.#readText(JSON.stringify(result.object));
     if (result.refusal) this.#readEvent({ type: "refusal", text: result.refusal });
     for (const call of result.toolCalls ?? []) this.#readEvent({ type: "tool-call", ...call });
-    if (result.usage) this.usage = result.usage;
+    if (result.usage) this.usage = readProgramUsage(result.usage);
     if (result.finishReason) this.#reason = result.finishReason;
   }
 
