@@ -1,19 +1,52 @@
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import { malformedJson } from "../wire/failures.ts";
+import { BodyCounter } from "./body-counter.ts";
 import type { Exchange } from "./exchange.ts";
 import { readAll } from "./read-all.ts";
 
 /**
  * The JSON value in a request's body. Accepts `application/json` (and `…+json`), any charset that the platform knows, and bodies packed
  * with gzip or deflate; no content type at all counts as JSON. `limit` bounds the bytes before and after unpacking.
- * Throws `FailureError`: 400 malformed, 413 too large, 415 another type, charset or packing.
+ * Throws `FailureError`: 400 malformed, or more of something than `bodyLimits` allows; 413 too large, 415 another type, charset or packing.
  */
 export async function readJson(exchange: Exchange, limit: number): Promise<unknown> {
   const decoder = decoderFor(exchange.header("content-type"));
   if (exchange.parsedBody !== undefined) return exchange.parsedBody;
   const bytes = await unpacked(await exchange.readBody(limit), exchange.header("content-encoding"), limit);
+  const text = await decoded(bytes, decoder);
   try {
-    return JSON.parse(decoder.decode(bytes)) as unknown;
+    return JSON.parse(text) as unknown;
+  } catch {
+    throw malformedJson();
+  }
+}
+
+/** So many bytes are counted and decoded at once; then others have their turn. Takes about a millisecond. */
+const sliceSize = 512 * 1024;
+
+/** The text of a body that `BodyCounter` does not object to. */
+async function decoded(bytes: Uint8Array, decoder: Decoder): Promise<string> {
+  const counter = new BodyCounter();
+  if (decoder !== utf8 || bytes.length <= sliceSize) {
+    const text = decodedAtOnce(bytes, decoder);
+    // The counter knows the bytes of UTF-8; in other charsets they may mean something else.
+    counter.add(decoder === utf8 ? bytes : new TextEncoder().encode(text));
+    return text;
+  }
+  const pieces: string[] = [];
+  const inPieces = new TextDecoder("utf-8", { fatal: true });
+  for (let at = 0; at < bytes.length; at += sliceSize) {
+    const slice = bytes.subarray(at, at + sliceSize);
+    counter.add(slice);
+    pieces.push(decodedAtOnce(slice, inPieces, at + sliceSize < bytes.length));
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+  return pieces.join("");
+}
+
+function decodedAtOnce(bytes: Uint8Array, decoder: Decoder, stream = false): string {
+  try {
+    return decoder.decode(bytes, { stream });
   } catch {
     throw malformedJson();
   }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { expecting } from "../request/shapes.ts";
+import { anyObject, expecting, list } from "../request/shapes.ts";
 
 /** A message of a chat request as the client sent it. Source: the specification's ChatCompletionRequestMessage. */
 export type RawMessage =
@@ -48,17 +48,24 @@ const audioPart = z.object({
   type: z.literal("input_audio"),
   input_audio: z.object({ data: z.string(), format: z.enum(["wav", "mp3"]) }, expecting("an object")),
 });
-const filePart = z.object({ type: z.literal("file"), file: z.record(z.string(), z.unknown(), expecting("an object")) });
+const filePart = z.object({ type: z.literal("file"), file: anyObject() });
 
 const anObject = expecting("an object");
 const partOfUser = z.discriminatedUnion("type", [textPart, imagePart, audioPart, filePart], anObject);
 const partOfAssistant = z.discriminatedUnion("type", [textPart, refusalPart], anObject);
 const partOfText = z.discriminatedUnion("type", [textPart], anObject);
 
+/** Of one message. */
+const mostCalls = 5000;
+
+function parts(part: z.ZodType<RawPart>): z.ZodType<RawPart[]> {
+  return list(part, { least: 1, most: 5000 });
+}
+
 const contentWords = expecting("one of a string or array of objects");
-const userContent = z.union([z.string(), z.array(partOfUser).min(1)], contentWords);
-const assistantContent = z.union([z.string(), z.array(partOfAssistant).min(1)], contentWords);
-const textContent = z.union([z.string(), z.array(partOfText).min(1)], contentWords);
+const userContent = z.union([z.string(), parts(partOfUser)], contentWords);
+const assistantContent = z.union([z.string(), parts(partOfAssistant)], contentWords);
+const textContent = z.union([z.string(), parts(partOfText)], contentWords);
 
 const name = z.string().nullish();
 
@@ -83,7 +90,7 @@ const message = z.discriminatedUnion(
       refusal: z.string().nullish(),
       reasoning_content: z.string().nullish(),
       reasoning: z.string().nullish(),
-      tool_calls: z.array(toolCall, expecting("an array of objects")).nullish(),
+      tool_calls: list(toolCall, { phrase: "an array of objects", most: mostCalls }).nullish(),
       function_call: calledFunction.nullish(),
     }),
     z.object({ role: z.literal("user"), content: userContent, name }),
@@ -94,4 +101,8 @@ const message = z.discriminatedUnion(
   anObject,
 );
 
-export const messagesShape: z.ZodType<RawMessage[]> = z.array(message, expecting("an array of objects")).min(1);
+export const messagesShape: z.ZodType<RawMessage[]> = list(message, {
+  phrase: "an array of objects",
+  least: 1,
+  most: 20_000,
+});

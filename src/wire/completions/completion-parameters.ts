@@ -3,16 +3,28 @@ import { commonParameters } from "../request/common-parameters.ts";
 import type { RequestDraft } from "../request/draft.ts";
 import { extensionParameters } from "../request/extension-parameters.ts";
 import { outputParameters } from "../request/output-parameters.ts";
-import { issueFailure, valuePhrase } from "../request/issue-failure.ts";
+import { issueFailure, pathText, valuePhrase } from "../request/issue-failure.ts";
 import { honoured } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
 import { refusedSamplers } from "../request/refused-parameters.ts";
-import { invalidType, numberAbove } from "../request/refusals.ts";
+import { arrayTooLong, emptyArray, invalidType, numberAbove } from "../request/refusals.ts";
 import { integer, strings } from "../request/shapes.ts";
 
 const completions = ["completions"] as const;
 
-const tokens = z.array(integer(0)).min(1);
+const tokenId = integer(0);
+
+/** Token ids, a million of them perhaps: a shape is asked only about the one that is none. */
+function tokensIn(value: readonly unknown[], before: readonly number[] = []): number[] {
+  if (value.length === 0) throw emptyArray(pathText("prompt", before));
+  const wrong = value.findIndex((id) => typeof id !== "number" || !Number.isSafeInteger(id) || id < 0);
+  const issues = wrong === -1 ? [] : (tokenId.safeParse(value[wrong]).error?.issues ?? []);
+  if (wrong !== -1) throw issueFailure(pathText("prompt", [...before, wrong]), value[wrong], issues);
+  return value as number[];
+}
+
+/** A request may ask for so many answers at once. */
+const mostPrompts = 10_000;
 
 /** Every parameter of `POST /v1/completions`. */
 export const completionParameters: readonly Parameter[] = [
@@ -68,8 +80,13 @@ function prompts(value: unknown): RequestDraft["prompts"] {
     const forms = "one of a string, array of strings, array of integers, or array of integer arrays";
     throw invalidType("prompt", forms, valuePhrase(value));
   }
-  if (typeof value[0] === "number") return [checked(tokens, value)];
-  return Array.isArray(value[0]) ? checked(z.array(tokens), value) : checked(strings().min(1), value);
+  if (typeof value[0] === "number") return [tokensIn(value)];
+  if (value.length > mostPrompts) throw arrayTooLong("prompt", mostPrompts, value.length);
+  if (!Array.isArray(value[0])) return checked(strings(mostPrompts, 1), value);
+  return value.map((ids: unknown, at) => {
+    if (!Array.isArray(ids)) throw invalidType(`prompt[${at}]`, "an array", valuePhrase(ids));
+    return tokensIn(ids, [at]);
+  });
 }
 
 function checked<T>(shape: z.ZodType<T>, value: unknown): T {

@@ -36,7 +36,7 @@ export const commonParameters: readonly Parameter[] = [
     "stop",
     {
       note: "A string or a list. OpenAI takes up to 4 strings; profile `lean` takes any number. Empty strings are passed over.",
-      shape: stringOrStrings(),
+      shape: stringOrStrings(1000),
     },
     readStop,
   ),

@@ -3,7 +3,7 @@ import type { RequestDraft } from "./draft.ts";
 import { extension } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
 import { invalidType } from "./refusals.ts";
-import { anyObject, decimal, expecting, integer, stringOrStrings, strings } from "./shapes.ts";
+import { anyObject, decimal, integer, list, stringOrStrings, strings } from "./shapes.ts";
 
 /** Parameters that llama.cpp, vLLM, tabbyAPI and others have made usual, under their names there. */
 export const extensionParameters: readonly Parameter[] = [
@@ -42,7 +42,7 @@ export const extensionParameters: readonly Parameter[] = [
   }),
   extension(
     "dry_sequence_breakers",
-    { note: "A list, or a string that is a JSON list.", shape: stringOrStrings() },
+    { note: "A list, or a string that is a JSON list.", shape: stringOrStrings(1000) },
     readSequenceBreakers,
   ),
   extension("min_tokens", { shape: integer(0) }, (value, { limits }) => {
@@ -51,7 +51,7 @@ export const extensionParameters: readonly Parameter[] = [
   extension("ignore_eos", { shape: z.boolean() }, (value, { limits }) => {
     limits.ignoreEos = value;
   }),
-  extension("stop_token_ids", { shape: z.array(integer(0)) }, (value, { limits }) => {
+  extension("stop_token_ids", { shape: list(integer(0), { most: 1000 }) }, (value, { limits }) => {
     limits.stopTokenIds = value;
   }),
   extension(
@@ -76,7 +76,7 @@ export const extensionParameters: readonly Parameter[] = [
     {
       endpoints: ["chat"],
       note: "For chat templates that show documents. Given to them as they are.",
-      shape: z.array(anyObject(), expecting("an array of objects")),
+      shape: list(anyObject(), { phrase: "an array of objects", most: 10_000 }),
     },
     (value, { template }) => {
       template.documents = value;
@@ -167,7 +167,7 @@ function readSequenceBreakers(value: string | string[], { dry }: RequestDraft): 
     dry.sequenceBreakers = value;
     return;
   }
-  const parsed = strings().safeParse(parsedJson(value));
+  const parsed = strings(1000).safeParse(parsedJson(value));
   if (!parsed.success) throw invalidType("dry_sequence_breakers", "an array of strings", "a string");
   dry.sequenceBreakers = parsed.data;
 }

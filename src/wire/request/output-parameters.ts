@@ -53,7 +53,7 @@ export const outputParameters: readonly Parameter[] = [
   extension("guided_regex", { note: "vLLM's.", shape: z.string() }, (value, draft) => {
     add("guided_regex", { type: "regex", pattern: value, path: "guided_regex" }, draft);
   }),
-  extension("guided_choice", { note: "vLLM's: one of these texts.", shape: strings() }, (value, draft) => {
+  extension("guided_choice", { note: "vLLM's: one of these texts.", shape: strings(200_000) }, (value, draft) => {
     addChoice("guided_choice", value, draft);
   }),
   extension("guided_grammar", { note: "vLLM's; GBNF.", shape: z.string() }, (value, draft) => {
@@ -67,7 +67,7 @@ export const outputParameters: readonly Parameter[] = [
         {
           json: schemaOrText.nullish(),
           regex: z.string().nullish(),
-          choice: strings().nullish(),
+          choice: strings(200_000).nullish(),
           grammar: z.string().nullish(),
           json_object: z.boolean().nullish(),
           structural_tag: z.unknown().optional(),

@@ -36,9 +36,15 @@ export function readParameters(
     const parameter = table[place];
     if (parameter) readOne(parameter, members[parameter.name], draft);
   }
+  if (unknown.length > mostUnknown) {
+    throw invalidRequest(`The request body has more than ${mostUnknown} unknown members.`, null, "request_too_large");
+  }
   for (const name of unknown) draft.extra[name] = members[name];
   return members;
 }
+
+/** Each goes on to whoever answers. */
+const mostUnknown = 1000;
 
 interface TableIndex {
   /** Name → place in the table. */

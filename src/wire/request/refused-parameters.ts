@@ -2,7 +2,7 @@ import { z } from "zod";
 import { refused } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
 import { unsupportedParameter, unsupportedValue } from "./refusals.ts";
-import { anyObject, expecting } from "./shapes.ts";
+import { anyObject, list } from "./shapes.ts";
 
 /** OpenAI's parameters that would change the answer and cannot be honoured. */
 export const refusedParameters: readonly Parameter[] = [
@@ -12,7 +12,7 @@ export const refusedParameters: readonly Parameter[] = [
     {
       endpoints: ["chat"],
       note: '`["text"]` is accepted; audio output is refused.',
-      shape: z.array(z.enum(["text", "audio"]), expecting("an array of strings")),
+      shape: list(z.enum(["text", "audio"]), { phrase: "an array of strings", most: 16 }),
     },
     (value) => {
       if (value.includes("audio")) throw unsupportedValue("modalities", "audio");

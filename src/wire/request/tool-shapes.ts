@@ -1,9 +1,12 @@
 import { z } from "zod";
-import { anyObject, expecting } from "./shapes.ts";
+import { anyObject, expecting, list } from "./shapes.ts";
 
 /** The shapes of tools and of the choice between them. Source: the specification's ChatCompletionTool and relatives. */
 
 const anObject = expecting("an object");
+
+/** OpenAI takes 128; coding agents with many servers of tools send hundreds. */
+const mostTools = 4096;
 
 const functionObject = z.object(
   {
@@ -62,8 +65,11 @@ export interface RawInputGrammar {
   syntax: "lark" | "regex";
 }
 
-export const toolsShape: z.ZodType<RawTool[]> = z.array(tool, expecting("an array of objects"));
-export const functionsShape: z.ZodType<RawFunction[]> = z.array(functionObject, expecting("an array of objects"));
+export const toolsShape: z.ZodType<RawTool[]> = list(tool, { phrase: "an array of objects", most: mostTools });
+export const functionsShape: z.ZodType<RawFunction[]> = list(functionObject, {
+  phrase: "an array of objects",
+  most: mostTools,
+});
 
 const modes = z.enum(["none", "auto", "required"]);
 const namedFunction = z.object({ name: z.string() }, anObject);
@@ -73,7 +79,10 @@ const namedTool = z.discriminatedUnion("type", [functionByName, customByName], a
 const allowedTools = z.object({
   type: z.literal("allowed_tools"),
   allowed_tools: z.object(
-    { mode: z.enum(["auto", "required"]), tools: z.array(namedTool, expecting("an array of objects")).min(1) },
+    {
+      mode: z.enum(["auto", "required"]),
+      tools: list(namedTool, { phrase: "an array of objects", least: 1, most: mostTools }),
+    },
     anObject,
   ),
 });
