@@ -2,10 +2,10 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { profileNamed } from "../wire/profile.ts";
-import { repairCapture } from "../wire/repair-capture.ts";
+import { capturedApis, repairCapture } from "../wire/repair-capture.ts";
 import type { RepairedCapture, RepairOptions } from "../wire/repaired-capture.ts";
 
-const endpoints = ["chat", "completions", "auto"] as const;
+const endpoints = [...capturedApis, "auto"] as const;
 
 /**
  * Repairs one capture, or one a line. Throws when the input cannot be a capture at all. An answer that was cut off or refused is written
@@ -13,7 +13,7 @@ const endpoints = ["chat", "completions", "auto"] as const;
  */
 export async function repair(options: { wire: string; from: string; jsonl?: boolean }): Promise<void> {
   const from = endpoints.find((name) => name === options.from);
-  if (!from) throw new Error(`--from must be chat, completions or auto, not ${options.from}`);
+  if (!from) throw new Error(`--from must be one of ${endpoints.join(", ")}, not ${options.from}`);
   const profile = profileNamed(options.wire);
   if (!profile) throw new Error(`--wire must be lean or exact, not ${options.wire}`);
   const settings: RepairOptions = { profile, from, random: Math.random, now: Math.floor(Date.now() / 1000) };
@@ -54,7 +54,7 @@ function readJob(line: string, number: number): { id: unknown; body: string; fro
 /** `/v1/chat/completions`, or the short name. */
 function fromOf(endpoint: unknown): RepairOptions["from"] | undefined {
   if (typeof endpoint !== "string") return undefined;
-  return endpoint.includes("chat") ? "chat" : endpoint.includes("completions") ? "completions" : undefined;
+  return capturedApis.find((name) => endpoint.includes(name));
 }
 
 function report({ body, repairs, end }: RepairedCapture, capture: string): string {

@@ -1,9 +1,26 @@
+import { repairMessageCapture } from "./messages/repair-capture.ts";
 import { chatCaptures, completionCaptures, repairChoices } from "./repair-choices.ts";
-import type { RepairedCapture, RepairOptions } from "./repaired-capture.ts";
+import type { CapturedApi, RepairedCapture, RepairOptions } from "./repaired-capture.ts";
+
+type RepairOne = (capture: string, options: RepairOptions) => RepairedCapture;
+
+const repairs: Readonly<Record<CapturedApi, RepairOne>> = {
+  chat: (capture, options) => repairChoices(chatCaptures, capture, options),
+  completions: (capture, options) => repairChoices(completionCaptures, capture, options),
+  messages: repairMessageCapture,
+};
+
+/** The APIs whose captures can be repaired. */
+export const capturedApis: readonly CapturedApi[] = Object.keys(repairs) as CapturedApi[];
 
 /** Reads a captured answer, however broken, and writes it anew: events in between, nothing copied. Pure. */
 export function repairCapture(capture: string, options: RepairOptions): RepairedCapture {
   const { from } = options;
-  const isChat = from === "auto" ? !/"object"\s*:\s*"text_completion"/.test(capture) : from === "chat";
-  return repairChoices(isChat ? chatCaptures : completionCaptures, capture, options);
+  return repairs[from === "auto" ? apiOf(capture) : from](capture, options);
+}
+
+/** The API that a capture is of, by what only its answers hold. */
+function apiOf(capture: string): CapturedApi {
+  if (/"type"\s*:\s*"(message_start|content_block_(start|delta)|message)"/.test(capture)) return "messages";
+  return /"object"\s*:\s*"text_completion"/.test(capture) ? "completions" : "chat";
 }

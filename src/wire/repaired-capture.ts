@@ -2,10 +2,13 @@ import type { GenerationEnd } from "../generation/event.ts";
 import type { Profile } from "./profile.ts";
 import type { Repair } from "./tolerant/repairs.ts";
 
+/** An API whose captures can be repaired. */
+export type CapturedApi = "chat" | "completions" | "messages";
+
 export interface RepairOptions {
   readonly profile: Profile;
   /** Which endpoint's answer it is; "auto": by what it holds. */
-  readonly from: "chat" | "completions" | "auto";
+  readonly from: CapturedApi | "auto";
   /** Uniform in [0, 1): for obfuscation and missing ids. */
   readonly random: () => number;
   /** Unix time in seconds, for answers that do not tell theirs. */

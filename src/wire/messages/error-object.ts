@@ -31,11 +31,11 @@ export function anthropicError(failure: GenerationFailure): AnthropicError {
   };
 }
 
-/** The body of an error, and the data of an `error` event. */
+/** The body of an error, and the data of an `error` event. `requestId`: null where none is known. */
 export function errorObject(
   failure: GenerationFailure,
-  requestId: string,
-): { type: "error"; error: { type: string; message: string }; request_id: string } {
+  requestId: string | null,
+): { type: "error"; error: { type: string; message: string }; request_id: string | null } {
   const { type, message } = anthropicError(failure);
   return { type: "error", error: { type, message }, request_id: requestId };
 }

@@ -73,12 +73,12 @@ function thoughtBlock(part: GeneratedThought, { asked }: MessageContext): Member
  * The arguments of a call. What is not the JSON of an object stands in one under the name that Anthropic gives it: the call is refused by
  * the tool that gets it, and the model is told. Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming.
  */
-function inputOf({ arguments: text, status }: GeneratedCall): unknown {
+function inputOf({ arguments: text }: GeneratedCall): unknown {
   try {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return value;
   } catch {
     // Told below.
   }
-  return text.trim() === "" || status === null ? {} : { INVALID_JSON: text };
+  return text.trim() === "" ? {} : { INVALID_JSON: text };
 }

@@ -173,6 +173,9 @@ describe("the events of a message", () => {
     const stream = written([callStart, callDelta('{"a'), finish("length"), done]);
     expect(stream).not.toContain("content_block_stop");
     expect(stream).toContain('"stop_reason":"max_tokens"');
+    // A source that ends it all the same (OpenAI's dialect has no way to leave it open) must not make clients run it.
+    const ended: GenerationEvent = { type: "tool-call-end", choice: 0, index: 0, status: "failed" };
+    expect(written([callStart, callDelta('{"a'), ended, finish("length"), done])).toBe(stream);
   });
 
   test("a failure is an error event, and the last", () => {

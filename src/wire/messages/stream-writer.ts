@@ -42,8 +42,8 @@ interface Block {
   summary: number | undefined;
   /** Of a call: its arguments so far, as long as they may be those of an empty object; null once they are written. */
   empty: string | null;
-  /** Of a call: it is complete, and its stop is owed. */
-  complete: boolean;
+  /** Of a call: how it ended, so that its stop is owed; null while it has not. */
+  ended: ToolCallEndEvent["status"] | null;
 }
 
 /**
@@ -126,8 +126,7 @@ export class MessageStreamWriter implements StreamWriter {
       case "markup":
         return "";
       case "finish":
-        this.#finish = event;
-        return this.#close();
+        return this.#finished(event);
     }
   }
 
@@ -214,11 +213,18 @@ export class MessageStreamWriter implements StreamWriter {
   #callEnd({ status }: ToolCallEndEvent): string {
     const block = this.#block;
     if (block?.kind !== "call") return "";
-    block.complete = true;
+    block.ended = status;
     if (status === "succeeded" || block.empty === null || block.empty === "") return "";
     const { empty } = block;
     block.empty = null;
     return this.#delta(block, jsonString(empty));
+  }
+
+  #finished(event: FinishEvent): string {
+    this.#finish = event;
+    // Some sources end a call that the limit has cut.
+    if (event.reason === "length" && this.#block?.ended === "failed") this.#block = null;
+    return this.#close();
   }
 
   #extra(event: ExtraEvent): string {
@@ -248,7 +254,7 @@ export class MessageStreamWriter implements StreamWriter {
       unshown: [],
       summary: undefined,
       empty: "",
-      complete: false,
+      ended: null,
     };
     return (
       start +
@@ -262,7 +268,7 @@ export class MessageStreamWriter implements StreamWriter {
     const block = this.#block;
     this.#part = null;
     this.#block = null;
-    if (block === null || (block.kind === "call" && !block.complete)) return "";
+    if (block === null || (block.kind === "call" && block.ended === null)) return "";
     let text = "";
     if (block.kind === "thinking") {
       const seal = signature ?? ownSignature(block.unshown.join(""), encrypted, block.id);

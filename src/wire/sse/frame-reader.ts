@@ -2,6 +2,9 @@ import type { RepairLog } from "../tolerant/repairs.ts";
 
 /** Takes what a `FrameReader` finds. */
 export interface FrameSink {
+  /** Events of this stream have names; else a name is worth a note. */
+  readonly named?: boolean;
+
   /**
    * One event. `event` is its name, "" without one. `bare`: the text stood on lines of its own, without `data:` (a JSON body, an HTML
    * page, a proxy's plain words).
@@ -178,7 +181,7 @@ export class FrameReader {
     const [, name, value = ""] = /^([A-Za-z_-]+)(?:: ?(.*))?$/s.exec(line) ?? [];
     if (name === "event") {
       this.#event = value;
-      this.#repairs.note("event-name");
+      if (this.#sink.named !== true) this.#repairs.note("event-name");
     } else if (name === "id" || name === "retry") {
       this.#repairs.note("unknown-field");
     } else if (name === "error" && value.startsWith("{")) {

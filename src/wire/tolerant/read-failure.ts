@@ -12,6 +12,9 @@ const statusOfType: Readonly<Record<string, number>> = {
   not_found_error: 404,
   rate_limit_error: 429,
   rate_limit_exceeded: 429,
+  request_too_large: 413,
+  api_error: 500,
+  timeout_error: 504,
   overloaded_error: 503,
   tokens: 429,
   requests: 429,
@@ -70,8 +73,10 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
   const code = text(error["code"]);
   const message = text(error["message"]) ?? text(error["detail"]) ?? text(error["msg"]);
   const ownCode = code !== null && !/^\d+$/.test(code) ? code : null;
+  const tokens = overflowTokens(message ?? "", error);
   return {
-    kind: kinds[ownCode ?? ""] ?? kinds[type ?? ""] ?? kindOfStatus(status),
+    kind: tokens ? "context-overflow" : (kinds[ownCode ?? ""] ?? kinds[type ?? ""] ?? kindOfStatus(status)),
+    ...(tokens && { tokens }),
     message: message ?? "The upstream reported an error without a message.",
     status,
     sourceType: type ?? typeOfStatus(status),
@@ -84,8 +89,23 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
 /** What codes and types say beyond the status. */
 const kinds: Readonly<Record<string, FailureKind>> = {
   context_length_exceeded: "context-overflow",
+  exceed_context_size_error: "context-overflow",
   overloaded_error: "overloaded",
 };
+
+/**
+ * The tokens of a prompt that was longer than the model's context, and the most that it may have, in the words of those who tell:
+ * Anthropic; OpenAI, vLLM and SGLang; llama.cpp, which has members for them. undefined: it is no such failure, or does not tell.
+ */
+function overflowTokens(message: string, error: JsonObject): GenerationFailure["tokens"] {
+  const { n_prompt_tokens: asked, n_ctx: most } = error;
+  if (typeof asked === "number" && typeof most === "number") return { asked, most };
+  const told =
+    /prompt is too long: (?<asked>\d+) tokens > (?<most>\d+) maximum/.exec(message) ??
+    /maximum context length is (?<most>\d+) tokens\D+(?<asked>\d+) (?:input )?tokens/.exec(message);
+  const { asked: needed, most: room } = told?.groups ?? {};
+  return needed === undefined || room === undefined ? undefined : { asked: Number(needed), most: Number(room) };
+}
 
 /** A failure's status: the source's own where it is one, else 502 (the upstream answered badly). */
 function failureStatus(status: number | undefined): number {

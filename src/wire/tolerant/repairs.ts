@@ -58,6 +58,16 @@ const sentences = {
   "usage-place": "Usage stood elsewhere than in the last chunk.",
   "usage-value": "Usage held zeros, negative or missing counts.",
   "logprobs-shape": "Logprobs had another shape than OpenAI's.",
+  "message-start": "The message did not begin, or began twice.",
+  "block-start": "A block did not say what it is.",
+  "block-order": "Blocks overlapped, or had no end of their own.",
+  "block-index": "A block had no index, or one out of sequence.",
+  "delta-kind": "A delta was not of the kind of its block.",
+  "event-type": "An event of no known type was dropped.",
+  "message-delta": "The end of the message came in several pieces.",
+  "stop-reason": "The stop reason was missing, or not one of Anthropic's.",
+  "message-stop": "The closing message_stop was missing.",
+  "after-message": "Something followed the end of the message and was dropped.",
 } as const;
 
 /** Counts repairs. */

@@ -1,0 +1,38 @@
+import type { GenerationEnd, GenerationEvent } from "../../generation/event.ts";
+import type { RepairedCapture, RepairOptions } from "../repaired-capture.ts";
+import { readResponseBody } from "../tolerant/read-response.ts";
+import { MessageReader } from "./answer-reader.ts";
+import { assembledMessage } from "./assembled-message.ts";
+import { CaptureWriter, writeCapturedMessage } from "./capture-writer.ts";
+import { errorObject } from "./error-object.ts";
+import { eventText, padding } from "./event-text.ts";
+import { toolUseId } from "./ids.ts";
+import type { MessageEvent } from "./message-event.ts";
+
+/** Reads a captured answer of the Messages API, however broken, and writes it anew. */
+export function repairMessageCapture(capture: string, options: Omit<RepairOptions, "from">): RepairedCapture {
+  const { random, profile } = options;
+  const told: MessageEvent[] = [];
+  const reader = new MessageReader(
+    { newCallId: () => toolUseId(random), frameLimit: Number.POSITIVE_INFINITY },
+    (event) => told.push(event),
+  );
+  const isBody = /^\s*\{/.test(capture);
+  const events = isBody ? readResponseBody(capture, reader) : [...reader.push(capture), ...reader.end()];
+  const end = endOf(events);
+  const repairs = reader.repairs.list();
+  const failure = "failure" in end ? errorObject(end.failure, null) : undefined;
+  if (isBody) {
+    const body = failure ? JSON.stringify(failure) : writeCapturedMessage(assembledMessage(told), options);
+    return { body, repairs, end };
+  }
+  const writer = new CaptureWriter(options);
+  const text = told.map((event) => writer.write(event)).join("");
+  const last = failure ? eventText("error", JSON.stringify(failure).slice(0, -1), padding(profile, random)) : "";
+  return { body: text + last, repairs, end };
+}
+
+function endOf(events: readonly GenerationEvent[]): GenerationEnd {
+  const last = events.at(-1);
+  return last?.type === "end" ? last.end : { kind: "done" };
+}
