@@ -56,6 +56,8 @@ export interface AnswerContext {
   readonly profile: Profile;
   /** Unix time in seconds. */
   readonly created: number;
+  /** The same while the answer is written, for APIs that tell when each part of it began or ended; default: `created`. */
+  readonly now?: () => number;
   /**
    * The model id to show. Profile `exact` shows the source's instead where that is a dated form of it (`gpt-4o-mini` →
    * `gpt-4o-mini-2024-07-18`).

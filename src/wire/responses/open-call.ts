@@ -1,0 +1,47 @@
+import type { ToolCallStartEvent } from "../../generation/event.ts";
+import { DeltaFrame } from "./delta-frame.ts";
+import { callItem } from "./items.ts";
+import type { CallItem, ItemStatus } from "./items.ts";
+import type { ResponseEvents } from "./response-events.ts";
+
+/** A call while it is written. Methods return the events' text. */
+export class OpenCall {
+  readonly kind = "call";
+  readonly #events: ResponseEvents;
+  readonly #outputIndex: number;
+  readonly #call: CallItem;
+  readonly #pieces: string[] = [];
+  readonly #frame: DeltaFrame;
+
+  constructor(events: ResponseEvents, { id, name, kind = "function", namespace, itemId }: ToolCallStartEvent) {
+    this.#events = events;
+    const outputIndex = (this.#outputIndex = events.output.length);
+    const { frame } = events;
+    const isCustom = kind === "custom";
+    const ownId = frame.itemId(isCustom ? "ctc_" : "fc_", itemId);
+    this.#call = { id: ownId, callId: id, kind, ...frame.callName(name, namespace) };
+    const type = isCustom ? "response.custom_tool_call_input.delta" : "response.function_call_arguments.delta";
+    this.#frame = new DeltaFrame(type, { itemId: ownId, outputIndex, obfuscate: frame.obfuscate });
+  }
+
+  begin(): string {
+    return this.#events.itemAdded(callItem(this.#call, "in_progress", ""));
+  }
+
+  input(text: string): string {
+    if (text === "" && !this.#events.frame.keepsEmptyDeltas) return "";
+    this.#pieces.push(text);
+    return this.#frame.write(text, this.#events.next());
+  }
+
+  close(status: ItemStatus): string {
+    const { id, kind } = this.#call;
+    const text = this.#pieces.join("");
+    const place = { item_id: id, output_index: this.#outputIndex };
+    const done =
+      kind === "custom"
+        ? this.#events.write("response.custom_tool_call_input.done", { input: text, ...place })
+        : this.#events.write("response.function_call_arguments.done", { arguments: text, ...place });
+    return done + this.#events.itemDone(callItem(this.#call, status, text));
+  }
+}

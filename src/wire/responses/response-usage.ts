@@ -1,0 +1,15 @@
+import type { Usage } from "../../generation/event.ts";
+import type { JsonValue } from "../json-text.ts";
+
+/** `usage` of a response; both details are always there. */
+export function responseUsage(usage: Usage): JsonValue {
+  const { promptTokens, completionTokens, totalTokens, promptDetails = {}, completionDetails = {} } = usage;
+  const { cache_write_tokens: written = 0, cached_tokens: cached = 0 } = promptDetails;
+  return {
+    input_tokens: promptTokens,
+    input_tokens_details: { cache_write_tokens: written, cached_tokens: cached },
+    output_tokens: completionTokens,
+    output_tokens_details: { reasoning_tokens: completionDetails["reasoning_tokens"] ?? 0 },
+    total_tokens: totalTokens ?? promptTokens + completionTokens,
+  };
+}

@@ -1,0 +1,42 @@
+/** What is kept of a thought, so that a model can be given it again. */
+export interface SealedThought {
+  readonly text: string;
+  readonly summary?: readonly string[];
+  readonly signature?: string;
+  readonly encrypted?: string;
+}
+
+/** Marks a seal as ours, and tells its version. */
+const mark = "truewire.1.";
+
+/**
+ * A thought as `encrypted_content`: clients that keep nothing at the server give it back as it is. It is encoded, not encrypted: whoever
+ * has it may read the thought, which the client was allowed to see anyway.
+ */
+export function sealThought(thought: SealedThought): string {
+  let bytes = "";
+  for (const byte of new TextEncoder().encode(JSON.stringify(thought))) bytes += String.fromCharCode(byte);
+  return mark + btoa(bytes);
+}
+
+/** The thought of a seal; null where the seal is another's, or broken. */
+export function openThought(sealed: string): SealedThought | null {
+  if (!sealed.startsWith(mark)) return null;
+  try {
+    const bytes = Uint8Array.from(atob(sealed.slice(mark.length)), (character) => character.charCodeAt(0));
+    const thought: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    return isThought(thought) ? thought : null;
+  } catch {
+    return null;
+  }
+}
+
+function isThought(value: unknown): value is SealedThought {
+  if (typeof value !== "object" || value === null || !("text" in value) || typeof value.text !== "string") return false;
+  const { summary, signature, encrypted } = value as { [name: string]: unknown };
+  return (
+    (summary === undefined || (Array.isArray(summary) && summary.every((part) => typeof part === "string"))) &&
+    (signature === undefined || typeof signature === "string") &&
+    (encrypted === undefined || typeof encrypted === "string")
+  );
+}
