@@ -133,7 +133,7 @@ export interface ToolCallStartEvent {
   readonly name: string;
   /** "custom" for OpenAI's free-text tools: its deltas are input text, not JSON. Default "function". */
   readonly kind?: "function" | "custom";
-  /** The group that the tool belongs to, where it was declared in one. */
+  /** The group that the tool belongs to, which `name` begins with, where the source tells it apart. */
   readonly namespace?: string;
   /** The id of the item that holds the call, where the source gave one beside the call's own. */
   readonly itemId?: string;

@@ -117,7 +117,7 @@ export interface ToolCall {
   readonly arguments: string;
   /** Default "function". */
   readonly kind?: "function" | "custom";
-  /** The group that the tool belongs to. Source: Responses, tools of type `namespace`. */
+  /** The group that the tool belongs to, which `name` begins with (`qualifiedName`). Source: Responses, tools of type `namespace`. */
   readonly namespace?: string;
 }
 
@@ -133,7 +133,7 @@ export interface Tool {
   readonly kind?: "function" | "custom";
   /** What the whole text of a custom tool's call must match. */
   readonly inputGrammar?: { readonly syntax: "regex" | "lark"; readonly definition: string };
-  /** The group that it belongs to; a model is offered both names as one. Source: Responses, tools of type `namespace`. */
+  /** The group that it belongs to, which `name` begins with (`qualifiedName`). Source: Responses, tools of type `namespace`. */
   readonly namespace?: string;
   /** It stays out of the prompt until the result of a search for tools names it. Source: Messages, `defer_loading`. */
   readonly deferred?: boolean;

@@ -1,7 +1,13 @@
 /**
  * The one name under which a model knows a tool that belongs to a group: both names with two underscores between, as agents write the
- * tools of MCP servers. A tool without a group keeps its name.
+ * tools of MCP servers.
  */
-export function qualifiedName({ namespace, name }: { readonly namespace?: string; readonly name: string }): string {
-  return namespace === undefined ? name : `${namespace}__${name}`;
+export function qualifiedName(namespace: string, name: string): string {
+  return `${namespace}__${name}`;
+}
+
+/** A tool's own name within its group. `name` may be the qualified one. */
+export function nameWithin(namespace: string, name: string): string {
+  const prefix = `${namespace}__`;
+  return name.startsWith(prefix) ? name.slice(prefix.length) : name;
 }

@@ -4,6 +4,7 @@ import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 import { streamAnswer } from "./stream-answer.ts";
+import { warningHeader } from "./warning-header.ts";
 import { wholeAnswer } from "./whole-answer.ts";
 
 /** Answers a request of an API that generates: read, find the model, generate, write. */
@@ -19,7 +20,10 @@ export async function generate(port: Port, reply: Reply, service: Service): Prom
   const { request, warnings } = read;
   record.model = request.model;
   record.stream = request.stream;
-  if (warnings.length > 0) log.warn({ req: requestId, warnings }, "the request was accepted with reservations");
+  if (warnings.length > 0) {
+    log.warn({ req: requestId, warnings }, "the request was accepted with reservations");
+    reply.headers = { ...reply.headers, ...warningHeader(warnings) };
+  }
 
   if (!model) {
     const known = profile.listsModels ? directory.list() : [];
@@ -31,7 +35,8 @@ export async function generate(port: Port, reply: Reply, service: Service): Prom
   const { engine, settings: answerSettings } = model.from;
   const context: AnswerContext = {
     profile,
-    created: Math.floor(Date.now() / 1000),
+    created: now(),
+    now,
     model: (profile.resolvesModels && model.info.resolvedId) || request.model,
     settings: answerSettings,
     random: Math.random,
@@ -51,4 +56,9 @@ export async function generate(port: Port, reply: Reply, service: Service): Prom
     keepAliveMs: settings.keepAliveMs,
     ...(service.streamLog && { streamLog: service.streamLog }),
   });
+}
+
+/** Unix time in seconds. */
+function now(): number {
+  return Math.floor(Date.now() / 1000);
 }

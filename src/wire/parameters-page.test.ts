@@ -4,7 +4,9 @@ import { parse } from "yaml";
 import { chatParameters } from "./chat/chat-parameters.ts";
 import { completionParameters } from "./completions/completion-parameters.ts";
 import { messageParameters } from "./messages/message-parameters.ts";
+import { extensionParameters } from "./request/extension-parameters.ts";
 import type { Parameter } from "./request/parameter.ts";
+import { responsesParameters } from "./responses/responses-parameters.ts";
 
 // docs/parameters.md is written from the tables that read requests, so it cannot say anything else.
 // `npx vitest run --project unit src/wire/parameters-page.test.ts -u` writes it anew.
@@ -13,7 +15,12 @@ test("docs/parameters.md says what the tables say", async () => {
 });
 
 test("no parameter stands twice in a table", () => {
-  for (const table of [chatParameters, completionParameters, messageParameters]) {
+  for (const table of [
+    chatParameters,
+    completionParameters,
+    responsesParameters,
+    messageParameters,
+  ] as readonly NamedTable[]) {
     const names = table.map(({ name }) => name);
     expect(names).toEqual([...new Set(names)]);
   }
@@ -27,9 +34,10 @@ describe.skipIf(!isHere)("against OpenAI's specification", () => {
   test("every documented parameter is in its endpoint's table, and no other calls itself OpenAI's", () => {
     const text = readFileSync(specification, "utf8");
     const documented = (schema: string): string[] => [...propertiesOf(schema, text)].sort();
-    const ours = (table: readonly Parameter[]): string[] =>
+    const ours = (table: OwnedTable): string[] =>
       table.flatMap(({ name, origin }) => (origin === "openai" ? [name] : [])).sort();
     expect(ours(chatParameters)).toEqual(documented("CreateChatCompletionRequest"));
+    expect(ours(responsesParameters)).toEqual(documented("CreateResponse"));
     // A format for completions is an extension of other servers, under OpenAI's name.
     expect(ours(completionParameters)).toEqual([...documented("CreateCompletionRequest"), "response_format"].sort());
   });
@@ -62,6 +70,8 @@ function propertiesOf(name: string, text: string): Set<string> {
   return names;
 }
 
+const extensions: ReadonlySet<string> = new Set(extensionParameters.map(({ name }) => name));
+
 function page(): string {
   return `# Request parameters
 
@@ -90,6 +100,19 @@ ${table(chatParameters.filter(({ origin }) => origin === "openai"))}
 
 ${table(completionParameters.filter(({ origin }) => origin === "openai"))}
 
+## POST /v1/responses
+
+${table(responsesParameters.filter(({ origin }) => origin === "openai"))}
+
+Of the extensions below it takes ${responsesParameters
+    .filter(({ origin, name }) => origin === "extension" && extensions.has(name))
+    .map(({ name }) => `\`${name}\``)
+    .join(", ")}; and of chat's parameters
+${responsesParameters
+  .filter(({ origin, name }) => origin === "extension" && !extensions.has(name))
+  .map(({ name }) => `\`${name}\``)
+  .join(", ")}, which profile \`exact\` refuses, as OpenAI does.
+
 ## POST /v1/messages
 
 Anthropic's parameters. Profile \`exact\` refuses, as Anthropic does, members that are in no table, a request without the header
@@ -111,7 +134,12 @@ ${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" 
 `;
 }
 
-function table(parameters: readonly Pick<Parameter, "name" | "treatment" | "required" | "note">[]): string {
+/** What the page shows of parameters. */
+type Table = readonly Pick<Parameter, "name" | "treatment" | "required" | "note">[];
+type OwnedTable = readonly Pick<Parameter, "name" | "origin">[];
+type NamedTable = readonly Pick<Parameter, "name">[];
+
+function table(parameters: Table): string {
   const rows = parameters.map(({ name, treatment, required, note }) => {
     const mark = required ? " (required)" : "";
     return `| \`${name}\`${mark} | ${treatment} | ${note.replaceAll("|", "\\|")} |`;

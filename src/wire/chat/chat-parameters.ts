@@ -1,12 +1,11 @@
 import { z } from "zod";
 import { commonParameters } from "../request/common-parameters.ts";
+import { checkMetadata, metadataShape } from "../request/metadata.ts";
 import { extensionParameters } from "../request/extension-parameters.ts";
 import { outputParameters } from "../request/output-parameters.ts";
-import { valuePhrase } from "../request/issue-failure.ts";
 import { accepted, honoured } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
 import { refusedParameters, refusedSamplers } from "../request/refused-parameters.ts";
-import { invalidType, stringTooLong, tooManyProperties } from "../request/refusals.ts";
 import { anyObject, expecting, integer } from "../request/shapes.ts";
 import { toolParameters } from "../request/tool-parameters.ts";
 import { messagesShape } from "./message-shape.ts";
@@ -26,7 +25,7 @@ const acceptedParameters: readonly Parameter[] = [
     {
       endpoints: chat,
       note: "OpenAI keeps it with stored answers. At most 16 strings.",
-      shape: anyObject(),
+      shape: metadataShape,
     },
     checkMetadata,
   ),
@@ -103,12 +102,3 @@ export const chatParameters: readonly Parameter[] = [
   ...refusedParameters,
   ...refusedSamplers,
 ];
-
-function checkMetadata(value: Readonly<Record<string, unknown>>): void {
-  const entries = Object.entries(value);
-  if (entries.length > 16) throw tooManyProperties("metadata", 16, entries.length);
-  for (const [key, text] of entries) {
-    if (typeof text !== "string") throw invalidType(`metadata.${key}`, "a string", valuePhrase(text));
-    if (text.length > 512) throw stringTooLong(`metadata.${key}`, 512, text.length);
-  }
-}

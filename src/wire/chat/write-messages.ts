@@ -1,6 +1,5 @@
 import { callsOf, partsOf, thoughtOf } from "../../generation/assistant-parts.ts";
 import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../../generation/message.ts";
-import { qualifiedName } from "../../generation/qualified-name.ts";
 
 type Members = { [name: string]: unknown };
 
@@ -52,12 +51,12 @@ function named(name: string | undefined): Members {
 
 function writeCalls(calls: readonly ToolCall[], legacy: boolean): Members {
   const [first] = calls;
-  if (legacy && first) return { function_call: { name: qualifiedName(first), arguments: first.arguments } };
+  if (legacy && first) return { function_call: { name: first.name, arguments: first.arguments } };
   return {
     tool_calls: calls.map((call) =>
       call.kind === "custom"
-        ? { id: call.id, type: "custom", custom: { name: qualifiedName(call), input: call.arguments } }
-        : { id: call.id, type: "function", function: { name: qualifiedName(call), arguments: call.arguments } },
+        ? { id: call.id, type: "custom", custom: { name: call.name, input: call.arguments } }
+        : { id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } },
     ),
   };
 }

@@ -1,5 +1,4 @@
 import type { Tool, ToolChoice } from "../../generation/message.ts";
-import { qualifiedName } from "../../generation/qualified-name.ts";
 
 type Members = { [name: string]: unknown };
 
@@ -7,7 +6,7 @@ type Members = { [name: string]: unknown };
 export function writeTools(tools: readonly Tool[]): Members[] {
   return tools.map((tool) =>
     tool.kind === "custom"
-      ? { type: "custom", custom: { name: qualifiedName(tool), ...described(tool), ...inputFormat(tool) } }
+      ? { type: "custom", custom: { name: tool.name, ...described(tool), ...inputFormat(tool) } }
       : { type: "function", function: writeFunction(tool) },
   );
 }
@@ -20,7 +19,7 @@ function inputFormat({ inputGrammar }: Pick<Tool, "inputGrammar">): Members {
 export function writeFunction(tool: Tool): Members {
   const { parameters, strict } = tool;
   return {
-    name: qualifiedName(tool),
+    name: tool.name,
     ...described(tool),
     ...(parameters !== undefined && { parameters }),
     ...(strict !== undefined && { strict }),

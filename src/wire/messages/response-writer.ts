@@ -1,5 +1,4 @@
 import type { GeneratedCall, GeneratedPart, GeneratedThought, Generation } from "../../generation/accumulate.ts";
-import { qualifiedName } from "../../generation/qualified-name.ts";
 import { isObject } from "../../generation/json.ts";
 import type { MessageContext } from "./asked-message.ts";
 import { citationOf } from "./citation.ts";
@@ -43,7 +42,7 @@ function blockOf(part: GeneratedPart, context: MessageContext): Members | undefi
       return {
         type: "tool_use",
         id: callId(part.id, context),
-        name: qualifiedName(part),
+        name: part.name,
         input: inputOf(part),
         caller: { type: "direct" },
       };

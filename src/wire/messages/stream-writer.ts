@@ -14,7 +14,6 @@ import type {
   ToolCallStartEvent,
   Usage,
 } from "../../generation/event.ts";
-import { qualifiedName } from "../../generation/qualified-name.ts";
 import { jsonString } from "../json-string.ts";
 import type { StreamWriter } from "../port.ts";
 import type { MessageContext } from "./asked-message.ts";
@@ -194,7 +193,7 @@ export class MessageStreamWriter implements StreamWriter {
 
   #callStart(event: ToolCallStartEvent): string {
     const id = callId(event.id, this.#context);
-    const json = `{"type":"tool_use","id":"${id}","name":${jsonString(qualifiedName(event))},"input":{},"caller":{"type":"direct"}}`;
+    const json = `{"type":"tool_use","id":"${id}","name":${jsonString(event.name)},"input":{},"caller":{"type":"direct"}}`;
     const opening = this.#open("call", json, '"delta":{"type":"input_json_delta","partial_json":');
     // The first piece of every recorded call is empty.
     return this.#block ? opening + this.#delta(this.#block, '""') : opening;

@@ -5,7 +5,7 @@ import type { RequestDraft } from "./draft.ts";
  * One parameter of a request: how it is validated, what it does, and what the documentation says of it. docs/parameters.md is
  * written from these, so that it cannot say anything else.
  */
-export interface Parameter {
+export interface Parameter<Draft extends RequestDraft = RequestDraft> {
   readonly name: string;
   /** The APIs that have it, by name. */
   readonly endpoints: readonly string[];
@@ -23,7 +23,7 @@ export interface Parameter {
   /** Checks a value, which is never null; a failure is told by `issueFailure`. */
   readonly shape: z.ZodType;
   /** Takes a value that has passed `shape`. Throws `FailureError` for what a shape cannot say. */
-  readonly read: (value: unknown, draft: RequestDraft) => void;
+  readonly read: (value: unknown, draft: Draft) => void;
 }
 
 interface ParameterOptions<T> {
@@ -35,49 +35,49 @@ interface ParameterOptions<T> {
 const both: readonly string[] = ["chat", "completions"];
 
 /** A parameter of OpenAI's that does what it says. */
-export function honoured<T>(
+export function honoured<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   options: ParameterOptions<T> & { readonly required?: boolean },
-  read: (value: T, draft: RequestDraft) => void,
-): Parameter {
+  read: (value: T, draft: Draft) => void,
+): Parameter<Draft> {
   return parameter(name, "honoured", "openai", options, read);
 }
 
 /** A parameter that other servers have made usual and that works here. */
-export function extension<T>(
+export function extension<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   options: ParameterOptions<T>,
-  read: (value: T, draft: RequestDraft) => void,
-): Parameter {
+  read: (value: T, draft: Draft) => void,
+): Parameter<Draft> {
   return parameter(name, "honoured", "extension", options, read);
 }
 
-/** A parameter without effect, and without harm; `check` throws for what its shape cannot say. */
-export function accepted<T>(
+/** A parameter without effect on what is generated, and without harm; `check` throws for what its shape cannot say. */
+export function accepted<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   options: ParameterOptions<T>,
-  check: (value: T) => void = () => {},
-): Parameter {
+  check: (value: T, draft: Draft) => void = () => {},
+): Parameter<Draft> {
   return parameter(name, "accepted", "openai", options, check);
 }
 
 /** A parameter that is refused, unless `read` finds its value to ask for nothing. */
-export function refused<T>(
+export function refused<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   origin: "openai" | "extension",
   options: ParameterOptions<T>,
-  read: (value: T, draft: RequestDraft) => void,
-): Parameter {
+  read: (value: T, draft: Draft) => void,
+): Parameter<Draft> {
   return parameter(name, "refused", origin, options, read);
 }
 
-function parameter<T>(
+function parameter<T, Draft extends RequestDraft>(
   name: string,
   treatment: Parameter["treatment"],
   origin: Parameter["origin"],
   { endpoints = both, note = "", shape, required = false }: ParameterOptions<T> & { readonly required?: boolean },
-  read: (value: T, draft: RequestDraft) => void,
-): Parameter {
+  read: (value: T, draft: Draft) => void,
+): Parameter<Draft> {
   // `shape` has checked the value: this is the one place where that is taken on trust.
   return { name, endpoints, treatment, origin, note, required, shape, read: (value, draft) => read(value as T, draft) };
 }

@@ -13,10 +13,10 @@ import { missingParameter } from "./refusals.ts";
  *
  * Returns the body, now known to be an object. Throws `FailureError`.
  */
-export function readParameters(
+export function readParameters<Draft extends RequestDraft>(
   body: unknown,
-  table: readonly Parameter[],
-  draft: RequestDraft,
+  table: readonly Parameter<Draft>[],
+  draft: Draft,
 ): Readonly<Record<string, unknown>> {
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     throw invalidRequest("Invalid type for the request body: expected an object.", null, "invalid_type");
@@ -53,9 +53,12 @@ interface TableIndex {
   readonly required: readonly number[];
 }
 
-const indices = new WeakMap<readonly Parameter[], TableIndex>();
+/** What the index of a table needs of its entries. */
+type Entries = readonly Pick<Parameter, "name" | "required">[];
 
-function indexOf(table: readonly Parameter[]): TableIndex {
+const indices = new WeakMap<Entries, TableIndex>();
+
+function indexOf(table: Entries): TableIndex {
   let index = indices.get(table);
   if (!index) {
     const places = new Map(table.map(({ name }, place) => [name, place]));
@@ -65,7 +68,7 @@ function indexOf(table: readonly Parameter[]): TableIndex {
   return index;
 }
 
-function readOne(parameter: Parameter, value: unknown, draft: RequestDraft): void {
+function readOne<Draft extends RequestDraft>(parameter: Parameter<Draft>, value: unknown, draft: Draft): void {
   const { name, required, shape } = parameter;
   if (value === undefined || value === null) {
     if (!required) return;

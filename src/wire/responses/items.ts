@@ -1,4 +1,4 @@
-import type { Annotation, TokenLogprob } from "../../generation/event.ts";
+import type { Annotation } from "../../generation/event.ts";
 import type { JsonValue } from "../json-text.ts";
 import { itemLogprobs } from "./response-logprobs.ts";
 import type { MessagePart, ResponseFrame, ThoughtPlace } from "./response-frame.ts";
@@ -58,7 +58,12 @@ export interface Thought {
 }
 
 /** A thought has no status at OpenAI. `thought` null: it only begins. */
-export function reasoningItem(id: string, thought: Thought | null, place: ThoughtPlace, frame: ResponseFrame): JsonValue {
+export function reasoningItem(
+  id: string,
+  thought: Thought | null,
+  place: ThoughtPlace,
+  frame: ResponseFrame,
+): JsonValue {
   const { texts = [], summary = [], signature, encrypted } = thought ?? {};
   const whole = thought && {
     text: texts.join(""),
@@ -84,4 +89,3 @@ export function annotationObject({ native, url, title, start, end }: Annotation)
   if (url === undefined) return null;
   return { type: "url_citation", end_index: end ?? 0, start_index: start ?? 0, title: title ?? "", url };
 }
-

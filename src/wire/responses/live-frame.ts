@@ -91,7 +91,8 @@ export class LiveFrame implements ResponseFrame {
       id: this.#id ?? "",
       object: "response",
       created_at: this.#created,
-      status: state.event === "created" ? (this.opening.includes("in_progress") ? "in_progress" : "queued") : state.event,
+      status:
+        state.event === "created" ? (this.opening.includes("in_progress") ? "in_progress" : "queued") : state.event,
       background: echo.background,
       billing: isExact && this.#isBody ? { payer: "developer" } : undefined,
       completed_at: state.event === "completed" ? Math.floor(this.#now()) : null,

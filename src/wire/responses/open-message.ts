@@ -28,6 +28,10 @@ export class OpenMessage {
     this.id = events.frame.itemId("msg_", ownId);
   }
 
+  get openPart(): "text" | "refusal" | undefined {
+    return this.#part?.type;
+  }
+
   begin(): string {
     return this.#events.itemAdded(messageItem(this, "in_progress", [], this.#events.frame));
   }

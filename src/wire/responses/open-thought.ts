@@ -9,9 +9,13 @@ export class OpenThought {
   readonly id: string;
   readonly #events: ResponseEvents;
   readonly #outputIndex: number;
+  /** Pieces of the thought itself. */
+  readonly #pieces: string[] = [];
+  /** Its frame, where it is shown as it is. */
+  #frame: DeltaFrame | null = null;
   readonly #summary: string[] = [];
-  #text: OpenText | null = null;
-  #summaryPart: OpenText | null = null;
+  #parts = 0;
+  #part: SummaryPart | null = null;
 
   constructor(events: ResponseEvents, ownId: string | undefined) {
     this.#events = events;
@@ -23,40 +27,26 @@ export class OpenThought {
     return this.#events.itemAdded(reasoningItem(this.id, null, "added", this.#events.frame));
   }
 
-  /** A piece of the thought itself. */
+  /** A piece of the thought itself. It is shown as a part of a summary where no more than that is asked for. */
   text(text: string): string {
     if (text === "") return "";
+    this.#pieces.push(text);
+    if (this.#events.frame.summarizes) return this.summary(-1, text);
     let events = "";
-    if (this.#text === null) {
+    if (this.#frame === null) {
       const place = { content_index: 0, item_id: this.id, output_index: this.#outputIndex };
-      events = this.#events.write("response.content_part.added", { ...place, part: { type: "reasoning_text", text: "" } });
-      const frame = this.#frame("response.reasoning_text.delta", { contentIndex: 0, obfuscate: undefined });
-      this.#text = { part: 0, pieces: [], frame };
+      events = this.#events.write("response.content_part.added", {
+        ...place,
+        part: { type: "reasoning_text", text: "" },
+      });
+      this.#frame = this.#deltas("response.reasoning_text.delta", { contentIndex: 0, obfuscate: undefined });
     }
-    this.#text.pieces.push(text);
-    return events + this.#text.frame.write(text, this.#events.next());
-  }
-
-  /** A piece of the summary's part with this number. */
-  summary(part: number, text: string): string {
-    let events = "";
-    if (this.#summaryPart?.part !== part) {
-      events = this.#endSummaryPart();
-      const summaryIndex = this.#summary.length;
-      events += this.#events.write("response.reasoning_summary_part.added", this.#place(""), { summary_index: summaryIndex });
-      const { obfuscate } = this.#events.frame;
-      const frame = this.#frame("response.reasoning_summary_text.delta", { summaryIndex, obfuscate });
-      this.#summaryPart = { part, pieces: [], frame };
-    }
-    const open = this.#summaryPart as OpenText;
-    open.pieces.push(text);
-    if (text === "" && !this.#events.frame.keepsEmptyDeltas) return events;
-    return events + open.frame.write(text, this.#events.next());
+    return events + this.#frame.write(text, this.#events.next());
   }
 
   close(signature: string | undefined, encrypted: string | undefined): string {
-    const events = this.#endText() + this.#endSummaryPart();
-    const texts = this.#text === null ? [] : [this.#text.pieces.join("")];
+    const events = this.#endText() + this.#endPart();
+    const texts = this.#pieces.length === 0 ? [] : [this.#pieces.join("")];
     const thought: Thought = { id: this.id, texts, summary: this.#summary, signature, encrypted };
     const { frame } = this.#events;
     return (
@@ -68,9 +58,28 @@ export class OpenThought {
     );
   }
 
+  /** A piece of the summary's part with this number. */
+  summary(number: number, text: string): string {
+    let events = "";
+    if (this.#part?.number !== number) {
+      events = this.#endPart();
+      const summaryIndex = this.#parts;
+      events += this.#events.write("response.reasoning_summary_part.added", this.#place(""), {
+        summary_index: summaryIndex,
+      });
+      const { obfuscate } = this.#events.frame;
+      const frame = this.#deltas("response.reasoning_summary_text.delta", { summaryIndex, obfuscate });
+      this.#part = { number, pieces: [], frame };
+    }
+    const part = this.#part as SummaryPart;
+    part.pieces.push(text);
+    if (text === "" && !this.#events.frame.keepsEmptyDeltas) return events;
+    return events + part.frame.write(text, this.#events.next());
+  }
+
   #endText(): string {
-    if (this.#text === null) return "";
-    const text = this.#text.pieces.join("");
+    if (this.#frame === null) return "";
+    const text = this.#pieces.join("");
     const place = { content_index: 0, item_id: this.id, output_index: this.#outputIndex };
     return (
       this.#events.write("response.reasoning_text.done", place, { text }) +
@@ -78,13 +87,15 @@ export class OpenThought {
     );
   }
 
-  #endSummaryPart(): string {
-    if (this.#summaryPart === null) return "";
-    const text = this.#summaryPart.pieces.join("");
-    this.#summaryPart = null;
-    const index = { summary_index: this.#summary.length };
+  #endPart(): string {
+    const part = this.#part;
+    if (part === null) return "";
+    this.#part = null;
+    const text = part.pieces.join("");
+    const index = { summary_index: this.#parts };
     const place = { item_id: this.id, output_index: this.#outputIndex };
-    this.#summary.push(text);
+    this.#parts++;
+    if (part.number >= 0) this.#summary.push(text);
     return (
       this.#events.write("response.reasoning_summary_text.done", place, { ...index, text }) +
       this.#events.write("response.reasoning_summary_part.done", this.#place(text), index)
@@ -95,16 +106,21 @@ export class OpenThought {
     return { item_id: this.id, output_index: this.#outputIndex, part: { type: "summary_text", text } };
   }
 
-  #frame(
+  #deltas(
     type: string,
-    place: { readonly contentIndex?: number; readonly summaryIndex?: number; readonly obfuscate: (() => number) | undefined },
+    place: {
+      readonly contentIndex?: number;
+      readonly summaryIndex?: number;
+      readonly obfuscate: (() => number) | undefined;
+    },
   ): DeltaFrame {
     return new DeltaFrame(type, { itemId: this.id, outputIndex: this.#outputIndex, ...place });
   }
 }
 
-interface OpenText {
-  readonly part: number;
+interface SummaryPart {
+  /** The source's number of it; −1: it is the thought itself. */
+  readonly number: number;
   readonly pieces: string[];
   readonly frame: DeltaFrame;
 }

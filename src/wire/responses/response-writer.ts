@@ -1,4 +1,4 @@
-import type { GeneratedPart, Generation } from "../../generation/accumulate.ts";
+import type { GeneratedPart, GeneratedRefusal, GeneratedText, Generation } from "../../generation/accumulate.ts";
 import { jsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
@@ -31,42 +31,52 @@ export function responseOf(generation: Generation, frame: ResponseFrame): JsonVa
 /** The items that these parts make. `last`: the status of the last one. */
 function itemsOf(parts: readonly GeneratedPart[], last: ItemStatus, frame: ResponseFrame): JsonValue[] {
   const items: ((status: ItemStatus) => JsonValue)[] = [];
-  let open: { readonly id: string | undefined; readonly phase: string | undefined; readonly parts: MessagePart[] } | null = null;
+  let open: OpenMessage | undefined;
   for (const part of parts) {
-    const spoken = spokenPart(part, frame);
-    if (spoken === null && (part.type === "text" || part.type === "refusal")) continue;
-    if (spoken === null) {
+    if (part.type !== "text" && part.type !== "refusal") {
       const item = otherItem(part, frame);
       if (item === null) continue;
-      open = null;
+      open = undefined;
       items.push(item);
       continue;
     }
-    const { id: ownId, phase } = part as { readonly id?: string; readonly phase?: string };
-    if (open?.id !== ownId || open?.phase !== phase || open === null) {
-      const message = { id: frame.itemId("msg_", ownId), phase };
-      const all: MessagePart[] = [];
-      open = { id: ownId, phase, parts: all };
-      items.push((status) => messageItem(message, status, all, frame));
+    const spoken = spokenPart(part, frame);
+    if (spoken === null) continue;
+    const phase = part.type === "text" ? part.phase : undefined;
+    if (open?.ownId !== part.id || open?.phase !== phase || open === undefined) {
+      const message: OpenMessage = { ownId: part.id, id: frame.itemId("msg_", part.id), phase, parts: [] };
+      open = message;
+      items.push((status) => messageItem(message, status, message.parts, frame));
     }
     open.parts.push(spoken);
   }
   return items.map((item, index) => item(index === items.length - 1 ? last : "completed"));
 }
 
-/** A part of a message; null: it is none, or there is nothing in it and no source says that it is there. */
-function spokenPart(part: GeneratedPart, { showsLogprobs }: ResponseFrame): MessagePart | null {
+/** A message that further parts may belong to. */
+interface OpenMessage {
+  /** The source's own id. */
+  readonly ownId: string | undefined;
+  readonly id: string;
+  readonly phase: string | undefined;
+  readonly parts: MessagePart[];
+}
+
+/** A part of a message; null: there is nothing in it, and no source says that it is there. */
+function spokenPart(part: GeneratedText | GeneratedRefusal, { showsLogprobs }: ResponseFrame): MessagePart | null {
   if (part.type === "refusal") {
     return part.refusal === "" && part.id === undefined ? null : { type: "refusal", refusal: part.refusal };
   }
-  if (part.type !== "text") return null;
   const { text, id } = part;
   const annotations = part.annotations.flatMap((annotation) => annotationObject(annotation) ?? []);
   if (text === "" && id === undefined && annotations.length === 0 && part.logprobs === null) return null;
   return { type: "text", text, annotations, logprobs: showsLogprobs ? (part.logprobs ?? []) : [] };
 }
 
-function otherItem(part: GeneratedPart, frame: ResponseFrame): ((status: ItemStatus) => JsonValue) | null {
+function otherItem(
+  part: Exclude<GeneratedPart, GeneratedText | GeneratedRefusal>,
+  frame: ResponseFrame,
+): ((status: ItemStatus) => JsonValue) | null {
   switch (part.type) {
     case "reasoning": {
       const { text, summary, id: ownId, signature, encrypted } = part;
@@ -85,8 +95,5 @@ function otherItem(part: GeneratedPart, frame: ResponseFrame): ((status: ItemSta
     case "item":
       // What a source of the same API said was read from JSON.
       return part.dialect === "responses" ? () => part.value as JsonValue : null;
-    case "text":
-    case "refusal":
-      return null;
   }
 }

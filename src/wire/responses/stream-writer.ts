@@ -99,7 +99,7 @@ export class ResponseStreamWriter implements StreamWriter {
       case "reasoning-delta":
         return this.#reasoning(event);
       case "refusal-delta":
-        return event.text === "" && this.#announced?.id === undefined ? "" : this.#refusal(event.text);
+        return event.text === "" ? this.#passEmpty("refusal") : this.#refusal(event.text);
       case "annotation":
         return this.#annotation(annotationObject(event.annotation));
       case "tool-call-start": {
@@ -134,7 +134,8 @@ export class ResponseStreamWriter implements StreamWriter {
 
   #partEnd({ signature, encrypted }: PartEndEvent): string {
     let events = "";
-    if (this.#announced?.kind === "reasoning" && (signature ?? encrypted) !== undefined) events = this.#thought().events;
+    if (this.#announced?.kind === "reasoning" && (signature ?? encrypted) !== undefined)
+      events = this.#thought().events;
     this.#announced = null;
     const item = this.#item;
     if (item?.kind === "message") return events + item.endPart();
@@ -143,8 +144,16 @@ export class ResponseStreamWriter implements StreamWriter {
     return events + item.close(signature, encrypted);
   }
 
+  /** A delta without text shows nothing, but ends a part of another kind. */
+  #passEmpty(kind: "text" | "refusal" | "reasoning"): string {
+    const item = this.#item;
+    if (item?.kind === "message") return item.openPart === kind ? "" : item.endPart();
+    return item?.kind === "reasoning" && kind !== "reasoning" ? this.#closeItem("completed") : "";
+  }
+
   #text({ text, logprobs }: TextDeltaEvent): string {
-    if (text === "" && logprobs === undefined && this.#item?.kind !== "message") return "";
+    const isEmpty = text === "" && (logprobs ?? []).length === 0;
+    if (isEmpty && !this.#frame.keepsEmptyDeltas) return this.#passEmpty("text");
     const { message, events } = this.#message();
     return events + message.text(text, logprobs);
   }
@@ -161,10 +170,10 @@ export class ResponseStreamWriter implements StreamWriter {
   }
 
   #reasoning({ text, summary }: ReasoningDeltaEvent): string {
-    if (text === "" && summary === undefined) return "";
+    if (text === "" && summary === undefined) return this.#passEmpty("reasoning");
     const { thought, events } = this.#thought();
     if (summary !== undefined) return events + thought.summary(summary, text);
-    return events + (this.#frame.summarizes ? thought.summary(-1, text) : thought.text(text));
+    return events + thought.text(text);
   }
 
   /** The message that a text belongs to: the open one, unless another was announced. */
@@ -172,7 +181,8 @@ export class ResponseStreamWriter implements StreamWriter {
     const announced = this.#announced;
     this.#announced = null;
     const open = this.#item;
-    const isSame = announced === null || (open?.kind === "message" && open.ownId === announced.id && open.phase === announced.phase);
+    const isSame =
+      announced === null || (open?.kind === "message" && open.ownId === announced.id && open.phase === announced.phase);
     if (open?.kind === "message" && isSame) return { message: open, events: "" };
     const closed = this.#next();
     const message = (this.#item = new OpenMessage(this.#events, announced?.id, announced?.phase));
@@ -243,9 +253,7 @@ export class ResponseStreamWriter implements StreamWriter {
     return (
       closed +
       this.#events.response(
-        reason === undefined
-          ? { event: "completed", usage }
-          : { event: "incomplete", incompleteReason: reason, usage },
+        reason === undefined ? { event: "completed", usage } : { event: "incomplete", incompleteReason: reason, usage },
       )
     );
   }

@@ -1,0 +1,193 @@
+import { contentOf } from "../../generation/assistant-parts.ts";
+import { invalidRequest } from "../../generation/failure.ts";
+import type { AssistantPart, Message, ReasoningPart, ToolCallPart } from "../../generation/message.ts";
+import { qualifiedName } from "../../generation/qualified-name.ts";
+import { unsupportedEnumValue } from "../request/refusals.ts";
+import { RawMembers } from "./raw-members.ts";
+import { readContent, readSpoken } from "./read-parts.ts";
+import { openThought } from "./sealed-thought.ts";
+
+export interface InputOptions {
+  /** What OpenAI refuses is refused; else it is left out with a warning. */
+  readonly strict: boolean;
+  /** A server behind may open thoughts that others have sealed. */
+  readonly forwards: boolean;
+  readonly warnings: string[];
+}
+
+/** `input` of a request, as the conversation that it tells. Throws `FailureError`. */
+export function readInput(input: string | readonly unknown[], options: InputOptions): Message[] {
+  if (typeof input === "string") return [{ role: "user", content: input, path: "input" }];
+  const reader = new InputReader(options);
+  for (const [index, item] of input.entries()) reader.read(new RawMembers(item, `input[${index}]`));
+  return reader.done();
+}
+
+/**
+ * Items in their order become messages; what the model said, thought and called without anything between is one turn of its own.
+ */
+class InputReader {
+  readonly #options: InputOptions;
+  readonly #messages: Message[] = [];
+  /** The model's turn that is being read. */
+  #turn: { readonly path: string; readonly parts: AssistantPart[] } | null = null;
+  /** The name of what was called, by the call's id. */
+  readonly #names = new Map<string, string>();
+  /** What was left out, by reason. */
+  readonly #skipped = new Map<string, { readonly path: string; count: number }>();
+
+  constructor(options: InputOptions) {
+    this.#options = options;
+  }
+
+  done(): Message[] {
+    this.#endTurn();
+    for (const [reason, { path, count }] of this.#skipped) {
+      this.#options.warnings.push(`${path}${count > 1 ? ` and ${count - 1} more` : ""}: ${reason}`);
+    }
+    return this.#messages;
+  }
+
+  read(item: RawMembers): void {
+    const type = item.optionalString("type") ?? (item.has("role") ? "message" : "item_reference");
+    switch (type) {
+      case "message":
+        return this.#message(item);
+      case "reasoning":
+        return this.#reasoning(item);
+      case "function_call":
+        return this.#called(item, "function", item.string("arguments"));
+      case "custom_tool_call":
+        return this.#called(item, "custom", item.string("input"));
+      case "function_call_output":
+      case "custom_tool_call_output":
+        return this.#output(item);
+      case "item_reference":
+        item.string("id");
+        return this.#skip(item, "nothing is stored that an item_reference could mean; it is left out");
+      case "compaction":
+        return this.#skip(item, "a compaction of another server cannot be opened; it is left out");
+    }
+    if (hostedItems.has(type)) return this.#skip(item, `an item of type ${type} is left out: the tool is not run here`);
+    if (this.#options.strict) throw unsupportedEnumValue(item.at("type"), type, [...knownItems, ...hostedItems]);
+    this.#skip(item, `an item of unknown type ${JSON.stringify(type)} is left out`);
+  }
+
+  #message(item: RawMembers): void {
+    const { strict } = this.#options;
+    const role = item.word("role", ["assistant", "system", "developer", "user"]);
+    if (role === "assistant") {
+      this.#said(item, ...readSpoken(item, item.optionalString("phase"), strict));
+      return;
+    }
+    this.#endTurn();
+    this.#messages.push({ role, content: readContent(item, "content", strict), path: item.path });
+  }
+
+  #reasoning(item: RawMembers): void {
+    const id = item.optionalString("id");
+    const texts = (item.optionalList("content") ?? []).map((part) => part.string("text"));
+    const summary = (item.optionalList("summary") ?? []).map((part) => part.string("text"));
+    const sealed = item.optionalString("encrypted_content");
+    const opened = sealed === undefined ? null : openThought(sealed);
+    const keepsSeal = sealed !== undefined && opened === null && this.#options.forwards;
+    const part: ReasoningPart = {
+      type: "reasoning",
+      text: texts.join("\n\n"),
+      ...(summary.length > 0 && { summary }),
+      ...(id !== undefined && { id }),
+      ...(keepsSeal && { encrypted: sealed }),
+      ...opened,
+    };
+    if (sealed !== undefined && opened === null && !keepsSeal) {
+      this.#skip(item, "a thought that another server has sealed cannot be opened; it is left out");
+    }
+    if (part.text !== "" || (part.summary ?? part.encrypted ?? part.signature) !== undefined) this.#said(item, part);
+  }
+
+  #called(item: RawMembers, kind: "function" | "custom", text: string): void {
+    const id = item.string("call_id");
+    const namespace = item.optionalString("namespace");
+    const own = item.string("name");
+    const name = namespace === undefined ? own : qualifiedName(namespace, own);
+    this.#names.set(id, name);
+    const call: ToolCallPart = {
+      type: "tool-call",
+      id,
+      name,
+      arguments: text,
+      ...(kind === "custom" && { kind }),
+      ...(namespace !== undefined && { namespace }),
+    };
+    this.#said(item, call);
+  }
+
+  #output(item: RawMembers): void {
+    const { strict, warnings } = this.#options;
+    const toolCallId = item.string("call_id");
+    const content = readContent(item, "output", strict);
+    const name = this.#names.get(toolCallId);
+    if (name === undefined) {
+      const message = `No tool call found for function call output with call_id ${toolCallId}.`;
+      if (strict) throw invalidRequest(message, "input");
+      warnings.push(`${item.path}: ${message}`);
+    }
+    this.#endTurn();
+    this.#messages.push({ role: "tool", content, toolCallId, ...(name !== undefined && { name }), path: item.path });
+  }
+
+  #said(item: RawMembers, ...parts: readonly AssistantPart[]): void {
+    this.#turn ??= { path: item.path, parts: [] };
+    this.#turn.parts.push(...parts);
+  }
+
+  #endTurn(): void {
+    if (this.#turn === null) return;
+    const { path, parts } = this.#turn;
+    this.#turn = null;
+    this.#messages.push({ role: "assistant", content: contentOf(parts), path });
+  }
+
+  #skip({ path }: RawMembers, reason: string): void {
+    const known = this.#skipped.get(reason);
+    if (known) known.count++;
+    else this.#skipped.set(reason, { path, count: 1 });
+  }
+}
+
+const knownItems = [
+  "message",
+  "reasoning",
+  "function_call",
+  "function_call_output",
+  "custom_tool_call",
+  "custom_tool_call_output",
+  "item_reference",
+  "compaction",
+] as const;
+
+/** Items of tools that OpenAI runs, and of what it makes of them. Source: the specification's InputItem. */
+const hostedItems: ReadonlySet<string> = new Set([
+  "file_search_call",
+  "computer_call",
+  "computer_call_output",
+  "web_search_call",
+  "tool_search_call",
+  "tool_search_output",
+  "additional_tools",
+  "image_generation_call",
+  "code_interpreter_call",
+  "local_shell_call",
+  "local_shell_call_output",
+  "shell_call",
+  "shell_call_output",
+  "apply_patch_call",
+  "apply_patch_call_output",
+  "mcp_list_tools",
+  "mcp_approval_request",
+  "mcp_approval_response",
+  "mcp_call",
+  "compaction_trigger",
+  "program",
+  "program_output",
+]);

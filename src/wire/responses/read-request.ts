@@ -1,0 +1,109 @@
+import { invalidRequest } from "../../generation/failure.ts";
+import type { GenerationRequest, ReasoningOptions } from "../../generation/request.ts";
+import type { ReadOptions } from "../port.ts";
+import { lean } from "../profile.ts";
+import { askedAnswer, sharedMembers } from "../request/build-request.ts";
+import { emptyDraft } from "../request/draft.ts";
+import { readParameters } from "../request/read-parameters.ts";
+import { readInput } from "./read-input.ts";
+import { readToolChoice } from "./read-tool-choice.ts";
+import { readTools } from "./read-tools.ts";
+import type { ReadTools } from "./read-tools.ts";
+import type { AskedResponse, ResponseEcho } from "./response-echo.ts";
+import type { ResponsesDraft } from "./responses-draft.ts";
+import { responsesParameters } from "./responses-parameters.ts";
+
+export interface ReadResponsesRequest {
+  readonly request: GenerationRequest;
+  readonly asked: AskedResponse;
+  readonly warnings: readonly string[];
+}
+
+/** Reads the body of `POST /v1/responses`. Throws `FailureError` in OpenAI's words. */
+export function readResponsesRequest(
+  body: unknown,
+  requestId: string,
+  { profile = lean, forwards = false }: ReadOptions = {},
+): ReadResponsesRequest {
+  const draft: ResponsesDraft = { ...emptyDraft("responses", profile, forwards), include: [], told: {} };
+  const members = readParameters(body, responsesParameters, draft);
+  const strict = profile.judgesAsVendor;
+  const { warnings } = draft;
+  const messages = readInput(inputOf(draft), { strict, forwards, warnings });
+  if (draft.instructions !== undefined) {
+    messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
+  }
+  const read = readTools(draft.toolList ?? [], strict);
+  const { tools, hosted } = read;
+  for (const { type } of hosted)
+    warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(type)}; it is left out`);
+  const choice = draft.choice === undefined ? undefined : readToolChoice(draft.choice, read, forwards);
+  const { includeObfuscation } = askedAnswer(draft);
+  const summarizes = (draft.told.reasoning?.summary ?? null) !== null;
+  const wantsLogprobs = draft.include.includes("message.output_text.logprobs");
+
+  const request = Object.assign(sharedMembers(draft, requestId, members), {
+    prompt: { kind: "chat", messages, template: draft.template } as const,
+    wantsUsage: true,
+  });
+  const reasoning: ReasoningOptions = { ...request.reasoning, ...(summarizes && { show: "summary" }) };
+  if (Object.keys(reasoning).length > 0) request.reasoning = reasoning;
+  if (wantsLogprobs) request.logprobs = { top: draft.topLogprobs ?? 0 };
+  if (tools.length > 0) {
+    request.tools = tools;
+    if (choice) request.toolChoice = choice;
+    if (draft.parallelToolCalls !== undefined) request.parallelToolCalls = draft.parallelToolCalls;
+  }
+  if (hosted.length > 0) request.hostedTools = hosted;
+  const asked: AskedResponse = {
+    echo: echoOf(draft, read),
+    summarizes,
+    sealsThoughts: draft.include.includes("reasoning.encrypted_content"),
+    logprobs: wantsLogprobs,
+    ...(includeObfuscation !== undefined && { includeObfuscation }),
+    grouped: read.grouped,
+  };
+  return { request, asked, warnings };
+}
+
+function inputOf({ input, instructions, forwards }: ResponsesDraft): string | readonly unknown[] {
+  if (input !== undefined && (input.length > 0 || instructions !== undefined || typeof input === "string"))
+    return input;
+  if (forwards) return [];
+  throw invalidRequest(
+    "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.",
+    "input",
+    "missing_required_parameter",
+  );
+}
+
+/** What the client left out has OpenAI's defaults. */
+function echoOf({ told, sampling }: ResponsesDraft, { echo }: ReadTools): ResponseEcho {
+  return {
+    background: false,
+    instructions: null,
+    maxOutputTokens: null,
+    maxToolCalls: null,
+    metadata: {},
+    parallelToolCalls: true,
+    frequencyPenalty: sampling.frequencyPenalty ?? 0,
+    presencePenalty: sampling.presencePenalty ?? 0,
+    previousResponseId: null,
+    promptCacheKey: null,
+    promptCacheRetention: null,
+    reasoning: { effort: null, summary: null },
+    safetyIdentifier: null,
+    serviceTier: null,
+    store: true,
+    temperature: sampling.temperature ?? 1,
+    textFormat: { type: "text" },
+    verbosity: "medium",
+    toolChoice: "auto",
+    tools: echo,
+    topLogprobs: 0,
+    topP: sampling.topP ?? 1,
+    truncation: "disabled",
+    user: null,
+    ...told,
+  };
+}

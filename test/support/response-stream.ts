@@ -1,0 +1,59 @@
+import type { GenerationEvent } from "../../src/generation/event.ts";
+import type { AnswerContext } from "../../src/wire/port.ts";
+import type { Profile } from "../../src/wire/profile.ts";
+import { LiveFrame } from "../../src/wire/responses/live-frame.ts";
+import { readResponsesRequest } from "../../src/wire/responses/read-request.ts";
+import type { AskedResponse } from "../../src/wire/responses/response-echo.ts";
+import { ResponseStreamWriter } from "../../src/wire/responses/stream-writer.ts";
+
+/** One event of a response's stream, as a client reads it. */
+export interface ResponseEvent {
+  readonly type: string;
+  readonly sequence_number: number;
+  readonly [member: string]: unknown;
+}
+
+/** Fixed time and chance: ids are the same for all items. */
+export function responseContext(profile: Profile): AnswerContext {
+  return { profile, created: 1_800_000_000, now: () => 1_800_000_007, model: "tiny", settings: {}, random: () => 0 };
+}
+
+/** What a request with these members asks about its answer's form. */
+export function askedResponse(members: Readonly<Record<string, unknown>> = {}): AskedResponse {
+  return readResponsesRequest({ model: "tiny", input: "Hi", ...members }, "req_1").asked;
+}
+
+export function responseWriter(
+  profile: Profile,
+  members: Readonly<Record<string, unknown>> = {},
+): ResponseStreamWriter {
+  return new ResponseStreamWriter(new LiveFrame(responseContext(profile), askedResponse(members), "stream"));
+}
+
+/** The whole stream of these batches. */
+export function writtenResponse(
+  batches: readonly (readonly GenerationEvent[])[],
+  profile: Profile,
+  members: Readonly<Record<string, unknown>> = {},
+): string {
+  const writer = responseWriter(profile, members);
+  return batches.map((events) => writer.write(events)).join("");
+}
+
+/** Reads a stream as the HTML standard says; fails where `event` is not the event's type, or anything else is there. */
+export function responseEvents(stream: string): ResponseEvent[] {
+  const frames = stream.split("\n\n");
+  if (frames.pop() !== "") throw new Error("The stream does not end with a blank line.");
+  if (frames.at(-1) === "data: [DONE]") frames.pop();
+  return frames.map((frame) => {
+    const [, name = "", data = ""] = /^event: ([a-z_.]+)\ndata: (\{[^\n]*\})$/.exec(frame) ?? [];
+    if (name === "") throw new Error(`Not an event: ${JSON.stringify(frame)}`);
+    const event: ResponseEvent = JSON.parse(data);
+    if (event.type !== name) throw new Error(`An event ${name} says that it is ${event.type}.`);
+    return event;
+  });
+}
+
+export function typesOf(stream: string): string[] {
+  return responseEvents(stream).map(({ type }) => type.replace(/^response\./, ""));
+}
