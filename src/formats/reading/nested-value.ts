@@ -1,4 +1,4 @@
-import { itemsOf, propertyOf, typedValue, typesOf } from "./tool-types.ts";
+import { itemOf, propertyOf, typedValue, typesOf } from "./tool-types.ts";
 import type { DeclaredTypes } from "./tool-types.ts";
 
 /** Deeper is text. */
@@ -30,7 +30,7 @@ export function nestedValue(
       part === undefined ? undefined : { types: typesOf(part, root), schema: part as DeclaredTypes["schema"] };
     return nestedValue(value, open, item, known, root, depth + 1);
   };
-  if (isArray) return `[${members.map(([, value]) => inner(value, itemsOf(schema, root))).join(",")}]`;
+  if (isArray) return `[${members.map(([, value], index) => inner(value, itemOf(schema, index, root))).join(",")}]`;
   return `{${members
     .map(([key, value]) => `${JSON.stringify(key)}:${inner(value, propertyOf(schema, key, root))}`)
     .join(",")}}`;

@@ -1,4 +1,5 @@
 import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 import { parametersOf } from "../../generation/custom-tool.ts";
 import type { JsonSchema, Tool } from "../../generation/message.ts";
 import { literalToJson } from "./read-literal.ts";
@@ -51,26 +52,39 @@ export class ToolTypes {
   }
 }
 
+/** References and alternatives are followed this far: a schema may refer to itself. */
+const deepest = 20;
+
 /** The schema of a member of an object's schema. */
 export function propertyOf(schema: unknown, name: string, root: unknown): JsonSchema | undefined {
-  const at = resolve(schema, root);
-  const properties = isObject(at) ? at["properties"] : undefined;
-  const found = isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined;
-  if (isSchema(found)) return found;
-  for (const part of isObject(at) ? alternatives(at) : []) {
-    const inner = propertyOf(part, name, root);
-    if (inner !== undefined) return inner;
-  }
-  return undefined;
+  return partOf(schema, root, ({ properties }) =>
+    isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined,
+  );
 }
 
-/** The schema of an array's items. */
-export function itemsOf(schema: unknown, root: unknown): JsonSchema | undefined {
+/** The schema of an array's item at this index. */
+export function itemOf(schema: unknown, index: number, root: unknown): JsonSchema | undefined {
+  return partOf(schema, root, ({ prefixItems, items, additionalItems }) => {
+    // Draft 7 has the first items in `items`, and the others in `additionalItems`.
+    const first: readonly unknown[] = Array.isArray(prefixItems) ? prefixItems : Array.isArray(items) ? items : [];
+    if (index < first.length) return first[index];
+    return Array.isArray(items) ? additionalItems : items;
+  });
+}
+
+/** What a schema says of a part of its values, itself or in one of its alternatives. */
+function partOf(
+  schema: unknown,
+  root: unknown,
+  find: (schema: JsonObject) => unknown,
+  depth = 0,
+): JsonSchema | undefined {
   const at = resolve(schema, root);
-  if (!isObject(at)) return undefined;
-  if (isSchema(at["items"])) return at["items"];
+  if (!isObject(at) || depth > deepest) return undefined;
+  const found = find(at);
+  if (isSchema(found)) return found;
   for (const part of alternatives(at)) {
-    const inner = itemsOf(part, root);
+    const inner = partOf(part, root, find, depth + 1);
     if (inner !== undefined) return inner;
   }
   return undefined;
@@ -87,7 +101,7 @@ const typeNames = new Set(["string", "integer", "number", "boolean", "null", "ar
 
 function gatherTypes(schema: unknown, root: unknown, types: Set<string>, depth: number): void {
   const at = resolve(schema, root);
-  if (!isObject(at) || depth > 20) return;
+  if (!isObject(at) || depth > deepest) return;
   const { type } = at;
   const names: readonly unknown[] = Array.isArray(type) ? type : [type];
   for (const name of names) if (typeof name === "string" && typeNames.has(name)) types.add(name);
@@ -112,7 +126,7 @@ function alternatives(schema: Readonly<Record<string, unknown>>): unknown[] {
 
 function resolve(schema: unknown, root: unknown): unknown {
   let at = schema;
-  for (let steps = 0; steps < 20 && isObject(at) && typeof at["$ref"] === "string"; steps++) {
+  for (let steps = 0; steps < deepest && isObject(at) && typeof at["$ref"] === "string"; steps++) {
     const path = at["$ref"];
     if (!path.startsWith("#")) return undefined;
     at = root;
