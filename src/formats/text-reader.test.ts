@@ -240,6 +240,17 @@ test("reasoning that is not separated has the opener that the prompt wrote, befo
   expect(merged(["Yes."], "<|assistant|><think></think>").text).toBe("Yes.");
 });
 
+// gpt-oss lost its markers: its thoughts and its answer ran into one another.
+test("reasoning that is not separated keeps the headers and ends of its messages", () => {
+  const thoughts = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis<|message|>So.<|end|>";
+  const whole = `${thoughts}<|start|>assistant<|channel|>final<|message|>Yes.<|return|>`;
+  for (const chunks of [[whole], whole]) {
+    const format = formatNamed("gpt-oss") ?? plainText;
+    const merged = read(chunks, { format, prefix: "<|start|>assistant", separateReasoning: false });
+    expect(merged).toMatchObject({ reasoning: null, text: `${thoughts}Yes.` });
+  }
+});
+
 test("a logprob stays with its token where the prompt's opener is shown", () => {
   const format = formatNamed("qwen3.5") ?? plainText;
   for (const tokens of [

@@ -68,21 +68,26 @@ export function* readRouted(desk: RoutedDesk, format: RoutedFormat, prefix?: str
 function* readHeader(desk: RoutedDesk, { format, start, header }: Routing, begun: string): Reading<string | null> {
   const { cursor, output } = desk;
   yield* cursor.skipSpace();
-  if ((yield* matchMarker(cursor, start)) >= 0) output.markup(cursor.take());
+  // The start belongs to the header: it goes where the header goes.
+  const behindStart = (yield* matchMarker(cursor, start)) >= 0 ? cursor.pending : 0;
+  const none = (): null => {
+    output.markup(cursor.take(cursor.pending - behindStart));
+    return null;
+  };
   let text = begun;
   for (;;) {
     let code = cursor.now();
     if (code === awaited) code = yield* cursor.peek();
-    if (code < 0 || text.length > longestHeader) return null;
+    if (code < 0 || text.length > longestHeader) return none();
     if (header.child(0, code) >= 0) {
       const found = yield* matchMarker(cursor, header);
       if (found === 0) return text;
       if (found >= 1) {
         cursor.pos -= header.markers[found]?.length ?? 0;
-        return null;
+        return none();
       }
     }
-    if (code === 10 && format.headerEnd !== "\n") return null;
+    if (code === 10 && format.headerEnd !== "\n") return none();
     text += cursor.text[cursor.pos];
     cursor.pos++;
   }
@@ -104,12 +109,20 @@ function* readBody(desk: RoutedDesk, routing: Routing, header: string): Reading<
     if (!callsAllowed) output.markup(cursor.take());
     return yield* readText(desk, routing, (raw) => output.text(raw));
   }
+  if (to === "reasoning") {
+    output.openThought(cursor.take());
+    yield* readText(
+      desk,
+      routing,
+      (raw) => output.thought(raw),
+      (raw) => output.closeThought(raw),
+    );
+    if (output.phase === "reasoning" && !cursor.ended) output.closeThought("");
+    return;
+  }
   output.markup(cursor.take());
-  if (to === "drop") return yield* readText(desk, routing, (raw) => output.markup(raw));
-  if (to === "content") return yield* readText(desk, routing, (raw) => output.text(raw));
-  output.openThought("");
-  yield* readText(desk, routing, (raw) => output.thought(raw));
-  if (output.phase === "reasoning" && !cursor.ended) output.closeThought("");
+  const show = to === "drop" ? (raw: string) => output.markup(raw) : (raw: string) => output.text(raw);
+  yield* readText(desk, routing, show);
 }
 
 function routeOf(routing: Routing, header: string): { to: Route["to"]; name: string } {
@@ -152,9 +165,13 @@ function* readRest({ cursor }: RoutedDesk, { body }: Routing, call: CallAtHand):
   call.write(rest.end(undefined), "");
 }
 
-/** Reads a body up to its end. The end is accounted for, a start of the next message is not passed. */
-function* readText(desk: RoutedDesk, { format, body }: Routing, text: (raw: string) => void): Reading<void> {
-  const { cursor, output } = desk;
+/** Reads a body up to its end, which `end` is told; a start of the next message is not passed. */
+function* readText(
+  { cursor, output }: RoutedDesk,
+  { format, body }: Routing,
+  text: (raw: string) => void,
+  end: (raw: string) => void = (raw) => output.markup(raw),
+): Reading<void> {
   for (;;) {
     const found = yield* readToMarker(cursor, body, (kept) => text(cursor.take(kept)));
     if (found < 0) return;
@@ -162,7 +179,7 @@ function* readText(desk: RoutedDesk, { format, body }: Routing, text: (raw: stri
       cursor.pos -= format.start.length;
       return;
     }
+    if (found < format.ends.length) return end(cursor.take());
     output.markup(cursor.take());
-    if (found < format.ends.length) return;
   }
 }
