@@ -25,7 +25,7 @@ export class WorkerPool {
   private constructor(setup: WorkerSetup, limit: number, first: WorkerThread) {
     this.#setup = setup;
     this.#limit = first.blocking ? limit : 1;
-    this.#threads.add(first);
+    this.#add(first);
     this.blocking = first.blocking;
     this.models = first.models;
   }
@@ -61,22 +61,23 @@ export class WorkerPool {
       yield [queueFull];
       return;
     }
-    try {
-      yield* thread.run(request, signal);
-    } finally {
-      this.#waiting.shift()?.();
-    }
+    yield* thread.run(request, signal);
   }
 
   async close(): Promise<void> {
     await Promise.all([...this.#threads].map((thread) => thread.stop()));
   }
 
+  /** A thread that is claimed for the caller. */
   async #thread(signal: AbortSignal): Promise<WorkerThread | "full"> {
     for (;;) {
-      signal.throwIfAborted();
+      if (signal.aborted) {
+        // It may have been woken and left in one moment: the thread it was woken for is the next one's.
+        this.#wakeOne();
+        throw signal.reason;
+      }
       const free = this.#free();
-      if (free) return free;
+      if (free) return free.claim();
       if (this.#threads.size + this.#starting < this.#limit) return this.#start();
       if (this.#waiting.length >= queueLimit) return "full";
       await new Promise<void>((resolve, reject) => {
@@ -105,14 +106,24 @@ export class WorkerPool {
   async #start(): Promise<WorkerThread> {
     this.#starting++;
     try {
-      const thread = await WorkerThread.start(this.#setup);
-      this.#threads.add(thread);
-      return thread;
+      return this.#add(await WorkerThread.start(this.#setup)).claim();
     } finally {
       this.#starting--;
-      // Runs that came meanwhile for a program of one thread can use it now.
+      // Runs that came meanwhile for a program of one thread can use it now; and where it did not start, another one may be tried.
       if (!this.blocking) for (const go of this.#waiting.splice(0)) go();
+      else this.#wakeOne();
     }
+  }
+
+  #add(thread: WorkerThread): WorkerThread {
+    this.#threads.add(thread);
+    // A run that is left goes on until its program looks up. Whoever was woken when it was left would find the thread busy.
+    thread.freed = () => this.#wakeOne();
+    return thread;
+  }
+
+  #wakeOne(): void {
+    this.#waiting.shift()?.();
   }
 }
 

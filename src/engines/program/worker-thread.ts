@@ -22,7 +22,10 @@ export class WorkerThread {
   readonly #worker: Worker;
   readonly #runs = new Map<number, Run>();
   #nextRun = 0;
+  #claimed = 0;
   #exited = false;
+  /** Called when a run has really ended, or the thread has. */
+  freed: () => void = () => {};
   readonly blocking: boolean;
   /** The models of an Engine; undefined for a program. */
   readonly models: readonly ModelInfo[] | undefined;
@@ -48,14 +51,21 @@ export class WorkerThread {
     return !this.#exited;
   }
 
-  /** Runs that have begun and not ended. */
+  /** Runs that have begun and not ended, and those that will begin in a moment. */
   get load(): number {
-    return this.#runs.size;
+    return this.#runs.size + this.#claimed;
   }
 
-  /** One generation. Leaving it early, or the signal, aborts the run. */
+  /** Says that `run` will be called: until then the thread counts as busy. */
+  claim(): this {
+    this.#claimed++;
+    return this;
+  }
+
+  /** One generation, for which the thread was claimed. Leaving it early, or the signal, aborts the run. */
   async *run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
     const id = this.#nextRun++;
+    this.#claimed--;
     const run: Run = { batches: [], wake: () => {}, done: false };
     this.#runs.set(id, run);
     this.#send({ type: "run", run: id, request, credit });
@@ -100,6 +110,7 @@ export class WorkerThread {
     else {
       run.done = true;
       this.#runs.delete(message.run);
+      this.freed();
     }
     run.wake();
   }
@@ -108,6 +119,7 @@ export class WorkerThread {
     this.#exited = true;
     for (const run of this.#runs.values()) run.wake();
     this.#runs.clear();
+    this.freed();
   }
 
   #send(message: ToWorker): void {
