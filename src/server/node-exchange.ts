@@ -20,6 +20,8 @@ export class NodeExchange implements Exchange {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
   #unread = false;
+  /** Ends the wait for a slow reader. A pipelined response that never got the socket hears neither "drain" nor "close". */
+  #wake: (() => void) | undefined;
 
   /** `basePath`: what stands in front of the API's paths and is taken away. */
   constructor(request: IncomingMessage, response: ServerResponse, basePath = "") {
@@ -32,8 +34,10 @@ export class NodeExchange implements Exchange {
     const { socket } = request;
     const left = (): void => {
       if (!response.writableFinished) this.departure.happen();
+      this.#wake?.();
     };
     socket.once("close", left);
+    if (socket.destroyed) left();
     response.once("close", () => {
       socket.removeListener("close", left);
       left();
@@ -109,15 +113,17 @@ export class NodeExchange implements Exchange {
 
   write(text: string): Promise<void> | undefined {
     const response = this.#response;
-    if (response.destroyed || response.write(text)) return undefined;
+    if (this.departure.happened || response.destroyed || response.write(text)) return undefined;
     return new Promise((resolve) => {
       const stalled = setTimeout(() => response.destroy(), stalledMs);
       const go = (): void => {
         clearTimeout(stalled);
-        response.off("drain", go).off("close", go);
+        response.off("drain", go);
+        this.#wake = undefined;
         resolve();
       };
-      response.on("drain", go).on("close", go);
+      this.#wake = go;
+      response.on("drain", go);
     });
   }
 
