@@ -8,7 +8,7 @@ export type ParsedArguments =
 
 /**
  * Parses the arguments of a call. Nothing is thrown: text that is no JSON object is flagged and kept. Empty text is a call without
- * arguments, `{}`. Of a custom tool, whose input is free text, there is nothing to parse: it is "not valid". Requirements C3, C4, T11.
+ * arguments, `{}`. Of a custom tool, whose input is free text, there is nothing to parse: it is "not valid".
  *
  * @example
  * import { parseArguments } from "truewire";

@@ -33,7 +33,7 @@ export type EventSource =
 
 /**
  * Tells calls by their parse status: started, in progress, succeeded or failed; all other events pass. `incremental: false`: whole
- * calls only, one event each (succeeded, or failed with the raw text). A call that is cut off has failed. Requirement C5.
+ * calls only, one event each (succeeded, or failed with the raw text). A call that is cut off has failed.
  *
  * @example
  * import { callProgress, readChatStream } from "truewire";

@@ -20,7 +20,7 @@ const maxRedirects = 3;
 /**
  * Fetches an image, guarded for URLs that come from strangers: http and https only, a limit on size and time, no private address (checked
  * on the very address that is connected to, on every redirect), no credentials in the URL, and only what its first bytes show to be
- * PNG, JPEG, GIF or WebP. Rejects with `FailureError` (400, `invalid_image_url`). Node only. Requirement C7.
+ * PNG, JPEG, GIF or WebP. Rejects with `FailureError` (400, `invalid_image_url`). Node only.
  *
  * @example
  * import { downloadImage } from "truewire";

@@ -11,7 +11,7 @@ export type DownloadImage = (url: string) => Promise<ImageBytes>;
 
 /**
  * The content part of an image: a URL is kept as it is, bytes become a data URL. Without `mediaType`, the bytes tell whether they are
- * PNG, JPEG, GIF or WebP; throws a TypeError when they do not. Requirement C7.
+ * PNG, JPEG, GIF or WebP; throws a TypeError when they do not.
  *
  * @example
  * import { imagePart } from "truewire";

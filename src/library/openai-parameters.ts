@@ -34,7 +34,7 @@ export interface OpenAiParameters {
 
 /**
  * The parameters of a request that samples so: greedy is `temperature: 0`, a repetition penalty of 1 is none. Throws `FailureError`
- * (400) for a strategy that is none of these. Requirement C1.
+ * (400) for a strategy that is none of these.
  *
  * @example
  * import { toOpenAiParameters } from "truewire";

@@ -16,7 +16,7 @@ const chunk = (choice: object, index = 0): string => {
 const read = (source: ChatStreamSource): Promise<Generation> => accumulateStream(readChatStream(source));
 const callOf = (fields: object, index = 0): object => ({ index, type: "function", ...fields });
 
-describe("what upstreams do to a stream (requirement C6)", () => {
+describe("what upstreams do to a stream", () => {
   test("choices is empty, before and behind the text", async () => {
     const bare = 'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[]}\n\n';
     const { choices, end } = await read(
@@ -69,7 +69,7 @@ describe("what upstreams do to a stream (requirement C6)", () => {
   });
 });
 
-test("C4: unparseable arguments are kept with their text and flagged; whole calls are told once each", async () => {
+test("unparseable arguments are kept with their text and flagged; whole calls are told once each", async () => {
   const calls = [
     callOf({ id: "call_1", function: { name: "f", arguments: '{"a":' } }),
     callOf({ id: "call_2", function: { name: "f", arguments: '{"a":""}' } }, 1),
@@ -85,7 +85,7 @@ test("C4: unparseable arguments are kept with their text and flagged; whole call
   ]);
 });
 
-test("C8: tool_calls without calls is an error of the upstream", async () => {
+test("tool_calls without calls is an error of the upstream", async () => {
   const { end } = await read(
     chunk({ delta: { content: "x" } }) + chunk({ delta: {}, finish_reason: "tool_calls" }) + done,
   );

@@ -36,7 +36,7 @@ const failureLimit = 256 * 1024;
 /**
  * Reads a streamed chat answer of any server of OpenAI's dialect, however broken, into events; the last one is `end`. Nothing is thrown
  * for what is read: an error (with its status where `source` is a Response), a stream that breaks off, a `tool_calls` without calls are
- * told by `end`. Leaving the loop early cancels the source. Requirements C1 to C8.
+ * told by `end`. Leaving the loop early cancels the source.
  *
  * @example
  * import { readChatStream } from "truewire";

@@ -21,7 +21,7 @@ const endOfMessage: ReadonlySet<string> = new Set(["eom", "eom_id", "<|eom_id|>"
 /**
  * What a server's `finish_reason` means; null while there is none. Besides OpenAI's words it takes those of other servers (`eos`,
  * `eom`, `max_tokens`, `tool_use`, …), in any case and with or without underscores. A word that nobody knows is "end-of-turn": the
- * source did end the answer. The legacy `function_call` is "end-of-message". Requirement C2.
+ * source did end the answer. The legacy `function_call` is "end-of-message".
  *
  * @example
  * import { readStopReason } from "truewire";
@@ -39,7 +39,7 @@ export function readStopReason(word: string | null | undefined): StopReason | nu
 
 /**
  * OpenAI's `finish_reason` for a stop reason. `hasCalls`: whether the message has tool calls, where that is known; then "tool_calls" is
- * said exactly if it has (a `tool_calls` without calls is an error, requirement C8). A failure has no word at OpenAI: null, and the
+ * said exactly if it has (a `tool_calls` without calls is an error). A failure has no word at OpenAI: null, and the
  * answer is an error instead.
  *
  * @example

@@ -17,7 +17,7 @@ export type LogprobShape = "chat" | "completions" | "together" | "float";
 
 /**
  * Reads logprobs in any of the four shapes (`LogprobShape`), which are told apart by what they hold. `text`: what they belong to; a bare
- * float is the logprob of this one token. Repeated tokens keep their places. null: there are none. Requirement C1.
+ * float is the logprob of this one token. Repeated tokens keep their places. null: there are none.
  *
  * @example
  * import { readTokenLogprobs } from "truewire";

@@ -41,7 +41,7 @@ const parameterTypes = new Map<unknown, ParameterType>(types.map(([own, schema])
 
 /**
  * The tool that a definition describes; its parameters are a JSON Schema. Throws `FailureError` (400) for a type that is none of
- * int, float, bool, str, list, dict. Requirements C1 and C3: defaults survive, falsy ones too.
+ * int, float, bool, str, list, dict. Defaults survive, falsy ones too.
  *
  * @example
  * import { fromToolDefinition } from "truewire";

@@ -12,7 +12,7 @@ import {
 } from "./failures.ts";
 import { exact, lean } from "./profile.ts";
 
-describe("profile exact has two serializers (wire.md section 9)", () => {
+describe("profile exact has two serializers, as recorded in 2025 and 2026", () => {
   test("the gateway: four spaces, a final line feed, HTML-safe, with charset", () => {
     expect(writeErrorBody(incorrectApiKey("<key>&").failure, exact)).toEqual({
       status: 401,

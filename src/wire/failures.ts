@@ -1,7 +1,7 @@
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 
 /**
- * The failures that OpenAI has words for, in its words (wire.md section 9). Those of reading a request's parameters stand in
+ * The failures that OpenAI has words for, in its words (recordings of 2023 to 2026, and bodies quoted in issue threads). Those of reading a request's parameters stand in
  * request/refusals.ts.
  */
 

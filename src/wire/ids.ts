@@ -1,5 +1,5 @@
 /**
- * The ids that OpenAI gives to answers, calls and requests. Source: wire.md section 7, from 19,600 recorded answers.
+ * The ids that OpenAI gives to answers, calls and requests. Source: 19,600 answers recorded from 2023 to 2026.
  * `random` is uniform in [0, 1).
  */
 

@@ -3,7 +3,7 @@ import { randomBase62 } from "./ids.ts";
 /**
  * Adds `obfuscation`, the last member of a chunk, which hides the length of a token from whoever watches the encrypted stream.
  *
- * The rule (wire.md section 2.4, 17,107 of 17,112 recorded chunks): `[0-9A-Za-z]`, as many as bring the length of the whole JSON to
+ * The rule (17,107 of 17,112 chunks recorded since 2025-08): `[0-9A-Za-z]`, as many as bring the length of the whole JSON to
  * 1 modulo 16. Length counts characters; of those outside the basic plane no recording exists, and each is taken as one.
  *
  * `json`: a compact object without its closing brace. The answer is the whole object.

@@ -46,7 +46,7 @@ describe.each(["lean", "openai"])("the openai SDK, wire %s", (wire) => {
     expect(answer._request_id).toMatch(/^req_/);
   });
 
-  test("create with stream: the naive loop over choices[0].delta.content (W18)", async () => {
+  test("create with stream: the naive loop over choices[0].delta.content", async () => {
     const stream = await client.chat.completions.create({ ...ask("#unicode"), stream: true });
     let text = "";
     for await (const chunk of stream) {

@@ -16,7 +16,7 @@ function* flood(): Generator<Batch> {
   yield [{ type: "finish", choice: 0, reason: "stop" }, done];
 }
 
-describe.each(transports)("slow readers through $name (E8)", ({ open }) => {
+describe.each(transports)("slow readers through $name", ({ open }) => {
   test("hold back their own source only, and get everything in the end", async () => {
     const engine = new ScriptedEngine((request) => (asked(request) === "flood" ? flood() : answer(["quick"])));
     const api = await open(serving(engine));

@@ -58,7 +58,7 @@ describe.each(transports)("failures through $name", ({ open }) => {
     expect(await response.json()).toMatchObject({ error: { message: "It broke." } });
   });
 
-  test("mid-stream it is the error object and [DONE], and no finish chunk is invented (E1)", async () => {
+  test("mid-stream it is the error object and [DONE], and no finish chunk is invented", async () => {
     await opened(function* () {
       yield firstPiece;
       yield [failed("upstream-error", { message: "Overloaded.", sourceType: "overloaded_error", code: "overloaded" })];
@@ -97,7 +97,7 @@ describe.each(transports)("failures through $name", ({ open }) => {
     expect(events(text).slice(-2)).toMatchObject([{ error: { type: "server_error" } }, "data: [DONE]"]);
   });
 
-  test("an engine that stops without an end is a truncated one, never a clean end (E6)", async () => {
+  test("an engine that stops without an end is a truncated one, never a clean end", async () => {
     await opened(function* () {
       yield firstPiece;
     });
@@ -117,7 +117,7 @@ describe.each(transports)("failures through $name", ({ open }) => {
     expect(text.match(/\[DONE\]/g)).toHaveLength(1);
   });
 
-  test("a request that is not right is refused before the engine hears of it, streamed or not (E9)", async () => {
+  test("a request that is not right is refused before the engine hears of it, streamed or not", async () => {
     let heard = 0;
     await opened(() => {
       heard++;

@@ -3,7 +3,7 @@ import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { chat, json, serving, transports } from "../support/transports.ts";
 
 describe.each(transports)("headers through $name", ({ open }) => {
-  test("a chat stream has those of requirement W12, and the answer's own", async () => {
+  test("a chat stream has OpenAI's and the answer's own", async () => {
     const api = await open(serving(new ScriptedEngine(() => answer(["Hi"]))));
     const response = await api.fetch("/v1/chat/completions", chat("Hello", { stream: true }));
     const headers = Object.fromEntries(response.headers);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { answer, failed, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
 import { chat, events, serving, transports } from "../support/transports.ts";
 
-describe.each(transports)("the hold through $name (E2)", ({ open }) => {
+describe.each(transports)("the hold through $name", ({ open }) => {
   test("the status waits for the first event, and a failure after a wait still has its own", async () => {
     const engine = new ScriptedEngine(async function* () {
       await sleep(300);
@@ -44,7 +44,7 @@ describe.each(transports)("the hold through $name (E2)", ({ open }) => {
     await api.close();
   });
 
-  test("a failure after the hold is told inside the stream: role chunk, error, [DONE] (E1)", async () => {
+  test("a failure after the hold is told inside the stream: role chunk, error, [DONE]", async () => {
     const engine = new ScriptedEngine(async function* () {
       await sleep(200);
       yield [failed("engine-error", { status: 503 })];

@@ -33,7 +33,7 @@ async function visit(
   }
 }
 
-describe.each(transports)("clients that leave, through $name (E5)", ({ open }) => {
+describe.each(transports)("clients that leave, through $name", ({ open }) => {
   test("mid-stream: the generation ends, and no further step is taken for it", async () => {
     const engine = new ScriptedEngine(endless);
     const api = await open(serving(engine));

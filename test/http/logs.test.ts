@@ -19,7 +19,7 @@ function recordingLog(): { log: Log; lines: Line[] } {
 }
 
 describe("the log", () => {
-  test("has one line for each request: finished, with its tool calls, refused, failed, cancelled (E12)", async () => {
+  test("has one line for each request: finished, with its tool calls, refused, failed, cancelled", async () => {
     const engine = new ScriptedEngine(async function* (request) {
       if (asked(request) === "call") yield* callOf("f", "{}");
       else if (asked(request) === "fail")
@@ -87,7 +87,7 @@ describe("the log", () => {
   });
 });
 
-describe("--log-stream (W16)", () => {
+describe("--log-stream", () => {
   test("appends every event as it was sent, with time and request id, and never a key", async () => {
     const folder = await mkdtemp(join(tmpdir(), "truewire-"));
     const file = join(folder, "events.log");

@@ -80,7 +80,7 @@ test("a grammar that cannot be enforced is refused with its path", async () => {
   });
 });
 
-test("a call of a tool that the request does not have stays text, and the log warns of it (requirement T6)", async () => {
+test("a call of a tool that the request does not have stays text, and the log warns of it", async () => {
   const tools = [{ type: "function", function: { name: "clock" } }];
   const response = await ask({ tools });
   const id = response.headers.get("x-request-id");

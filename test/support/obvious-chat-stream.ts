@@ -10,7 +10,7 @@ import type { Profile } from "../../src/wire/profile.ts";
 
 /**
  * The obvious encoder of a chat stream: an object a chunk, JSON.stringify, and no cleverness; the oracle of the writer. Only the
- * numbers of logprobs are put in as text. It knows the profiles from their description (requirements, wire.md), not from the code.
+ * numbers of logprobs are put in as text. It knows the profiles from recordings, not from the code.
  */
 export function obviousStream(
   events: readonly GenerationEvent[],

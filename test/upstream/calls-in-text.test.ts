@@ -7,7 +7,7 @@ import { say, startScripted } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
 
 // An upstream that leaves a call in its text: of a tool that the request has it becomes a call, of another it stays text, and the log
-// warns of it with the request's id (requirement T6).
+// warns of it with the request's id.
 const text = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>';
 const warnings: { readonly fields: LogFields; readonly message: string }[] = [];
 let source: ScriptedServer;

@@ -32,7 +32,7 @@ interface Chunk {
 }
 
 /**
- * Reads the bytes of a chat stream without any tolerance, and throws for what OpenAI would not send (requirements W1 to W14). Only the
+ * Reads the bytes of a chat stream without any tolerance, and throws for what OpenAI would not send. Only the
  * first choice is put together.
  */
 export function strictMessage(body: string, profile: "lean" | "exact" = "lean"): StrictMessage {

@@ -109,7 +109,7 @@ function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/** The prompt counts once for the choices that share it, completions are summed (requirements W13). */
+/** The prompt counts once for the choices that share it, completions are summed, as OpenAI does. */
 function sumOfUsage(usages: readonly (Usage | undefined)[], n: number): Usage | undefined {
   const known = usages.filter((usage) => usage !== undefined);
   const [first] = known;

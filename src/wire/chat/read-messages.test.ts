@@ -57,7 +57,7 @@ test("every role and part in the neutral form; strings stay strings, parts stay 
   ]);
 });
 
-test("results find the name of their call (T14); arguments stay as they are, malformed or not", () => {
+test("results find the name of their call ; arguments stay as they are, malformed or not", () => {
   const calls = [
     { id: "call_a", type: "function", function: { name: "f", arguments: '{"x":' } },
     { id: "call_b", type: "custom", custom: { name: "g", input: "free text" } },
@@ -86,7 +86,7 @@ test("a result without its call is taken in profile lean, with a warning", () =>
   expect(warnings.join()).toContain("messages.[0].role");
 });
 
-test("legacy functions and results become tools and calls (T13)", () => {
+test("legacy functions and results become tools and calls", () => {
   const { request, asked } = read({
     messages: [
       { role: "assistant", content: null, function_call: { name: "f", arguments: "{}" } },

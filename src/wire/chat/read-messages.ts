@@ -115,7 +115,7 @@ function madeUpId(index: number): string {
 }
 
 /**
- * Which calls were made and which were answered. OpenAI refuses a history where the two do not match, and so does profile `openai`;
+ * Which calls were made and which were answered. OpenAI refuses a history where the two do not match, and so does profile `exact`;
  * `lean` warns, because programs cut histories anywhere and a template copes.
  */
 class CallHistory {

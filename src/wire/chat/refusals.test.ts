@@ -5,7 +5,7 @@ import type { ReadOptions } from "../port.ts";
 import { exact } from "../profile.ts";
 import { readChatRequest } from "./read-request.ts";
 
-// What OpenAI refuses is refused in its words; wire.md section 9.
+// What OpenAI refuses is refused in its words (recordings of 2025 and 2026).
 
 const hello = { role: "user", content: "Hello" };
 const tool = { type: "function", function: { name: "f", parameters: { type: "object", properties: {} } } };

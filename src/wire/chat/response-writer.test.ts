@@ -109,7 +109,7 @@ function firstChoice(body: string): Body["choices"][number] | undefined {
   return parsed.choices[0];
 }
 
-test("content is null where there are only calls (N2), and members are in OpenAI's order", () => {
+test("content is null where there are only calls, and members are in OpenAI's order", () => {
   const calls = [{ id: "call_0", type: "function", function: { name: "f", arguments: "{}" } }];
   const choice = firstChoice(written(called, exact));
   expect(JSON.stringify(choice?.message)).toBe(
@@ -118,18 +118,18 @@ test("content is null where there are only calls (N2), and members are in OpenAI
   expect(firstChoice(written(called, lean))?.message).toEqual({ role: "assistant", content: null, tool_calls: calls });
 });
 
-test("a call that was forced by name ends in stop in profile exact alone (N1)", () => {
+test("a call that was forced by name ends in stop in profile exact alone", () => {
   const named = { namedToolChoice: true };
   expect(firstChoice(written(called, exact, named))?.finish_reason).toBe("stop");
   expect(firstChoice(written(called, lean, named))?.finish_reason).toBe("tool_calls");
 });
 
-test("length wins over calls (N1)", () => {
+test("length wins over calls", () => {
   const cut = called.map((event) => (event.type === "finish" ? { ...event, reason: "length" as const } : event));
   for (const profile of [lean, exact]) expect(firstChoice(written(cut, profile))?.finish_reason).toBe("length");
 });
 
-test("legacy functions are answered in kind (T13)", () => {
+test("legacy functions are answered in kind", () => {
   expect(firstChoice(written(called, lean, { legacyFunctions: true }))).toMatchObject({
     message: { role: "assistant", content: null, function_call: { name: "f", arguments: "{}" } },
     finish_reason: "function_call",
@@ -141,7 +141,7 @@ test("the stop string is told on request only", () => {
   expect(firstChoice(written(said, lean))).not.toHaveProperty("stop_str");
 });
 
-test("an impossible token has a logprob that JSON can hold (N4)", () => {
+test("an impossible token has a logprob that JSON can hold", () => {
   const impossible = { token: "x", logprob: -Infinity, bytes: null, top: [] };
   const events: readonly GenerationEvent[] = [{ type: "text-delta", choice: 0, text: "x", logprobs: [impossible] }];
   expect(written(events, lean, { logprobs: true })).toContain('"logprob":-9999,');

@@ -152,7 +152,7 @@ export class ChatStreamReader extends AnswerReader<ChatChoice> {
   }
 }
 
-/** What OpenAI's first delta tells of what follows (wire.md section 2.3). */
+/** What OpenAI's first delta tells of what follows (recordings of 2024-09 to 2026-08 without a counterexample). */
 function announcement(delta: JsonObject): StartEvent["announced"] {
   if (Array.isArray(delta["tool_calls"])) return "tool-call";
   if (delta["content"] === null && typeof delta["refusal"] === "string") return "refusal";

@@ -36,7 +36,7 @@ describe("any legal generation", () => {
     );
   });
 
-  test.each([lean, exact])("is the same message streamed in profile $name as not streamed (N5)", (profile) => {
+  test.each([lean, exact])("is the same message streamed in profile $name as not streamed", (profile) => {
     fc.assert(
       fc.property(legalBatches(), (batches) => {
         const answer = context(profile, { includeUsage: true });
@@ -51,16 +51,16 @@ describe("any legal generation", () => {
     );
   });
 
-  test("keeps every rule of the stream in profile lean (W1 to W15)", () => {
+  test("keeps every rule of the stream in profile lean", () => {
     fc.assert(
       fc.property(legalBatches(), fc.boolean(), (batches, includeUsage) => {
         const stream = written(batches, context(lean, { includeUsage }));
-        expect(stream).toMatch(/^(data: [^\n]+\n\n)*data: \[DONE\]\n\n$/); // W7, W9
+        expect(stream).toMatch(/^(data: [^\n]+\n\n)*data: \[DONE\]\n\n$/);
         const all = chunks(stream);
         const withChoice = all.filter(({ choices }) => choices.length > 0);
-        expect(new Set(all.map(({ id, created }) => `${id} ${created}`)).size).toBeLessThanOrEqual(1); // W8
+        expect(new Set(all.map(({ id, created }) => `${id} ${created}`)).size).toBeLessThanOrEqual(1);
         const usages = all.map(({ usage }) => usage);
-        if (!includeUsage) expect(all.every((chunk) => !("usage" in chunk) && chunk.choices.length === 1)).toBe(true); // W11
+        if (!includeUsage) expect(all.every((chunk) => !("usage" in chunk) && chunk.choices.length === 1)).toBe(true);
         else {
           expect(usages.slice(0, withChoice.length).every((usage) => usage === null)).toBe(true);
           expect(all.slice(withChoice.length).length).toBeLessThanOrEqual(1);
@@ -76,16 +76,16 @@ describe("any legal generation", () => {
 
 function checkChoice(list: readonly Chunk["choices"][number][]): void {
   const deltas = list.map(({ delta }) => delta);
-  expect(deltas[0]).toEqual({ role: "assistant" }); // W1
+  expect(deltas[0]).toEqual({ role: "assistant" });
   expect(deltas.slice(1).every((delta) => !("role" in delta))).toBe(true);
-  expect(deltas.slice(0, -1).every((delta) => Object.keys(delta).length === 1)).toBe(true); // W3
-  expect(deltas.every(({ content }) => content !== "")).toBe(true); // W4
-  expect(deltas.at(-1)).toEqual({}); // W5
+  expect(deltas.slice(0, -1).every((delta) => Object.keys(delta).length === 1)).toBe(true);
+  expect(deltas.every(({ content }) => content !== "")).toBe(true);
+  expect(deltas.at(-1)).toEqual({});
   expect(list.slice(0, -1).every((choice) => choice.finish_reason === null)).toBe(true);
   expect(list.at(-1)?.finish_reason).toBeTypeOf("string");
-  for (const choice of list) expect(Object.keys(choice)).toEqual(["index", "delta", "logprobs", "finish_reason"]); // W10
+  for (const choice of list) expect(Object.keys(choice)).toEqual(["index", "delta", "logprobs", "finish_reason"]);
   const calls = deltas.flatMap(({ tool_calls: calls = [] }) => calls);
-  const headers = calls.filter(({ id }) => id !== undefined); // W14
+  const headers = calls.filter(({ id }) => id !== undefined);
   expect(headers.map(({ index }) => index)).toEqual(headers.map((_, index) => index));
   expect(headers.every((call) => call.function.arguments === "")).toBe(true);
   let last = -1;

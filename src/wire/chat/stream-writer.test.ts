@@ -5,7 +5,7 @@ import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
 import { ChatStreamWriter } from "./stream-writer.ts";
 
-describe("requirement W2", () => {
+describe("a stream of profile lean", () => {
   test("the first chunks, to the byte", () => {
     const stream = written(
       [
@@ -24,7 +24,7 @@ describe("requirement W2", () => {
     expect(stream).toBe(chunk('{"role":"assistant"}') + chunk('{"content":"Hello"}') + chunk('{"content":"!"}'));
   });
 
-  test("fragments without text are skipped (W4), a reason that comes with text stands alone (W5, W6)", () => {
+  test("fragments without text are skipped, a finish reason that comes with text stands alone", () => {
     const texts = ["", "Hello", "", " world", ""].map((text) => ({ type: "text-delta", choice: 0, text }) as const);
     const stream = written(
       [
@@ -47,7 +47,7 @@ describe("requirement W2", () => {
   });
 });
 
-describe("ends that are none (E1)", () => {
+describe("answers that break off", () => {
   const failure = { message: "gone", status: 503, kind: "unavailable" as const };
   const error = 'data: {"error":{"message":"gone","type":"server_error","param":null,"code":null}}\n\ndata: [DONE]\n\n';
 

@@ -136,7 +136,7 @@ describe("any legal generation", () => {
     );
   });
 
-  test.each([lean, exact])("is the same streamed in profile $name as not streamed (N5)", (profile) => {
+  test.each([lean, exact])("is the same streamed in profile $name as not streamed", (profile) => {
     fc.assert(
       fc.property(legalBatches(only), (batches) => {
         const answer = context(profile, { includeUsage: true });

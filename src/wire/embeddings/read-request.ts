@@ -68,7 +68,7 @@ function isTokens(value: unknown): value is number[] {
 
 function checkedDimensions(dimensions: number): number {
   if (Number.isInteger(dimensions) && dimensions >= 1) return dimensions;
-  // OpenAI's own words for this one (wire.md section 9).
+  // OpenAI's own words for this one (recording of 2025).
   throw invalidRequest(`${dimensions} is less than the minimum of 1 - 'dimensions'`);
 }
 

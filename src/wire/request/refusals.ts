@@ -2,7 +2,7 @@ import type { FailureError } from "../../generation/failure.ts";
 import { invalidRequest } from "../../generation/failure.ts";
 
 /**
- * What OpenAI says to parameters that it does not take: its words, `param` and `code`. Sources: wire.md section 9, and messages that
+ * What OpenAI says to parameters that it does not take: its words, `param` and `code`. Sources: recordings of 2025 and 2026, and messages that
  * users quote in issue threads. `path` is the full path, `messages[1].content[0].type`.
  */
 

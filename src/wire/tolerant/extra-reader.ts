@@ -61,7 +61,7 @@ export class ExtraReader {
       added ??= {};
       if (name !== "audio") added[name] = member;
       else {
-        // OpenAI's audio deltas have "content": null beside them, and these members first (wire.md section 2.3).
+        // OpenAI's audio deltas have "content": null beside them, and these members first (recordings of 2025).
         if (value["content"] === null) added["content"] = null;
         added[name] = isObject(member) ? inOrder(member, ["id", "transcript", "data", "expires_at"]) : member;
       }

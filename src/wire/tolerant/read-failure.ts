@@ -46,7 +46,7 @@ export function badAnswer(message: string, cause?: unknown): GenerationFailure {
   return cause === undefined ? failure : { ...failure, cause };
 }
 
-/** Requirement C8. */
+/** The source said that there were calls, and there was none. */
 export function callsWithoutCall(): GenerationFailure {
   return badAnswer('The upstream said finish_reason "tool_calls" but sent no tool call.');
 }

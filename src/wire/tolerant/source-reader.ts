@@ -72,7 +72,7 @@ export class SourceReader {
 
 /**
  * OpenAI's ids carry the time of creation in the five characters after the prefix (2,664 of 2,666 ids, the others one second off); its
- * search models answer with a UUID. Where that does not fit, members that only OpenAI sends decide. Source: wire.md section 7.
+ * search models answer with a UUID. Where that does not fit, members that only OpenAI sends decide. Source: recordings of 2023 to 2026.
  */
 function isOpenAiId(id: string, created: number, { serviceTier, systemFingerprint }: CaptureForm): boolean {
   const hasItsMembers = serviceTier && systemFingerprint;

@@ -15,7 +15,7 @@ export interface FinishFacts {
 
 /**
  * The reason that is true of what came: "tool-calls" (or its legacy form) instead of "stop" exactly when there are calls; "length" and
- * "content-filter" win. null: calls were announced and none came, which is the source's error (requirement C8).
+ * "content-filter" win. null: calls were announced and none came, which is the source's error.
  */
 export function trueFinishReason(facts: FinishFacts): FinishReason | null {
   const { said, calls, callsInText, sawLegacyCall, legacyFunctions, isOpenAi } = facts;
