@@ -15,6 +15,7 @@ import { startOf } from "../../../formats/reading/start.ts";
 import type { Tool } from "../../../generation/message.ts";
 import type { OutputConstraint } from "../../../generation/request.ts";
 import type { AskedOfModel } from "../protocol.ts";
+import { clientGrammar } from "./client-grammar.ts";
 import { asInvalidRequest, refuseGaps, refuseInputGrammar } from "./constraint-refusal.ts";
 import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
 import type { AnswerReading } from "./prepared-request.ts";
@@ -132,7 +133,7 @@ function parametersPath({ tools = [], prompt }: AskedOfModel, tool: Tool): strin
 
 function answer(output: OutputConstraint, format: Format, place: Place): Constraint {
   if (output.type === "grammar") {
-    const grammar: PlannedGrammar = { type: "gbnf", gbnf: output.gbnf, path: output.path };
+    const grammar = clientGrammar(output.gbnf, output.path);
     return { plan: { grammar, begins: begins[place], format }, warnings: [] };
   }
   const held: { widened: readonly Gap[]; exact: boolean } = { widened: [], exact: true };
