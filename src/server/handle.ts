@@ -53,7 +53,7 @@ function tell({ exchange, record, requestId: req }: Reply, { log, requests }: Se
   const fields = { req, method: exchange.method, path: exchange.path, ...record.fields() };
   if (client !== undefined) Object.assign(fields, { clientRequestId: client });
   // Probes come every few seconds and are of interest to nobody while all is well.
-  if (exchange.path === "/health") log.debug(fields, outcome);
+  if (exchange.path.startsWith("/health")) log.debug(fields, outcome);
   else if (outcome === "failed") log.error(fields, outcome);
   else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);
 }

@@ -29,3 +29,8 @@ export function answerHealth(reply: Reply, { state, directory, requests }: Servi
     headers,
   );
 }
+
+/** `GET /health/live`: 200 as long as the process answers at all. Who restarts it on a bad answer must not do so because a model is down. */
+export function answerLiveness(reply: Reply): void {
+  reply.send(200, "application/json", JSON.stringify({ status: "live" }));
+}

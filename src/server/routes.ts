@@ -5,7 +5,7 @@ import { ports } from "../wire/ports.ts";
 import type { Voice } from "../wire/voice.ts";
 import { embed } from "./embed.ts";
 import { generate } from "./generate.ts";
-import { answerHealth } from "./health.ts";
+import { answerHealth, answerLiveness } from "./health.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 import { answerWelcome } from "./welcome.ts";
@@ -51,6 +51,7 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
     },
   ],
   ["/health", { method: "GET", voice: openaiVoice, open: true, answer: answerHealth }],
+  ["/health/live", { method: "GET", voice: openaiVoice, open: true, answer: answerLiveness }],
   ["", { method: "GET", voice: openaiVoice, open: true, answer: answerWelcome }],
 ]);
 

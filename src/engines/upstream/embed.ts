@@ -37,7 +37,7 @@ export async function embed(
     } catch (error) {
       if (!(error instanceof FailureError)) throw error;
       if (error.failure.status < 500) throw error;
-      context.targets.failed(target);
+      context.targets.failed(target, error.failure.cause);
       if (signal.aborted || !context.targets.hasFresh(tried)) throw error;
     } finally {
       target.outstanding--;

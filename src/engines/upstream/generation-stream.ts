@@ -2,7 +2,7 @@ import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../ge
 import { Attempt } from "./attempt.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import { isRetryable, isServersFault, waitBefore } from "./retry-policy.ts";
-import type { RetryBudget } from "./retry-policy.ts";
+import type { FailedAttempt, RetryBudget } from "./retry-policy.ts";
 import type { Target } from "./target.ts";
 import type { TargetSet } from "./target-set.ts";
 
@@ -80,17 +80,20 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
         const target = targets.choose(tried);
         tried.add(target);
         this.#options = prepare(model, target);
+        const begun = performance.now();
         this.#attempt = new Attempt(this.#options);
         const batch = await this.#attempt.next();
-        const failure = batch && failureBeforeEvents(batch);
-        if (!failure || this.#abandoned) {
+        const end = batch && failedEnd(batch);
+        if (!end || this.#abandoned) {
           if (!this.#abandoned) target.succeeded();
           this.#committed = true;
           return batch;
         }
-        if (isServersFault(failure)) targets.failed(target);
+        const { failure } = end;
+        if (isServersFault(failure)) targets.failed(target, failure.cause);
         else target.succeeded();
-        const wait = this.#waitAfter(attempt, failure, tried);
+        const hasOther = targets.hasFresh(tried);
+        const wait = this.#waitAfter({ end, number: attempt, tookMs: performance.now() - begun, hasOther });
         const isLastModel = at === models.length - 1;
         if (wait === null && (isLastModel || !mayFallBack(failure))) {
           this.#committed = true;
@@ -105,11 +108,9 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   }
 
   /** Milliseconds until the next attempt at the same model; null: there is none. */
-  #waitAfter(attempt: number, failure: GenerationFailure, tried: ReadonlySet<Target>): number | null {
-    const { retries, budget, targets } = this.#plan;
-    if (attempt > retries || !isRetryable(failure)) return null;
-    // Another server need not be spared for the sake of the one that failed.
-    const wait = targets.hasFresh(tried) ? 0 : waitBefore(attempt, failure, Math.random);
+  #waitAfter(failed: FailedAttempt): number | null {
+    const { retries, budget } = this.#plan;
+    const wait = failed.number > retries ? null : waitBefore(failed, Math.random);
     return wait !== null && budget.withdraw() ? wait : null;
   }
 
@@ -126,12 +127,12 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
 
 const over: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
-/** The failure of a batch that shows nothing else; null when there is something to tell. */
-function failureBeforeEvents(batch: readonly GenerationEvent[]): GenerationFailure | null {
+/** The failed end of a batch that shows nothing else; null when there is something to tell. */
+function failedEnd(batch: readonly GenerationEvent[]): FailedAttempt["end"] | null {
   const last = batch.at(-1);
   if (last?.type !== "end" || !("failure" in last.end)) return null;
   const shows = batch.some(({ type }) => type !== "start" && type !== "extra" && type !== "usage" && type !== "end");
-  return shows ? null : last.end.failure;
+  return shows ? null : last.end;
 }
 
 /** Another model may answer what this one could not, but not what is wrong with the request itself. */

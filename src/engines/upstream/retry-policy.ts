@@ -1,9 +1,11 @@
-import type { GenerationFailure } from "../../generation/event.ts";
-import { isOutOfFiles } from "./transport-failure.ts";
+import type { GenerationEnd, GenerationFailure } from "../../generation/event.ts";
+import { isOutOfFiles, isWorthRepeating } from "./transport-failure.ts";
 
-/** Waits longer than this are the client's to decide: it gets the 429 with its Retry-After. */
-const longestWaitMs = 10_000;
+/** Longer waits are the client's: it gets the status with its Retry-After at once, and its SDK waits as it should. */
+const longestWaitMs = 1000;
 const firstWaitMs = 200;
+/** An attempt that failed after longer than this is not repeated at the same server: the client has paid for the wait once. */
+const quickMs = 5000;
 
 /**
  * How many retries there may be over all requests: a fifth of the requests, and ten at once. Without such a budget retries multiply
@@ -34,12 +36,28 @@ export function isServersFault({ status, cause }: GenerationFailure): boolean {
   return status >= 500 && status !== 501 && !isOutOfFiles(cause);
 }
 
+/** An attempt that failed before it told anything. */
+export interface FailedAttempt {
+  readonly end: Extract<GenerationEnd, { readonly failure: GenerationFailure }>;
+  /** 1: the first one. */
+  readonly number: number;
+  readonly tookMs: number;
+  /** Another server could be asked instead. */
+  readonly hasOther: boolean;
+}
+
 /**
- * How long to wait before attempt `attempt` (1: the first retry): what the server asks for, else exponential with full jitter. null:
- * too long. `random` is uniform in [0, 1).
+ * Milliseconds until the same model is asked again; null: not at all. Another server is asked at once. The same one is asked again only
+ * where that costs the client little and spares the server: not after a time-out (the answer may still be under way there), not for a
+ * certificate that will not get better, not against a rate limit. `random` is uniform in [0, 1).
  */
-export function waitBefore(attempt: number, failure: GenerationFailure, random: () => number): number | null {
+export function waitBefore({ end, number, tookMs, hasOther }: FailedAttempt, random: () => number): number | null {
+  const { failure } = end;
+  if (!isRetryable(failure)) return null;
+  if (hasOther) return 0;
+  if (end.kind === "idle-timeout" || tookMs > quickMs || !isWorthRepeating(failure.cause)) return null;
   const asked = failure.retryAfterSeconds;
-  if (asked !== undefined) return asked * 1000 > longestWaitMs ? null : asked * 1000;
-  return Math.floor(random() * firstWaitMs * 2 ** attempt);
+  if (asked === undefined && failure.status === 429) return null;
+  const wait = asked === undefined ? random() * firstWaitMs * 2 ** number : asked * 1000;
+  return wait > longestWaitMs ? null : Math.floor(wait);
 }

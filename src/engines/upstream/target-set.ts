@@ -2,6 +2,7 @@ import { inBackground } from "./background.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { Target } from "./target.ts";
 import type { OpenTransport } from "./transport.ts";
+import { isUnreachable } from "./transport-failure.ts";
 
 /** How often ejected targets are looked at. */
 const probeEveryMs = 500;
@@ -43,8 +44,8 @@ export class TargetSet {
     return this.targets.some((target) => target.inService() && !tried.has(target));
   }
 
-  failed(target: Target): void {
-    if (!target.failed(performance.now())) return;
+  failed(target: Target, cause: unknown): void {
+    if (!target.failed(performance.now(), !isUnreachable(cause))) return;
     this.#log?.("out of service", "warn", { url: target.url });
     this.#timer ??= inBackground(setInterval(() => this.#probeDue(), probeEveryMs));
   }
@@ -57,13 +58,10 @@ export class TargetSet {
   #probeDue(): void {
     const now = performance.now();
     for (const target of this.targets) {
-      if (!target.isDue(now)) continue;
-      // Puts it off first, so that a probe which hangs is not sent twice.
-      target.failed(now);
+      if (!target.beginProbe(now)) continue;
       void this.#probe(target).then((works) => {
-        if (!works) return;
-        target.succeeded();
-        this.#log?.("in service again", "info", { url: target.url });
+        target.endProbe(works, performance.now());
+        if (works) this.#log?.("in service again", "info", { url: target.url });
       });
     }
     if (this.targets.every((target) => target.inService())) {

@@ -3,8 +3,8 @@ import type { OpenTransport, Transport } from "./transport.ts";
 
 /** After so many failures in a row a target gets no requests, if there are others. */
 const failuresUntilEjected = 3;
-const firstEjectionMs = 2000;
-const longestEjectionMs = 60_000;
+/** How long until it is looked at, and looked at again: as soon as it works it is used. */
+const ejectionMs = 2000;
 
 /** One base URL: its connections, how much it has to do, and whether it works. */
 export class Target {
@@ -15,7 +15,8 @@ export class Target {
   /** Requests whose answers are not complete. */
   outstanding = 0;
   #failures = 0;
-  #ejections = 0;
+  #answers = true;
+  #probing = false;
   /** 0: in service. Else the time (of `now`) when it is asked again. */
   #ejectedUntil = 0;
 
@@ -36,24 +37,40 @@ export class Target {
     return this.#ejectedUntil === 0;
   }
 
-  /** Whether an ejected target should be asked again whether it works. */
-  isDue(now: number): boolean {
-    return this.#ejectedUntil !== 0 && now >= this.#ejectedUntil;
+  /** Whether anybody answers there, if only with errors. What a server says to one client must not make it absent for all. */
+  answers(): boolean {
+    return this.#answers;
+  }
+
+  /** Begins a probe of an ejected target, where one is due. */
+  beginProbe(now: number): boolean {
+    if (this.#probing || this.#ejectedUntil === 0 || now < this.#ejectedUntil) return false;
+    this.#probing = true;
+    return true;
+  }
+
+  endProbe(answers: boolean, now: number): void {
+    this.#probing = false;
+    if (answers) this.succeeded();
+    else {
+      this.#answers = false;
+      this.#ejectedUntil = now + ejectionMs;
+    }
   }
 
   succeeded(): void {
     this.#failures = 0;
-    this.#ejections = 0;
     this.#ejectedUntil = 0;
+    this.#answers = true;
   }
 
   /** A failure of the server, not of a request. Returns true when it put the target out of service. */
-  failed(now: number): boolean {
+  failed(now: number, answers: boolean): boolean {
     this.#failures++;
     const wasEjected = this.#ejectedUntil !== 0;
     if (!wasEjected && this.#failures < failuresUntilEjected) return false;
-    this.#ejectedUntil = now + Math.min(longestEjectionMs, firstEjectionMs * 2 ** this.#ejections);
-    this.#ejections++;
+    this.#answers = answers;
+    this.#ejectedUntil = now + ejectionMs;
     return !wasEjected;
   }
 }

@@ -105,7 +105,9 @@ export class UpstreamEngine implements Engine {
     const inService = targets.filter((target) => target.inService()).length;
     const outstanding = targets.reduce((sum, target) => sum + target.outstanding, 0);
     const counters = { outstanding, targets: targets.length, targetsInService: inService, retries: this.#retries };
-    if (this.#lifecycle.state === "closed" || inService > 0) return { ...this.#lifecycle.health(), counters };
+    // One that answers with errors is there; whether its errors are worth anything, each client learns for itself.
+    const isThere = targets.some((target) => target.inService() || target.answers());
+    if (this.#lifecycle.state === "closed" || isThere) return { ...this.#lifecycle.health(), counters };
     return { state: "failed", counters, message: `No server of ${this.#options.name} answers.` };
   }
 
