@@ -8,7 +8,7 @@ export class ApiKeys {
   readonly #hashes: Promise<Uint8Array[]>;
   readonly #count: number;
 
-  /** No keys: everybody may enter. */
+  /** Without keys, everybody may call. */
   constructor(keys: readonly string[]) {
     this.#count = keys.length;
     this.#hashes = Promise.all(keys.map((key) => sha256(key)));

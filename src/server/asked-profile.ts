@@ -4,12 +4,12 @@ import { exact, lean, profileNamed } from "../wire/profile.ts";
 import type { Profile } from "../wire/profile.ts";
 import type { Exchange } from "./exchange.ts";
 
-/** The header by which a client chooses the form of its answer, before what the model and the server are set to. */
+/** The header by which a client chooses the form of its answer. Precedence: header, model, server. */
 export const profileHeader = "X-Truewire-Wire";
 
 /**
  * The profile that a request's header asks for; undefined without that header. Throws `FailureError` 400, with the header's name as
- * `param`, for a value that is no profile's name: a client that asks for a form and gets another one would not notice.
+ * `param`, for an unknown profile: a client that asks for one form and gets another would not notice.
  */
 export function askedProfile(exchange: Exchange): Profile | undefined {
   const value = exchange.header(profileHeader.toLowerCase());

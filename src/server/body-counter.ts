@@ -27,7 +27,7 @@ const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Counts what a JSON text holds before anybody parses it, in one pass and without memory. A text that is no JSON is counted somehow;
+ * Counts what a JSON text holds before it is parsed, in one pass and without memory. For a text that is not JSON the counts mean nothing;
  * the parser will say what it is.
  */
 export class BodyCounter {

@@ -8,14 +8,14 @@ export class Departure {
     return this.#happened;
   }
 
-  /** Made for those who ask for it: the making of an AbortSignal costs Node more than the reading of a request. */
+  /** Created on first use: creating an AbortSignal takes Node longer than reading a request. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController();
     if (this.#happened) this.#controller.abort();
     return this.#controller.signal;
   }
 
-  /** Calls `listener` when the client leaves, unless it has left; null: nobody is to be called any more. */
+  /** Calls `listener` when the client leaves, unless it has left; null removes the listener. */
   listen(listener: (() => void) | null): void {
     this.#listener = listener ?? undefined;
   }

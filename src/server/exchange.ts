@@ -35,7 +35,7 @@ export function withoutBase(path: string, base: string): string {
   return base !== "" && path.startsWith(base) ? path.slice(base.length) || "/" : path;
 }
 
-/** The client left while its request was being read. Nobody is there to be told. */
+/** The client left while its request was being read, so no answer is sent. */
 export class ClientGone extends Error {
   constructor(options?: ErrorOptions) {
     super("The client closed the connection while sending its request.", options);

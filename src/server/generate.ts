@@ -12,7 +12,7 @@ export async function generate(port: Port, reply: Reply, service: Service): Prom
   const { settings, directory, log } = service;
   const { exchange, record, requestId } = reply;
   const body = await readJson(exchange, settings.bodyLimit);
-  // How a request is judged depends on who will answer it; a request without a model's name is judged all the same.
+  // The model's profile decides what is refused; a request without a model name is checked with the server's.
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);
   const forwards = model?.from.forwards ?? false;

@@ -72,7 +72,7 @@ export async function listen(options: ListenOptions, onRequest: RequestListener)
 
 /**
  * Descriptors are numbered from the lowest free one, so a new connection's number tells how many are in use. Close to the limit it is
- * answered 503 at once, while there is still room for those that are being served.
+ * answered 503 at once, while the requests in progress still have room.
  */
 function refuseBeyondDescriptors(server: Server, limit: number, log: Log): void {
   let refused = 0;

@@ -19,10 +19,10 @@ export function forPeople(line: string): string {
   const request = method === undefined ? "" : ` ${printable(`${String(method)} ${String(path)}`)}`;
   const fields = Object.entries(rest).map(([name, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);
-    // A cause is ours and has its lines; all else may hold what a client made up, which must not steer the terminal.
+    // A cause is our own text and may span lines; everything else may hold a client's text, which must not control the terminal.
     return ` ${colors.dim(`${name}=`)}${name === "cause" ? text : printable(text)}`;
   });
-  // What happened may take several lines (the mistakes in a configuration), and may quote a model or another server.
+  // A message may span lines (the mistakes in a configuration), and may quote a model or another server.
   const happened = String(msg).split("\n").map(printable).join("\n");
   return `${colors.dim(clock)} ${colour(happened)}${request}${fields.join("")}\n`;
 }
@@ -30,7 +30,7 @@ export function forPeople(line: string): string {
 /** Without control characters, which are shown as in JSON. */
 function printable(text: string): string {
   return text.replace(
-    // oxlint-disable-next-line no-control-regex -- they are what is looked for
+    // oxlint-disable-next-line no-control-regex -- the pattern looks for control characters
     /[\u0000-\u001f\u007f-\u009f]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );

@@ -25,7 +25,7 @@ export interface ServedModel {
   readonly from: ServedEngine;
 }
 
-/** All models of all engines, by name. Engines may learn of models while they run (an upstream's list), so it is asked anew when theirs changed. */
+/** All models of all engines, by name. An engine's list may change while it runs (an upstream's), so the directory follows it. */
 export class ModelDirectory {
   readonly engines: readonly ServedEngine[];
   #lists: (readonly ModelInfo[])[] = [];
@@ -68,7 +68,7 @@ export class ModelDirectory {
     for (const [at, from] of this.engines.entries()) {
       for (const info of lists[at] ?? []) add(info.id, info, from);
     }
-    // Aliases come last: a real model of that name is what its name says.
+    // Aliases come last: a model's own name wins over an alias.
     for (const [at, from] of this.engines.entries()) {
       const [first] = lists[at] ?? [];
       if (first) for (const alias of from.aliases) add(alias, first, from);
@@ -77,7 +77,7 @@ export class ModelDirectory {
   }
 }
 
-/** An engine may make its list anew each time it is asked; what counts is whether the list says the same. */
+/** An engine may return a new array each time, so the entries are compared, not the arrays. */
 function sameModels(list: readonly ModelInfo[], before: readonly ModelInfo[] | undefined): boolean {
   if (list === before) return true;
   if (before === undefined || list.length !== before.length) return false;

@@ -8,7 +8,7 @@ import { joined } from "./read-all.ts";
 /** After a refused body: how long what the client still sends is read and thrown away, so that it can read the refusal. */
 const lingerMs = 2000;
 
-/** A reader that takes nothing for so long, while more waits for it, is as good as gone: it would hold its source for ever. */
+/** A client that reads nothing for so long, while data waits for it, counts as gone: it would hold its source for ever. */
 const stalledMs = 5 * 60_000;
 
 /** An exchange over node:http, or over a framework that passes node:http's objects on (Express, Fastify). Types only: nothing of Node is loaded. */

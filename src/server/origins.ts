@@ -43,7 +43,7 @@ export function restrictedOrigins(options: OriginOptions): Origins {
   };
 }
 
-/** For a handler inside somebody else's server, which has its own mind about pages. */
+/** For a handler inside somebody else's server, which decides about pages itself. */
 export const unrestrictedOrigins: Origins = { headersFor: () => ({}) };
 
 /** The request headers that mean something here. */

@@ -13,13 +13,13 @@ export class Reply {
   readonly requestId: string;
   readonly record: RequestRecord;
   readonly exchange: Exchange;
-  /** What the client's own header asks for; it goes before what model and server are set to. */
+  /** What the client's own header asks for. Precedence: header, model, server. */
   askedProfile: Profile | undefined;
   /** Added to whatever is sent. */
   headers: HeaderFields = {};
   /** Of the API that the path belongs to. */
   voice: Voice = openaiVoice;
-  /** What the model is set to, once it is known; the server's until then. */
+  /** The model's profile, once the model is known; the server's until then. */
   #ownProfile: Profile;
   #sent = false;
 
@@ -35,7 +35,7 @@ export class Reply {
     return this.askedProfile ?? this.#ownProfile;
   }
 
-  /** The answer is that of a model with this profile; undefined: the server's. Tells the form that it gets. */
+  /** Sets the profile of the model that answers (undefined: the server's). Returns the profile that the answer gets. */
   useProfile(profile: Profile | undefined): Profile {
     if (profile) this.#ownProfile = profile;
     return this.profile;
@@ -61,14 +61,14 @@ export class Reply {
     this.exchange.open(200, fields);
   }
 
-  /** Sends what was thrown in the API's words. What is no `FailureError` is a defect of ours: 500, and its cause in the log. */
+  /** Sends an error in the API's words. Anything but a `FailureError` is a bug of ours: 500, and its cause goes to the log. */
   fail(error: unknown): void {
     if (error instanceof ClientGone) return;
     const failure = error instanceof FailureError ? error.failure : internalError(error).failure;
     if (failure.cause !== undefined) this.record.cause = failure.cause;
-    // The words about a wrong key hold the key, and a short one unmasked.
+    // The message about a wrong key quotes the key, and a short key without a mask.
     this.record.refusal = failure.status === 401 ? (failure.code ?? "no key") : failure.message;
-    // A stream that is open was ended by its own writer, unless that is what broke.
+    // An open stream was ended by its own writer, unless the writer failed.
     if (this.#sent) return this.exchange.end("");
     const { status, contentType, body, headers } = this.voice.writeFailure(failure, this.profile, this.requestId);
     this.send(status, contentType, body, { ...headers, ...failureHeaders(failure) });

@@ -4,7 +4,7 @@ import type { LogFields } from "./log.ts";
 /** "refused": the client's own fault, a status from 400 on; "failed": ours or the source's, from 500 on. */
 export type Outcome = "finished" | "refused" | "failed" | "cancelled";
 
-/** What one request came to: gathered on its way, told in one log line at its end. */
+/** What happened to one request: collected while it runs, logged in one line at its end. */
 export class RequestRecord {
   model: string | undefined;
   stream: boolean | undefined;
@@ -18,7 +18,7 @@ export class RequestRecord {
   end: GenerationEnd | undefined;
   /** Why the request was refused, when that happened before an engine was asked. */
   refusal: string | undefined;
-  /** What broke, for the log alone. */
+  /** The cause of a failure, for the log alone. */
   cause: unknown;
   readonly finishes: FinishReason[] = [];
   readonly receivedAt: number = performance.now();

@@ -15,7 +15,7 @@ export interface Route {
   readonly method: "GET" | "POST";
   /** How the path's API speaks of keys and failures. */
   readonly voice: Voice;
-  /** Open to clients without a key. */
+  /** Needs no key. */
   readonly open?: boolean;
   answer(reply: Reply, service: Service, parameter: string): Promise<void> | void;
 }

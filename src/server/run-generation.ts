@@ -7,7 +7,7 @@ import type { Departure } from "./departure.ts";
 
 /**
  * Pulls a generation to its end and hands each batch to `take`, the next one only when the promise that `take` returned (if any) has
- * resolved: so a slow reader holds back its own source. When the client leaves, the iteration is returned from, which cancels the
+ * resolved: so a slow reader holds back its own source. When the client leaves, the iteration is ended, which cancels the
  * engine's work, and nothing more is taken.
  *
  * Whatever the engine does, `take` sees exactly one `end` event, unless the client has gone: an exception becomes `engine-error`, a
@@ -35,7 +35,7 @@ export async function runGeneration(
       const wait = take(step.value);
       if (wait) await wait;
       if (last?.type !== "end") continue;
-      // Lets the engine run on behind its last batch, where it may clean up.
+      // Lets the engine run its code after the last batch, where it may clean up.
       const after = await iterator.next();
       if (after.done !== true) leave();
       return last.end;

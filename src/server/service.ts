@@ -28,7 +28,7 @@ export interface Service {
   readonly requests: Requests;
 }
 
-/** How many requests there are and were; for /health, and for a shutdown that waits. */
+/** Counts requests, for /health and for a shutdown that waits. */
 export class Requests {
   open = 0;
   total = 0;

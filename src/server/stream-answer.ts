@@ -29,7 +29,7 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
   let slow = false;
   let lastWrite = 0;
 
-  /** What the source said in its headers that the client should see; its first batch carries it. */
+  /** The source's headers that the client should see; they come with its first batch. */
   const sourceHeaders = (events: readonly GenerationEvent[]): HeaderFields | undefined =>
     events.find((event) => event.type === "start")?.source?.headers;
 
@@ -82,7 +82,7 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
   try {
     await runGeneration(engine, request, exchange.departure, take);
   } catch (cause) {
-    // A defect of ours: a stream that is open still ends as every stream of its API does.
+    // A bug of ours: an open stream still ends as every stream of its API does.
     if (reply.sent)
       exchange.end(
         writer.write([{ type: "end", end: { kind: "engine-error", failure: internalError(cause).failure } }]),

@@ -4,12 +4,12 @@ import type { StreamLog } from "./log.ts";
 
 /**
  * Appends every outgoing event to a file, one line an event: time, request id, and the event as it was sent. `secrets` (keys) never
- * reach the file, should a source have put one into its text.
+ * reach the file, even if a source repeats one in its text.
  */
 export async function openStreamLog(file: string, secrets: () => readonly string[]): Promise<StreamLog> {
   const stream = createWriteStream(file, { flags: "a" });
   await once(stream, "open");
-  // A full disk must not stop the answers; it is told once, and the log ends.
+  // A full disk must not stop the answers: it is logged once, and the stream log ends.
   let failed = false;
   stream.on("error", () => {
     failed = true;

@@ -6,10 +6,10 @@ import type { GenerationRequest } from "../generation/request.ts";
 import type { Reply } from "./reply.ts";
 import { runGeneration } from "./run-generation.ts";
 
-/** A source that never stops would otherwise fill the memory: an answer is held until it is whole. In characters. */
+/** A whole answer is held in memory until it is complete, so a source that never stops must be cut. In characters. */
 const longestAnswer = 64 * 1024 * 1024;
 
-/** Answers when all is known. A generation that failed has nothing but its error to show, whatever text it had. */
+/** Answers when the generation is complete. One that failed is answered with its error alone, whatever text it had. */
 export async function wholeAnswer(
   reply: Reply,
   engine: Engine,

@@ -1,8 +1,8 @@
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 
 /**
- * The failures that OpenAI has words for, in its words (recordings of 2023 to 2026, and bodies quoted in issue threads). Those of reading a request's parameters stand in
- * request/refusals.ts.
+ * The failures that OpenAI has words for, in its words (recordings of 2023 to 2026, and bodies quoted in issue threads). Those of
+ * reading a request's parameters stand in request/refusals.ts.
  */
 
 /** 401; the key is shown masked. `key`: what the client sent as Bearer token. */

@@ -29,7 +29,7 @@ export function jsonText(value: JsonValue, indent = 0): string {
   return indent > 0 ? pretty(value, " ".repeat(indent), "\n") : compact(value);
 }
 
-/** The way of every answer in profile `lean`: pieces are added to one string, nothing else is made. */
+/** For every answer in profile `lean`, so it is fast: pieces are added to one string, and no array is made. */
 function compact(value: JsonValue): string {
   if (typeof value === "string") return jsonString(value);
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

@@ -8,7 +8,7 @@ import { extensionParameters } from "./request/extension-parameters.ts";
 import type { Parameter } from "./request/parameter.ts";
 import { responsesParameters } from "./responses/responses-parameters.ts";
 
-// docs/parameters.md is written from the tables that read requests, so it cannot say anything else.
+// docs/parameters.md is generated from the tables that read requests.
 // `npx vitest run --project unit src/wire/parameters-page.test.ts -u` writes it anew.
 test("docs/parameters.md says what the tables say", async () => {
   await expect(page()).toMatchFileSnapshot("../../docs/parameters.md");

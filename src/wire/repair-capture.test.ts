@@ -5,7 +5,7 @@ import { exact, lean } from "./profile.ts";
 import { repairCapture } from "./repair-capture.ts";
 
 const options = { profile: exact, from: "auto", random: () => 0.5, now: 1_760_000_000 } as const;
-/** Before obfuscation began: what is random is no matter here. */
+/** Before OpenAI began to obfuscate, so that nothing in a stream is random. */
 const created = 1_750_000_000;
 const done = "data: [DONE]\n\n";
 const sse = (chunk: object): string => `data: ${JSON.stringify(chunk)}\n\n`;
@@ -118,7 +118,7 @@ describe("a stream of several choices", () => {
     );
   });
 
-  // It was split without a word.
+  // It was split, and the report did not say so.
   test("that another server puts into one chunk is told apart, and told so", () => {
     const stream =
       sse({ object: "text_completion", model: "m", choices: [choiceOf(0, "a"), choiceOf(1, "b")] }) +

@@ -12,7 +12,7 @@ export interface RequestDialect {
   readonly legacyFunctions?: boolean;
   /** Members that the server refuses. */
   readonly drop?: readonly string[];
-  /** Members that the server calls otherwise: OpenAI's name → its name. */
+  /** Members that have another name there: OpenAI's name → the server's. */
   readonly rename?: Readonly<Record<string, string>>;
   /** Members that are added to every request; they win over the client's. */
   readonly add?: Readonly<Record<string, unknown>>;
@@ -52,7 +52,7 @@ export function finishRequestBody(body: RequestBody, request: GenerationRequest,
   return Object.assign(body, dialect.add);
 }
 
-/** Leaves a member out of the JSON. Not by `delete`: what an object without it costs, every request would pay. */
+/** Leaves a member out of the JSON. Not by `delete`, which makes the object slow to read afterwards. */
 function leave(body: RequestBody, name: string): void {
   if (name in body) body[name] = undefined;
 }

@@ -36,6 +36,6 @@ export interface EventReader {
   abandon(end: GenerationEnd): GenerationEvent[];
   /** Every choice has finished; what may follow is usage and the end mark. */
   readonly finished: boolean;
-  /** What was mended so far. */
+  /** What was repaired so far. */
   readonly repairs: RepairLog;
 }

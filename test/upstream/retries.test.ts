@@ -41,16 +41,19 @@ describe("a rate limit", () => {
     upstream((response) => response.writeHead(429, headers).end('{"error":{"message":"slow down"}}'));
 
   /** It was waited out inside for 14 s, and the client's SDK, which would have waited properly, never saw it. */
-  test.each<Record<string, string>>([{ "retry-after": "7" }, {}])("of the only upstream goes to the client at once (%j)", async (headers) => {
-    const source = await limited(headers);
-    const truewire = await gateway(source.url);
-    const started = performance.now();
-    const answer = await ask(truewire, stream);
-    expect(answer.status).toBe(429);
-    expect(answer.headers.get("retry-after")).toBe(headers["retry-after"] ?? null);
-    expect(source.requests).toHaveLength(1);
-    expect(performance.now() - started).toBeLessThan(5000);
-  });
+  test.each<Record<string, string>>([{ "retry-after": "7" }, {}])(
+    "of the only upstream goes to the client at once (%j)",
+    async (headers) => {
+      const source = await limited(headers);
+      const truewire = await gateway(source.url);
+      const started = performance.now();
+      const answer = await ask(truewire, stream);
+      expect(answer.status).toBe(429);
+      expect(answer.headers.get("retry-after")).toBe(headers["retry-after"] ?? null);
+      expect(source.requests).toHaveLength(1);
+      expect(performance.now() - started).toBeLessThan(5000);
+    },
+  );
 
   test("of one of two is no matter: the other one answers", async () => {
     const source = await limited({ "retry-after": "7" });

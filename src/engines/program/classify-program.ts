@@ -4,7 +4,7 @@ import type { Program } from "./program.ts";
 
 /** What a module's default export turned out to be. */
 export type LoadedProgram =
-  /** `blocking`: a plain function or generator; it may compute for long without giving way. */
+  /** `blocking`: a plain function or generator, which may block its thread. */
   | { readonly kind: "program"; readonly program: Program; readonly blocking: boolean }
   | { readonly kind: "engine"; readonly engine: Engine };
 
@@ -13,7 +13,7 @@ export class ProgramLoadError extends Error {
   override readonly name = "ProgramLoadError";
 }
 
-/** What a value is; undefined: nothing that can be served. */
+/** What a value is; undefined: it cannot be served. */
 export function classify(value: unknown): LoadedProgram | undefined {
   if (typeof value === "function") return { kind: "program", program: value as Program, blocking: isBlocking(value) };
   if (isLanguageModel(value)) return { kind: "program", program: languageModelProgram(value), blocking: false };

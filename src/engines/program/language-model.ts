@@ -104,7 +104,7 @@ class PartReader {
         yield { type: "reasoning", text: String(part.delta) };
         break;
       case "tool-input-start":
-        // A tool that the provider runs itself is its own affair, not a call for the client.
+        // The provider runs this tool itself, so it is not a call for the client.
         if (part.providerExecuted === true) break;
         this.#streamed.add(part.id);
         yield { type: "tool-call-start", id: String(part.id), name: String(part.toolName) };

@@ -32,7 +32,10 @@ async function importDefault(path: string): Promise<unknown> {
   }
 }
 
-/** A program's "truewire" is the one that runs it, so that it needs none beside itself (`npx truewire serve`, a global installation). */
+/**
+ * When a program imports "truewire", it gets the running copy, so it need not be installed beside the program (`npx truewire serve`, a
+ * global installation).
+ */
 async function importThroughJiti(path: string): Promise<unknown> {
   const { createJiti } = await import("jiti");
   const truewire: unknown = await import(new URL(`../../index${extname(import.meta.url)}`, import.meta.url).href);

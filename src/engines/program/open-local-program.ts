@@ -17,7 +17,7 @@ export interface LocalProgramOptions {
   readonly format?: Format;
 }
 
-/** Opens a program that is there already, without any Node built-in. Throws `ProgramLoadError` when it is none. */
+/** Opens a program that is already in memory, without any Node built-in. Throws `ProgramLoadError` for a value that is not a program. */
 export function openLocalProgram({ program, name = "program", format = plainText }: LocalProgramOptions): Engine {
   const loaded = classify(program);
   if (loaded?.kind !== "program") {

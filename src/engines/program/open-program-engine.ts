@@ -12,7 +12,7 @@ import { watchProgram } from "./watch-program.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
 export interface ProgramEngineOptions {
-  /** A module's path. A program that is there already is opened by open-local-program.ts. */
+  /** A module's path. For a program that is already in memory, see open-local-program.ts. */
   readonly program: string;
   /** The model's name for clients; default: the file's name without its extension. */
   readonly name?: string;
@@ -64,7 +64,7 @@ async function moduleRunner(module: string, options: ProgramEngineOptions): Prom
   };
 }
 
-/** A version that was replaced serves what it has begun. */
+/** A replaced version finishes the requests that it has begun. */
 async function closeWhenIdle(pool: WorkerPool): Promise<void> {
   while (pool.running > 0 || pool.queued > 0) await new Promise((resolve) => setTimeout(resolve, 100).unref());
   await pool.close();

@@ -50,12 +50,12 @@ export class OutputReader {
     this.#text = this.#newReader();
   }
 
-  /** True once a stop string of the client was met: nothing that the program yields counts any more. */
+  /** True once one of the client's stop strings was found: further output is ignored. */
   get stopped(): boolean {
     return this.#text.stopped !== null;
   }
 
-  /** The events of one item. Throws `TypeError` for what is no item, which is a defect of the program. */
+  /** The events of one item. Throws `TypeError` for anything else, which is a bug of the program. */
   read(item: ProgramItem): GenerationEvent[] {
     if (item === null || item === undefined || this.stopped) return [];
     if (typeof item === "string") this.#readText(item);
@@ -139,7 +139,7 @@ export class OutputReader {
   #startCall(name: string, id: string | undefined): void {
     if (typeof name !== "string" || name === "") throw new TypeError("A program made a tool call without a name.");
     this.#endCall();
-    // Text before the call is complete: what the reader still holds back was no marker. What follows the call is read anew.
+    // The text before the call is complete, so what the reader still holds back was not a marker. A new reader reads what follows.
     this.#assembler.add(this.#text.end());
     this.#text = this.#newReader();
     const index = this.#calls++;
@@ -158,7 +158,7 @@ export class OutputReader {
   #endCall(): void {
     const call = this.#openCall;
     if (call === undefined) return;
-    // A call without arguments is a call with none: `{}`, never an empty string (vLLM issue 28806).
+    // A call without arguments has `{}`, never an empty string (vLLM issue 28806).
     if (call.arguments.length === 0) this.#addArguments("{}");
     this.#openCall = undefined;
     const raw = call.arguments.join("");

@@ -41,7 +41,7 @@ export class ProgramEngine implements Engine {
     this.#lifecycle.begin(stop);
     try {
       for await (const batch of this.#runner.run(request, AbortSignal.any([signal, stop.signal]))) {
-        // The runner knows only that it was aborted; who did it is known here.
+        // The run knows only that it was aborted; why is known here.
         yield stop.signal.aborted && !signal.aborted
           ? [...batch.filter((event) => event.type !== "end"), shutdown]
           : batch;

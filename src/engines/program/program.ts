@@ -28,12 +28,12 @@ export interface ProgramInput {
   readonly options: Readonly<Record<string, unknown>>;
   /** The schema of the answer, when the client asked for structured output (`response_format: json_schema`). */
   readonly responseSchema?: { readonly name: string; readonly schema: unknown; readonly strict: boolean };
-  /** Aborted when nobody reads any more. */
+  /** Aborted when the client has left. */
   readonly signal: AbortSignal;
   readonly request: {
     /** As in the `x-request-id` header. */
     readonly id: string;
-    /** Whether the client reads a stream; the wire is right either way. */
+    /** Whether the client asked for a stream; the program need not care. */
     readonly stream: boolean;
     /** Which of the request's choices this run makes, from 0. */
     readonly choice: number;

@@ -2,8 +2,8 @@ import type { Usage } from "../../generation/event.ts";
 import { isObject } from "../../generation/json.ts";
 
 /**
- * The usage that a program tells, as far as it is one: both counts, or one of them and the total. undefined for less, since a count
- * that nobody made must not reach a client. A program need not be typed, so anything may stand in each place.
+ * The usage that a program reports: both counts, or one of them and the total. undefined for less, since a count
+ * that nobody made must not reach a client. A program need not be typed, so every member is checked.
  */
 export function readProgramUsage(told: unknown): Usage | undefined {
   if (!isObject(told)) return undefined;

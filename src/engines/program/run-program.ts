@@ -35,7 +35,7 @@ export async function* runProgram(
   } catch (thrown) {
     yield [signal.aborted ? { type: "end", end: { kind: "client-gone" } } : failureEnd(thrown)];
   } finally {
-    // One choice failed, or nobody reads any more: the other runs have no purpose.
+    // One choice failed, or the client left: the other runs are not needed.
     cancel.abort();
   }
 }
@@ -66,7 +66,7 @@ async function* runChoice(
   yield reader.end();
 }
 
-/** A program's items, whatever way it gives them; the return value of a generator is its last item. */
+/** A program's items, however it returns them; the return value of a generator is its last item. */
 async function* itemsOf(
   program: Program,
   request: GenerationRequest,
@@ -99,7 +99,7 @@ function iteratorOf(value: ProgramReturn): AsyncIterator<ProgramItem> | Iterator
   return undefined;
 }
 
-/** A program may never look at its signal; its reader must not wait for it all the same. */
+/** A program may ignore its signal; whoever waits for its next item must not hang because of that. */
 function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);

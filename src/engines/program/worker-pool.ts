@@ -9,8 +9,8 @@ import { WorkerThread } from "./worker-thread.ts";
 const queueLimit = 256;
 
 /**
- * The threads of one version of a program. A program that gives way (async) shares one thread among all its runs; one that may
- * compute without giving way (a plain function) gets a thread for each run, at most `limit` at a time; further runs wait.
+ * The threads of one version of a program. All runs of an async program share one thread; a plain function, which may
+ * block its thread, gets one for each run, at most `limit` at a time; further runs wait.
  */
 export class WorkerPool {
   readonly #setup: WorkerSetup;

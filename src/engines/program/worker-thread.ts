@@ -94,7 +94,7 @@ export class WorkerThread {
     await this.#worker.terminate();
   }
 
-  /** Asks a run to end; a program that computes without looking up cannot, and then loses its thread. */
+  /** Asks a run to end. A program that computes without an `await` cannot notice, so its thread is terminated. */
   #abort(id: number): void {
     this.#send({ type: "abort", run: id });
     setTimeout(() => {

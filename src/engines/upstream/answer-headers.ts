@@ -1,7 +1,7 @@
-/** Headers as undici tells them: lower-case names. */
+/** Headers as undici gives them: lower-case names. */
 export type ReceivedHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** What a client should see of an upstream's headers: how much it may still ask. */
+/** The upstream's headers that a client should see: its rate limits. */
 export function passedHeaders(headers: ReceivedHeaders): Record<string, string> {
   const passed: Record<string, string> = {};
   for (const name in headers) {

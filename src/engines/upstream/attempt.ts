@@ -65,7 +65,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   #abortReason: Error | undefined;
   #heard = false;
   #sawEvent = false;
-  /** For how long nothing arrived, no first event came, nothing but noise came since the finish or what followed it. */
+  /** For how long nothing has arrived, no first event has come, or only noise has come since the finish. */
   #silentMs = 0;
   #waitedMs = 0;
   #farewellMs = 0;
@@ -149,7 +149,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     this.#silentMs = this.#heard || this.#controller?.paused === true ? 0 : this.#silentMs + tickMs;
     this.#heard = false;
     if (!this.#sawEvent) this.#waitedMs += tickMs;
-    // Pings are life, but not after the finish.
+    // Pings are signs of life, but not after the finish.
     if (this.#ended || (reader.finished && this.#pending.length === 0)) this.#farewellMs += tickMs;
     if (this.#farewellMs >= farewellMs) this.abort({ kind: "done" });
     else if (this.#waitedMs >= firstEventMs) this.abort(silence(upstream, firstEventMs / 1000));
@@ -163,7 +163,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     for (const bytes of this.#arrived) text += this.#decoder.write(bytes);
     this.#arrived = [];
     if (text !== "") this.#add(this.#options.reader.push(text));
-    // Nothing to tell: nobody will take it, so it holds nobody back.
+    // Nothing was read from it, so it does not hold back the upstream.
     if (this.#pending.length === 0) this.#resume();
   };
 
@@ -235,7 +235,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
 
   #stop(): void {
     if (this.#released) return;
-    this.#abortReason = new Error("The request was given up.");
+    this.#abortReason = new Error("The request was cancelled.");
     this.#controller?.abort(this.#abortReason);
     this.#release();
   }

@@ -19,7 +19,7 @@ export interface EmbedContext {
   readonly limit: number;
 }
 
-/** Asks an upstream for embeddings. A server that cannot be reached is passed over for the next one. Rejects with `FailureError`. */
+/** Asks an upstream for embeddings; skips servers that cannot be reached. Rejects with `FailureError`. */
 export async function embed(
   request: EmbeddingRequest,
   context: EmbedContext,

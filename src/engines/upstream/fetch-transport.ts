@@ -8,7 +8,7 @@ import type { Transport, TransportRequest } from "./transport.ts";
  * (`browser` in package.json). Throws where TLS options are given, which `fetch` does not have.
  */
 export function openTransport(origin: string, { tls }: UpstreamOptions): Transport {
-  if (tls) throw new Error("TLS options of an upstream need Node: fetch has none.");
+  if (tls) throw new Error("TLS options for an upstream need Node: fetch does not support them.");
   const ask = ({ method, path, headers, body }: TransportRequest, signal: AbortSignal): Promise<Response> => {
     const init = { method, headers, signal, redirect: "manual" as const, ...(body !== undefined && { body }) };
     // Bun's own time-out would cut a long wait for the first event; others do not know the member.
@@ -81,7 +81,7 @@ async function deliver(
   controller: FetchController,
   handler: Dispatcher.DispatchHandler,
 ): Promise<void> {
-  // Not within the call that asks: undici's handlers are told later, too.
+  // Not within the call itself: undici calls its handlers later, too.
   await Promise.resolve();
   try {
     handler.onRequestStart?.(controller, {});

@@ -22,13 +22,13 @@ export interface GenerationPlan {
 
 /**
  * One generation: attempts, until one of them tells a first event; from then on that attempt and no other, so that no text is ever
- * told twice.
+ * sent twice.
  */
 export class GenerationStream implements AsyncIterableIterator<readonly GenerationEvent[]> {
   readonly #plan: GenerationPlan;
   #attempt: Attempt | undefined;
   #options: AttemptOptions | undefined;
-  /** The first event was told. */
+  /** The first event was sent. */
   #committed = false;
   #closed = false;
   #abandoned: GenerationEnd | undefined;
@@ -56,7 +56,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     return Promise.resolve(over);
   }
 
-  /** Stops the work; a reader that waits is told `end`. */
+  /** Stops the work; a waiting reader gets `end`. */
   abandon(end: GenerationEnd): void {
     if (this.#closed) return;
     this.#abandoned = end;
@@ -70,7 +70,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     this.#plan.closed(this, this.#options);
   }
 
-  /** The first batch that is to be told: of the first attempt that begins to answer, or of the last one that fails. */
+  /** The first batch for the client: of the first attempt that begins to answer, or of the last one that fails. */
   async #first(): Promise<readonly GenerationEvent[] | null> {
     const { targets, models, prepare } = this.#plan;
     for (const [at, model] of models.entries()) {
@@ -135,7 +135,7 @@ function failedEnd(batch: readonly GenerationEvent[]): FailedAttempt["end"] | nu
   return shows ? null : last.end;
 }
 
-/** Another model may answer what this one could not, but not what is wrong with the request itself. */
+/** Whether another model may succeed. A fallback does not help where the request itself is wrong. */
 function mayFallBack(failure: GenerationFailure): boolean {
   return isRetryable(failure) || failure.status === 404 || failure.code === "model_not_found";
 }

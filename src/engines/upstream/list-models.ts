@@ -2,11 +2,11 @@ import type { ModelInfo } from "../../generation/engine.ts";
 import { readModelList } from "../../wire/models/read-models.ts";
 import type { Target } from "./target.ts";
 
-/** A list of models is answered from memory; a server that takes longer is not well. */
+/** A server answers its model list from memory; one that takes longer has a problem. */
 const patienceMs = 10_000;
 const longestList = 16 * 1024 * 1024;
 
-/** The models that a target lists. Rejects with an Error that says why there is no list. */
+/** The models that a target lists. Rejects with an Error that says why it could not be read. */
 export async function listModels(target: Target, headers: Readonly<Record<string, string>>): Promise<ModelInfo[]> {
   const { statusCode, body } = await target.transport.request({
     method: "GET",
@@ -32,7 +32,7 @@ export async function listModels(target: Target, headers: Readonly<Record<string
   }));
 }
 
-/** Whether a target answers at all, if only with a refusal. */
+/** Whether a target answers at all, even with an error. */
 export async function answers(target: Target, headers: Readonly<Record<string, string>>): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(patienceMs);

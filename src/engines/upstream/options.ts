@@ -6,7 +6,7 @@ import type { RequestDialect } from "../../wire/request-dialect.ts";
 export interface UpstreamOptions {
   /** Base URLs, such as `http://localhost:11434/v1`. Several serve the same models; a request goes to the one with the least to do. */
   readonly urls: readonly string[];
-  /** Who it is, in logs and messages. */
+  /** Its name in logs and messages. */
   readonly name: string;
   /** Sent as `Authorization: Bearer …`. */
   readonly key?: string | undefined;

@@ -6,7 +6,7 @@ const spared = 8;
 
 /**
  * Connects as `connector` does, but not with the process's last file descriptors. With those gone, clients could not even be refused:
- * their connections would be cut without a word.
+ * their connections would be closed without an answer.
  */
 export function sparingDescriptors(
   connector: buildConnector.connector,
@@ -15,13 +15,13 @@ export function sparingDescriptors(
   if (limit === undefined) return connector;
   return (options, callback) => {
     const error = lowestFreeDescriptor() < limit - spared ? undefined : outOfFiles();
-    // Undici does not expect to hear of it before it is done asking.
+    // Undici expects the callback after the call has returned.
     if (error) queueMicrotask(() => callback(error, null));
     else connector(options, callback);
   };
 }
 
-/** Descriptors are numbered from the lowest free one, so it tells how many are in use at least. Costs 5 µs, a connection hundreds. */
+/** The system gives out the lowest free number, so a new one shows how many are in use at least. Takes 5 µs, a connection hundreds. */
 function lowestFreeDescriptor(): number {
   try {
     const descriptor = openSync("/dev/null", "r");

@@ -25,7 +25,7 @@ export class TargetSet {
     this.#log = options.log;
   }
 
-  /** The target for the next attempt, one that was not tried where possible. When none is in service, any is better than none. */
+  /** The target for the next attempt, one that was not tried where possible. When all are ejected, one of them is tried anyway. */
   choose(tried: ReadonlySet<Target>): Target {
     // The timer may be gone with the request that set it (see `sharesTimers`), so every request looks, too.
     if (this.#timer !== undefined) this.#probeDue();

@@ -6,7 +6,7 @@ const failuresUntilEjected = 3;
 /** How long until it is looked at, and looked at again: as soon as it works it is used. */
 const ejectionMs = 2000;
 
-/** One base URL: its connections, how much it has to do, and whether it works. */
+/** One base URL: its connections, its load, and whether it works. */
 export class Target {
   readonly url: string;
   readonly transport: Transport;

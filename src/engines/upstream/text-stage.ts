@@ -28,7 +28,7 @@ export class TextStage {
   readonly #warn: (warning: string) => void;
   #choices = new Map<number, Choice>();
 
-  /** `warn` hears of calls that stayed text because the request has no such tool. */
+  /** `warn` is called for calls that stayed text because the request has no such tool. */
   constructor(
     format: Format | "auto",
     request: GenerationRequest,
@@ -43,7 +43,7 @@ export class TextStage {
     this.#callsAllowed = this.#tools.length > 0 && request.toolChoice?.type !== "none";
   }
 
-  /** What goes on in place of these events. */
+  /** The events that replace these. */
   readonly transform = (events: GenerationEvent[]): GenerationEvent[] => {
     const out: GenerationEvent[] = [];
     for (const event of events) {

@@ -4,13 +4,13 @@ import type { UpstreamOptions } from "./options.ts";
 
 /** How one origin is asked: undici-transport.ts where there are Node's sockets, fetch-transport.ts elsewhere. */
 export interface Transport {
-  /** Sends a request; all that comes of it, failures included, the handler is told. */
+  /** Sends a request; the handler gets the answer, failures included. */
   dispatch(request: TransportRequest, handler: Dispatcher.DispatchHandler): void;
-  /** The same for short answers. Rejects where there is none. */
+  /** The same for short answers. Rejects when there is no answer. */
   request(request: TransportRequest & { readonly signal: AbortSignal }): Promise<TransportAnswer>;
   /**
-   * Whether a timer may serve other requests than the one that set it. Workers end a request's timers with the request; whoever else
-   * relied on them would wait for ever.
+   * Whether a timer may serve other requests than the one that set it. Workers end a request's timers with the request, so others that
+   * rely on them would wait for ever.
    */
   readonly sharesTimers: boolean;
   /** Makes text of the bytes that `dispatch` gives, cut anywhere. */

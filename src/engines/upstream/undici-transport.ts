@@ -7,7 +7,7 @@ import type { Transport } from "./transport.ts";
 
 /** Asks through undici: its streams cost a fraction of what those of `fetch` do, and it knows TLS options. */
 export function openTransport(origin: string, options: UpstreamOptions): Transport {
-  // Bun has a stub of its own in undici's place, which cannot do what is needed here.
+  // Bun replaces undici by a stub, which lacks what is needed here.
   if (typeof Pool.prototype.dispatch !== "function") return openFetchTransport(origin, options);
   const { tls, timeouts } = options;
   const connector = buildConnector({
@@ -29,7 +29,7 @@ export function openTransport(origin: string, options: UpstreamOptions): Transpo
   });
   return {
     sharesTimers: true,
-    // Attempts keep their own time-outs (see Watch), and tell them in better words.
+    // Attempts keep their own time-outs (see Watch), with better messages.
     dispatch: (request, handler) => void pool.dispatch({ ...request, headersTimeout: 0, bodyTimeout: 0 }, handler),
     request: (request) => pool.request(request),
     decoder: () => new StringDecoder("utf8"),

@@ -60,7 +60,7 @@ export class UpstreamEngine implements Engine {
     this.#targets = new TargetSet(options, open, (target) => answers(target, this.#headers));
   }
 
-  /** Learns the models: from the options, else from the first target that has a list. Rejects when there is none to be had. */
+  /** Gets the models: from the options, else from the first target that has a list. Rejects when no target has one. */
   async open(): Promise<void> {
     const { models } = this.#options;
     if (models) {

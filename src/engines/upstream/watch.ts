@@ -1,6 +1,6 @@
 import { inBackground } from "./background.ts";
 
-/** Something that must not stay silent for ever. */
+/** Something with a time-out for silence. */
 export interface Watched {
   /** Called every `tickMs`. */
   tick(tickMs: number): void;

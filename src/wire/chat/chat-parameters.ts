@@ -16,7 +16,7 @@ const chat = ["chat"] as const;
 const acceptedParameters: readonly Parameter[] = [
   accepted("service_tier", {
     endpoints: chat,
-    note: "There is one tier.",
+    note: "No effect: there is only one tier.",
     shape: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]),
   }),
   accepted("store", { endpoints: chat, note: "Nothing is stored.", shape: z.boolean() }),
@@ -31,7 +31,7 @@ const acceptedParameters: readonly Parameter[] = [
   ),
   accepted("prediction", {
     endpoints: chat,
-    note: "It makes OpenAI's answers faster, not different.",
+    note: "No effect: it makes OpenAI's answers faster, not different.",
     shape: z.object({ type: z.literal("content"), content: z.unknown() }, expecting("an object")),
   }),
   accepted("safety_identifier", { endpoints: chat, shape: z.string().max(64) }),
@@ -78,7 +78,7 @@ export const chatParameters: readonly Parameter[] = [
     "reasoning_effort",
     {
       endpoints: chat,
-      note: "Given to the chat template; what it does is the model's.",
+      note: "Passed to the chat template; its effect depends on the model.",
       shape: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
     },
     (value, draft) => {
@@ -89,7 +89,7 @@ export const chatParameters: readonly Parameter[] = [
     "verbosity",
     {
       endpoints: chat,
-      note: "Passed on to an upstream; local models are not trained to it.",
+      note: "Passed on to an upstream; local models are not trained for it.",
       shape: z.enum(["low", "medium", "high"]),
     },
     (value, draft) => {

@@ -26,7 +26,7 @@ export type RawToolCall =
 
 export type RawContent = string | RawPart[];
 
-/** Which parts a role may have, the shapes below tell. */
+/** The shapes below say which parts a role may have. */
 export type RawPart =
   | { type: "text"; text: string }
   | { type: "refusal"; refusal: string }
@@ -38,7 +38,7 @@ const textPart = z.object({ type: z.literal("text"), text: z.string() });
 const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
 const imagePart = z.object({
   type: z.literal("image_url"),
-  // A bare URL is no form of OpenAI's; enough programs send it.
+  // A bare URL is not in OpenAI's specification, but many programs send it.
   image_url: z.union(
     [z.string(), z.object({ url: z.string(), detail: z.enum(["auto", "low", "high"]).nullish() })],
     expecting("an object"),

@@ -74,7 +74,7 @@ function message(choice: GeneratedChoice, generation: Generation, context: Choic
   };
 }
 
-/** Null where there is nothing but calls or a refusal; a text of no characters is one still. */
+/** Null where there is nothing but calls or a refusal; an empty text is still a text. */
 function content({ text, toolCalls, refusal }: GeneratedChoice): string | null {
   if (text !== null && (text !== "" || toolCalls.length === 0)) return text;
   return toolCalls.length > 0 || refusal !== null ? null : "";

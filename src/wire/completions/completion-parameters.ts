@@ -14,7 +14,7 @@ const completions = ["completions"] as const;
 
 const tokenId = integer(0);
 
-/** Token ids, a million of them perhaps: a shape is asked only about the one that is none. */
+/** Token ids, perhaps a million: a shape is asked only about the one that is invalid. */
 function tokensIn(value: readonly unknown[], before: readonly number[] = []): number[] {
   if (value.length === 0) throw emptyArray(pathText("prompt", before));
   const wrong = value.findIndex((id) => typeof id !== "number" || !Number.isSafeInteger(id) || id < 0);
@@ -23,7 +23,7 @@ function tokensIn(value: readonly unknown[], before: readonly number[] = []): nu
   return value as number[];
 }
 
-/** A request may ask for so many answers at once. */
+/** The most answers that one request may ask for. */
 const mostPrompts = 10_000;
 
 /** Every parameter of `POST /v1/completions`. */
@@ -38,7 +38,11 @@ export const completionParameters: readonly Parameter[] = [
   ...commonParameters,
   honoured(
     "max_tokens",
-    { endpoints: completions, note: "Default 16, as OpenAI's. 0 with `echo` scores the prompt.", shape: integer(0) },
+    {
+      endpoints: completions,
+      note: "Default 16, as OpenAI's. 0 with `echo` scores the prompt.",
+      shape: integer(0),
+    },
     (value, draft) => {
       draft.maxTokens = value;
     },
@@ -60,7 +64,7 @@ export const completionParameters: readonly Parameter[] = [
   ),
   honoured(
     "suffix",
-    { endpoints: completions, note: "For models that were trained to fill in.", shape: z.string() },
+    { endpoints: completions, note: "For models that are trained to fill in the middle.", shape: z.string() },
     (value, draft) => {
       draft.suffix = value;
     },

@@ -25,7 +25,7 @@ export function writeEmbeddings(
       embedding: encoding === "base64" ? packed(vector) : vector,
     })),
     model,
-    // What is not known is left out: a zero would be a count.
+    // An unknown count is left out: a zero would be a count.
     ...(promptTokens !== null && { usage: { prompt_tokens: promptTokens, total_tokens: promptTokens } }),
   };
   return layouts[profile.name](value);

@@ -1,6 +1,6 @@
 import type { EmbeddingRequest } from "../../generation/engine.ts";
 
-/** The body of an embeddings request to another server, with floats asked for: base64 is ours to write. */
+/** The body of an embeddings request to another server. It always asks for floats; base64 is made here. */
 export function writeEmbeddingsRequest(request: EmbeddingRequest): { [name: string]: unknown } {
   const { model, inputs, dimensions, extra } = request;
   return {

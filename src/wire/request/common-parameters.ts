@@ -35,7 +35,7 @@ export const commonParameters: readonly Parameter[] = [
   honoured(
     "stop",
     {
-      note: "A string or a list. OpenAI takes up to 4 strings; profile `lean` takes any number. Empty strings are passed over.",
+      note: "A string or a list. OpenAI takes up to 4 strings; profile `lean` takes any number. Empty strings are ignored.",
       shape: stringOrStrings(1000),
     },
     readStop,
@@ -67,7 +67,7 @@ export const commonParameters: readonly Parameter[] = [
       sampling.seed = value;
     },
   ),
-  accepted("user", { note: "Nothing here depends on who asks.", shape: z.string() }),
+  accepted("user", { note: "No effect: answers do not depend on the user.", shape: z.string() }),
 ];
 
 function readStop(value: string | string[], draft: RequestDraft): void {

@@ -49,7 +49,7 @@ export interface RequestDraft {
   readonly extra: Record<string, unknown>;
 }
 
-/** A choice of tools as it was asked, before it is held against the tools. */
+/** The requested choice of tools, before it is checked against the tools. */
 export type NamedChoice =
   | { readonly type: "none" | "auto" | "required" }
   | { readonly type: "named"; readonly name: string; readonly path: string }

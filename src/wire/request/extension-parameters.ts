@@ -75,7 +75,7 @@ export const extensionParameters: readonly Parameter[] = [
     "documents",
     {
       endpoints: ["chat"],
-      note: "For chat templates that show documents. Given to them as they are.",
+      note: "Passed unchanged to chat templates that show documents.",
       shape: list(anyObject(), { phrase: "an array of objects", most: 10_000 }),
     },
     (value, { template }) => {

@@ -65,7 +65,7 @@ function unionFailure(
     return value === undefined ? missingParameter(param) : wrongValue(param, value, (issue.options ?? []).map(String));
   }
   if (value === undefined) return missingParameter(param);
-  // The branch whose type fits the value, if one does, knows best what is wrong inside.
+  // The branch whose type fits the value, if there is one, has the best error.
   const branch = issue.errors.find((errors) => errors[0] && !isTypeMismatch(errors[0], value));
   if (branch?.[0]) return failureOf(branch[0], name, path, root);
   return invalidType(param, expectedPhrase(issue.message) ?? "another type", valuePhrase(value));
@@ -101,7 +101,7 @@ function numberKind(issue: Issue): "integer" | "decimal" {
   return issue.message === integerMark ? "integer" : "decimal";
 }
 
-/** The phrase that a shape of ours gave; zod's own messages are not for clients. */
+/** The phrase from one of our shapes; zod's own messages are not for clients. */
 function expectedPhrase(message: string): string | undefined {
   return message === "" || message.startsWith("Invalid input") ? undefined : message;
 }
@@ -122,7 +122,7 @@ function typePhrase(expected: string): string {
   }
 }
 
-/** A JSON value's type as OpenAI tells it. */
+/** A JSON value's type in OpenAI's words. */
 export function valuePhrase(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";

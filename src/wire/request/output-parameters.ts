@@ -175,7 +175,7 @@ function addChoice(parameter: string, options: readonly string[], draft: Request
   add(parameter, { type: "choice", options, path: parameter }, draft);
 }
 
-/** An empty grammar is none: llama.cpp's own user interface sends it. */
+/** An empty grammar counts as absent: llama.cpp's own user interface sends it. */
 function addGrammar(parameter: string, gbnf: string, draft: RequestDraft): void {
   if (gbnf.trim() !== "") add(parameter, { type: "grammar", gbnf, path: parameter }, draft);
 }

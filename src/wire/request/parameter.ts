@@ -3,7 +3,7 @@ import type { RequestDraft } from "./draft.ts";
 
 /**
  * One parameter of a request: how it is validated, what it does, and what the documentation says of it. docs/parameters.md is
- * written from these, so that it cannot say anything else.
+ * generated from these.
  */
 export interface Parameter<Draft extends RequestDraft = RequestDraft> {
   readonly name: string;

@@ -2,8 +2,8 @@ import type { FailureError } from "../../generation/failure.ts";
 import { invalidRequest } from "../../generation/failure.ts";
 
 /**
- * What OpenAI says to parameters that it does not take: its words, `param` and `code`. Sources: recordings of 2025 and 2026, and messages that
- * users quote in issue threads. `path` is the full path, `messages[1].content[0].type`.
+ * What OpenAI says to parameters that it does not take: its words, `param` and `code`. Sources: recordings of 2025 and 2026, and
+ * messages that users quote in issue threads. `path` is the full path, `messages[1].content[0].type`.
  */
 
 export function missingParameter(path: string): FailureError {
@@ -61,12 +61,12 @@ export function tooManyProperties(path: string, maximum: number, count: number):
   return invalidRequest(message, path, "object_above_max_properties");
 }
 
-/** A value that is of the right type and still cannot be: `reason` is a clause after the colon. */
+/** A value of the right type that is still invalid: `reason` is a clause after the colon. */
 export function invalidValue(path: string, reason: string, code: string | null = null): FailureError {
   return invalidRequest(`Invalid value for '${path}': ${reason}`, path, code);
 }
 
-/** A parameter that cannot be honoured, and whose neglect would change the answer. */
+/** A parameter that is not supported, and would change the answer if it were ignored. */
 export function unsupportedParameter(path: string): FailureError {
   const message = `Unsupported parameter: '${path}' is not supported with this model.`;
   return invalidRequest(message, path, "unsupported_parameter");

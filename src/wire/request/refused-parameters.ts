@@ -24,8 +24,8 @@ export const refusedParameters: readonly Parameter[] = [
 ];
 
 /**
- * Samplers that engines elsewhere have and these have not. A value that turns the sampler off is accepted: some programs send
- * every sampler there is with every request.
+ * Samplers that other engines have. A value that turns the sampler off is accepted: some programs send
+ * every known sampler with every request.
  */
 export const refusedSamplers: readonly Parameter[] = [
   sampler("typical_p", 1),
@@ -58,7 +58,7 @@ function refuseAlways(name: string, note: string): Parameter {
 }
 
 function sampler(name: string, ...off: readonly (number | boolean)[]): Parameter {
-  const note = `Accepted where it is off (${off.map((value) => `\`${value}\``).join(", ")}).`;
+  const note = `Only accepted with a value that turns it off (${off.map((value) => `\`${value}\``).join(", ")}).`;
   return refused(name, "extension", { note, shape: z.unknown() }, (value) => {
     if (!off.includes(value as number | boolean)) throw unsupportedParameter(name);
   });

@@ -12,7 +12,7 @@ export interface ResolvedTools {
   readonly named: boolean;
 }
 
-/** Holds the choice of tools against the tools, and brings the legacy form into today's. Throws `FailureError`. */
+/** Checks the choice of tools against the tools, and converts the legacy form. Throws `FailureError`. */
 export function resolveTools(draft: RequestDraft): ResolvedTools {
   const legacy = (draft.tools?.length ?? 0) === 0 && (draft.functions?.length ?? 0) > 0;
   const tools = legacy ? draft.functions : draft.tools;

@@ -14,7 +14,7 @@ export function checkStrictSchema(schema: JsonSchema, subject: string, param: st
   if (problem !== null) throw invalidRequest(`Invalid schema for ${subject}: ${problem}`, param, code);
 }
 
-/** Steps into a schema, beyond any that a person writes; recursion must end for schemas that want it not to. */
+/** Deeper than any schema that a person writes, so that recursion ends for hostile ones. */
 const deepest = 500;
 
 function strictProblem(schema: unknown, context: readonly string[]): string | null {

@@ -59,7 +59,7 @@ export const toolParameters: readonly Parameter[] = [
   ),
 ];
 
-/** An empty list is an error at OpenAI; to profile `lean` it is no tools. */
+/** An empty list is an error at OpenAI; in profile `lean` it means no tools. */
 function checkCount(path: string, count: number, draft: RequestDraft): void {
   if (!draft.profile.judgesAsVendor) return;
   if (count === 0) throw emptyArray(path);
@@ -70,7 +70,7 @@ function neutralTool(raw: RawTool, path: string, draft: RequestDraft): Tool {
   if (raw.type === "function") return neutralFunction(raw.function, `${path}.function`, draft);
   const { name, description, format } = raw.custom;
   const inputGrammar = format?.type === "grammar" ? format.grammar : undefined;
-  // Lark's grammars are not ours to enforce; a server behind may.
+  // Lark grammars are not enforced here; an upstream may.
   if (inputGrammar?.syntax === "lark" && !draft.forwards)
     throw unsupportedValue(`${path}.custom.format.grammar.syntax`, "lark");
   return {

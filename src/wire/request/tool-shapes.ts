@@ -5,7 +5,7 @@ import { anyObject, expecting, list } from "./shapes.ts";
 
 const anObject = expecting("an object");
 
-/** OpenAI takes 128; coding agents with many servers of tools send hundreds. */
+/** OpenAI takes 128; coding agents with many tool servers send hundreds. */
 const mostTools = 4096;
 
 const functionObject = z.object(

@@ -33,7 +33,7 @@ export interface ChoicesReaderOptions extends AnswerReaderOptions {
 
 /**
  * Reads the answer of any server of OpenAI's dialect, streamed or whole, into generation events. What arrives may be broken in every
- * way that servers are known to break it; what leaves is in the waist's order. What was mended is counted in `repairs`.
+ * way that servers are known to break it; the events are in their legal order. Repairs are counted in `repairs`.
  *
  * A finish reason is held back until the choice is surely over ([DONE], the usage chunk, the end of the input, or another choice
  * going on while the source has been exact so far), because servers send text and calls after it.

@@ -28,7 +28,7 @@ const deltaMembers = new Set([
 
 /**
  * Finds what a source adds to OpenAI's members, as `extra` events. A member that a source repeats on every chunk (its provider's
- * name, a list of citations) is told once; null and empty lists are not told.
+ * name, a list of citations) gives one event; null and empty lists give none.
  */
 export class ExtraReader {
   #last = new Map<string, string>();
@@ -56,7 +56,7 @@ export class ExtraReader {
       if (known.has(name)) continue;
       const member = value[name];
       if (member === null || member === undefined || (Array.isArray(member) && member.length === 0)) continue;
-      // Audio is a stream of its own: equal pieces are pieces all the same.
+      // Audio is a stream of its own, in which two equal pieces may follow each other.
       if (name !== "audio" && this.#isRepeated(`${place} ${choice} ${name}`, member)) continue;
       added ??= {};
       if (name !== "audio") added[name] = member;

@@ -22,7 +22,7 @@ export interface FrameOptions {
   readonly ending: boolean;
 }
 
-/** Tells what the text of a frame is. Neither empty nor `[DONE]`, which are no matter of JSON. */
+/** What the text of a frame is; it is neither empty nor `[DONE]`. */
 export function readFrame(data: string, { event, bare, ending }: FrameOptions, repairs: RepairLog): FrameContent {
   const value = parseTolerantly(data, repairs);
   if (value !== undefined && typeof value === "object") return { kind: "object", value };

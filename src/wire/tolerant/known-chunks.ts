@@ -23,11 +23,11 @@ const mostTemplates = 8;
 /** The chunks that a stream repeats but for one string, one for each choice; see `ChunkTemplate`. */
 export class KnownChunks<Choice> {
   #known: readonly Known<Choice>[] = [];
-  /** Learning costs two parses more; a source whose chunks never repeat is left in peace. */
+  /** Learning costs two more parses, so it stops for a source whose chunks never repeat. */
   #learnt = 0;
   #matched = 0;
 
-  /** Hands the changing string of a known chunk to `tell`; false when the chunk is not known, or `tell` would not have it. */
+  /** Passes the changing string of a known chunk to `tell`; false when the chunk is not known, or `tell` returns false. */
   match(
     line: string,
     start: number,

@@ -3,7 +3,7 @@ import type { RepairLog } from "./repairs.ts";
 import { isObject } from "../../generation/json.ts";
 
 /**
- * A source's `usage` object, read with tolerance. null when it tells nothing: not an object, no counts, or all zero (no prompt has
+ * A source's `usage` object, read with tolerance. null when it says nothing: not an object, no counts, or all zero (no prompt has
  * zero tokens; servers send zeros before they know). Counts are never invented.
  */
 export function readUsage(raw: unknown, repairs: RepairLog): Usage | null {

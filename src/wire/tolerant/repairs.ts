@@ -1,4 +1,4 @@
-/** What was mended in a stream: told by `truewire repair` on stderr, and in the log of a server. */
+/** What was repaired in a stream: reported by `truewire repair` on stderr, and in a server's log. */
 export interface Repair {
   readonly id: RepairId;
   readonly sentence: string;
@@ -7,25 +7,25 @@ export interface Repair {
 
 export type RepairId = keyof typeof sentences;
 
-/** Each thing that a reader mends, in one sentence. The order is the order of a report. */
+/** Each repair in one sentence, in the order of a report. */
 const sentences = {
   bom: "A byte order mark stood before the stream.",
   "line-ends": "Lines ended in CR or CRLF instead of LF.",
   "no-space": 'The space after "data:" was missing.',
   comment: "A comment line was dropped.",
   "event-name": "An event had a name; OpenAI's chunks have none.",
-  "unknown-field": "A line that is no field of an event stream was dropped.",
+  "unknown-field": "A line that is not a field of an event stream was dropped.",
   "bare-json": 'A JSON line stood without "data:".',
   "no-blank-line": "An event did not end with a blank line.",
   "keep-alive": "An event without content was dropped.",
   "not-a-number": "NaN or Infinity, which JSON does not have, was read as null.",
-  "json-body": "A whole JSON answer came where a stream was due.",
-  "stream-body": "A stream came where a JSON answer was due.",
+  "json-body": "A whole JSON answer came where a stream was expected.",
+  "stream-body": "A stream came where a JSON answer was expected.",
   "no-done": "The closing [DONE] was missing.",
   "after-done": "Something followed [DONE] and was dropped.",
   "no-id": "A chunk had no id.",
-  "other-id": "A chunk had another id than the first.",
-  "other-created": "A chunk had another creation time than the first.",
+  "other-id": "A chunk's id differed from the first chunk's.",
+  "other-created": "A chunk's creation time differed from the first chunk's.",
   created: "The creation time was not a whole number of seconds.",
   object: "The object name was wrong or missing.",
   "no-choices": "A chunk had no choices.",
@@ -40,14 +40,14 @@ const sentences = {
   content: "Content was not a string.",
   "reasoning-field": 'Reasoning came under another name than "reasoning_content".',
   "call-index": "A tool call had no index, or one out of sequence.",
-  "call-id": "A tool call had no id, or one that was taken.",
-  "changing-call-id": "A tool call's id changed on the way.",
+  "call-id": "A tool call had no id, or one that was already used.",
+  "changing-call-id": "A tool call's id changed between its fragments.",
   "call-name": "A tool call's name came late, repeated or empty.",
   "call-arguments": "A tool call's arguments were not a string.",
   "no-arguments": "A tool call without arguments was given {}.",
-  "repeated-arguments": "A tool call's arguments were repeated whole.",
+  "repeated-arguments": "A tool call's complete arguments were repeated.",
   "interleaved-calls": "Fragments of several tool calls were interleaved.",
-  "nameless-call": "A tool call without a name was given as text.",
+  "nameless-call": "A tool call without a name became text.",
   "legacy-call": "A call came in the legacy function_call form.",
   "finish-with-content": "A finish reason stood on a chunk with content.",
   "early-finish": "Content came after a finish reason.",
@@ -55,7 +55,7 @@ const sentences = {
   "finish-reason": "The finish reason was not one of OpenAI's.",
   "finish-calls": 'The finish reason did not say "tool_calls" though calls were made.',
   "no-finish": "The finish reason was missing before [DONE].",
-  "usage-place": "Usage stood elsewhere than in the last chunk.",
+  "usage-place": "Usage was not in the last chunk.",
   "usage-value": "Usage held zeros, negative or missing counts.",
   "logprobs-shape": "Logprobs had another shape than OpenAI's.",
   "message-start": "The message did not begin, or began twice.",
