@@ -12,7 +12,9 @@ export async function openServedEngine(model: ModelConfig, options: OpenOptions)
     engine: await openEngine(model, options),
     aliases,
     ...(wire && { profile: wire === "exact" ? exact : lean }),
-    ...(model.kind === "upstream" && { forwards: true }),
+    ...(model.kind === "upstream" && {
+      forwards: model.api === undefined || model.api === "chat" ? ["chat", "completions"] : [model.api],
+    }),
     settings: {
       ...(systemFingerprint !== undefined && { systemFingerprint }),
       ...(serviceTier !== undefined && { serviceTier }),

@@ -15,6 +15,7 @@ export async function openUpstreamModel(
   return openUpstreamEngine({
     urls: typeof url === "string" ? [url] : url,
     name,
+    api: model.api,
     key: model.key,
     headers: model.headers,
     models: model.models,

@@ -1,3 +1,4 @@
+import type { SourceApi } from "../wire/source-api.ts";
 import type { Engine } from "../generation/engine.ts";
 
 /**
@@ -113,7 +114,9 @@ export interface UpstreamModel extends AnswerOptions {
   readonly kind: "upstream";
   /** Its base URL (`http://localhost:11434/v1`). Several serve the same models; a request goes to the one with the least to do. */
   readonly url: string | readonly string[];
-  /** Its API key, sent as `Authorization: Bearer …`. */
+  /** The API that it speaks; default `chat`, OpenAI's chat completions. `messages`: Anthropic's. */
+  readonly api?: SourceApi;
+  /** Its API key, sent as its API wants it: `Authorization: Bearer …` or `x-api-key: …`. */
   readonly key?: string;
   /** Sent with every request; they win over Truewire's own. */
   readonly headers?: Readonly<Record<string, string>>;

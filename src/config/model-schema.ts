@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
 import { formatSchema } from "../formats/read-format.ts";
+import { sourceApis } from "../wire/source-api.ts";
 import {
   anyText,
   decimal,
@@ -137,6 +138,7 @@ const upstream = settings(
       .union([baseUrl, z.array(baseUrl).min(1, { error: urlError })], { error: urlError })
       .describe("Its base URL; several serve the same models"),
     ...answer,
+    api: oneOf(sourceApis).optional().describe("The API that it speaks (default chat; messages is Anthropic's)"),
     key: text("a key, such as ${OPENAI_API_KEY}").optional().describe("Its API key, such as ${OPENAI_API_KEY}"),
     headers: mappingOf(anyText("a header's value, such as trace-1"), "a mapping such as { x-trace: trace-1 }")
       .optional()

@@ -42,6 +42,8 @@ export interface Passthrough {
   /** The API's name: `chat`, `completions`, `responses`, `messages`. */
   readonly dialect: string;
   readonly body: Readonly<Record<string, unknown>>;
+  /** The client's headers that say how its JSON is meant (`anthropic-beta`), in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** What is asked about the model's thoughts. */

@@ -15,7 +15,7 @@ export async function generate(port: Port, reply: Reply, service: Service): Prom
   // The model's profile decides what is refused; a request without a model name is checked with the server's.
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);
-  const forwards = model?.from.forwards ?? false;
+  const forwards = model?.from.forwards?.includes(port.name) ?? false;
   const read = port.readRequest(body, requestId, { profile, forwards, header: (name) => exchange.header(name) });
   const { request, warnings } = read;
   record.model = request.model;

@@ -12,8 +12,8 @@ export interface ServedEngine {
   /** Absent: the server's. */
   readonly profile?: Profile;
   readonly settings: AnswerSettings;
-  /** Requests go on to another server, which may know parameters that are refused here. Default false. */
-  readonly forwards?: boolean;
+  /** The APIs whose requests go on to another server, which may know parameters that are refused here. Default: none. */
+  readonly forwards?: readonly string[];
 }
 
 /** A model under one of the names that clients may use. */

@@ -24,3 +24,8 @@ export function keyIn(header: HeaderReader): string {
     return "";
   }
 }
+
+/** The header by which a server of OpenAI's dialect knows its client. */
+export function bearer(key: string | undefined): Readonly<Record<string, string>> {
+  return key === undefined ? {} : { authorization: `Bearer ${key}` };
+}

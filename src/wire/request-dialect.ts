@@ -43,6 +43,11 @@ export function finishRequestBody(body: RequestBody, request: GenerationRequest,
     delete body["max_tokens"];
     if (limit !== undefined && limit !== null) body[dialect.maxTokensMember] = limit;
   }
+  return changedBody(body, dialect);
+}
+
+/** A body with what the dialect drops, renames and adds, whatever the API. */
+export function changedBody(body: RequestBody, dialect: RequestDialect): RequestBody {
   for (const name of dialect.drop ?? []) delete body[name];
   for (const [name, theirs] of Object.entries(dialect.rename ?? {})) {
     if (body[name] === undefined) continue;

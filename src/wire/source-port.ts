@@ -7,8 +7,14 @@ import type { RepairLog } from "./tolerant/repairs.ts";
 export interface SourcePort {
   /** Also the name of its dialect: a request that carries JSON of the same one goes on with what nobody here knows. */
   readonly name: string;
+  /** Where it lists its models, with the query that gets them all; default `/models`. */
+  readonly modelsPath?: string;
+  /** It answers with one choice; several are several requests. */
+  readonly singleChoice?: boolean;
   /** Below the server's base URL. */
   readonly path: string;
+  /** The headers by which it knows its client, in lower case. `key`: undefined where there is none. */
+  headers(key: string | undefined): Readonly<Record<string, string>>;
   writeRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody;
   /** A reader for one answer. */
   reader(options: AnswerReaderOptions): EventReader;
@@ -19,6 +25,8 @@ export interface AnswerReaderOptions {
   readonly newCallId: () => string;
   /** The client asked with legacy `functions`, so a call ends with "function-call". Absent: as the source does, if that is OpenAI. */
   readonly legacyFunctions?: boolean;
+  /** Tools whose calls hold free text, where the API has only tools with JSON. */
+  readonly customTools?: ReadonlySet<string>;
   /** Calls may stand in the text, for a format's reader to find: "tool-calls" without a call is then no error. */
   readonly callsInText?: boolean;
   /** The longest event, in characters; default 16 Mi. */

@@ -6,7 +6,7 @@ export function passedHeaders(headers: ReceivedHeaders): Record<string, string> 
   const passed: Record<string, string> = {};
   for (const name in headers) {
     const value = headers[name];
-    const passes = name.startsWith("x-ratelimit-") || name.startsWith("ratelimit-");
+    const passes = /^(x-|anthropic-)?ratelimit-/.test(name);
     if (passes && typeof value === "string") passed[name] = value;
   }
   return passed;

@@ -1,16 +1,21 @@
 import type { ModelInfo } from "../../generation/engine.ts";
 import { readModelList } from "../../wire/models/read-models.ts";
+import type { SourcePort } from "../../wire/source-port.ts";
 import type { Target } from "./target.ts";
 
 /** A server answers its model list from memory; one that takes longer has a problem. */
 const patienceMs = 10_000;
 const longestList = 16 * 1024 * 1024;
 
-/** The models that a target lists. Rejects with an Error that says why it could not be read. */
-export async function listModels(target: Target, headers: Readonly<Record<string, string>>): Promise<ModelInfo[]> {
+/** The models that a target lists. Rejects with an Error that says why there is no list. */
+export async function listModels(
+  target: Target,
+  headers: Readonly<Record<string, string>>,
+  source: SourcePort,
+): Promise<ModelInfo[]> {
   const { statusCode, body } = await target.transport.request({
     method: "GET",
-    path: target.path("/models"),
+    path: target.path(source.modelsPath ?? "/models"),
     headers,
     signal: AbortSignal.timeout(patienceMs),
   });
@@ -27,12 +32,17 @@ export async function listModels(target: Target, headers: Readonly<Record<string
     id,
     created,
     ownedBy: ownedBy ?? "upstream",
-    endpoints: ["chat", "completions", "embeddings"],
+    endpoints: endpointsOf(source),
     ...(contextLength !== null && { contextLength }),
   }));
 }
 
-/** Whether a target answers at all, even with an error. */
+/** What models can be asked for in an API: all that OpenAI has, or conversations. */
+export function endpointsOf({ name }: SourcePort): ModelInfo["endpoints"] {
+  return name === "chat" ? ["chat", "completions", "embeddings"] : ["chat"];
+}
+
+/** Whether a target answers at all, if only with a refusal. */
 export async function answers(target: Target, headers: Readonly<Record<string, string>>): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(patienceMs);

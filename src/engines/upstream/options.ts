@@ -1,5 +1,6 @@
 import type { Observe } from "../../generation/observe.ts";
 import type { Format } from "../../formats/format.ts";
+import type { SourceApi } from "../../wire/source-api.ts";
 import type { RequestDialect } from "../../wire/request-dialect.ts";
 
 /** One upstream: a server (or several alike) that speaks OpenAI's API, or nearly. Times are in milliseconds. */
@@ -8,7 +9,9 @@ export interface UpstreamOptions {
   readonly urls: readonly string[];
   /** Its name in logs and messages. */
   readonly name: string;
-  /** Sent as `Authorization: Bearer …`. */
+  /** The API that it speaks; default: OpenAI's chat (and legacy completions). */
+  readonly api?: SourceApi | undefined;
+  /** Sent as the API wants it: `Authorization: Bearer …`, or `x-api-key: …`. */
   readonly key?: string | undefined;
   /** Sent with every request; they win over Truewire's own. */
   readonly headers?: Readonly<Record<string, string>> | undefined;

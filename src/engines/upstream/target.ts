@@ -30,7 +30,8 @@ export class Target {
 
   /** The path of an endpoint (`/chat/completions`) on this server, with the query that the base URL has. */
   path(endpoint: string): string {
-    return this.#basePath + endpoint + this.#query;
+    const query = endpoint.includes("?") ? this.#query.replace("?", "&") : this.#query;
+    return this.#basePath + endpoint + query;
   }
 
   inService(): boolean {

@@ -1,8 +1,10 @@
 import type { EmbeddingAnswer, EmbeddingRequest, Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
+import { invalidRequest } from "../../generation/failure.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import { chatSource } from "../../wire/chat/source-port.ts";
 import { completionsSource } from "../../wire/completions/source-port.ts";
+import { sourcePorts } from "../../wire/source-ports.ts";
+import type { SourcePort } from "../../wire/source-port.ts";
 import { toolCallId } from "../../wire/ids.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import type { AttemptOptions } from "./attempt.ts";
@@ -10,7 +12,7 @@ import { inBackground } from "./background.ts";
 import { embed } from "./embed.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type { GenerationPlan } from "./generation-stream.ts";
-import { answers, listModels } from "./list-models.ts";
+import { answers, endpointsOf, listModels } from "./list-models.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { RetryBudget } from "./retry-policy.ts";
 import { severalChoices } from "./several-choices.ts";
@@ -29,6 +31,8 @@ const newCallId = (): string => toolCallId(Math.random);
 /** Generates by asking servers of OpenAI's dialect. */
 export class UpstreamEngine implements Engine {
   readonly #options: UpstreamOptions;
+  /** How its API is spoken. */
+  readonly #source: SourcePort;
   readonly #headers: Readonly<Record<string, string>>;
   /** Those of a generation, but for its id. */
   readonly #streamHeaders: Readonly<Record<string, string>>;
@@ -45,10 +49,11 @@ export class UpstreamEngine implements Engine {
 
   constructor(options: UpstreamOptions, open: OpenTransport) {
     this.#options = options;
+    this.#source = sourcePorts[options.api ?? "chat"];
     this.#headers = {
       "user-agent": "truewire",
       "accept-encoding": "identity",
-      ...(options.key !== undefined && { authorization: `Bearer ${options.key}` }),
+      ...this.#source.headers(options.key),
       ...lowerCased(options.headers),
     };
     const posted = { ...this.#headers, "content-type": "application/json" };
@@ -68,7 +73,7 @@ export class UpstreamEngine implements Engine {
         id,
         created: 0,
         ownedBy: this.#options.name,
-        endpoints: ["chat", "completions", "embeddings"],
+        endpoints: endpointsOf(this.#source),
       }));
       return;
     }
@@ -87,10 +92,11 @@ export class UpstreamEngine implements Engine {
 
   generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {
     const { n = 1, prompt, passthrough } = request;
-    if (n === 1 || this.#options.singleChoice !== true || prompt.kind !== "chat") return this.#stream(request);
+    const single = this.#options.singleChoice === true || this.#source.singleChoice === true;
+    if (n === 1 || !single || prompt.kind !== "chat") return this.#stream(request);
     const { n: _, ...body } = passthrough?.body ?? {};
-    const single = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
-    return severalChoices(Array.from({ length: n }, () => this.#stream(single)));
+    const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
+    return severalChoices(Array.from({ length: n }, () => this.#stream(one)));
   }
 
   embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
@@ -154,20 +160,23 @@ export class UpstreamEngine implements Engine {
 
   #prepare(request: GenerationRequest, model: string, target: Target): AttemptOptions {
     const { dialect, format, name, answerLimit = defaults.answerLimit, log } = this.#options;
-    const { prompt, stream } = request;
+    const { prompt, stream, passthrough, tools } = request;
     const isChat = prompt.kind === "chat";
-    const source = isChat ? chatSource : completionsSource;
+    const source = isChat ? this.#source : this.#textSource();
+    const ownHeaders = passthrough?.dialect === source.name ? passthrough.headers : undefined;
+    const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
     const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
     const stage = format !== undefined && isChat ? new TextStage(format, request, newCallId, warn) : undefined;
     return {
       target,
       path: target.path(source.path),
-      headers: { ...(stream ? this.#streamHeaders : this.#answerHeaders), "x-request-id": request.id },
+      headers: { ...(stream ? this.#streamHeaders : this.#answerHeaders), "x-request-id": request.id, ...ownHeaders },
       body: JSON.stringify(source.writeRequest(request, { ...dialect, model })),
       stream,
       reader: source.reader({
         newCallId,
         legacyFunctions: isChat && prompt.legacyFunctions === true,
+        ...(customTools.length > 0 && { customTools: new Set(customTools) }),
         callsInText: format !== undefined,
         frameLimit: answerLimit,
       }),
@@ -180,6 +189,12 @@ export class UpstreamEngine implements Engine {
     };
   }
 
+  /** A text is continued by OpenAI's legacy API; no other has one. */
+  #textSource(): SourcePort {
+    if (this.#source === sourcePorts.chat) return completionsSource;
+    throw invalidRequest("This model takes conversations, and continues no texts.", "model", "model_not_supported");
+  }
+
   #newWatch(): Watch {
     return new Watch(Math.min(this.#firstEventMs, this.#idleMs));
   }
@@ -189,7 +204,7 @@ export class UpstreamEngine implements Engine {
     const reasons: unknown[] = [];
     for (const target of this.#targets.targets) {
       try {
-        const models = await listModels(target, this.#headers);
+        const models = await listModels(target, this.#headers, this.#source);
         if (models.length > 0) return models;
         reasons.push(new Error(`${target.url} has no models`));
       } catch (error) {

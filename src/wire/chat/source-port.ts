@@ -1,3 +1,4 @@
+import { bearer } from "../openai-voice.ts";
 import type { SourcePort } from "../source-port.ts";
 import { ChatStreamReader } from "./stream-reader.ts";
 import { writeChatRequest } from "./write-request.ts";
@@ -6,6 +7,7 @@ import { writeChatRequest } from "./write-request.ts";
 export const chatSource: SourcePort = {
   name: "chat",
   path: "/chat/completions",
+  headers: bearer,
   writeRequest: writeChatRequest,
   reader: (options) => new ChatStreamReader(options),
 };

@@ -1,3 +1,4 @@
+import { bearer } from "../openai-voice.ts";
 import type { SourcePort } from "../source-port.ts";
 import { CompletionsStreamReader } from "./stream-reader.ts";
 import { writeCompletionsRequest } from "./write-request.ts";
@@ -6,6 +7,7 @@ import { writeCompletionsRequest } from "./write-request.ts";
 export const completionsSource: SourcePort = {
   name: "completions",
   path: "/completions",
+  headers: bearer,
   writeRequest: writeCompletionsRequest,
   reader: (options) => new CompletionsStreamReader(options),
 };

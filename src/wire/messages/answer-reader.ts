@@ -21,7 +21,7 @@ export class MessageReader implements EventReader {
   readonly #observe: (event: MessageEvent) => void;
   readonly #frames: FrameReader;
   readonly #mender: MessageMender;
-  readonly #teller = new EventTeller();
+  readonly #teller: EventTeller;
   #out: GenerationEvent[] = [];
   #ended = false;
   #ending = false;
@@ -31,6 +31,7 @@ export class MessageReader implements EventReader {
   constructor(options: AnswerReaderOptions, observe: (event: MessageEvent) => void = () => {}) {
     this.#options = options;
     this.#observe = observe;
+    this.#teller = new EventTeller(options.customTools);
     this.#mender = new MessageMender(this.repairs, options.newCallId);
     this.#frames = new FrameReader(this, this.repairs, options.frameLimit);
   }

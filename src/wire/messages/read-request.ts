@@ -10,6 +10,7 @@ import type {
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
+import type { HeaderReader } from "../voice.ts";
 import type { AskedMessage, ShownThoughts } from "./asked-message.ts";
 import { withKnownBlocks } from "./known-blocks.ts";
 import { memberShapes, messageParameters } from "./message-parameters.ts";
@@ -65,12 +66,26 @@ export function readMessageRequest(
     wantsUsage: true,
     stream: raw.stream ?? false,
     extra: {},
-    passthrough: { dialect: "messages", body: body as Readonly<Record<string, unknown>> },
+    passthrough: {
+      dialect: "messages",
+      body: body as Readonly<Record<string, unknown>>,
+      headers: betaHeaders(header),
+    },
     ...toolMembers(tools),
     ...(reasoning && { reasoning }),
     ...(output && { output }),
   };
   return { request, asked: { requestId, thoughts: shownThoughts(reasoning, profile) }, warnings };
+}
+
+/** What the client says of the form of its request: which of Anthropic's versions, and which members under trial. */
+function betaHeaders(header: HeaderReader = () => undefined): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = {};
+  for (const name of ["anthropic-version", "anthropic-beta"]) {
+    const value = header(name);
+    if (value !== undefined) headers[name] = value;
+  }
+  return headers;
 }
 
 function checkedRequest(body: unknown, profile: Profile, countsTokens: boolean, warnings: string[]): RawRequest {

@@ -14,7 +14,7 @@ export interface ListedModel {
 }
 
 /**
- * Reads the answer of `GET /models`: OpenAI's list, a bare array (Together), or `models` by name (Ollama's own API, llama.cpp). null:
+ * Reads the answer of `GET /models`: OpenAI's list, Anthropic's, a bare array (Together), or `models` by name (Ollama's own API, llama.cpp). null:
  * it is not a list of models.
  */
 export function readModelList(body: string): readonly ListedModel[] | null {
@@ -24,7 +24,7 @@ export function readModelList(body: string): readonly ListedModel[] | null {
   return list.filter(isObject).flatMap((entry) => {
     const id = entry["id"] ?? entry["name"] ?? entry["model"];
     if (typeof id !== "string" || id === "") return [];
-    const { created, owned_by: owner } = entry;
+    const { created = secondsOf(entry["created_at"]), owned_by: owner } = entry;
     return [
       {
         id,
@@ -36,7 +36,13 @@ export function readModelList(body: string): readonly ListedModel[] | null {
   });
 }
 
-/** vLLM's, OpenRouter's and Together's, Groq's, Mistral's, and llama.cpp's name for it. */
+/** Anthropic's time of creation (RFC 3339) in Unix seconds; 0: not told. */
+function secondsOf(time: unknown): number {
+  const ms = typeof time === "string" ? Date.parse(time) : 0;
+  return Number.isNaN(ms) ? 0 : ms / 1000;
+}
+
+/** vLLM's, OpenRouter's and Together's, Groq's, Mistral's, Anthropic's, and llama.cpp's name for it. */
 function contextLength(entry: JsonObject): number | null {
   const meta = isObject(entry["meta"]) ? entry["meta"]["n_ctx_train"] : undefined;
   const told = [
@@ -44,6 +50,7 @@ function contextLength(entry: JsonObject): number | null {
     entry["context_length"],
     entry["context_window"],
     entry["max_context_length"],
+    entry["max_input_tokens"],
     meta,
   ];
   return told.find((value): value is number => typeof value === "number" && value > 0) ?? null;
