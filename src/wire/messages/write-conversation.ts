@@ -10,7 +10,6 @@ import type {
   Message,
   ToolCall,
 } from "../../generation/message.ts";
-import { qualifiedName } from "../../generation/qualified-name.ts";
 
 type Members = { [name: string]: unknown };
 
@@ -131,7 +130,7 @@ function saidBlock(part: AssistantPart): Members | undefined {
         ? { type: "redacted_thinking", data: part.encrypted }
         : undefined;
     case "tool-call":
-      return { type: "tool_use", id: callId(part.id), name: qualifiedName(part), input: inputOf(part) };
+      return { type: "tool_use", id: callId(part.id), name: part.name, input: inputOf(part) };
   }
 }
 

@@ -1,7 +1,6 @@
 import { invalidRequest } from "../../generation/failure.ts";
 import { isObject } from "../../generation/json.ts";
 import type { Tool, ToolChoice } from "../../generation/message.ts";
-import { qualifiedName } from "../../generation/qualified-name.ts";
 import type { ChatPrompt, GenerationRequest, OutputConstraint, ReasoningOptions } from "../../generation/request.ts";
 import { changedBody, withoutUndefined } from "../request-dialect.ts";
 import type { RequestBody, RequestDialect } from "../request-dialect.ts";
@@ -55,7 +54,7 @@ function messageMembers(request: GenerationRequest, prompt: ChatPrompt): Request
 function writeTool(tool: Tool): RequestBody {
   const { description, parameters, strict, kind } = tool;
   return {
-    name: qualifiedName(tool),
+    name: tool.name,
     ...(description !== undefined && { description }),
     // A custom tool's text stands in a member of its own; the answer's reader takes it out again.
     input_schema: kind === "custom" ? textInput : { type: "object", ...(isObject(parameters) && parameters) },
