@@ -1,14 +1,14 @@
 import type { Dispatcher } from "undici";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import type { EventReader } from "../../wire/source-port.ts";
-import { failureOfText, readFailure } from "../../wire/tolerant/read-failure.ts";
+import { badAnswer, failureOfText, readFailure } from "../../wire/tolerant/read-failure.ts";
 import { readResponseBody } from "../../wire/tolerant/read-response.ts";
 import { parseTolerantly } from "../../wire/tolerant/tolerant-json.ts";
 import { passedHeaders, retryAfterSeconds } from "./answer-headers.ts";
 import type { ReceivedHeaders } from "./answer-headers.ts";
 import type { Target } from "./target.ts";
-import type { Decoder } from "./transport.ts";
-import { answerTooLong, silence, transportFailure } from "./transport-failure.ts";
+import type { Decoder, Unpacker } from "./transport.ts";
+import { answerTooLong, isLost, silence, transportFailure } from "./transport-failure.ts";
 import type { Watch, Watched } from "./watch.ts";
 
 /** So much may wait here for a slow reader before the upstream is held back. In bytes. */
@@ -30,6 +30,8 @@ export interface AttemptOptions {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly stream: boolean;
+  /** On a connection of its own. */
+  readonly fresh: boolean;
   readonly reader: EventReader;
   /** Changes what the reader tells before it goes on; sees `end` as the last event. */
   readonly transform: ((events: GenerationEvent[]) => GenerationEvent[]) | undefined;
@@ -70,14 +72,24 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   #waitedMs = 0;
   #farewellMs = 0;
   #bytesReceived = 0;
+  #unpacker: Unpacker | null = null;
+  #reusedConnection = false;
+  /**
+   * The connection had served before and broke before a byte of an answer came: the server has closed it as idle, and no application
+   * has seen the request. Source: RFC 9112, section 9.3.1.
+   */
+  neverArrived = false;
 
   constructor(options: AttemptOptions) {
     this.#options = options;
-    const { target, path, headers, body, watch } = options;
+    const { target, path, headers, body, fresh, watch } = options;
     this.#decoder = target.transport.decoder();
     target.outstanding++;
     watch.add(this);
-    target.transport.dispatch({ method: "POST", path, headers, body }, this);
+    const onReusedConnection = (): void => {
+      this.#reusedConnection = true;
+    };
+    target.transport.dispatch({ method: "POST", path, headers, body, fresh, onReusedConnection }, this);
   }
 
   /** What arrived since the last call; waits for something. null: `end` was told before. */
@@ -104,10 +116,19 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     if (status < 200) return;
     this.#status = status;
     this.#headers = headers;
+    const encoding = headers["content-encoding"];
+    if (typeof encoding === "string") this.#unpack(encoding);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
     this.#heard = true;
+    if (this.#ended) return;
+    if (!this.#unpacker) this.#receive(chunk);
+    else if (!this.#unpacker.write(chunk)) controller.pause();
+  }
+
+  /** Bytes of the answer as it was before anybody packed it. */
+  #receive(chunk: Uint8Array): void {
     if (this.#ended) return;
     this.#bytesReceived += chunk.length;
     if (!this.#options.stream || this.#status !== 200) {
@@ -115,7 +136,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
       return;
     }
     this.#unreadBytes += chunk.length;
-    if (this.#unreadBytes >= highWater) controller.pause();
+    if (this.#unreadBytes >= highWater) {
+      this.#controller?.pause();
+      this.#unpacker?.pause();
+    }
     // One read of the socket may bring many pieces, all within this turn. They are read together and become one batch.
     this.#arrived.push(chunk);
     if (this.#arrived.length === 1) void endOfTurn.then(this.#readArrived);
@@ -123,6 +147,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
 
   onResponseEnd(): void {
     this.#release();
+    if (this.#unpacker) this.#unpacker.end();
+    else this.#finish();
+  }
+
+  #finish(): void {
     this.#readArrived();
     if (this.#ended) return;
     const { reader, stream } = this.#options;
@@ -135,6 +164,12 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.neverArrived = this.#reusedConnection && this.#status === 0 && isLost(error);
+    this.#break(error);
+  }
+
+  /** The answer broke off, or could not be unpacked. */
+  #break(error: Error): void {
     this.#release();
     this.#readArrived();
     if (this.#ended) return;
@@ -166,6 +201,27 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     // Nothing was read from it, so it does not hold back the upstream.
     if (this.#pending.length === 0) this.#resume();
   };
+
+  #unpack(encoding: string): void {
+    try {
+      this.#unpacker = this.#options.target.transport.unpacker(encoding, {
+        data: (bytes) => this.#receive(bytes),
+        end: () => this.#finish(),
+        error: (error) => this.#unreadable(error),
+        drain: () => this.#resume(),
+      });
+    } catch (error) {
+      this.#unreadable(error);
+    }
+  }
+
+  #unreadable(error: unknown): void {
+    const why = error instanceof Error ? error.message : String(error);
+    this.abort({
+      kind: "upstream-error",
+      failure: badAnswer(`The answer of the upstream ${this.#options.upstream} cannot be read: ${why}.`, error),
+    });
+  }
 
   #keep(chunk: Uint8Array): void {
     const isAnswer = this.#status === 200;
@@ -230,10 +286,12 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
 
   #resume(): void {
     this.#unreadBytes = 0;
+    this.#unpacker?.resume();
     if (this.#controller?.paused === true) this.#controller.resume();
   }
 
   #stop(): void {
+    this.#unpacker?.destroy();
     if (this.#released) return;
     this.#abortReason = new Error("The request was cancelled.");
     this.#controller?.abort(this.#abortReason);

@@ -33,6 +33,8 @@ export function openTransport(origin: string, { tls }: UpstreamOptions): Transpo
       const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
       return { write: (bytes) => decoder.decode(bytes, { stream: true }), end: () => decoder.decode() };
     },
+    // `fetch` has unpacked what came.
+    unpacker: () => null,
     destroy: async () => {},
   };
 }

@@ -13,7 +13,7 @@ export interface GenerationPlan {
   /** The models to try, in order, as the upstream calls them; more than one where there are fallbacks. */
   readonly models: readonly string[];
   /** What an attempt at a model of a target is. Every attempt has a reader of its own. */
-  prepare(model: string, target: Target): AttemptOptions;
+  prepare(model: string, target: Target, fresh: boolean): AttemptOptions;
   /** An attempt failed and another one follows. */
   retried(failure: GenerationFailure, model: string, target: Target): void;
   /** The answer is over, or given up. */
@@ -79,10 +79,10 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
         if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
         const target = targets.choose(tried);
         tried.add(target);
-        this.#options = prepare(model, target);
         const begun = performance.now();
-        this.#attempt = new Attempt(this.#options);
-        const batch = await this.#attempt.next();
+        let batch = await this.#begin(prepare(model, target, false));
+        // No attempt was made yet: the connection was gone before it was used.
+        if (this.#attempt?.neverArrived === true) batch = await this.#begin(prepare(model, target, true));
         const end = batch && failedEnd(batch);
         if (!end || this.#abandoned) {
           if (!this.#abandoned) target.succeeded();
@@ -105,6 +105,12 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
       }
     }
     return null;
+  }
+
+  #begin(options: AttemptOptions): Promise<GenerationEvent[] | null> {
+    this.#options = options;
+    this.#attempt = new Attempt(options);
+    return this.#attempt.next();
   }
 
   /** Milliseconds until the next attempt at the same model; null: there is none. */

@@ -15,7 +15,29 @@ export interface Transport {
   readonly sharesTimers: boolean;
   /** Makes text of the bytes that `dispatch` gives, cut anywhere. */
   decoder(): Decoder;
+  /**
+   * For an answer that is packed though nobody asked for that. `encoding`: the header `content-encoding`. null: there is nothing
+   * to unpack. Throws an Error for a packing that is not known here.
+   */
+  unpacker(encoding: string, sink: UnpackerSink): Unpacker | null;
   destroy(): Promise<void>;
+}
+
+export interface UnpackerSink {
+  data(bytes: Uint8Array): void;
+  end(): void;
+  error(error: Error): void;
+  /** After `write` returned false: it may be called again. */
+  drain(): void;
+}
+
+export interface Unpacker {
+  /** False: wait for `drain`. */
+  write(bytes: Uint8Array): boolean;
+  end(): void;
+  pause(): void;
+  resume(): void;
+  destroy(): void;
 }
 
 export interface TransportRequest {
@@ -24,6 +46,10 @@ export interface TransportRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** On a connection of its own, which nothing was sent over before. */
+  readonly fresh?: boolean;
+  /** Called when the request goes out on a connection that has served before, and which the server may just be closing. */
+  readonly onReusedConnection?: () => void;
 }
 
 export interface TransportAnswer {

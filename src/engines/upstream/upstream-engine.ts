@@ -141,7 +141,7 @@ export class UpstreamEngine implements Engine {
       budget: this.#budget,
       retries,
       models: names.map((name) => models?.[name] ?? name),
-      prepare: (model, target) => this.#prepare(request, model, target),
+      prepare: (model, target, fresh) => this.#prepare(request, model, target, fresh),
       retried: (failure, model, target) => {
         this.#retries++;
         const { status, message } = failure;
@@ -158,7 +158,7 @@ export class UpstreamEngine implements Engine {
     };
   }
 
-  #prepare(request: GenerationRequest, model: string, target: Target): AttemptOptions {
+  #prepare(request: GenerationRequest, model: string, target: Target, fresh: boolean): AttemptOptions {
     const { dialect, format, name, answerLimit = defaults.answerLimit, log } = this.#options;
     const { prompt, stream, passthrough, tools } = request;
     const isChat = prompt.kind === "chat";
@@ -173,6 +173,7 @@ export class UpstreamEngine implements Engine {
       headers: { ...(stream ? this.#streamHeaders : this.#answerHeaders), "x-request-id": request.id, ...ownHeaders },
       body: JSON.stringify(source.writeRequest(request, { ...dialect, model })),
       stream,
+      fresh,
       reader: source.reader({
         newCallId,
         legacyFunctions: isChat && prompt.legacyFunctions === true,

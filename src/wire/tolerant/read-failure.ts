@@ -46,7 +46,7 @@ export function badAnswer(message: string, cause?: unknown): GenerationFailure {
   return cause === undefined ? failure : { ...failure, cause };
 }
 
-/** The source said that there were calls, and there was none. */
+/** An agent that is told of calls and gets none would wait, or ask for ever. */
 export function callsWithoutCall(): GenerationFailure {
   return badAnswer('The upstream said finish_reason "tool_calls" but sent no tool call.');
 }
@@ -77,13 +77,34 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
   return {
     kind: tokens ? "context-overflow" : (kinds[ownCode ?? ""] ?? kinds[type ?? ""] ?? kindOfStatus(status)),
     ...(tokens && { tokens }),
-    message: message ?? "The upstream reported an error without a message.",
+    message: message === null ? "The upstream reported an error without a message." : shown(message, longestMessage),
     status,
     sourceType: type ?? typeOfStatus(status),
-    param: text(error["param"]),
-    code: ownCode,
-    cause: error,
+    param: shownOrNull(error["param"]),
+    code: ownCode === null ? null : shown(ownCode, longestName),
+    cause: boundedCause(error),
   };
+}
+
+/** A source may send a hundred megabytes as its error, or what steers a terminal. In characters. */
+const longestMessage = 4000;
+const longestName = 200;
+
+/** Without control characters, and not longer than `most`. */
+function shown(words: string, most: number): string {
+  // oxlint-disable-next-line no-control-regex -- they are what is looked for
+  const printable = words.slice(0, most + 1).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");
+  return words.length > most ? `${printable.slice(0, most)}…` : printable;
+}
+
+function shownOrNull(value: unknown): string | null {
+  const words = text(value);
+  return words === null ? null : shown(words, longestName);
+}
+
+function boundedCause(error: JsonObject): unknown {
+  const json = JSON.stringify(error);
+  return json.length > longestMessage ? `${json.slice(0, longestMessage)}…` : error;
 }
 
 /** What codes and types say beyond the status. */
@@ -140,5 +161,5 @@ function plainWords(body: string): string {
   const start = body.slice(0, 20_000);
   const title = /<title[^>]*>([^<]*)<\/title>/i.exec(start)?.[1];
   const words = title ?? start.replace(/<(script|style)\b[\s\S]*?<\/\1>|<[^>]*>/gi, " ");
-  return words.replace(/\s+/g, " ").trim().slice(0, 300);
+  return shown(words.replace(/\s+/g, " ").trim().slice(0, 300), 300);
 }
