@@ -36,7 +36,7 @@ export function restrictedOrigins(options: OriginOptions): Origins {
       if (!may) throw originRefused(origin);
       return {
         "access-control-allow-origin": all ? "*" : origin,
-        "access-control-expose-headers": "X-Request-ID",
+        "access-control-expose-headers": "X-Request-ID, X-Truewire-Warning",
         ...(!all && { vary: "Origin" }),
       };
     },

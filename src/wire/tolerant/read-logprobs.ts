@@ -35,7 +35,8 @@ export function readLogprobs(raw: unknown, text: string, repairs: RepairLog): Re
   };
 }
 
-function chatTokens(list: readonly unknown[]): TokenLogprob[] {
+/** OpenAI's list, in chat and in Responses. */
+export function chatTokens(list: readonly unknown[]): TokenLogprob[] {
   return list.filter(isObject).map((entry) => {
     const top = Array.isArray(entry["top_logprobs"]) ? entry["top_logprobs"].filter(isObject) : [];
     return token(String(entry["token"] ?? ""), entry["logprob"], entry["bytes"], top.map(alternative));
