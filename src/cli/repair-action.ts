@@ -33,22 +33,30 @@ async function repairLines(settings: RepairOptions): Promise<void> {
     number++;
     if (line.trim() === "") continue;
     const job = readJob(line, number);
-    const { body, repairs } = repairCapture(job.body, { ...settings, from: job.from ?? settings.from });
+    const { request, from = settings.from } = job;
+    const { body, repairs } = repairCapture(job.body, { ...settings, from, request });
     if (!process.stdout.write(`${JSON.stringify({ id: job.id, body, repairs })}\n`))
       await once(process.stdout, "drain");
   }
 }
 
-function readJob(line: string, number: number): { id: unknown; body: string; from: RepairOptions["from"] | undefined } {
+interface Job {
+  readonly id: unknown;
+  readonly body: string;
+  readonly request: unknown;
+  readonly from: RepairOptions["from"] | undefined;
+}
+
+function readJob(line: string, number: number): Job {
   let job: unknown;
   try {
     job = JSON.parse(line);
   } catch (cause) {
     throw new Error(`line ${number} is not JSON: expected {"id": …, "body": "data: …"}`, { cause });
   }
-  const { id, endpoint, body } = (job ?? {}) as { id?: unknown; endpoint?: unknown; body?: unknown };
+  const { id, endpoint, request, body } = (job ?? {}) as { [name: string]: unknown };
   if (typeof body !== "string") throw new Error(`line ${number} has no body: expected {"id": …, "body": "data: …"}`);
-  return { id, body, from: fromOf(endpoint) };
+  return { id, body, request, from: fromOf(endpoint) };
 }
 
 /** `/v1/chat/completions`, or the short name. */

@@ -1,5 +1,6 @@
 import { repairMessageCapture } from "./messages/repair-capture.ts";
 import { chatCaptures, completionCaptures, repairChoices } from "./repair-choices.ts";
+import { repairResponseCapture } from "./responses/repair-capture.ts";
 import type { CapturedApi, RepairedCapture, RepairOptions } from "./repaired-capture.ts";
 
 type RepairOne = (capture: string, options: RepairOptions) => RepairedCapture;
@@ -7,6 +8,7 @@ type RepairOne = (capture: string, options: RepairOptions) => RepairedCapture;
 const repairs: Readonly<Record<CapturedApi, RepairOne>> = {
   chat: (capture, options) => repairChoices(chatCaptures, capture, options),
   completions: (capture, options) => repairChoices(completionCaptures, capture, options),
+  responses: repairResponseCapture,
   messages: repairMessageCapture,
 };
 
@@ -21,6 +23,7 @@ export function repairCapture(capture: string, options: RepairOptions): Repaired
 
 /** The API that a capture is of, by what only its answers hold. */
 function apiOf(capture: string): CapturedApi {
+  if (/"(type|object)"\s*:\s*"response(\.\w+)*"/.test(capture)) return "responses";
   if (/"type"\s*:\s*"(message_start|content_block_(start|delta)|message)"/.test(capture)) return "messages";
   return /"object"\s*:\s*"text_completion"/.test(capture) ? "completions" : "chat";
 }

@@ -3,7 +3,7 @@ import type { Profile } from "./profile.ts";
 import type { Repair } from "./tolerant/repairs.ts";
 
 /** An API whose captures can be repaired. */
-export type CapturedApi = "chat" | "completions" | "messages";
+export type CapturedApi = "chat" | "completions" | "responses" | "messages";
 
 export interface RepairOptions {
   readonly profile: Profile;
@@ -13,6 +13,8 @@ export interface RepairOptions {
   readonly random: () => number;
   /** Unix time in seconds, for answers that do not tell theirs. */
   readonly now: number;
+  /** The body of the request, where it is known: answers that repeat parts of it keep their order. */
+  readonly request?: unknown;
 }
 
 export interface RepairedCapture {

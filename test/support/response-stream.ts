@@ -1,7 +1,7 @@
 import type { GenerationEvent } from "../../src/generation/event.ts";
 import type { AnswerContext } from "../../src/wire/port.ts";
 import type { Profile } from "../../src/wire/profile.ts";
-import { LiveFrame } from "../../src/wire/responses/live-frame.ts";
+import { ResponseFrame } from "../../src/wire/responses/response-frame.ts";
 import { readResponsesRequest } from "../../src/wire/responses/read-request.ts";
 import type { AskedResponse } from "../../src/wire/responses/response-echo.ts";
 import { ResponseStreamWriter } from "../../src/wire/responses/stream-writer.ts";
@@ -27,7 +27,7 @@ export function responseWriter(
   profile: Profile,
   members: Readonly<Record<string, unknown>> = {},
 ): ResponseStreamWriter {
-  return new ResponseStreamWriter(new LiveFrame(responseContext(profile), askedResponse(members), "stream"));
+  return new ResponseStreamWriter(new ResponseFrame(responseContext(profile), askedResponse(members), "stream"));
 }
 
 /** The whole stream of these batches. */

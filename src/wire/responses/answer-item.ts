@@ -2,8 +2,8 @@ import type { Annotation, GenerationEvent, TokenLogprob } from "../../generation
 import { qualifiedName } from "../../generation/qualified-name.ts";
 import { chatTokens } from "../tolerant/read-logprobs.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
-import { isObject } from "../tolerant/tolerant-json.ts";
-import type { JsonObject } from "../tolerant/tolerant-json.ts";
+import { isObject } from "../../generation/json.ts";
+import type { JsonObject } from "../../generation/json.ts";
 
 /** What items of an answer are to the waist; "native": only Responses has a place for it. */
 export type ItemKind = "message" | "reasoning" | "function" | "custom" | "native";
@@ -28,6 +28,8 @@ export interface ItemSurroundings {
   readonly newCallId: () => string;
   /** The number of the next call. */
   readonly nextCall: () => number;
+  /** The answer is one body: nothing comes in pieces. */
+  readonly isWhole: boolean;
 }
 
 /**
@@ -69,7 +71,7 @@ export class AnswerItem {
 
   /** Whether the item may be taken for complete though nothing says so: another one has begun. */
   get looksComplete(): boolean {
-    if (this.kind !== "function" && this.kind !== "custom") return true;
+    if (this.kind === "message" || this.kind === "reasoning") return true;
     return this.kind === "function" && holdsObject(this.#call?.text ?? "");
   }
 
@@ -301,10 +303,10 @@ export class AnswerItem {
   #rest(told: TextTold, whole: string): string {
     if (told.text === whole) return "";
     if (told.text === "" || whole.startsWith(told.text)) {
-      if (whole !== "") this.#around.repairs.note("whole-text");
+      if (whole !== "" && !this.#around.isWhole) this.#around.repairs.note("whole-text");
       return whole.slice(told.text.length);
     }
-    this.#around.repairs.note("whole-text");
+    this.#around.repairs.note("other-text");
     return "";
   }
 

@@ -1,7 +1,7 @@
-import type { Annotation } from "../../generation/event.ts";
+import type { Annotation, TokenLogprob } from "../../generation/event.ts";
 import type { JsonValue } from "../json-text.ts";
 import { itemLogprobs } from "./response-logprobs.ts";
-import type { MessagePart, ResponseFrame, ThoughtPlace } from "./response-frame.ts";
+import type { ResponseFrame } from "./response-frame.ts";
 
 /**
  * The items of a response. Their members stand by one rule: id, type, status, then the rest by the alphabet (all of 3,100 recorded items
@@ -9,6 +9,16 @@ import type { MessagePart, ResponseFrame, ThoughtPlace } from "./response-frame.
  */
 
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
+
+/** A content part of a message. */
+export type MessagePart =
+  | {
+      readonly type: "text";
+      readonly text: string;
+      readonly annotations: readonly JsonValue[];
+      readonly logprobs: readonly TokenLogprob[];
+    }
+  | { readonly type: "refusal"; readonly refusal: string };
 
 export function messageItem(
   { id, phase }: { readonly id: string; readonly phase: string | undefined },
@@ -50,7 +60,6 @@ export function callItem(call: CallItem, status: ItemStatus, text: string): Json
 }
 
 export interface Thought {
-  readonly id: string;
   readonly texts: readonly string[];
   readonly summary: readonly string[];
   readonly signature?: string | undefined;
@@ -58,14 +67,10 @@ export interface Thought {
 }
 
 /** A thought has no status at OpenAI. `thought` null: it only begins. */
-export function reasoningItem(
-  id: string,
-  thought: Thought | null,
-  place: ThoughtPlace,
-  frame: ResponseFrame,
-): JsonValue {
-  const { texts = [], summary = [], signature, encrypted } = thought ?? {};
-  const whole = thought && {
+export function reasoningItem(id: string, thought: Thought | null, frame: ResponseFrame): JsonValue {
+  if (thought === null) return { id, type: "reasoning", content: [], summary: [] };
+  const { texts, summary, signature, encrypted } = thought;
+  const whole = {
     text: texts.join(""),
     ...(summary.length > 0 && { summary }),
     ...(signature !== undefined && { signature }),
@@ -74,10 +79,8 @@ export function reasoningItem(
   return {
     id,
     type: "reasoning",
-    content: frame.hasThoughtContent(id)
-      ? (frame.summarizes ? [] : texts).map((text) => ({ type: "reasoning_text", text }))
-      : undefined,
-    encrypted_content: frame.encryptedContent(id, whole, place),
+    content: (frame.summarizes ? [] : texts).map((text) => ({ type: "reasoning_text", text })),
+    encrypted_content: frame.encryptedContent(whole),
     summary: (frame.summarizes ? [...texts, ...summary] : summary).map((text) => ({ type: "summary_text", text })),
   };
 }

@@ -29,7 +29,7 @@ export class OpenCall {
   }
 
   input(text: string): string {
-    if (text === "" && !this.#events.frame.keepsEmptyDeltas) return "";
+    if (text === "") return "";
     this.#pieces.push(text);
     return this.#frame.write(text, this.#events.next());
   }

@@ -3,9 +3,8 @@ import { JsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import { DeltaFrame } from "./delta-frame.ts";
 import { messageItem, refusalPart, textPart } from "./items.ts";
-import type { ItemStatus } from "./items.ts";
+import type { ItemStatus, MessagePart } from "./items.ts";
 import type { ResponseEvents } from "./response-events.ts";
-import type { MessagePart } from "./response-frame.ts";
 import { logprobsText } from "./response-logprobs.ts";
 
 /** A message while it is written. Methods return the events' text. */
@@ -39,10 +38,8 @@ export class OpenMessage {
   text(text: string, logprobs: readonly TokenLogprob[] | undefined): string {
     const events = this.beginText();
     const part = this.#part as TextPart;
-    const { frame } = this.#events;
-    if (logprobs !== undefined && frame.showsLogprobs) part.held.push(...logprobs);
-    if (text === "" && !frame.keepsEmptyDeltas) return events;
-    return events + this.#delta(part, text);
+    if (logprobs !== undefined && this.#events.frame.showsLogprobs) part.held.push(...logprobs);
+    return text === "" ? events : events + this.#delta(part, text);
   }
 
   /** Opens a text part, where none is open. */

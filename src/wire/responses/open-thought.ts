@@ -24,7 +24,7 @@ export class OpenThought {
   }
 
   begin(): string {
-    return this.#events.itemAdded(reasoningItem(this.id, null, "added", this.#events.frame));
+    return this.#events.itemAdded(reasoningItem(this.id, null, this.#events.frame));
   }
 
   /** A piece of the thought itself. It is shown as a part of a summary where no more than that is asked for. */
@@ -47,15 +47,8 @@ export class OpenThought {
   close(signature: string | undefined, encrypted: string | undefined): string {
     const events = this.#endText() + this.#endPart();
     const texts = this.#pieces.length === 0 ? [] : [this.#pieces.join("")];
-    const thought: Thought = { id: this.id, texts, summary: this.#summary, signature, encrypted };
-    const { frame } = this.#events;
-    return (
-      events +
-      this.#events.itemDone(
-        reasoningItem(this.id, thought, "done", frame),
-        reasoningItem(this.id, thought, "output", frame),
-      )
-    );
+    const thought: Thought = { texts, summary: this.#summary, signature, encrypted };
+    return events + this.#events.itemDone(reasoningItem(this.id, thought, this.#events.frame));
   }
 
   /** A piece of the summary's part with this number. */
@@ -73,8 +66,7 @@ export class OpenThought {
     }
     const part = this.#part as SummaryPart;
     part.pieces.push(text);
-    if (text === "" && !this.#events.frame.keepsEmptyDeltas) return events;
-    return events + part.frame.write(text, this.#events.next());
+    return text === "" ? events : events + part.frame.write(text, this.#events.next());
   }
 
   #endText(): string {

@@ -1,6 +1,6 @@
 import type { Port } from "../port.ts";
 import { unbufferedStream } from "../stream-headers.ts";
-import { LiveFrame } from "./live-frame.ts";
+import { ResponseFrame } from "./response-frame.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import { writeResponse } from "./response-writer.ts";
 import { responsesVoice } from "./responses-voice.ts";
@@ -16,7 +16,7 @@ export const responsesPort: Port = {
     return {
       request,
       warnings,
-      streamWriter: (context) => new ResponseStreamWriter(new LiveFrame(context, asked, "stream")),
+      streamWriter: (context) => new ResponseStreamWriter(new ResponseFrame(context, asked, "stream")),
       writeResponse: (generation, context) => writeResponse(generation, context, asked),
     };
   },

@@ -34,10 +34,10 @@ export class ResponseEvents {
     return this.write("response.output_item.added", { item, output_index: this.output.length });
   }
 
-  /** The item is complete; `shown`: as the whole response shows it, where that differs. */
-  itemDone(item: JsonValue, shown: JsonValue = item): string {
+  /** The item is complete. */
+  itemDone(item: JsonValue): string {
     const text = this.write("response.output_item.done", { item, output_index: this.output.length });
-    this.output.push(shown);
+    this.output.push(item);
     return text;
   }
 }

@@ -1,62 +1,169 @@
-import type { SourceIdentity, TokenLogprob, Usage } from "../../generation/event.ts";
+import type { SourceIdentity, Usage } from "../../generation/event.ts";
+import { JsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
+import type { AnswerContext } from "../port.ts";
+import { nameWithin } from "../../generation/qualified-name.ts";
+import { doneText } from "../sse-text.ts";
+import { ResponseIds } from "./ids.ts";
+import { bodyNumber, plainNumber, streamNumber } from "./number-form.ts";
 import type { NumberForm } from "./number-form.ts";
+import type { AskedResponse } from "./response-echo.ts";
+import { responseUsage } from "./response-usage.ts";
+import { sealThought } from "./sealed-thought.ts";
 import type { SealedThought } from "./sealed-thought.ts";
 
-/**
- * What is around the events of one response: live, it comes from the request and the profile; a capture that is written anew brings
- * its own. The writers know no other difference between the two.
- */
-export interface ResponseFrame {
-  readonly number: NumberForm;
-  /** Makes the characters that hide a delta's length, uniform in [0, 1); undefined: deltas carry none. */
-  readonly obfuscate: (() => number) | undefined;
-  /** Deltas without text are written. */
-  readonly keepsEmptyDeltas: boolean;
-  /** Thoughts are shown as summaries. */
-  readonly summarizes: boolean;
-  /** Deltas and parts show log probabilities, where they come. */
-  readonly showsLogprobs: boolean;
-  /** The events that a stream opens with. */
-  readonly opening: readonly OpeningState[];
-  /** The event that keeps a connection alive. */
-  readonly keepAlive: "keepalive" | "response.in_progress";
-  /** What follows the last event. */
-  readonly endMark: string;
-  /** Events of a failure are followed by a response that failed. */
-  readonly tellsFailedResponse: boolean;
-  /** Called once, before anything is written. */
-  identify(source: SourceIdentity | undefined): void;
-  response(state: ResponseState): JsonValue;
-  /** `own`: the id that the source gave. */
-  itemId(prefix: "msg_" | "rs_" | "fc_" | "ctc_", own: string | undefined): string;
-  /** The name of a call, and its group's apart. */
-  callName(name: string, namespace: string | undefined): { readonly name: string; readonly namespace?: string };
-  /** `encrypted_content` of a thought; undefined: no such member. */
-  encryptedContent(id: string, thought: SealedThought | null, place: ThoughtPlace): string | null | undefined;
-  /** Whether thoughts have a list of their own contents beside their summary. */
-  hasThoughtContent(id: string): boolean;
-}
-
-export type OpeningState = "created" | "queued" | "in_progress";
-
-/** Where a thought is shown: as its item begins, as it ends, in the whole response. */
-export type ThoughtPlace = "added" | "done" | "output";
-
+/** A response as it stands at one of its events. */
 export interface ResponseState {
-  readonly event: OpeningState | "completed" | "incomplete" | "failed";
+  readonly event: "created" | "in_progress" | "completed" | "incomplete" | "failed";
   readonly output: readonly JsonValue[];
   readonly incompleteReason?: "max_output_tokens" | "content_filter";
   readonly failure?: { readonly code: string; readonly message: string };
   readonly usage?: Usage | undefined;
 }
 
-/** A content part of a message. */
-export type MessagePart =
-  | {
-      readonly type: "text";
-      readonly text: string;
-      readonly annotations: readonly JsonValue[];
-      readonly logprobs: readonly TokenLogprob[];
-    }
-  | { readonly type: "refusal"; readonly refusal: string };
+/**
+ * What is around the items of one response: who it is, what it repeats of its request, and in which form its profile writes it.
+ * `form`: whether it is told as events or as one body.
+ */
+export class ResponseFrame {
+  readonly number: NumberForm;
+  /** Makes the characters that hide a delta's length, uniform in [0, 1); undefined: deltas carry none. */
+  readonly obfuscate: (() => number) | undefined;
+  /** Thoughts are shown as summaries. */
+  readonly summarizes: boolean;
+  readonly showsLogprobs: boolean;
+  /** The event that keeps a connection alive. */
+  readonly keepAlive: "keepalive" | "response.in_progress";
+  /** What follows the last event. */
+  readonly endMark: string;
+  readonly #context: AnswerContext;
+  readonly #asked: AskedResponse;
+  readonly #isExact: boolean;
+  readonly #isBody: boolean;
+  readonly #ids: ResponseIds;
+  readonly #now: () => number;
+  #id: string | undefined;
+  #created: number;
+  #model: string;
+  #tier: string | null | undefined;
+
+  constructor(context: AnswerContext, asked: AskedResponse, form: "stream" | "body") {
+    this.#context = context;
+    this.#asked = asked;
+    const isExact = (this.#isExact = context.profile.name === "exact");
+    this.#isBody = form === "body";
+    this.number = !isExact ? plainNumber : this.#isBody ? bodyNumber : streamNumber;
+    this.obfuscate = (asked.includeObfuscation ?? isExact) ? context.random : undefined;
+    this.summarizes = asked.summarizes;
+    this.showsLogprobs = asked.logprobs;
+    // Comments reset no client's timer that counts events (Codex); OpenAI has an event of its own, which strict clients do not know.
+    this.keepAlive = isExact ? "keepalive" : "response.in_progress";
+    // The Open Responses specification demands the mark, OpenAI never sends it.
+    this.endMark = isExact ? "" : doneText;
+    this.#ids = new ResponseIds(context.random);
+    this.#now = context.now ?? (() => context.created);
+    this.#created = context.created;
+    this.#model = context.model;
+  }
+
+  /** Called before anything is written; the first call counts. */
+  identify(source: SourceIdentity | undefined): void {
+    if (this.#id !== undefined) return;
+    const own = source?.id?.startsWith("resp_") === true ? source.id : undefined;
+    if (own !== undefined) this.#created = source?.created ?? this.#created;
+    const { model } = this.#context;
+    if (this.#isExact && source?.model?.startsWith(`${model}-`) === true) this.#model = source.model;
+    this.#tier = source?.serviceTier;
+    this.#id = own ?? this.#ids.response(this.#created);
+  }
+
+  /** `own`: the id that the source gave. */
+  itemId(prefix: "msg_" | "rs_" | "fc_" | "ctc_", own: string | undefined): string {
+    return own?.startsWith(prefix) === true ? own : this.#ids.item(prefix, this.#now());
+  }
+
+  /** The name of a call, and its group's apart. `name` begins with the group's. */
+  callName(name: string, namespace: string | undefined): { readonly name: string; readonly namespace?: string } {
+    if (namespace !== undefined) return { name: nameWithin(namespace, name), namespace };
+    return this.#asked.grouped.get(name) ?? { name };
+  }
+
+  /** `encrypted_content` of a thought; undefined: no such member. */
+  encryptedContent(thought: SealedThought): string | undefined {
+    // A source's own seal goes on as it is: only its maker can open it. A signature belongs to the text that it stands under.
+    if (thought.encrypted !== undefined && thought.signature === undefined) return thought.encrypted;
+    return this.#asked.sealsThoughts ? sealThought(thought) : undefined;
+  }
+
+  response(state: ResponseState): JsonValue {
+    const { echo } = this.#asked;
+    const isExact = this.#isExact;
+    const isOver = state.event === "completed" || state.event === "incomplete" || state.event === "failed";
+    const float = (value: number): JsonValue => new JsonText(this.number(value));
+    return {
+      id: this.#id ?? "",
+      object: "response",
+      created_at: this.#created,
+      status: state.event === "created" ? "in_progress" : state.event,
+      background: echo.background,
+      billing: isExact && this.#isBody ? { payer: "developer" } : undefined,
+      completed_at: state.event === "completed" ? Math.floor(this.#now()) : null,
+      error: state.failure ? { code: state.failure.code, message: state.failure.message } : null,
+      frequency_penalty: float(echo.frequencyPenalty),
+      incomplete_details: state.incompleteReason === undefined ? null : { reason: state.incompleteReason },
+      instructions: echo.instructions,
+      max_output_tokens: echo.maxOutputTokens,
+      max_tool_calls: echo.maxToolCalls,
+      model: this.#model,
+      moderation: isExact ? null : undefined,
+      output: state.output,
+      parallel_tool_calls: echo.parallelToolCalls,
+      presence_penalty: float(echo.presencePenalty),
+      previous_response_id: echo.previousResponseId,
+      prompt_cache_key: echo.promptCacheKey,
+      prompt_cache_retention: echo.promptCacheRetention ?? (isExact ? "in_memory" : null),
+      reasoning: this.#reasoning(),
+      safety_identifier: echo.safetyIdentifier,
+      service_tier: this.#serviceTier(isOver),
+      store: echo.store,
+      temperature: float(echo.temperature),
+      text: { format: echo.textFormat, verbosity: echo.verbosity },
+      tool_choice: echo.toolChoice,
+      tool_usage: isExact ? toolUsage : undefined,
+      tools: echo.tools,
+      top_logprobs: echo.topLogprobs,
+      top_p: float(echo.topP),
+      truncation: echo.truncation,
+      usage: isOver && state.event !== "failed" ? responseUsage(state.usage) : null,
+      user: echo.user,
+      metadata: echo.metadata,
+    };
+  }
+
+  #reasoning(): JsonValue {
+    const { effort, summary } = this.#asked.echo.reasoning;
+    if (!this.#isExact) return { effort, summary };
+    const shown = summary === "auto" ? "detailed" : summary;
+    return effort === null
+      ? { context: null, effort, summary: shown }
+      : { context: "current_turn", effort, mode: "standard", summary: shown };
+  }
+
+  #serviceTier(isOver: boolean): string | null {
+    const asked = this.#asked.echo.serviceTier ?? "auto";
+    if (!isOver || asked === "flex" || asked === "priority") return asked;
+    return this.#tier ?? this.#context.settings.serviceTier ?? "default";
+  }
+}
+
+/** Nothing of it is ever used here. As recorded since 2026-07. */
+const toolUsage: JsonValue = {
+  image_gen: {
+    input_tokens: 0,
+    input_tokens_details: { image_tokens: 0, text_tokens: 0 },
+    output_tokens: 0,
+    output_tokens_details: { image_tokens: 0, text_tokens: 0 },
+    total_tokens: 0,
+  },
+  web_search: { num_requests: 0 },
+};

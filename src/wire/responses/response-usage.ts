@@ -1,8 +1,13 @@
 import type { Usage } from "../../generation/event.ts";
 import type { JsonValue } from "../json-text.ts";
 
-/** `usage` of a response; both details are always there. */
-export function responseUsage(usage: Usage): JsonValue {
+const unknown: Usage = { promptTokens: 0, completionTokens: 0 };
+
+/**
+ * `usage` of a response that is over. Clients refuse a response without it (Codex, the AI SDK), so what nobody counted is 0; both details
+ * are always there.
+ */
+export function responseUsage(usage: Usage = unknown): JsonValue {
   const { promptTokens, completionTokens, totalTokens, promptDetails = {}, completionDetails = {} } = usage;
   const { cache_write_tokens: written = 0, cached_tokens: cached = 0 } = promptDetails;
   return {

@@ -4,15 +4,14 @@ import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
 import { incompleteReason } from "./incomplete-reason.ts";
 import { annotationObject, callItem, messageItem, reasoningItem } from "./items.ts";
-import type { ItemStatus } from "./items.ts";
-import { LiveFrame } from "./live-frame.ts";
+import type { ItemStatus, MessagePart } from "./items.ts";
+import { ResponseFrame } from "./response-frame.ts";
 import { pythonJson } from "./python-json.ts";
 import type { AskedResponse } from "./response-echo.ts";
-import type { MessagePart, ResponseFrame } from "./response-frame.ts";
 
 /** The body of a response that is not streamed. Profile `exact`: as Python writes JSON; `lean`: compact. */
 export function writeResponse(generation: Generation, context: AnswerContext, asked: AskedResponse): string {
-  const value = responseOf(generation, new LiveFrame(context, asked, "body"));
+  const value = responseOf(generation, new ResponseFrame(context, asked, "body"));
   return context.profile.name === "exact" ? pythonJson(value) : jsonText(value);
 }
 
@@ -83,8 +82,8 @@ function otherItem(
       const isSeal = (ownId ?? signature ?? encrypted) !== undefined;
       if (text === "" && summary.length === 0 && !isSeal) return null;
       const id = frame.itemId("rs_", ownId);
-      const thought = { id, texts: text === "" ? [] : [text], summary, signature, encrypted };
-      return () => reasoningItem(id, thought, "output", frame);
+      const thought = { texts: text === "" ? [] : [text], summary, signature, encrypted };
+      return () => reasoningItem(id, thought, frame);
     }
     case "tool-call": {
       const { id: callId, kind, name, namespace, itemId, arguments: text, status: ended } = part;

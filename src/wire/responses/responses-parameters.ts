@@ -192,7 +192,7 @@ const own: readonly ResponsesParameter[] = [
     metadataShape,
     (value, told) => {
       checkMetadata(value);
-      told.metadata = value;
+      told.metadata = asSent(value);
     },
     "At most 16 strings.",
   ),

@@ -63,9 +63,7 @@ export class ResponseStreamWriter implements StreamWriter {
     if (this.#opened) return "";
     this.#opened = true;
     this.#frame.identify(this.#source);
-    let text = "";
-    for (const event of this.#frame.opening) text += this.#events.response({ event });
-    return text;
+    return this.#events.response({ event: "created" }) + this.#events.response({ event: "in_progress" });
   }
 
   keepAlive(): string {
@@ -153,7 +151,7 @@ export class ResponseStreamWriter implements StreamWriter {
 
   #text({ text, logprobs }: TextDeltaEvent): string {
     const isEmpty = text === "" && (logprobs ?? []).length === 0;
-    if (isEmpty && !this.#frame.keepsEmptyDeltas) return this.#passEmpty("text");
+    if (isEmpty) return this.#passEmpty("text");
     const { message, events } = this.#message();
     return events + message.text(text, logprobs);
   }
@@ -240,7 +238,7 @@ export class ResponseStreamWriter implements StreamWriter {
   #end(end: GenerationEnd): string {
     this.#ended = true;
     if (end.kind === "client-gone") return "";
-    const failure = end.kind === "done" || (this.#toldCall && this.#frame.tellsFailedResponse) ? null : end.failure;
+    const failure = end.kind === "done" || this.#toldCall ? null : end.failure;
     const text = this.open() + (failure === null ? this.#whole() : this.#failed(failure));
     return text + this.#frame.endMark;
   }
@@ -261,7 +259,6 @@ export class ResponseStreamWriter implements StreamWriter {
   #failed(failure: GenerationFailure): string {
     const { type, code, message, param } = errorObject(failure);
     const error = this.#events.write("error", { error: { type, code, message, param } });
-    if (!this.#frame.tellsFailedResponse) return error;
     const told = { code: failureCode(failure), message };
     return error + this.#events.response({ event: "failed", failure: told }, []);
   }
