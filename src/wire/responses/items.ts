@@ -52,6 +52,11 @@ export interface CallItem {
   readonly namespace?: string;
 }
 
+/** What a whole call has where nothing was written for it. */
+export function emptyInput(kind: "function" | "custom"): string {
+  return kind === "function" ? "{}" : "";
+}
+
 export function callItem(call: CallItem, status: ItemStatus, text: string): JsonValue {
   const { id, callId, kind, name, namespace } = call;
   return kind === "custom"

@@ -3,7 +3,7 @@ import { jsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
 import { incompleteReason } from "./incomplete-reason.ts";
-import { annotationObject, callItem, messageItem, reasoningItem } from "./items.ts";
+import { annotationObject, callItem, emptyInput, messageItem, reasoningItem } from "./items.ts";
 import type { ItemStatus, MessagePart } from "./items.ts";
 import { ResponseFrame } from "./response-frame.ts";
 import { pythonJson } from "./python-json.ts";
@@ -89,7 +89,10 @@ function otherItem(
       const { id: callId, kind, name, namespace, itemId, arguments: text, status: ended } = part;
       const id = frame.itemId(kind === "custom" ? "ctc_" : "fc_", itemId);
       const call = { id, callId, kind, ...frame.callName(name, namespace) };
-      return (status) => callItem(call, ended === null ? status : "completed", text);
+      return (status) => {
+        const own = ended === null ? status : "completed";
+        return callItem(call, own, text === "" && own === "completed" ? emptyInput(kind) : text);
+      };
     }
     case "item":
       // What a source of the same API said was read from JSON.
