@@ -34,12 +34,13 @@ async function answer(reply: Reply, service: Service): Promise<void> {
   const found = routeOf(path);
   if (!found) throw unknownUrl(method, path);
   const { route, parameter } = found;
-  reply.voice = route.voice;
+  const header = (name: string): string | undefined => exchange.header(name);
+  reply.voice = typeof route.voice === "function" ? route.voice(header) : route.voice;
   const methods = route.method === "GET" ? ["GET", "HEAD"] : ["POST"];
   if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methods));
   if (!methods.includes(method)) throw methodNotAllowed(method, path, [...methods, "OPTIONS"]);
   if (route.open !== true) {
-    await settings.keys.check(route.voice.keyIn((name) => exchange.header(name)));
+    await settings.keys.check(reply.voice.keyIn(header));
     if (service.state !== "ready") throw notReady(service.state);
   }
   await route.answer(reply, service, parameter);

@@ -7,7 +7,7 @@ export interface ServedEngine {
   /** Tells two engines apart whose models have the same id: the second one's model is then `name/id`. */
   readonly name: string;
   readonly engine: Engine;
-  /** Further names for the engine's first model. */
+  /** Further names for the engine's first model; `*` stands for any text. */
   readonly aliases: readonly string[];
   /** Absent: the server's. */
   readonly profile?: Profile;
@@ -30,13 +30,15 @@ export class ModelDirectory {
   readonly engines: readonly ServedEngine[];
   #lists: (readonly ModelInfo[])[] = [];
   #models = new Map<string, ServedModel>();
+  /** Aliases that stand for many names. They are not listed. */
+  #patterns: { readonly alias: string; readonly model: ServedModel }[] = [];
 
   constructor(engines: readonly ServedEngine[]) {
     this.engines = engines;
   }
 
   find(name: string): ServedModel | undefined {
-    return this.#current().get(name);
+    return this.#current().get(name) ?? this.#patterns.find(({ alias }) => standsFor(alias, name))?.model;
   }
 
   /** The model that a request's body (parsed JSON of any shape) asks for. */
@@ -61,6 +63,7 @@ export class ModelDirectory {
 
   #gather(lists: readonly (readonly ModelInfo[])[]): Map<string, ServedModel> {
     const models = new Map<string, ServedModel>();
+    this.#patterns = [];
     const add = (name: string, info: ModelInfo, from: ServedEngine): void => {
       const free = models.has(name) ? `${from.name}/${name}` : name;
       if (!models.has(free)) models.set(free, { info: { ...info, id: free }, engineModel: info.id, from });
@@ -71,7 +74,11 @@ export class ModelDirectory {
     // Aliases come last: a model's own name wins over an alias.
     for (const [at, from] of this.engines.entries()) {
       const [first] = lists[at] ?? [];
-      if (first) for (const alias of from.aliases) add(alias, first, from);
+      if (!first) continue;
+      for (const alias of from.aliases) {
+        if (!alias.includes("*")) add(alias, first, from);
+        else this.#patterns.push({ alias, model: { info: first, engineModel: first.id, from } });
+      }
     }
     return models;
   }
@@ -93,4 +100,18 @@ function sameModel(model: ModelInfo, other: ModelInfo): boolean {
     if (name !== "endpoints" && model[name] !== other[name]) return false;
   }
   return model.endpoints.join() === other.endpoints.join();
+}
+
+/** Whether an alias with `*` in it, such as `claude-*`, stands for a name. Looks at each character once. */
+function standsFor(alias: string, name: string): boolean {
+  const [first = "", ...others] = alias.split("*");
+  const last = others.pop() ?? "";
+  if (!name.startsWith(first)) return false;
+  let at = first.length;
+  for (const part of others) {
+    const found = name.indexOf(part, at);
+    if (found === -1) return false;
+    at = found + part.length;
+  }
+  return name.length - last.length >= at && name.endsWith(last);
 }

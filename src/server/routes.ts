@@ -2,7 +2,9 @@ import { modelDoesNotExist } from "../wire/failures.ts";
 import { writeModel, writeModelList } from "../wire/models/write-models.ts";
 import { openaiVoice } from "../wire/openai-voice.ts";
 import { ports } from "../wire/ports.ts";
-import type { Voice } from "../wire/voice.ts";
+import type { Port } from "../wire/port.ts";
+import type { HeaderReader, Voice } from "../wire/voice.ts";
+import { countTokens } from "./count-tokens.ts";
 import { embed } from "./embed.ts";
 import { generate } from "./generate.ts";
 import { answerHealth, answerLiveness } from "./health.ts";
@@ -13,8 +15,8 @@ import { answerWelcome } from "./welcome.ts";
 /** One path of the server. */
 export interface Route {
   readonly method: "GET" | "POST";
-  /** How the path's API speaks of keys and failures. */
-  readonly voice: Voice;
+  /** How the path's API speaks of keys and failures; a function where several share the path, and the headers say which is meant. */
+  readonly voice: Voice | ((header: HeaderReader) => Voice);
   /** Needs no key. */
   readonly open?: boolean;
   answer(reply: Reply, service: Service, parameter: string): Promise<void> | void;
@@ -22,19 +24,16 @@ export interface Route {
 
 /** Every path, with and without `/v1` before it; one that ends in `/` takes the rest of the path as its parameter. */
 const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
-  ...ports.map((port): [string, Route] => [
-    port.path,
-    { method: "POST", voice: port.voice, answer: (reply, service) => generate(port, reply, service) },
-  ]),
+  ...ports.flatMap(routesOf),
   ["/embeddings", { method: "POST", voice: openaiVoice, answer: embed }],
   [
     "/models",
     {
       method: "GET",
-      voice: openaiVoice,
+      voice: listingVoice,
       answer(reply, { directory }) {
         const models = directory.list().map(({ info }) => info);
-        reply.send(200, "application/json", writeModelList(models, reply.profile));
+        reply.send(200, "application/json", reply.voice.models?.list(models) ?? writeModelList(models, reply.profile));
       },
     },
   ],
@@ -42,11 +41,12 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
     "/models/",
     {
       method: "GET",
-      voice: openaiVoice,
+      voice: listingVoice,
       answer(reply, { directory }, name) {
         const model = directory.find(name);
         if (!model) throw modelDoesNotExist(name);
-        reply.send(200, "application/json", writeModel(model.info, reply.useProfile(model.from.profile)));
+        const profile = reply.useProfile(model.from.profile);
+        reply.send(200, "application/json", reply.voice.models?.one(model.info) ?? writeModel(model.info, profile));
       },
     },
   ],
@@ -54,6 +54,26 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
   ["/health/live", { method: "GET", voice: openaiVoice, open: true, answer: answerLiveness }],
   ["", { method: "GET", voice: openaiVoice, open: true, answer: answerWelcome }],
 ]);
+
+/** The paths of an API. */
+function routesOf(port: Port): [string, Route][] {
+  const { path, voice, tokenCounter, probePath } = port;
+  const found: [string, Route][] = [
+    [path, { method: "POST", voice, answer: (reply, service) => generate(port, reply, service) }],
+  ];
+  if (tokenCounter)
+    found.push([
+      tokenCounter.path,
+      { method: "POST", voice, answer: (reply, service) => countTokens(port.name, tokenCounter, reply, service) },
+    ]);
+  if (probePath !== undefined) found.push([probePath, { method: "GET", voice, open: true, answer: answerWelcome }]);
+  return found;
+}
+
+/** The API whose list of models is meant; OpenAI's, where the headers do not say. */
+function listingVoice(header: HeaderReader): Voice {
+  return ports.find(({ voice }) => voice.models?.isMeant(header) === true)?.voice ?? openaiVoice;
+}
 
 /** The route of a path, and what its parameter is there; undefined when there is none. */
 export function routeOf(path: string): { readonly route: Route; readonly parameter: string } | undefined {

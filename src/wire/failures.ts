@@ -30,7 +30,8 @@ export function modelNotFound(model: string, known: readonly string[]): FailureE
 
 /** 404 of `GET /v1/models/{id}`. */
 export function modelDoesNotExist(model: string): FailureError {
-  return notFound(`The model '${model}' does not exist`, "model", "model_not_found");
+  const { failure } = notFound(`The model '${model}' does not exist`, "model", "model_not_found");
+  return new FailureError({ ...failure, model });
 }
 
 /** 404 for a path that the API does not have. */

@@ -21,8 +21,24 @@ export interface Port {
    */
   readRequest(body: unknown, requestId: string, options: ReadOptions): ReadRequest;
 
+  /** How it counts the tokens of a prompt, where it has a way to ask for that. */
+  readonly tokenCounter?: TokenCounter;
+
+  /** A path that its clients ask, without a key, to learn whether anybody is there: any 200 will do. */
+  readonly probePath?: string;
+
   /** The headers of a streamed answer that its form decides. */
   streamHeaders(profile: Profile): Readonly<Record<string, string>>;
+}
+
+/** The part of an API that counts the tokens of a prompt. */
+export interface TokenCounter {
+  /** Below the base URL. */
+  readonly path: string;
+  /** Reads and validates a request's body, as `Port.readRequest`. */
+  readRequest(body: unknown, requestId: string, options: ReadOptions): GenerationRequest;
+  /** The body of the answer. */
+  write(tokens: number): string;
 }
 
 export interface ReadOptions {

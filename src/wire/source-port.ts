@@ -16,8 +16,18 @@ export interface SourcePort {
   /** The headers by which it knows its client, in lower case. `key`: undefined where there is none. */
   headers(key: string | undefined): Readonly<Record<string, string>>;
   writeRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody;
+  /** How it counts the tokens of a prompt, where it has a way to ask for that. */
+  readonly tokenCount?: SourceTokenCount;
   /** A reader for one answer. */
   reader(options: AnswerReaderOptions): EventReader;
+}
+
+/** The part of an API that counts the tokens of a prompt. */
+export interface SourceTokenCount {
+  readonly path: string;
+  writeRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody;
+  /** The count in an answer, which is JSON of any shape; undefined: there is none. */
+  read(answer: unknown): number | undefined;
 }
 
 export interface AnswerReaderOptions {

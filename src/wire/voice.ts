@@ -1,3 +1,4 @@
+import type { ModelInfo } from "../generation/engine.ts";
 import type { GenerationFailure } from "../generation/event.ts";
 import type { Profile } from "./profile.ts";
 
@@ -7,8 +8,20 @@ export interface Voice {
   keyIn(header: HeaderReader): string;
   /** Headers of every answer. `requestId` as in the log; `processingMs`: until the answer's head. */
   answerHeaders(requestId: string, processingMs: number): Record<string, string>;
+  /** Its own list of models, where it has one. */
+  readonly models?: ModelLister;
   /** A failure that is told before anything else was sent. */
   writeFailure(failure: GenerationFailure, profile: Profile, requestId: string): ErrorAnswer;
+}
+
+/** How an API tells which models there are. */
+export interface ModelLister {
+  /** Whether a request's headers say that this API's list is meant. */
+  isMeant(header: HeaderReader): boolean;
+  /** The body of `GET /v1/models`. */
+  list(models: readonly ModelInfo[]): string;
+  /** The body of `GET /v1/models/{id}`. */
+  one(model: ModelInfo): string;
 }
 
 /** A request header by its lower-case name; undefined where it is absent. */

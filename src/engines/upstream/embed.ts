@@ -1,96 +1,17 @@
 import type { EmbeddingAnswer, EmbeddingRequest } from "../../generation/engine.ts";
-import { FailureError } from "../../generation/failure.ts";
 import { readEmbeddings } from "../../wire/embeddings/read-response.ts";
 import { writeEmbeddingsRequest } from "../../wire/embeddings/write-request.ts";
-import { RepairLog } from "../../wire/tolerant/repairs.ts";
-import { failureOfText, readFailure } from "../../wire/tolerant/read-failure.ts";
-import { parseTolerantly } from "../../wire/tolerant/tolerant-json.ts";
-import { passedHeaders, retryAfterSeconds } from "./answer-headers.ts";
-import type { Target } from "./target.ts";
-import type { TargetSet } from "./target-set.ts";
-import { answerTooLong, transportFailure } from "./transport-failure.ts";
+import { askWhole } from "./ask-whole.ts";
+import type { AskContext } from "./ask-whole.ts";
 
-export interface EmbedContext {
-  readonly targets: TargetSet;
-  readonly headers: Readonly<Record<string, string>>;
-  /** Members that every request gets. */
-  readonly add: Readonly<Record<string, unknown>>;
-  /** Of the answer, in characters. */
-  readonly limit: number;
-}
-
-/** Asks an upstream for embeddings; skips servers that cannot be reached. Rejects with `FailureError`. */
+/** Asks an upstream for embeddings. `add`: members that every request gets. Rejects with `FailureError`. */
 export async function embed(
   request: EmbeddingRequest,
-  context: EmbedContext,
+  add: Readonly<Record<string, unknown>>,
+  context: AskContext,
   signal: AbortSignal,
 ): Promise<EmbeddingAnswer> {
-  const tried = new Set<Target>();
-  for (;;) {
-    const target = context.targets.choose(tried);
-    tried.add(target);
-    target.outstanding++;
-    try {
-      const answer = await askOne(request, target, context, signal);
-      target.succeeded();
-      return answer;
-    } catch (error) {
-      if (!(error instanceof FailureError)) throw error;
-      if (error.failure.status < 500) throw error;
-      context.targets.failed(target, error.failure.cause);
-      if (signal.aborted || !context.targets.hasFresh(tried)) throw error;
-    } finally {
-      target.outstanding--;
-    }
-  }
-}
-
-async function askOne(
-  request: EmbeddingRequest,
-  target: Target,
-  { headers, add, limit }: EmbedContext,
-  signal: AbortSignal,
-): Promise<EmbeddingAnswer> {
-  const { status, received, text } = await exchange();
-  const body = parseTolerantly(text, new RepairLog());
-  if (status !== 200) {
-    const retryAfter = retryAfterSeconds(received, Date.now());
-    throw new FailureError({
-      ...(readFailure(body, status) ?? failureOfText(text, status)),
-      ...(retryAfter !== undefined && { retryAfterSeconds: retryAfter }),
-      headers: passedHeaders(received),
-    });
-  }
-  return readEmbeddings(body, request.inputs.length);
-
-  async function exchange(): Promise<{ status: number; received: Parameters<typeof passedHeaders>[0]; text: string }> {
-    try {
-      const {
-        statusCode,
-        headers: received,
-        body,
-      } = await target.transport.request({
-        method: "POST",
-        path: target.path("/embeddings"),
-        headers: {
-          ...headers,
-          "content-type": "application/json",
-          accept: "application/json",
-          "x-request-id": request.id,
-        },
-        body: JSON.stringify({ ...writeEmbeddingsRequest(request), ...add }),
-        signal,
-      });
-      const decoder = new TextDecoder();
-      let text = "";
-      for await (const piece of body) {
-        text += decoder.decode(piece, { stream: true });
-        if (text.length > limit) throw new FailureError(answerTooLong(limit).failure);
-      }
-      return { status: statusCode, received, text };
-    } catch (error) {
-      if (error instanceof FailureError) throw error;
-      throw new FailureError(transportFailure(error instanceof Error ? error : new Error(String(error)), target.url));
-    }
-  }
+  const body = { ...writeEmbeddingsRequest(request), ...add };
+  const answer = await askWhole({ path: "/embeddings", id: request.id, body }, context, signal);
+  return readEmbeddings(answer, request.inputs.length);
 }

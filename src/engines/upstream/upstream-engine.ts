@@ -1,12 +1,15 @@
 import type { EmbeddingAnswer, EmbeddingRequest, Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
-import { invalidRequest } from "../../generation/failure.ts";
+import { FailureError, invalidRequest } from "../../generation/failure.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { completionsSource } from "../../wire/completions/source-port.ts";
 import { sourcePorts } from "../../wire/source-ports.ts";
-import type { SourcePort } from "../../wire/source-port.ts";
+import type { SourcePort, SourceTokenCount } from "../../wire/source-port.ts";
 import { toolCallId } from "../../wire/ids.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
+import { badAnswer } from "../../wire/tolerant/read-failure.ts";
+import { askWhole } from "./ask-whole.ts";
+import type { AskContext } from "./ask-whole.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import { inBackground } from "./background.ts";
 import { embed } from "./embed.ts";
@@ -47,6 +50,9 @@ export class UpstreamEngine implements Engine {
   readonly #lifecycle = new EngineLifecycle<GenerationStream>();
   #retries = 0;
 
+  /** Where its API can be asked. */
+  readonly countTokens?: NonNullable<Engine["countTokens"]>;
+
   constructor(options: UpstreamOptions, open: OpenTransport) {
     this.#options = options;
     this.#source = sourcePorts[options.api ?? "chat"];
@@ -62,6 +68,8 @@ export class UpstreamEngine implements Engine {
     this.#firstEventMs = options.timeouts?.firstEvent ?? defaults.firstEventMs;
     this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
     this.#watch = this.#newWatch();
+    const { tokenCount } = this.#source;
+    if (tokenCount) this.countTokens = (request, signal) => this.#countTokens(tokenCount, request, signal);
     this.#targets = new TargetSet(options, open, (target) => answers(target, this.#headers));
   }
 
@@ -101,9 +109,26 @@ export class UpstreamEngine implements Engine {
 
   embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
     const model = this.#options.models?.[request.model] ?? request.model;
+    return embed({ ...request, model }, this.#options.dialect?.add ?? {}, this.#askContext(), signal);
+  }
+
+  async #countTokens(count: SourceTokenCount, request: GenerationRequest, signal: AbortSignal): Promise<number> {
+    const model = this.#options.models?.[request.model] ?? request.model;
+    const body = count.writeRequest(request, { ...this.#options.dialect, model });
+    const context = this.#askContext(this.#ownHeaders(request, this.#source));
+    const tokens = count.read(await askWhole({ path: count.path, id: request.id, body }, context, signal));
+    if (tokens === undefined) throw new FailureError(badAnswer("The upstream's answer has no count of tokens."));
+    return tokens;
+  }
+
+  #askContext(more: Readonly<Record<string, string>> = {}): AskContext {
     const limit = this.#options.answerLimit ?? defaults.answerLimit;
-    const add = this.#options.dialect?.add ?? {};
-    return embed({ ...request, model }, { targets: this.#targets, headers: this.#headers, add, limit }, signal);
+    return { targets: this.#targets, headers: { ...this.#headers, ...more }, limit };
+  }
+
+  /** Headers of the client's that go along with its own JSON. */
+  #ownHeaders({ passthrough }: GenerationRequest, { name }: SourcePort): Readonly<Record<string, string>> | undefined {
+    return passthrough?.dialect === name ? passthrough.headers : undefined;
   }
 
   health(): EngineHealth {
@@ -160,10 +185,10 @@ export class UpstreamEngine implements Engine {
 
   #prepare(request: GenerationRequest, model: string, target: Target, fresh: boolean): AttemptOptions {
     const { dialect, format, name, answerLimit = defaults.answerLimit, log } = this.#options;
-    const { prompt, stream, passthrough, tools } = request;
+    const { prompt, stream, tools } = request;
     const isChat = prompt.kind === "chat";
     const source = isChat ? this.#source : this.#textSource();
-    const ownHeaders = passthrough?.dialect === source.name ? passthrough.headers : undefined;
+    const ownHeaders = this.#ownHeaders(request, source);
     const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
     const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
     const stage = format !== undefined && isChat ? new TextStage(format, request, newCallId, warn) : undefined;

@@ -22,6 +22,13 @@ export const messagesPort: Port = {
         writeMessageResponse(generation, { ...context, asked, id: idOf(context) }),
     };
   },
+  tokenCounter: {
+    path: "/messages/count_tokens",
+    readRequest: (body, requestId, options) =>
+      readMessageRequest(body, requestId, { ...options, countsTokens: true }).request,
+    write: (tokens) => JSON.stringify({ input_tokens: tokens }),
+  },
+  probePath: "/api/hello",
   streamHeaders: ({ name }) => (name === "lean" ? unbufferedStream : exactHeaders),
 };
 

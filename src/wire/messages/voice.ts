@@ -1,11 +1,13 @@
 import { keyIn as bearerIn } from "../openai-voice.ts";
 import type { Voice } from "../voice.ts";
+import { anthropicModels } from "./model-list.ts";
 import { anthropicError, errorObject } from "./error-object.ts";
 
 /** Anthropic's: the key in `x-api-key` or as a Bearer token, `request-id`, the error object. */
 export const anthropicVoice: Voice = {
   keyIn: (header) => header("x-api-key")?.trim() || bearerIn(header),
   answerHeaders: (requestId) => ({ "request-id": requestId, "x-request-id": requestId }),
+  models: anthropicModels,
   writeFailure(failure, _profile, requestId) {
     const { status } = anthropicError(failure);
     return {

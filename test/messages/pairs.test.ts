@@ -1,0 +1,327 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { ProgramEvent } from "../../src/engines/program/program.ts";
+import type { GenerationEvent } from "../../src/generation/event.ts";
+import { ScriptedEngine } from "../support/scripted-engine.ts";
+import { done as chatDone, event as chatEvent } from "../upstream/scripted-server.ts";
+import { startScripted } from "../upstream/scripted-server.ts";
+import type { ScriptedServer } from "../upstream/scripted-server.ts";
+import { askMessage } from "./support.ts";
+import type { Json } from "./support.ts";
+
+/*
+ * Whatever a client speaks and whatever answers, the same is said: clients of the Messages API and of chat before an engine, a program, a
+ * server of OpenAI's chat and one of the Messages API. Each pair with a text, a thought, two calls, an answer that is cut, and an error.
+ */
+
+/** What a source is to say: asked for by the user's message. */
+type Scenario = "text" | "thought" | "calls" | "cut" | "error";
+
+const engineEvents: Readonly<Record<Scenario, readonly GenerationEvent[]>> = {
+  text: [delta("Hello "), delta("there."), finish("stop")],
+  thought: [{ type: "reasoning-delta", choice: 0, text: "Hm." }, delta("Yes."), finish("stop")],
+  calls: [delta("I look."), ...call(0, "look", '{"at":1}'), ...call(1, "wait", "{}"), finish("tool-calls")],
+  cut: [delta("Once upon a"), finish("length")],
+  error: [delta("Once"), ...call(0, "look", '{"at":1}')],
+};
+
+function delta(text: string): GenerationEvent {
+  return { type: "text-delta", choice: 0, text };
+}
+
+function finish(reason: "stop" | "length" | "tool-calls"): GenerationEvent {
+  return { type: "finish", choice: 0, reason };
+}
+
+function call(index: number, name: string, json: string): GenerationEvent[] {
+  return [
+    { type: "tool-call-start", choice: 0, index, id: `call_${index}`, name },
+    { type: "tool-call-delta", choice: 0, index, arguments: json },
+    { type: "tool-call-end", choice: 0, index, status: "succeeded" },
+  ];
+}
+
+function engine(): ScriptedEngine {
+  return new ScriptedEngine(function* ({ prompt }) {
+    const scenario = asked(prompt.kind === "chat" ? prompt.messages.at(-1)?.content : "");
+    yield [{ type: "start", choice: 0 }];
+    for (const event of engineEvents[scenario]) yield [event];
+    const failure = { kind: "unavailable", message: "The engine broke.", status: 503 } as const;
+    if (scenario === "error") yield [{ type: "end", end: { kind: "engine-error", failure } }];
+    else
+      yield [
+        { type: "usage", usage: { promptTokens: 9, completionTokens: 4 } },
+        { type: "end", end: { kind: "done" } },
+      ];
+  }, "m");
+}
+
+async function* program({
+  messages,
+}: {
+  messages: readonly { content?: unknown }[];
+}): AsyncGenerator<string | ProgramEvent> {
+  const scenario = asked(messages.at(-1)?.content);
+  for (const event of engineEvents[scenario]) {
+    if (event.type === "text-delta") yield event.text;
+    else if (event.type === "reasoning-delta") yield { type: "reasoning", text: event.text };
+    else if (event.type === "tool-call-start") yield { type: "tool-call-start", name: event.name };
+    else if (event.type === "tool-call-delta") yield { type: "tool-call-delta", arguments: event.arguments };
+    else if (event.type === "tool-call-end") yield { type: "tool-call-end" };
+    else if (event.type === "finish") yield { type: "finish", reason: event.reason };
+  }
+  if (scenario === "error") throw new Error("The program broke.");
+  yield { type: "usage", usage: { promptTokens: 9, completionTokens: 4 } };
+}
+
+function asked(content: unknown): Scenario {
+  const text = typeof content === "string" ? content : JSON.stringify(content);
+  return (Object.keys(engineEvents) as Scenario[]).find((name) => text.includes(name)) ?? "text";
+}
+
+const chatUsage = `data: ${JSON.stringify({ id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "m", choices: [], usage: { prompt_tokens: 9, completion_tokens: 4, total_tokens: 13 } })}\n\n`;
+
+function chatCall(index: number, name: string, json: string): string {
+  const head = { index, id: `call_${index}`, type: "function", function: { name, arguments: "" } };
+  return chatEvent({ tool_calls: [head] }) + chatEvent({ tool_calls: [{ index, function: { arguments: json } }] });
+}
+
+const chatStreams: Readonly<Record<Scenario, string>> = {
+  text: chatEvent({ content: "Hello " }) + chatEvent({ content: "there." }) + chatEvent({}, "stop"),
+  thought: chatEvent({ reasoning_content: "Hm." }) + chatEvent({ content: "Yes." }) + chatEvent({}, "stop"),
+  calls:
+    chatEvent({ content: "I look." }) +
+    chatCall(0, "look", '{"at":1}') +
+    chatCall(1, "wait", "{}") +
+    chatEvent({}, "tool_calls"),
+  cut: chatEvent({ content: "Once upon a" }) + chatEvent({}, "length"),
+  error: chatEvent({ content: "Once" }) + chatCall(0, "look", '{"at":1}'),
+};
+
+/** A body as its stream: what these upstreams answer does not depend on how they are asked, which readers take, too. */
+function chatUpstream(): Promise<ScriptedServer> {
+  return startScripted((response, body) => {
+    const scenario = asked((body["messages"] as Json[]).at(-1)?.["content"]);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.write(chatEvent({ role: "assistant", content: "" }) + chatStreams[scenario]);
+    if (scenario === "error") response.end('data: {"error":{"message":"The server broke.","type":"server_error"}}\n\n');
+    else response.end(chatUsage + chatDone);
+  });
+}
+
+function messageEvents(...events: readonly Json[]): string {
+  return events.map((event) => `event: ${String(event["type"])}\ndata: ${JSON.stringify(event)}\n\n`).join("");
+}
+
+function block(index: number, content_block: Json, ...deltas: Json[]): Json[] {
+  return [
+    { type: "content_block_start", index, content_block },
+    ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
+    { type: "content_block_stop", index },
+  ];
+}
+
+function textBlock(index: number, ...pieces: string[]): Json[] {
+  return block(index, { type: "text", text: "" }, ...pieces.map((text) => ({ type: "text_delta", text })));
+}
+
+function callBlock(index: number, name: string, json: string): Json[] {
+  const start = { type: "tool_use", id: `toolu_${index}`, name, input: {} };
+  return block(index, start, { type: "input_json_delta", partial_json: json });
+}
+
+function messageEnd(stop_reason: string): Json[] {
+  return [
+    { type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage: { output_tokens: 4 } },
+    { type: "message_stop" },
+  ];
+}
+
+const messageStreams: Readonly<Record<Scenario, readonly Json[]>> = {
+  text: [...textBlock(0, "Hello ", "there."), ...messageEnd("end_turn")],
+  thought: [
+    ...block(
+      0,
+      { type: "thinking", thinking: "", signature: "" },
+      { type: "thinking_delta", thinking: "Hm." },
+      { type: "signature_delta", signature: "sig" },
+    ),
+    ...textBlock(1, "Yes."),
+    ...messageEnd("end_turn"),
+  ],
+  calls: [
+    ...textBlock(0, "I look."),
+    ...callBlock(1, "look", '{"at":1}'),
+    ...callBlock(2, "wait", ""),
+    ...messageEnd("tool_use"),
+  ],
+  cut: [...textBlock(0, "Once upon a"), ...messageEnd("max_tokens")],
+  error: [
+    ...textBlock(0, "Once"),
+    ...callBlock(1, "look", '{"at":1}'),
+    { type: "error", error: { type: "overloaded_error", message: "The server broke." } },
+  ],
+};
+
+function messagesUpstream(): Promise<ScriptedServer> {
+  return startScripted((response, body) => {
+    const scenario = asked((body["messages"] as Json[]).at(-1)?.["content"]);
+    const usage = { input_tokens: 9, output_tokens: 1 };
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.end(
+      messageEvents(
+        { type: "message_start", message: { id: "msg_1", model: "m", usage } },
+        ...messageStreams[scenario],
+      ),
+    );
+  });
+}
+
+/** What an answer says, whatever API told it. */
+interface Said {
+  readonly text: string;
+  readonly thought: string;
+  readonly calls: readonly (readonly [name: string, input: unknown])[];
+  readonly end: "stop" | "length" | "calls" | null;
+  readonly tokens: readonly [input: unknown, output: unknown] | null;
+  /** The status before anything was told, or that an error came behind it. */
+  readonly failed: false | "status" | "stream";
+  /** Calls that a client would run. */
+  readonly runs: readonly string[];
+}
+
+const expected: Readonly<Record<Scenario, Said>> = {
+  text: { ...nothing(), text: "Hello there.", end: "stop" },
+  thought: { ...nothing(), thought: "Hm.", text: "Yes.", end: "stop" },
+  calls: {
+    ...nothing(),
+    text: "I look.",
+    calls: [
+      ["look", { at: 1 }],
+      ["wait", {}],
+    ],
+    end: "calls",
+    runs: ["look", "wait"],
+  },
+  cut: { ...nothing(), text: "Once upon a", end: "length" },
+  error: { ...nothing(), tokens: null },
+};
+
+function nothing(): Said {
+  return { text: "", thought: "", calls: [], end: null, tokens: [9, 4], failed: false, runs: [] };
+}
+
+const tools = ["look", "wait"].map((name) => ({ name, input_schema: { type: "object" } }));
+
+async function byMessages(server: TruewireServer, model: string, scenario: Scenario, stream: boolean): Promise<Said> {
+  const messages = [{ role: "user", content: scenario }];
+  const answer = await askMessage(server, { model, messages, stream, tools });
+  const { message, error, closedCalls, status } = answer;
+  if (status !== 200 || error) {
+    const { type, request_id, error: told } = (error ?? message) as Json & { error: Json };
+    expect({ type, request_id }).toMatchObject({ type: "error", request_id: expect.stringMatching(/^req_/) as string });
+    expect(told["message"]).toBeTypeOf("string");
+    return { ...nothing(), tokens: null, failed: error ? "stream" : "status", runs: closedCalls };
+  }
+  const blocks = message.content ?? [];
+  const usage = message["usage"] as Json;
+  const calls = blocks.filter(({ type }) => type === "tool_use");
+  for (const call of calls) expect(call["id"]).toMatch(/^[a-zA-Z0-9_-]+$/);
+  return {
+    text: blocks.map(({ text }) => text ?? "").join(""),
+    thought: blocks.map(({ thinking }) => thinking ?? "").join(""),
+    calls: calls.map(({ name, input }) => [String(name), input] as const),
+    end:
+      ({ end_turn: "stop", max_tokens: "length", tool_use: "calls" } as const)[String(message["stop_reason"])] ?? null,
+    tokens: [usage["input_tokens"], usage["output_tokens"]],
+    failed: false,
+    runs: stream ? closedCalls : calls.map(({ name }) => String(name)),
+  };
+}
+
+async function byChat(server: TruewireServer, model: string, scenario: Scenario, stream: boolean): Promise<Said> {
+  const response = await fetch(`${server.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      model,
+      messages: [{ role: "user", content: scenario }],
+      stream,
+      tools: tools.map(({ name, input_schema }) => ({
+        type: "function",
+        function: { name, parameters: input_schema },
+      })),
+      ...(stream && { stream_options: { include_usage: true } }),
+    }),
+  });
+  const text = await response.text();
+  if (response.status !== 200) return { ...nothing(), tokens: null, failed: "status" };
+  const chunks = stream
+    ? text.split("\n\n").flatMap((frame) => (frame.startsWith("data: {") ? [JSON.parse(frame.slice(6)) as Json] : []))
+    : [JSON.parse(text) as Json];
+  if (chunks.some((chunk) => chunk["error"])) return { ...nothing(), tokens: null, failed: "stream" };
+  const said = { text: "", thought: "", end: null as Said["end"] };
+  const calls: { name: string; json: string }[] = [];
+  let usage: Json = {};
+  for (const chunk of chunks) {
+    usage = (chunk["usage"] as Json | null) ?? usage;
+    const [choice] = chunk["choices"] as { delta?: Json; message?: Json; finish_reason: string | null }[];
+    const { content, reasoning_content, tool_calls } = choice?.delta ?? choice?.message ?? {};
+    said.text += (content as string | null | undefined) ?? "";
+    said.thought += (reasoning_content as string | undefined) ?? "";
+    for (const [at, call] of (
+      (tool_calls ?? []) as { index?: number; function: { name?: string; arguments: string } }[]
+    ).entries()) {
+      const entry = (calls[call.index ?? at] ??= { name: "", json: "" });
+      entry.name += call.function.name ?? "";
+      entry.json += call.function.arguments;
+    }
+    const reasons = { stop: "stop", length: "length", tool_calls: "calls" } as const;
+    said.end = reasons[choice?.finish_reason as keyof typeof reasons] ?? said.end;
+  }
+  return {
+    ...nothing(),
+    ...said,
+    calls: calls.map(({ name, json }) => [name, JSON.parse(json)] as const),
+    tokens: [usage["prompt_tokens"], usage["completion_tokens"]],
+    runs: calls.map(({ name }) => name),
+  };
+}
+
+const sources = ["engine", "program", "chat upstream", "messages upstream"] as const;
+const clients = { messages: byMessages, chat: byChat } as const;
+let server: TruewireServer;
+const upstreams: ScriptedServer[] = [];
+
+beforeAll(async () => {
+  const [chat, messages] = [await chatUpstream(), await messagesUpstream()];
+  upstreams.push(chat, messages);
+  server = await createServer({
+    port: 0,
+    logLevel: "silent",
+    models: [
+      { kind: "engine", engine: engine(), aliases: ["engine"] },
+      { kind: "program", program, name: "program" },
+      { kind: "upstream", url: chat.url, models: { "chat upstream": "m" }, name: "chat" },
+      { kind: "upstream", url: messages.url, api: "messages", models: { "messages upstream": "m" }, name: "messages" },
+    ],
+  });
+});
+
+afterAll(async () => {
+  await server.close();
+  for (const upstream of upstreams) await upstream.close();
+});
+
+describe.each(Object.keys(clients) as (keyof typeof clients)[])("a client of %s", (client) => {
+  describe.each(sources)("before a source of kind %s", (source) => {
+    test.each(Object.keys(expected) as Scenario[])("%s", async (scenario) => {
+      const streamed = await clients[client](server, source, scenario, true);
+      const whole = await clients[client](server, source, scenario, false);
+      const failed = scenario === "error";
+      expect(streamed).toEqual({ ...expected[scenario], failed: failed && "stream" });
+      expect(whole).toEqual({ ...expected[scenario], failed: failed && "status" });
+    });
+  });
+});
