@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, sep } from "node:path";
 
 const engines = ["engines/lifecycle", "engines/llama", "engines/upstream", "engines/program"];
-const belowApp = ["generation", "formats", "templates", "wire", ...engines, "config", "server"];
+const belowApp = ["generation", "formats", "templates", "wire", ...engines, "config", "store", "server"];
 
 /** Room → rooms that it may import. A room is a folder of src/; files directly in src/ are the package's entries. */
 const rooms = {
@@ -20,7 +20,8 @@ const rooms = {
   "engines/program": ["generation", "formats", "wire", "engines/lifecycle"],
   check: ["generation", "wire"],
   config: ["generation", "formats", "wire"],
-  server: ["generation", "wire"],
+  store: [],
+  server: ["generation", "wire", "store"],
   library: ["generation", "formats", "templates", "wire"],
   app: belowApp,
   cli: [...belowApp, "app", "library", "check"],

@@ -32,6 +32,7 @@ export function register(program: Command): void {
     .option("--idle-timeout <time>", "the time limit for a connection without a request (default: 75s)")
     .option("--log-level <level>", "debug, info, warn, error or silent (default: info)")
     .option("--log-stream <file>", "append every streamed event to a file")
+    .option("--store <place>", "where responses are kept: memory, a folder, or redis://HOST:PORT (default: memory)")
     .optionsGroup("Options for the local models among the targets:")
     .option("--context-size <tokens>", "tokens of prompt and answer together, for each slot")
     .option("--slots <number>", "how many answers are generated at once (default: 4)")

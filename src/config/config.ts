@@ -34,8 +34,24 @@ export interface TruewireConfig {
   readonly logLevel?: LogLevel;
   /** A file to which every streamed event is appended. */
   readonly logStream?: string;
+  /**
+   * Where responses are kept for clients that refer to them (`previous_response_id`): `memory` (the default), a folder, or a Redis or
+   * Valkey server (`redis://localhost:6379`).
+   */
+  readonly store?: string | StoreOptions;
   /** What to serve. A text is a target as on the command line: `name=model.gguf`, `https://…`, `./program.ts`. */
   readonly models?: readonly (string | ModelEntry)[];
+}
+
+export interface StoreOptions {
+  /** `memory`, a folder, or `redis://…`; default `memory`. */
+  readonly at?: string;
+  /** The most responses that memory or a folder keeps; what was not asked for longest goes first. Default 100,000. */
+  readonly maxCount?: number | string;
+  /** The most that memory or a folder keeps; default 256MiB. */
+  readonly maxSize?: Size;
+  /** How long a response is kept (`12h`, `30d`); default 30d. */
+  readonly maxAge?: Duration;
 }
 
 export type WireName = "lean" | "exact";

@@ -48,6 +48,18 @@ describe("parseConfig", () => {
     ]);
   });
 
+  test("a store is a place alone, or a place with limits", () => {
+    const standard = { at: "memory", maxCount: 100_000, maxSize: 256 * 1024 ** 2, maxAge: 30 * 86_400_000 };
+    expect(parseConfig({}).store).toEqual(standard);
+    expect(parseConfig({ store: "redis://localhost" }).store).toEqual({ ...standard, at: "redis://localhost" });
+    expect(parseConfig({ store: { at: "./kept", maxCount: "0", maxSize: "1GiB", maxAge: "45d" } }).store).toEqual({
+      at: "./kept",
+      maxCount: 0,
+      maxSize: 1024 ** 3,
+      maxAge: 45 * 86_400_000,
+    });
+  });
+
   test.each([
     [{ prot: 1 }, "prot: there is no such setting"],
     [{ port: 65_536 }, "port: expected a whole number from 0 to 65535"],
@@ -55,6 +67,12 @@ describe("parseConfig", () => {
     [{ hold: "soon" }, "hold: expected a time such as 500ms, 10s or 2m"],
     [{ hold: -1 }, "hold: expected a time such as 500ms, 10s or 2m"],
     [{ bodyLimit: "big" }, "bodyLimit: expected a size such as 1048576, 512KiB or 32MiB"],
+    [{ store: { age: 1 } }, "store.age: there is no such setting"],
+    [
+      { store: "mongodb://localhost" },
+      "store: expected memory, a folder, or a URL such as redis://localhost:6379, or a mapping such as { at: ./responses, maxAge: 7d }",
+    ],
+    [{ store: { maxAge: "long" } }, "store.maxAge: expected an age such as 12h or 30d"],
     [{ apiKey: 3 }, "apiKey: expected a key, such as ${TRUEWIRE_KEY}, or a list of them"],
     [
       { models: [{ kind: "local" }] },

@@ -5,6 +5,8 @@ import type { LogLevel, ModelEntry, TruewireConfig, WireName } from "./config.ts
 import { modelSchema, programSchema, wireSchema } from "./model-schema.ts";
 import type { ModelConfig } from "./model-schema.ts";
 import { modelOfTarget } from "./target.ts";
+import { storeSchema } from "./store-schema.ts";
+import type { StoreConfig } from "./store-schema.ts";
 import { expectation, expected, integer, listOf, oneOf, settings, text } from "./shapes.ts";
 import { duration, size } from "./units.ts";
 
@@ -24,6 +26,7 @@ export interface Config {
   readonly idleTimeout: number;
   readonly logLevel: LogLevel;
   readonly logStream?: string | undefined;
+  readonly store: StoreConfig;
   readonly models: readonly ModelConfig[];
 }
 
@@ -86,6 +89,7 @@ const server = settings(
     logStream: text("a file, such as events.log")
       .optional()
       .describe("A file to which every streamed event is appended"),
+    store: storeSchema,
     models: listOf(modelSchema, "a list such as [model.gguf, http://localhost:11434/v1]")
       .default([])
       .describe("What to serve"),

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { expected } from "./shapes.ts";
 
-const factors: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+const factors: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+/** The longest that a timer can be set to: about 24 days. */
+const longestTimer = 2 ** 31 - 1;
 const units: Readonly<Record<string, number>> = {
   "": 1,
   kib: 1024,
@@ -13,6 +15,7 @@ const units: Readonly<Record<string, number>> = {
 };
 
 const timeError = expected("a time such as 500ms, 10s or 2m");
+const ageError = expected("an age such as 12h or 30d");
 const sizeError = expected("a size such as 1048576, 512KiB or 32MiB");
 
 /** A time in milliseconds: of a number in seconds, or of a text such as `500ms`, `10s`, `2m`. */
@@ -26,7 +29,18 @@ export const time: z.ZodType<number, number | string> = z
       error: timeError,
     },
   )
-  .transform(milliseconds);
+  .transform((value) => Math.min(milliseconds(value), longestTimer));
+
+/** An age in milliseconds, at least one: of a number in seconds, or of a text such as `12h`, `30d`. */
+export const age: z.ZodType<number, number | string> = z
+  .union(
+    [
+      z.number().nonnegative({ error: ageError }),
+      z.string().regex(/^\d+(\.\d+)?\s*(ms|s|m|h|d)?$/, { error: ageError }),
+    ],
+    { error: ageError },
+  )
+  .transform((value) => Math.max(1, Math.floor(milliseconds(value))));
 
 /** A size in bytes: of a number, or of a text such as `32MiB`. */
 export const bytes: z.ZodType<number, number | string> = z
@@ -40,7 +54,7 @@ export const bytes: z.ZodType<number, number | string> = z
 
 /** A time with a default, in milliseconds. */
 export function duration(standard: string, description: string): z.ZodType<number, number | string | undefined> {
-  return time.default(milliseconds(standard)).describe(`${description} (default ${standard})`);
+  return time.default(Math.min(milliseconds(standard), longestTimer)).describe(`${description} (default ${standard})`);
 }
 
 /** A size with a default, in bytes. */
@@ -50,8 +64,7 @@ export function size(standard: string, description: string): z.ZodType<number, n
 
 function milliseconds(value: number | string): number {
   const [, number = "0", , unit = "s"] = /^(\d+(\.\d+)?)\s*(\w+)?$/.exec(String(value)) ?? [];
-  // The longest that a timer can be set to: about 24 days.
-  return Math.min(Number(number) * (factors[unit] ?? 1000), 2 ** 31 - 1);
+  return Number(number) * (factors[unit] ?? 1000);
 }
 
 function byteCount(value: number | string): number {

@@ -1,0 +1,73 @@
+import fc from "fast-check";
+import { describe, expect, test, vi } from "vitest";
+import { MemoryStore } from "./memory-store.ts";
+
+const roomy = { maxCount: 1000, maxBytes: 1e9, maxAgeMs: 1e9 };
+
+describe("MemoryStore", () => {
+  test("what was asked for longest ago makes way: by number", async () => {
+    const store = new MemoryStore({ ...roomy, maxCount: 2 });
+    await store.set("a", "1");
+    await store.set("b", "2");
+    expect(await store.get("a")).toBe("1");
+    await store.set("c", "3");
+    expect(await Promise.all(["a", "b", "c"].map((key) => store.get(key)))).toEqual(["1", undefined, "3"]);
+  });
+
+  test("by size, in bytes of UTF-8; what is larger than all is not kept", async () => {
+    const store = new MemoryStore({ ...roomy, maxBytes: 8 });
+    await store.set("a", "ééé");
+    await store.set("b", "123");
+    expect(await Promise.all(["a", "b"].map((key) => store.get(key)))).toEqual([undefined, "123"]);
+    await store.set("c", "123456789");
+    expect(await Promise.all(["b", "c"].map((key) => store.get(key)))).toEqual([undefined, undefined]);
+  });
+
+  test("by age, whether it is asked for or not", async () => {
+    vi.useFakeTimers();
+    try {
+      const store = new MemoryStore({ ...roomy, maxAgeMs: 1000 });
+      await store.set("a", "1");
+      vi.advanceTimersByTime(600);
+      expect(await store.get("a")).toBe("1");
+      vi.advanceTimersByTime(600);
+      expect(await store.get("a")).toBeUndefined();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test("no sequence of calls makes it hold more than it may, or another text than the last one set", async () => {
+    const key = fc.constantFrom("a", "b", "c", "d");
+    const call = fc.oneof(
+      fc.record({ call: fc.constant("set" as const), key, text: fc.string({ maxLength: 12, unit: "grapheme" }) }),
+      fc.record({ call: fc.constantFrom("get" as const, "delete" as const), key }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(call, { maxLength: 60 }), async (calls) => {
+        const limits = { ...roomy, maxCount: 3, maxBytes: 20 };
+        const store = new MemoryStore(limits);
+        const model = new Map<string, string>();
+        for (const step of calls) {
+          if (step.call === "set") {
+            await store.set(step.key, step.text);
+            model.set(step.key, step.text);
+          } else if (step.call === "delete") {
+            await store.delete(step.key);
+            model.delete(step.key);
+          } else {
+            const found = await store.get(step.key);
+            if (found !== undefined) expect(found).toBe(model.get(step.key));
+          }
+          const held: string[] = [];
+          for (const each of ["a", "b", "c", "d"]) {
+            const text = await store.get(each);
+            if (text !== undefined) held.push(text);
+          }
+          expect(held.length).toBeLessThanOrEqual(limits.maxCount);
+          expect(Buffer.byteLength(held.join(""))).toBeLessThanOrEqual(limits.maxBytes);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,20 @@
+import { MemoryStore } from "./memory-store.ts";
+import type { Store, StoreLimits } from "./store.ts";
+
+/**
+ * Opens the store at a place: `memory`, `redis://…` (or `rediss://…`), else a folder. `warn` gets a line when something is wrong with
+ * it later. Rejects where it cannot be opened.
+ */
+export async function openStore(place: string, limits: StoreLimits, warn: (line: string) => void): Promise<Store> {
+  if (place === "memory") return new MemoryStore(limits);
+  if (isRedis(place)) {
+    const { RedisStore } = await import("./redis-store.ts");
+    return RedisStore.open(place, limits, warn);
+  }
+  const { FolderStore } = await import("./folder-store.ts");
+  return FolderStore.open(place, limits);
+}
+
+function isRedis(place: string): boolean {
+  return /^rediss?:\/\//.test(place);
+}
