@@ -150,6 +150,7 @@ export type { AskedAnswer } from "./wire/choices-answer.ts";
 export type { AnswerSettings } from "./wire/port.ts";
 export { cancellable } from "./generation/cancellable.ts";
 export type { OpenOptions } from "./app/open-options.ts";
+export type { StoreOptions } from "./config/config.ts";
 export type { SourceApi } from "./wire/source-api.ts";
 export type {
   Args as FormatArguments,
