@@ -18,11 +18,12 @@ export function severalChoices(streams: readonly GenerationStream[]): AsyncItera
 }
 
 async function* merged(streams: readonly GenerationStream[]): AsyncGenerator<readonly GenerationEvent[]> {
-  const usages: Usage[] = [];
-  for await (const batch of mergeBatches(streams.map((stream, choice) => numbered(stream, choice)))) {
+  /** The last that each stream has told. */
+  const usages = new Map<number, Usage>();
+  for await (const { choice, batch } of mergeBatches(streams.map((stream, choice) => numbered(stream, choice)))) {
     const events: GenerationEvent[] = [];
     for (const event of batch) {
-      if (event.type === "usage") usages.push(event.usage);
+      if (event.type === "usage") usages.set(choice, event.usage);
       else if (event.type !== "end") events.push(event);
       else if (event.end.kind !== "done") {
         // Leaving the merge returns the others.
@@ -32,21 +33,29 @@ async function* merged(streams: readonly GenerationStream[]): AsyncGenerator<rea
     }
     if (events.length > 0) yield events;
   }
-  yield [...usageOfAll(usages, streams.length), { type: "end", end: { kind: "done" } }];
+  yield [...usageOfAll([...usages.values()], streams.length), { type: "end", end: { kind: "done" } }];
+}
+
+interface NumberedBatch {
+  readonly choice: number;
+  readonly batch: readonly GenerationEvent[];
 }
 
 /** A stream of one choice, whose events name it by this number. */
-function numbered(stream: GenerationStream, choice: number): AsyncIterator<readonly GenerationEvent[], undefined> {
+function numbered(stream: GenerationStream, choice: number): AsyncIterator<NumberedBatch, undefined> {
   return {
     async next() {
       const step = await stream.next();
       if (step.done === true) return step;
-      const value = step.value.map((event) =>
+      const batch = step.value.map((event) =>
         "choice" in event && event.choice !== undefined ? { ...event, choice } : event,
       );
-      return { done: false, value };
+      return { done: false, value: { choice, batch } };
     },
-    return: () => stream.return(),
+    async return() {
+      await stream.return();
+      return { done: true, value: undefined };
+    },
   };
 }
 

@@ -74,14 +74,17 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
   const message = text(error["message"]) ?? text(error["detail"]) ?? text(error["msg"]);
   const ownCode = code !== null && !/^\d+$/.test(code) ? code : null;
   const tokens = overflowTokens(message ?? "", error);
+  const kind = tokens ? "context-overflow" : (kinds[ownCode ?? ""] ?? kinds[type ?? ""] ?? kindOfStatus(status));
+  const overflows = kind === "context-overflow";
   return {
-    kind: tokens ? "context-overflow" : (kinds[ownCode ?? ""] ?? kinds[type ?? ""] ?? kindOfStatus(status)),
+    kind,
     ...(tokens && { tokens }),
     message: message === null ? "The upstream reported an error without a message." : shown(message, longestMessage),
     status,
     sourceType: type ?? typeOfStatus(status),
     param: shownOrNull(error["param"]),
-    code: ownCode === null ? null : shown(ownCode, longestName),
+    // OpenAI's code, by which its clients know that they must compact their history.
+    code: ownCode === null ? (overflows ? "context_length_exceeded" : null) : shown(ownCode, longestName),
     cause: boundedCause(error),
   };
 }
