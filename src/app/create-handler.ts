@@ -7,6 +7,7 @@ import { handle } from "../server/handle.ts";
 import { silent } from "../server/log.ts";
 import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
+import { maskedLog } from "../server/masked-log.ts";
 import { NodeExchange } from "../server/node-exchange.ts";
 import { Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
@@ -56,10 +57,12 @@ export interface HandlerOptions {
  */
 export function createHandler(config: TruewireConfig, options: HandlerOptions = {}): Handler {
   const parsed = parseConfig(config);
-  const { log = silent, basePath = "" } = options;
+  const { basePath = "" } = options;
+  const settings = settingsOf(parsed, true);
+  const log = maskedLog(options.log ?? silent, () => settings.mask);
   const service: Service = {
     state: "loading",
-    settings: settingsOf(parsed, true),
+    settings,
     directory: new ModelDirectory([]),
     log,
     requests: new Requests(),

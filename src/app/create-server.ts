@@ -8,6 +8,7 @@ import { settingsOf } from "./settings-of-config.ts";
 import { handle } from "../server/handle.ts";
 import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
+import { maskedLog } from "../server/masked-log.ts";
 import { NodeExchange } from "../server/node-exchange.ts";
 import { isLoopback } from "../server/origins.ts";
 import { Requests } from "../server/service.ts";
@@ -62,12 +63,13 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     import("../server/logger.ts"),
     import("../server/stream-log.ts"),
   ]);
-  const log = options.log ?? openLog(current.logLevel);
+  let settings = settingsOf(current, false);
+  const log = maskedLog(options.log ?? openLog(current.logLevel), () => settings.mask);
   const { host, port, logStream } = current;
-  const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, () => secretsOf(current));
+  const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log);
   const service: Service = {
     state: "loading",
-    settings: settingsOf(current, false),
+    settings,
     directory: new ModelDirectory([]),
     log,
     requests: new Requests(),
@@ -108,7 +110,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   const goOver = async (next: TruewireConfig): Promise<void> => {
     const parsed = parseConfig(next);
     service.directory = await pool.use(parsed.models);
-    service.settings = settingsOf(parsed, false);
+    service.settings = settings = settingsOf(parsed, false);
     const fixed = ["host", "port", "logLevel", "logStream", "headerTimeout", "requestTimeout", "idleTimeout"] as const;
     const needRestart = fixed.filter((name) => parsed[name] !== current[name]);
     if (needRestart.length > 0) log.warn({ settings: needRestart }, "these settings change with a restart only");
@@ -142,11 +144,6 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     },
     close: (graceMs = current.grace) => (closing ??= close(graceMs)),
   };
-}
-
-/** Keys that no log may show: those of clients, and those for upstreams. */
-function secretsOf({ apiKey, models }: ReturnType<typeof parseConfig>): readonly string[] {
-  return [...apiKey, ...models.flatMap((model) => (model.kind === "upstream" && model.key ? [model.key] : []))];
 }
 
 function urlOf(host: string, port: number): string {

@@ -1,5 +1,6 @@
 import { modelNotFound } from "../wire/failures.ts";
 import type { AnswerContext, Port } from "../wire/port.ts";
+import { maskedEngine } from "./masked-engine.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
@@ -32,7 +33,8 @@ export async function generate(port: Port, reply: Reply, service: Service): Prom
       known.map(({ info }) => info.id),
     );
   }
-  const { engine, settings: answerSettings } = model.from;
+  const { settings: answerSettings } = model.from;
+  const engine = maskedEngine(model.from.engine, settings.mask);
   const context: AnswerContext = {
     profile,
     created: now(),

@@ -13,7 +13,7 @@ import type { Service } from "./service.ts";
 export async function handle(exchange: Exchange, service: Service): Promise<void> {
   const record = new RequestRecord();
   const { settings, log, requests } = service;
-  const reply = new Reply(exchange, requestId(Math.random), record, settings.profile);
+  const reply = new Reply(exchange, requestId(Math.random), record, settings);
   requests.begin();
   log.debug({ req: reply.requestId, method: exchange.method, path: exchange.path }, "received");
   try {

@@ -6,7 +6,9 @@ import type { Profile } from "../wire/profile.ts";
 import type { Voice } from "../wire/voice.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 import { ClientGone } from "./exchange.ts";
+import type { Mask } from "./mask.ts";
 import type { RequestRecord } from "./request-record.ts";
+import type { Settings } from "./service.ts";
 
 /** The answer to one request: what every answer carries (ids, times, CORS), and that only one is sent. */
 export class Reply {
@@ -21,13 +23,20 @@ export class Reply {
   voice: Voice = openaiVoice;
   /** The model's profile, once the model is known; the server's until then. */
   #ownProfile: Profile;
+  readonly #mask: Mask;
   #sent = false;
 
-  constructor(exchange: Exchange, requestId: string, record: RequestRecord, profile: Profile) {
+  constructor(
+    exchange: Exchange,
+    requestId: string,
+    record: RequestRecord,
+    settings: Pick<Settings, "profile" | "mask">,
+  ) {
     this.exchange = exchange;
     this.requestId = requestId;
     this.record = record;
-    this.#ownProfile = profile;
+    this.#ownProfile = settings.profile;
+    this.#mask = settings.mask;
   }
 
   /** The form of this answer, errors included. */
@@ -64,8 +73,11 @@ export class Reply {
   /** Sends an error in the API's words. Anything but a `FailureError` is a bug of ours: 500, and its cause goes to the log. */
   fail(error: unknown): void {
     if (error instanceof ClientGone) return;
-    const failure = error instanceof FailureError ? error.failure : internalError(error).failure;
-    if (failure.cause !== undefined) this.record.cause = failure.cause;
+    const thrown = error instanceof FailureError ? error.failure : internalError(error).failure;
+    // The cause goes to the log, which masks for itself.
+    const { cause, ...told } = thrown;
+    const failure: GenerationFailure = this.#mask.value(told);
+    if (cause !== undefined) this.record.cause = cause;
     // The message about a wrong key quotes the key, and a short key without a mask.
     this.record.refusal = failure.status === 401 ? (failure.code ?? "no key") : failure.message;
     // An open stream was ended by its own writer, unless the writer failed.

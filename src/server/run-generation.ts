@@ -14,7 +14,7 @@ import type { Departure } from "./departure.ts";
  * missing end `truncated`.
  */
 export async function runGeneration(
-  engine: Engine,
+  engine: Pick<Engine, "generate">,
   request: GenerationRequest,
   departure: Departure,
   take: (events: readonly GenerationEvent[]) => Promise<void> | undefined,

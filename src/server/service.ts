@@ -1,6 +1,7 @@
 import type { Profile } from "../wire/profile.ts";
 import type { ApiKeys } from "./api-keys.ts";
 import type { Log, StreamLog } from "./log.ts";
+import type { Mask } from "./mask.ts";
 import type { ModelDirectory } from "./model-directory.ts";
 import type { Origins } from "./origins.ts";
 import type { Outcome } from "./request-record.ts";
@@ -10,6 +11,8 @@ export interface Settings {
   readonly profile: Profile;
   readonly keys: ApiKeys;
   readonly origins: Origins;
+  /** Of the secrets that the configuration holds. */
+  readonly mask: Mask;
   /** Of a request's body, in bytes, packed and unpacked. */
   readonly bodyLimit: number;
   /** How long a stream's 200 is held back for the first event, in milliseconds. */

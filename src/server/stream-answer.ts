@@ -10,7 +10,7 @@ import type { Reply } from "./reply.ts";
 import { runGeneration } from "./run-generation.ts";
 
 export interface StreamAnswer {
-  readonly engine: Engine;
+  readonly engine: Pick<Engine, "generate">;
   readonly request: GenerationRequest;
   readonly writer: StreamWriter;
   readonly headers: HeaderFields;

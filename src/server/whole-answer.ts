@@ -12,7 +12,7 @@ const longestAnswer = 64 * 1024 * 1024;
 /** Answers when the generation is complete. One that failed is answered with its error alone, whatever text it had. */
 export async function wholeAnswer(
   reply: Reply,
-  engine: Engine,
+  engine: Pick<Engine, "generate">,
   request: GenerationRequest,
   write: (generation: Generation) => string,
 ): Promise<void> {

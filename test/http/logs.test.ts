@@ -119,8 +119,7 @@ describe("--log-stream", () => {
       const [, time = "", id, event = ""] = /^(\S+) (\S+) (data: .*)$/.exec(line) ?? [];
       expect(new Date(time).toISOString()).toBe(time);
       expect(ids[at < lines.length / 2 ? 0 : 1]).toBe(id);
-      const [logged] = events(event.replace("[key]", "sk-very-secret"));
-      expect(logged).toEqual(sent[at]);
+      expect(events(event)).toEqual([sent[at]]);
     }
     await rm(folder, { recursive: true });
   });

@@ -8,6 +8,7 @@ const ejectionMs = 2000;
 
 /** One base URL: its connections, its load, and whether it works. */
 export class Target {
+  /** For people: without credentials, and without the values of its query. */
   readonly url: string;
   readonly transport: Transport;
   readonly #basePath: string;
@@ -22,7 +23,7 @@ export class Target {
 
   constructor(url: string, options: UpstreamOptions, open: OpenTransport) {
     const base = new URL(url);
-    this.url = url;
+    this.url = shownUrl(url);
     this.#query = base.search;
     this.#basePath = base.pathname.replace(/\/+$/, "");
     this.transport = open(base.origin, options);
@@ -74,4 +75,16 @@ export class Target {
     this.#ejectedUntil = now + ejectionMs;
     return !wasEjected;
   }
+}
+
+/** A URL as logs and messages may show it. */
+export function shownUrl(url: string): string {
+  const shown = new URL(url);
+  const { username, search } = shown;
+  shown.username = "";
+  shown.password = "";
+  shown.search = "";
+  const names = [...new URLSearchParams(search).keys()].map((name) => `${name}=[key]`);
+  const text = shown.href.replace(/\/$/, "") + (names.length > 0 ? `?${names.join("&")}` : "");
+  return username === "" ? text : text.replace("//", "//[key]@");
 }

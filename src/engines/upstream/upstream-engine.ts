@@ -20,6 +20,7 @@ import type { UpstreamOptions } from "./options.ts";
 import { RetryBudget } from "./retry-policy.ts";
 import { severalChoices } from "./several-choices.ts";
 import { TargetSet } from "./target-set.ts";
+import { shownUrl } from "./target.ts";
 import type { Target } from "./target.ts";
 import { TextStage } from "./text-stage.ts";
 import type { OpenTransport } from "./transport.ts";
@@ -239,7 +240,7 @@ export class UpstreamEngine implements Engine {
     }
     const [first] = reasons;
     const why = first instanceof Error ? first.message : String(first);
-    const message = `the models of ${name} (${urls.join(", ")}) cannot be listed: ${why}; name them with "models" to do without the list`;
+    const message = `the models of ${name} (${urls.map(shownUrl).join(", ")}) cannot be listed: ${why}; name them with "models" to do without the list`;
     throw new AggregateError(reasons, message);
   }
 
