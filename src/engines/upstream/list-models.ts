@@ -7,7 +7,7 @@ import type { Target } from "./target.ts";
 const patienceMs = 10_000;
 const longestList = 16 * 1024 * 1024;
 
-/** The models that a target lists. Rejects with an Error that says why there is no list. */
+/** The models that a target lists. Rejects with an Error that says why it could not be read. */
 export async function listModels(
   target: Target,
   headers: Readonly<Record<string, string>>,
@@ -42,7 +42,7 @@ export function endpointsOf({ name }: SourcePort): ModelInfo["endpoints"] {
   return name === "chat" ? ["chat", "completions", "embeddings"] : ["chat"];
 }
 
-/** Whether a target answers at all, if only with a refusal. */
+/** Whether a target answers at all, even with an error. */
 export async function answers(target: Target, headers: Readonly<Record<string, string>>): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(patienceMs);

@@ -47,7 +47,7 @@ export function openTransport(origin: string, options: UpstreamOptions): Transpo
   };
   return {
     sharesTimers: true,
-    // Attempts keep their own time-outs (see Watch), and tell them in better words.
+    // Attempts keep their own time-outs (see Watch), with better messages.
     dispatch({ fresh = false, ...request }, handler) {
       const from = fresh ? freshPool : pool;
       from.dispatch({ ...request, reset: fresh, headersTimeout: 0, bodyTimeout: 0 }, handler);

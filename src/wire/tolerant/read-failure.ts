@@ -95,7 +95,7 @@ const longestName = 200;
 
 /** Without control characters, and not longer than `most`. */
 function shown(words: string, most: number): string {
-  // oxlint-disable-next-line no-control-regex -- they are what is looked for
+  // oxlint-disable-next-line no-control-regex -- the pattern looks for control characters
   const printable = words.slice(0, most + 1).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");
   return words.length > most ? `${printable.slice(0, most)}…` : printable;
 }
