@@ -1,7 +1,12 @@
 import { chatSource } from "./chat/source-port.ts";
 import { messagesSource } from "./messages/source-port.ts";
+import { responsesSource } from "./responses/source-port.ts";
 import type { SourceApi } from "./source-api.ts";
 import type { SourcePort } from "./source-port.ts";
 
 /** How a conversation is had in each API. */
-export const sourcePorts: Readonly<Record<SourceApi, SourcePort>> = { chat: chatSource, messages: messagesSource };
+export const sourcePorts: Readonly<Record<SourceApi, SourcePort>> = {
+  chat: chatSource,
+  responses: responsesSource,
+  messages: messagesSource,
+};
