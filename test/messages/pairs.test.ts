@@ -3,6 +3,7 @@ import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import type { ProgramEvent } from "../../src/engines/program/program.ts";
 import type { GenerationEvent } from "../../src/generation/event.ts";
+import { responseEvents } from "../support/response-stream.ts";
 import { ScriptedEngine } from "../support/scripted-engine.ts";
 import { done as chatDone, event as chatEvent } from "../upstream/scripted-server.ts";
 import { startScripted } from "../upstream/scripted-server.ts";
@@ -11,8 +12,8 @@ import { askMessage } from "./support.ts";
 import type { Json } from "./support.ts";
 
 /*
- * Whatever a client speaks and whatever answers, the same is said: clients of the Messages API and of chat before an engine, a program, a
- * server of OpenAI's chat and one of the Messages API. Each pair with a text, a thought, two calls, an answer that is cut, and an error.
+ * Whatever a client speaks and whatever answers, the same is said: clients of the Messages API, of chat and of Responses before an engine,
+ * a program, and servers of each of these APIs. Each pair with a text, a thought, two calls, an answer that is cut, and an error.
  */
 
 /** What a source is to say: asked for by the user's message. */
@@ -178,6 +179,56 @@ function messagesUpstream(): Promise<ScriptedServer> {
   });
 }
 
+const responseItems: Readonly<Record<Scenario, readonly Json[]>> = {
+  text: [message("Hello ", "there.")],
+  thought: [thought("Hm."), message("Yes.")],
+  calls: [message("I look."), callItem(0, "look", '{"at":1}'), callItem(1, "wait", "{}")],
+  cut: [message("Once upon a")],
+  error: [message("Once"), callItem(0, "look", '{"at":1}')],
+};
+
+function message(...pieces: string[]): Json {
+  return { type: "message", role: "assistant", pieces, content: [{ type: "output_text", text: pieces.join("") }] };
+}
+
+function thought(text: string): Json {
+  return { type: "reasoning", summary: [], pieces: [text], content: [{ type: "reasoning_text", text }] };
+}
+
+function callItem(index: number, name: string, json: string): Json {
+  return { type: "function_call", call_id: `call_${index}`, name, arguments: json, pieces: [json] };
+}
+
+const deltas: Readonly<Record<string, string>> = {
+  message: "response.output_text.delta",
+  reasoning: "response.reasoning_text.delta",
+  function_call: "response.function_call_arguments.delta",
+};
+
+function responsesUpstream(): Promise<ScriptedServer> {
+  return startScripted((response, body) => {
+    const scenario = asked((body["input"] as Json[]).at(-1)?.["content"]);
+    const items = responseItems[scenario].map((item, index): Json => ({ id: `item_${index}`, ...item }));
+    const status = scenario === "cut" ? "incomplete" : "completed";
+    const usage = { input_tokens: 9, output_tokens: 4, total_tokens: 13 };
+    const details = scenario === "cut" ? { reason: "max_output_tokens" } : null;
+    const whole = { id: "resp_1", object: "response", model: "m", status, incomplete_details: details, usage };
+    const events: Json[] = [{ type: "response.created", response: { ...whole, status: "in_progress", output: [] } }];
+    for (const [output_index, { pieces, ...item }] of items.entries()) {
+      events.push({ type: "response.output_item.added", output_index, item: { ...item, content: [], arguments: "" } });
+      const type = deltas[String(item["type"])] ?? "";
+      for (const delta of pieces as string[]) events.push({ type, item_id: item["id"], output_index, delta });
+      // The call that the server breaks at is whole already: nobody may run it.
+      events.push({ type: "response.output_item.done", output_index, item });
+    }
+    const error = { code: "server_error", message: "The server broke." };
+    if (scenario === "error") events.push({ type: "response.failed", response: { ...whole, status: "failed", error } });
+    else events.push({ type: `response.${status}`, response: { ...whole, output: [] } });
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.end(messageEvents(...events.map((event, sequence_number) => ({ ...event, sequence_number }))));
+  });
+}
+
 /** What an answer says, whatever API told it. */
 interface Said {
   readonly text: string;
@@ -289,14 +340,61 @@ async function byChat(server: TruewireServer, model: string, scenario: Scenario,
   };
 }
 
-const sources = ["engine", "program", "chat upstream", "messages upstream"] as const;
-const clients = { messages: byMessages, chat: byChat } as const;
+async function byResponses(server: TruewireServer, model: string, scenario: Scenario, stream: boolean): Promise<Said> {
+  const response = await fetch(`${server.url}/v1/responses`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      model,
+      input: [{ role: "user", content: scenario }],
+      stream,
+      tools: tools.map(({ name, input_schema }) => ({
+        type: "function",
+        name,
+        parameters: input_schema,
+        strict: false,
+      })),
+    }),
+  });
+  const text = await response.text();
+  if (response.status !== 200) return { ...nothing(), tokens: null, failed: "status" };
+  const events: readonly (Json & { type: unknown })[] = stream
+    ? responseEvents(text)
+    : [{ type: "response.completed", response: JSON.parse(text) as Json }];
+  const runs = events
+    .filter(({ type }) => type === "response.output_item.done")
+    .map(({ item }) => item as Json)
+    .filter(({ type }) => type === "function_call");
+  const last = events.at(-1);
+  if (last?.type === "response.failed")
+    return { ...nothing(), tokens: null, failed: "stream", runs: runs.map(({ name }) => String(name)) };
+  const { output, usage, status } = last?.["response"] as { output: Json[]; usage: Json; status: string };
+  const of = (type: string): Json[] => output.filter((item) => item["type"] === type);
+  const said = (type: string): string =>
+    of(type)
+      .flatMap(({ content }) => content as { text: string }[])
+      .map((part) => part.text)
+      .join("");
+  const calls = of("function_call");
+  return {
+    text: said("message"),
+    thought: said("reasoning"),
+    calls: calls.map(({ name, arguments: json }) => [String(name), JSON.parse(String(json))] as const),
+    end: status === "incomplete" ? "length" : calls.length > 0 ? "calls" : "stop",
+    tokens: [usage["input_tokens"], usage["output_tokens"]],
+    failed: false,
+    runs: (stream ? runs : calls).map(({ name }) => String(name)),
+  };
+}
+
+const sources = ["engine", "program", "chat upstream", "responses upstream", "messages upstream"] as const;
+const clients = { messages: byMessages, chat: byChat, responses: byResponses } as const;
 let server: TruewireServer;
 const upstreams: ScriptedServer[] = [];
 
 beforeAll(async () => {
-  const [chat, messages] = [await chatUpstream(), await messagesUpstream()];
-  upstreams.push(chat, messages);
+  const [chat, responses, messages] = [await chatUpstream(), await responsesUpstream(), await messagesUpstream()];
+  upstreams.push(chat, responses, messages);
   server = await createServer({
     port: 0,
     logLevel: "silent",
@@ -304,6 +402,13 @@ beforeAll(async () => {
       { kind: "engine", engine: engine(), aliases: ["engine"] },
       { kind: "program", program, name: "program" },
       { kind: "upstream", url: chat.url, models: { "chat upstream": "m" }, name: "chat" },
+      {
+        kind: "upstream",
+        url: responses.url,
+        api: "responses",
+        models: { "responses upstream": "m" },
+        name: "responses",
+      },
       { kind: "upstream", url: messages.url, api: "messages", models: { "messages upstream": "m" }, name: "messages" },
     ],
   });
