@@ -7,19 +7,20 @@ import { z } from "zod";
 import { said, serveFixture } from "../support/fixture-server.ts";
 import type { FixtureServer } from "../support/fixture-server.ts";
 
-/** Vercel's AI SDK 6, through its provider for compatible servers and through the one for OpenAI itself. */
-describe.each(["openai-compatible", "openai"])("the AI SDK with its %s provider", (provider) => {
+/** Vercel's AI SDK 6, through its provider for compatible servers and the one for OpenAI itself, by chat and by Responses, its default. */
+describe.each(["openai-compatible", "openai chat", "openai"])("the AI SDK with its %s provider", (provider) => {
   let server: FixtureServer;
   let model: LanguageModel;
   beforeAll(async () => {
     server = await serveFixture();
     const { baseURL } = server;
-    model =
-      provider === "openai"
-        ? createOpenAI({ baseURL, apiKey: "none" }).chat("programmed")
-        : createOpenAICompatible({ name: "truewire", baseURL, includeUsage: true, supportsStructuredOutputs: true })(
-            "programmed",
-          );
+    const openai = createOpenAI({ baseURL, apiKey: "none" });
+    if (provider === "openai") model = openai("programmed");
+    else if (provider === "openai chat") model = openai.chat("programmed");
+    else {
+      const options = { name: "truewire", baseURL, includeUsage: true, supportsStructuredOutputs: true };
+      model = createOpenAICompatible(options)("programmed");
+    }
   });
   afterAll(() => server.close());
 
@@ -65,5 +66,36 @@ describe.each(["openai-compatible", "openai"])("the AI SDK with its %s provider"
     const error: unknown = await failing.catch((thrown: unknown) => thrown);
     expect(APICallError.isInstance(error) && error.statusCode).toBe(400);
     expect(APICallError.isInstance(error) && error.message).toContain("'temperature'");
+  });
+});
+
+describe("the AI SDK by Responses", () => {
+  let server: FixtureServer;
+  beforeAll(async () => {
+    server = await serveFixture();
+  });
+  afterAll(() => server.close());
+
+  // The provider shows thoughts only as summaries, and gives those back that it was given sealed.
+  test("shows thoughts, and gives them back", async () => {
+    const model = createOpenAI({ baseURL: server.baseURL, apiKey: "none" })("programmed");
+    const openai = {
+      reasoningSummary: "auto",
+      store: false,
+      include: ["reasoning.encrypted_content"],
+      forceReasoning: true,
+    };
+    const stream = streamText({ model, prompt: "#thought", providerOptions: { openai } });
+    expect(await stream.text).toBe("My answer is forty-two.");
+    expect(await stream.reasoningText).toContain("forty-two will do.");
+    const { messages } = await stream.response;
+    const next = await generateText({
+      model,
+      messages: [{ role: "user", content: "#thought" }, ...messages, { role: "user", content: "#plain" }],
+      providerOptions: { openai },
+    });
+    expect(next.text).toBe(said.plain);
+    const { input } = next.request.body as { input: { type?: string; encrypted_content?: string }[] };
+    expect(input.find(({ type }) => type === "reasoning")?.encrypted_content).toMatch(/^truewire\./);
   });
 });

@@ -6,13 +6,13 @@ import { z } from "zod";
 import { said, serveFixture } from "../support/fixture-server.ts";
 import type { FixtureServer } from "../support/fixture-server.ts";
 
-describe("LangChain.js", () => {
+describe.each([false, true])("LangChain.js, by Responses: %s", (useResponsesApi) => {
   let server: FixtureServer;
   let model: ChatOpenAI;
   beforeAll(async () => {
     server = await serveFixture();
     const configuration = { baseURL: server.baseURL };
-    model = new ChatOpenAI({ model: "programmed", apiKey: "none", maxRetries: 0, configuration });
+    model = new ChatOpenAI({ model: "programmed", apiKey: "none", maxRetries: 0, configuration, useResponsesApi });
   });
   afterAll(() => server.close());
 
