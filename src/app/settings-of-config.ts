@@ -8,7 +8,7 @@ import { exact, lean } from "../wire/profile.ts";
 
 /** `embedded`: inside somebody else's server, which decides about pages itself unless origins are configured. */
 export function settingsOf(config: Config, embedded: boolean): Settings {
-  const { apiKey, corsOrigin, bodyLimit, hold, keepAlive } = config;
+  const { apiKey, corsOrigin, bodyLimit, hold, keepAlive, readerPatience } = config;
   return {
     profile: config.wire === "exact" ? exact : lean,
     keys: new ApiKeys(apiKey),
@@ -20,5 +20,6 @@ export function settingsOf(config: Config, embedded: boolean): Settings {
     bodyLimit,
     holdMs: hold,
     keepAliveMs: keepAlive,
+    readerPatienceMs: readerPatience,
   };
 }

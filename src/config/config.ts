@@ -20,6 +20,8 @@ export interface TruewireConfig {
   readonly hold?: Duration;
   /** After this time without an event, a comment is sent, so that no proxy closes the stream; default 15s. */
   readonly keepAlive?: Duration;
+  /** How long the reader of a stream may take nothing while others wait for its slot; default 15s. */
+  readonly readerPatience?: Duration;
   /** How long running answers may take to finish when the server stops; default 10s. */
   readonly grace?: Duration;
   /** The largest request body; default 32MiB. */

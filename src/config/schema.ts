@@ -19,6 +19,7 @@ export interface Config {
   readonly wire: WireName;
   readonly hold: number;
   readonly keepAlive: number;
+  readonly readerPatience: number;
   readonly grace: number;
   readonly bodyLimit: number;
   readonly headerTimeout: number;
@@ -80,6 +81,7 @@ const server = settings(
       "15s",
       "After this time without an event, a comment is sent, so that no proxy closes the stream",
     ),
+    readerPatience: duration("15s", "How long the reader of a stream may take nothing while others wait for its slot"),
     grace: duration("10s", "How long running answers may take to finish when the server stops"),
     bodyLimit: size("32MiB", "The largest request body"),
     headerTimeout: duration("20s", "Time limit for the headers of a request"),

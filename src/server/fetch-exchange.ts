@@ -77,6 +77,14 @@ export class FetchExchange implements Exchange {
     body.close();
   }
 
+  cut(): void {
+    const body = this.#body;
+    this.#body = undefined;
+    this.departure.happen();
+    body?.error(new Error("The reader was too slow."));
+    this.#wakeUp();
+  }
+
   #left(): void {
     this.departure.happen();
     const { reason } = this.#request.signal as { reason: unknown };

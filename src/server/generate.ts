@@ -56,6 +56,8 @@ export async function generate(port: Port, reply: Reply, service: Service): Prom
     headers: port.streamHeaders(profile),
     holdMs: settings.holdMs,
     keepAliveMs: settings.keepAliveMs,
+    readerPatienceMs: settings.readerPatienceMs,
+    othersWait: () => (model.from.engine.health().queued ?? 0) > 0,
     ...(service.streamLog && { streamLog: service.streamLog }),
   });
 }

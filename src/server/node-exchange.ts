@@ -87,7 +87,7 @@ export class NodeExchange implements Exchange {
     const fields: Record<string, string> = { ...headers, "content-length": String(Buffer.byteLength(body)) };
     if (this.#unread) fields["connection"] = "close";
     response.writeHead(status, fields);
-    if (!this.#unread) response.end(body);
+    if (!this.#unread) this.#finish(body);
     else this.#sendThenLinger(body);
   }
 
@@ -115,9 +115,7 @@ export class NodeExchange implements Exchange {
     const response = this.#response;
     if (this.departure.happened || response.destroyed || response.write(text)) return undefined;
     return new Promise((resolve) => {
-      const stalled = setTimeout(() => response.destroy(), stalledMs);
       const go = (): void => {
-        clearTimeout(stalled);
         response.off("drain", go);
         this.#wake = undefined;
         resolve();
@@ -128,7 +126,25 @@ export class NodeExchange implements Exchange {
   }
 
   end(text: string): void {
-    this.#response.end(text);
+    this.#finish(text);
+  }
+
+  cut(): void {
+    this.departure.happen();
+    // The response of a pipelined request may not have the socket yet.
+    this.#request.socket.destroy();
+    this.#wake?.();
+  }
+
+  #finish(text: string): void {
+    const response = this.#response;
+    response.end(text);
+    // Of pipelined requests, one that waits for the socket is not stalled by its reader.
+    if (!response.socket || (response.writableLength === 0 && response.socket.writableLength === 0)) return;
+    const stalled = setTimeout(() => this.cut(), stalledMs);
+    stalled.unref();
+    const over = (): void => clearTimeout(stalled);
+    response.once("finish", over).once("close", over);
   }
 }
 

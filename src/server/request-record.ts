@@ -11,6 +11,8 @@ export class RequestRecord {
   status: number | undefined;
   /** Milliseconds until the answer's head was sent. */
   headMs: number | undefined;
+  /** The reader was too slow, and was given up. */
+  cut = false;
   toolCalls = 0;
   /** Characters of text, reasoning, refusals and arguments. */
   characters = 0;
@@ -72,6 +74,7 @@ export class RequestRecord {
       fields["completionTokens"] = this.usage.completionTokens;
     }
     if (this.finishes.length > 0) fields["finish"] = [...new Set(this.finishes)].join(",");
+    if (this.cut) fields["cut"] = "the reader was too slow";
     if (this.toolCalls > 0) fields["toolCalls"] = this.toolCalls;
     if (failure) {
       fields["end"] = this.end?.kind;

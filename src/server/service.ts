@@ -19,6 +19,8 @@ export interface Settings {
   readonly holdMs: number;
   /** After so many milliseconds without an event, a stream gets a comment. */
   readonly keepAliveMs: number;
+  /** How long a reader that takes nothing may keep others waiting (`SlowReader`). */
+  readonly readerPatienceMs: number;
 }
 
 /** Everything that answering a request needs to know about the server. A running request keeps what it began with. */

@@ -8,6 +8,7 @@ import type { HeaderFields } from "./exchange.ts";
 import type { StreamLog } from "./log.ts";
 import type { Reply } from "./reply.ts";
 import { runGeneration } from "./run-generation.ts";
+import { SlowReader } from "./slow-reader.ts";
 
 export interface StreamAnswer {
   readonly engine: Pick<Engine, "generate">;
@@ -16,6 +17,9 @@ export interface StreamAnswer {
   readonly headers: HeaderFields;
   readonly holdMs: number;
   readonly keepAliveMs: number;
+  readonly readerPatienceMs: number;
+  /** Whether others wait for what a slow reader holds. */
+  readonly othersWait: () => boolean;
   readonly streamLog?: StreamLog;
 }
 
@@ -27,6 +31,10 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
   const { engine, request, writer, headers, streamLog } = answer;
   const { exchange, record } = reply;
   let slow = false;
+  const reader = new SlowReader(answer.readerPatienceMs, answer.othersWait, () => {
+    record.cut = true;
+    exchange.cut();
+  });
   let lastWrite = 0;
 
   /** The source's headers that the client should see; they come with its first batch. */
@@ -45,7 +53,7 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
     const sent = exchange.write(text);
     if (!sent) return logged;
     slow = true;
-    return Promise.all([sent, logged]).then(() => {
+    return Promise.all([reader.wait(sent), logged]).then(() => {
       slow = false;
     });
   };
