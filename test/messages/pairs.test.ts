@@ -368,7 +368,8 @@ async function byResponses(server: TruewireServer, model: string, scenario: Scen
   const last = events.at(-1);
   if (last?.type === "response.failed")
     return { ...nothing(), tokens: null, failed: "stream", runs: runs.map(({ name }) => String(name)) };
-  const { output, usage, status } = last?.["response"] as { output: Json[]; usage: Json; status: string };
+  if (!last) throw new Error("the stream has no last event");
+  const { output, usage, status } = last["response"] as { output: Json[]; usage: Json; status: string };
   const of = (type: string): Json[] => output.filter((item) => item["type"] === type);
   const said = (type: string): string =>
     of(type)
