@@ -4,7 +4,7 @@ import type { ServedEngine } from "../server/model-directory.ts";
 import { openServedEngine } from "./open-engine.ts";
 import type { OpenOptions } from "./open-options.ts";
 
-/** A model is closed with so much patience when a new configuration no longer has it: its streams end in their own time. In milliseconds. */
+/** How long a model that a new configuration no longer names may finish its open streams, in milliseconds. */
 const patience = 24 * 3_600_000;
 
 /** The engines of a configuration, and of the one that follows it. */
@@ -50,7 +50,7 @@ export class EnginePool {
   }
 }
 
-/** Two entries with the same key are the same model; one that holds a function or an engine is the same only as that very object. */
+/** Entries with equal keys are the same model. An entry that holds a function or an engine equals only that same object. */
 function keyOf(model: ModelConfig): unknown {
   if (model.kind === "engine") return model.engine;
   if (model.kind === "program" && typeof model.program !== "string") return model.program;

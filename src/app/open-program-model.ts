@@ -11,7 +11,7 @@ export async function openProgramModel(model: ProgramModelConfig, name: string, 
   const { program, watch, threads, toolFormat } = model;
   const format = toolFormat === undefined ? {} : { format: formatOf(toolFormat) };
   if (typeof program !== "string") {
-    // What it may be, the engine itself finds out: it says so when it is none of them.
+    // The engine checks what it was given, and says what it expected.
     return openLocalProgram({ program: program as LocalProgramOptions["program"], name, ...format });
   }
   const { openProgramEngine } = await import("../engines/program/open-program-engine.ts");

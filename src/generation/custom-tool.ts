@@ -11,7 +11,7 @@ export function argumentsOfInput(input: string): { readonly [customInput]: strin
   return { [customInput]: input };
 }
 
-/** What a call of this tool holds, as a model is told of it: the parameters of a function, undefined where it declares none. */
+/** The parameters that a model is shown for this tool: a function's own, undefined if it declares none; one text for a custom tool. */
 export function parametersOf({ kind, parameters, inputGrammar }: Tool): JsonSchema | undefined {
   if (kind !== "custom") return parameters;
   const pattern = inputGrammar?.syntax === "regex" ? { pattern: `^(?:${inputGrammar.definition})$` } : {};

@@ -31,7 +31,7 @@ export function imagePart(
 }
 
 /**
- * The bytes of a data URL; null when it is none, or is broken.
+ * The bytes of a data URL; null if the text is not a valid data URL.
  *
  * @example
  * import { readDataUrl } from "truewire";

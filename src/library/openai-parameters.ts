@@ -33,8 +33,8 @@ export interface OpenAiParameters {
 }
 
 /**
- * The parameters of a request that samples so: greedy is `temperature: 0`, a repetition penalty of 1 is none. Throws `FailureError`
- * (400) for a strategy that is none of these.
+ * The request parameters for a sampling strategy: greedy is `temperature: 0`; a repetition penalty of 1 is left out. Throws
+ * `FailureError` (400) for an unknown strategy.
  *
  * @example
  * import { toOpenAiParameters } from "truewire";
@@ -53,8 +53,9 @@ export function toOpenAiParameters(parameters: GenerationParameters): OpenAiPara
 }
 
 /**
- * What a request's parameters say of sampling and length; null is the same as absent, other members are passed over. A temperature of
- * 0 is greedy, whatever stands beside it; a `top_k` of 0 or less is none, as servers have it; of two limits the smaller counts.
+ * The sampling strategy and length limit that a request's parameters ask for. null is the same as absent; other members are ignored. A
+ * temperature of 0 is greedy, whatever the other parameters say. A `top_k` of 0 or less turns top-k off, as servers read it. Of two
+ * length limits the smaller one counts.
  *
  * @example
  * import { fromOpenAiParameters } from "truewire";

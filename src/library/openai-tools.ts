@@ -56,8 +56,8 @@ export function toOpenAiToolChoice(choice: ToolChoice, tools: readonly Tool[]): 
 }
 
 /**
- * The choice that a chat request's `tool_choice` makes among its tools. Throws `FailureError` (400) where it names a tool that is not
- * there, or is none of OpenAI's forms.
+ * Reads a chat request's `tool_choice`. Throws `FailureError` (400) if it names a tool that the request does not have, or is not in one
+ * of OpenAI's forms.
  *
  * @example
  * import { fromOpenAiToolChoice } from "truewire";

@@ -19,8 +19,8 @@ const table = [
 const endOfMessage: ReadonlySet<string> = new Set(["eom", "eom_id", "<|eom_id|>"]);
 
 /**
- * What a server's `finish_reason` means; null while there is none. Besides OpenAI's words it takes those of other servers (`eos`,
- * `eom`, `max_tokens`, `tool_use`, …), in any case and with or without underscores. A word that nobody knows is "end-of-turn": the
+ * What a server's `finish_reason` means; null as long as it is null. Besides OpenAI's words it accepts those of other servers (`eos`,
+ * `eom`, `max_tokens`, `tool_use`, …), in any case and with or without underscores. An unknown word means "end-of-turn", since the
  * source did end the answer. The legacy `function_call` is "end-of-message".
  *
  * @example

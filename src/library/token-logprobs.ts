@@ -16,8 +16,8 @@ import { readLogprobs } from "../wire/tolerant/read-logprobs.ts";
 export type LogprobShape = "chat" | "completions" | "together" | "float";
 
 /**
- * Reads logprobs in any of the four shapes (`LogprobShape`), which are told apart by what they hold. `text`: what they belong to; a bare
- * float is the logprob of this one token. Repeated tokens keep their places. null: there are none.
+ * Reads logprobs in any of the four shapes (`LogprobShape`), and recognises the shape by its members. `text` is the text that they belong
+ * to; a bare float is the logprob of this one token. Repeated tokens keep their places. Returns null if there are no logprobs.
  *
  * @example
  * import { readTokenLogprobs } from "truewire";
@@ -34,7 +34,7 @@ export function readTokenLogprobs(logprobs: unknown, text: string = ""): readonl
 
 /**
  * Writes logprobs in one of the four shapes. What a shape has no room for is lost: bytes outside `chat`, alternatives in `together`
- * and `float`, all but the first token in `float` (null where there is none). JSON has no infinity: impossible tokens get OpenAI's −9999.
+ * and `float`, all but the first token in `float` (null for an empty list). JSON has no infinity: impossible tokens get OpenAI's −9999.
  *
  * @example
  * import { writeTokenLogprobs } from "truewire";

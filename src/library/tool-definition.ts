@@ -40,8 +40,8 @@ const schemaTypes = new Map<string, string>(types);
 const parameterTypes = new Map<unknown, ParameterType>(types.map(([own, schema]) => [schema, own]));
 
 /**
- * The tool that a definition describes; its parameters are a JSON Schema. Throws `FailureError` (400) for a type that is none of
- * int, float, bool, str, list, dict. Defaults survive, falsy ones too.
+ * The tool that a definition describes; its parameters are a JSON Schema. Throws `FailureError` (400) for a type other
+ * than int, float, bool, str, list, dict. Defaults are kept, falsy ones too.
  *
  * @example
  * import { fromToolDefinition } from "truewire";
