@@ -39,19 +39,26 @@ export function checkConversation({ messages }: RawRequest, { judgesAsVendor }: 
 }
 
 function blocksOf({ content }: RawMessage): readonly RawBlock[] {
-  return typeof content === "string" ? [] : content;
+  return typeof content === "object" ? content : [];
 }
 
-function isEmpty({ role, content }: RawMessage, isLast: boolean): boolean {
-  return content.length === 0 && !(isLast && role === "assistant");
+function isEmpty({ role, content, output_config: config }: RawMessage, isLast: boolean): boolean {
+  return (content?.length ?? 0) === 0 && !(isLast && role === "assistant") && !config;
 }
 
 const ofUsers: ReadonlySet<string> = new Set(["image", "document", "search_result", "tool_result"]);
+const ofSystem: ReadonlySet<string> = new Set(["tool_addition", "tool_removal"]);
 const ofAssistants: ReadonlySet<string> = new Set(["thinking", "redacted_thinking", "tool_use"]);
 
 function checkRoles({ role }: RawMessage, blocks: readonly RawBlock[], index: number): void {
   for (const { type } of blocks) {
-    const owner = ofUsers.has(type) ? "user" : ofAssistants.has(type) ? "assistant" : role;
+    const owner = ofUsers.has(type)
+      ? "user"
+      : ofAssistants.has(type)
+        ? "assistant"
+        : ofSystem.has(type)
+          ? "system"
+          : role;
     if (owner === role) continue;
     throw invalidRequest(
       `messages.${index}: \`${type}\` blocks can only be in \`${owner}\` messages`,

@@ -35,10 +35,15 @@ export function anthropicError(failure: GenerationFailure): AnthropicError {
 export function errorObject(
   failure: GenerationFailure,
   requestId: string | null,
-): { type: "error"; error: { type: string; message: string }; request_id: string | null } {
+): { type: "error"; error: { type: string; message: string; details?: object }; request_id: string | null } {
   const { type, message } = anthropicError(failure);
-  return { type: "error", error: { type, message }, request_id: requestId };
+  const { code } = failure;
+  const details = typeof code === "string" && toldCodes.has(code) ? { details: { error_code: code } } : {};
+  return { type: "error", error: { type, message, ...details }, request_id: requestId };
 }
+
+/** Codes that Anthropic's clients act on. Source: its SDK 1.12.0. */
+const toldCodes: ReadonlySet<string> = new Set(["thread_unsupported_request", "compaction_unavailable"]);
 
 function kindOf({ kind, status }: GenerationFailure): { readonly status: number; readonly type: string } {
   switch (kind) {

@@ -21,8 +21,8 @@ interface Told {
   /** Of a call of any kind: its input so far. */
   input: string[];
   signature: string;
-  /** Of a compaction: its summary. */
-  content: unknown;
+  /** Of a compaction: what its delta told. */
+  compaction: JsonObject;
 }
 
 /**
@@ -106,7 +106,7 @@ export class EventTeller {
       isCustom,
       input: [],
       signature: nonEmpty(block["signature"]) ?? "",
-      content: null,
+      compaction: {},
     };
     // A text's part begins with its first words: some servers open a text before whatever they say.
     this.#owesText = type === "text";
@@ -122,7 +122,7 @@ export class EventTeller {
   }
 
   #delta(delta: JsonObject, out: GenerationEvent[]): void {
-    const { type, text, thinking, partial_json, signature, citation, content } = delta;
+    const { type, text, thinking, partial_json, signature, citation } = delta;
     const told = this.#told;
     if (told === null) return;
     if (type === "text_delta" && typeof text === "string" && text !== "") {
@@ -134,8 +134,10 @@ export class EventTeller {
     else if (type === "citations_delta" && isObject(citation)) {
       this.#beginText(out);
       out.push({ type: "annotation", choice: 0, annotation: annotationOf(citation) });
-    } else if (type === "compaction_delta") told.content = content;
-    else if (type === "input_json_delta" && typeof partial_json === "string" && partial_json !== "") {
+    } else if (type === "compaction_delta") {
+      const { type: _, ...members } = delta;
+      told.compaction = members;
+    } else if (type === "input_json_delta" && typeof partial_json === "string" && partial_json !== "") {
       told.input.push(partial_json);
       if (told.call >= 0 && !told.isCustom)
         out.push({ type: "tool-call-delta", choice: 0, index: told.call, arguments: partial_json });
@@ -285,8 +287,8 @@ function annotationOf(citation: JsonObject): Annotation {
 }
 
 /** A block of a tool that the source ran itself, with what its deltas told. */
-function wholeBlock({ block, type, input, content }: Told): JsonObject {
-  if (type === "compaction") return { ...block, content: content ?? block["content"] ?? null };
+function wholeBlock({ block, type, input, compaction }: Told): JsonObject {
+  if (type === "compaction") return { ...block, ...compaction };
   if (block["input"] === undefined) return block;
   const value = parsed(input.join(""));
   return { ...block, input: isObject(value) ? value : {} };

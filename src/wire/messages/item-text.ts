@@ -11,12 +11,15 @@ export function itemEvents(
   const delta = (shown: unknown) =>
     ["content_block_delta", `"index":${index},"delta":${JSON.stringify(shown)}`] as const;
   const stop = ["content_block_stop", `"index":${index}`] as const;
-  const { type, input, content } = block;
+  const { type, input } = block;
   if (typeof input === "object" && input !== null) {
     const piece = (partial_json: string) => delta({ type: "input_json_delta", partial_json });
     return [start({ ...block, input: {} }), piece(""), piece(JSON.stringify(input)), stop];
   }
-  if (type === "compaction")
-    return [start({ ...block, content: null }), delta({ type: "compaction_delta", content }), stop];
+  if (type === "compaction") {
+    const { type: _, ...told } = block;
+    const untold = Object.fromEntries(Object.keys(told).map((name) => [name, null]));
+    return [start({ type, ...untold }), delta({ ...told, type: "compaction_delta" }), stop];
+  }
   return [start(block), stop];
 }

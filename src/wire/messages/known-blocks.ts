@@ -11,6 +11,8 @@ const known: ReadonlySet<unknown> = new Set([
   "tool_use",
   "tool_result",
   "tool_reference",
+  "tool_addition",
+  "tool_removal",
   "compaction",
   ...serverBlocks,
 ]);

@@ -5,7 +5,7 @@ import type { RequestShapes } from "./request-shapes.ts";
 /** One member of a request's body: how it is checked, and what docs/parameters.md says of it, which is written from these. */
 export interface MessageParameter {
   readonly name: string;
-  readonly treatment: "honoured" | "accepted";
+  readonly treatment: "honoured" | "accepted" | "refused";
   readonly note: string;
   readonly required: boolean;
   /** `strict`: as Anthropic judges; else as tolerant as can be honoured. */
@@ -17,7 +17,7 @@ export const messageParameters: readonly MessageParameter[] = [
   required("model", "", () => z.string().min(1)),
   required(
     "messages",
-    "Texts, images, documents (a local model reads those of text), thinking with its signature, calls and their results with `is_error`; `system` messages in the middle; an assistant's message at the end is continued. Blocks of Anthropic's own servers are left out of the prompt.",
+    "Texts, images, documents (a local model reads those of text), thinking with its signature, calls and their results with `is_error`; `system` messages in the middle, with tools that come and go; an assistant's message at the end is continued. Blocks of Anthropic's own servers are left out of the prompt.",
     ({ messages }) => messages,
   ),
   required(
@@ -71,6 +71,16 @@ export const messageParameters: readonly MessageParameter[] = [
   accepted("inference_geo", "It is where the server is."),
   accepted("mcp_servers", "No server is asked for its tools."),
   accepted("speed", "There is one."),
+  accepted("diagnostics", "`usage` tells what the cache found."),
+  accepted("fallbacks", "The server's own configuration names the models that stand in for others."),
+  accepted("fallback_credit_token", ""),
+  accepted("billing_policy", ""),
+  accepted("user_profile_id", "Nothing here depends on who asks."),
+  refused(
+    "thread",
+    "No conversation is kept here. The error has the code by which Anthropic's SDKs send the whole conversation instead.",
+  ),
+  refused("compaction", "No conversation is summarized here."),
   accepted("betas", "As the header `anthropic-beta`: any value will do."),
 ];
 
@@ -97,6 +107,10 @@ function honoured(name: string, note: string, shape: MessageParameter["shape"]):
 
 function accepted(name: string, note: string): MessageParameter {
   return { name, treatment: "accepted", note, required: false, shape: () => z.unknown() };
+}
+
+function refused(name: string, note: string): MessageParameter {
+  return { name, treatment: "refused", note, required: false, shape: () => z.unknown() };
 }
 
 /** A number from 0 on. */

@@ -9,7 +9,6 @@ import type {
   ToolMessage,
   UserMessage,
 } from "../../generation/message.ts";
-import { isObject } from "../../generation/json.ts";
 import { refusal } from "./request-issue.ts";
 import type {
   RawBlock,
@@ -47,7 +46,9 @@ export function readConversation({ system, messages: raw }: RawRequest, warnings
   const instructions = system === undefined ? "" : systemContent(system);
   if (instructions.length > 0) add({ role: "system", content: instructions, path: "system" });
   const left = new Set<string>();
+  const lastUser = raw.findLastIndex(({ role }) => role === "user");
   for (const [index, message] of raw.entries()) {
+    if (message.clear_at === "next_user_message" && index < lastUser) continue;
     for (const one of neutralMessages(message, `messages.${index}`, names, left)) add(one);
   }
   for (const type of left)
@@ -55,22 +56,6 @@ export function readConversation({ system, messages: raw }: RawRequest, warnings
   const last = messages.at(-1);
   if (last?.role === "assistant" && partsOf(last).length === 0) messages.pop();
   return { messages, isPrefilled: endsOpen(messages) };
-}
-
-/** The tools that search results name, so that deferred ones among them are now there. */
-export function namedTools(messages: readonly RawMessage[]): ReadonlySet<string> {
-  const names = new Set<string>();
-  const look = (content: unknown): void => {
-    if (isObject(content)) return look(content["tool_references"] ?? content["content"]);
-    if (!Array.isArray(content)) return;
-    for (const block of content) {
-      if (!isObject(block)) continue;
-      if (block["type"] === "tool_reference" && typeof block["tool_name"] === "string") names.add(block["tool_name"]);
-      else if (block["type"] === "tool_result" || block["type"] === "tool_search_tool_result") look(block["content"]);
-    }
-  };
-  for (const { content } of messages) look(content);
-  return names;
 }
 
 /**
@@ -85,7 +70,7 @@ function systemContent(system: string | readonly RawText[]): Content {
 }
 
 function neutralMessages(
-  { role, content }: RawMessage,
+  { role, content = [] }: RawMessage,
   path: string,
   names: Map<string, string>,
   left: Set<string>,
@@ -108,7 +93,7 @@ function neutralMessages(
     if (part) said.push(part);
   }
   flush();
-  return messages.length > 0 ? messages : [{ role, content: "", path }];
+  return messages.length > 0 || role === "system" ? messages : [{ role, content: "", path }];
 }
 
 function userPart(block: RawBlock, left: Set<string>): ContentPart | undefined {
@@ -119,6 +104,9 @@ function userPart(block: RawBlock, left: Set<string>): ContentPart | undefined {
     case "document":
     case "search_result":
       return contentPart(block);
+    case "tool_addition":
+    case "tool_removal":
+      return undefined;
     default:
       left.add(block.type);
       return undefined;
@@ -200,7 +188,7 @@ function joined(content: string | readonly (RawText | RawImage)[]): string {
 }
 
 function assistantMessage(
-  content: RawMessage["content"],
+  content: string | readonly RawBlock[],
   path: string,
   names: Map<string, string>,
   left: Set<string>,

@@ -244,6 +244,45 @@ describe("what else is asked", () => {
     });
   });
 
+  test("tools come and go in the middle of a conversation", () => {
+    const tools = ["a", "b", "c"].map((name) => ({
+      name,
+      input_schema: { type: "object" },
+      ...(name === "c" && { defer_loading: true }),
+    }));
+    const definition = { name: "d", input_schema: { type: "object" } };
+    const system = (...content: Json[]): Json => ({ role: "system", content });
+    const removal = { type: "tool_removal", tool: { type: "tool_reference", name: "a" } };
+    const addition = { type: "tool_addition", tool: { type: "tool_reference", name: "c" } };
+    const defining = { type: "tool_addition", tool: { type: "tool_definition", definition } };
+    const { tools: there, prompt } = read({
+      tools,
+      messages: [...hello.messages, system(removal, addition, defining)],
+    });
+    expect(there?.map(({ name }) => name)).toEqual(["b", "c", "d"]);
+    expect(prompt).toMatchObject({ messages: [{ role: "user" }] });
+    const bad = { type: "tool_addition", tool: { type: "tool_definition", definition: { name: "d" } } };
+    expect(refusalOf({ messages: [...hello.messages, system(bad)] })).toMatch(/^400 messages\.1\.content\.0\./);
+  });
+
+  test("a system message that is for one turn is gone with the next", () => {
+    const reminder = { role: "system", content: "Now.", clear_at: "next_user_message" };
+    const messages = [...hello.messages, reminder, { role: "assistant", content: "a" }];
+    expect(JSON.stringify(read({ messages }).prompt)).toContain("Now.");
+    expect(JSON.stringify(read({ messages: [...messages, ...hello.messages] }).prompt)).not.toContain("Now.");
+  });
+
+  // The SDK's tool runner asks for a thread first, and sends the whole conversation only when told so by this code.
+  test.each(["thread", "compaction"])("%s: no conversation is kept here, and a code says it", (name) => {
+    const code = name === "thread" ? "thread_unsupported_request" : "compaction_unavailable";
+    for (const profile of [lean, exact]) {
+      expect(() => read({ [name]: { type: "create" } }, { profile })).toThrow(
+        expect.objectContaining({ failure: expect.objectContaining({ code, status: 400 }) as unknown }) as Error,
+      );
+      expect(read({ [name]: { type: "create" } }, { profile, forwards: true }).model).toBe("m");
+    }
+  });
+
   test("tools of Anthropic's servers are left out, those that only its models know are refused", () => {
     const search = { type: "web_search_20250305", name: "web_search", max_uses: 8 };
     const { request, warnings } = readMessageRequest({ ...hello, tools: [search] }, "req_1");

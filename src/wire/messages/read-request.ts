@@ -15,9 +15,12 @@ import type { AskedMessage, ShownThoughts } from "./asked-message.ts";
 import { withKnownBlocks } from "./known-blocks.ts";
 import { memberShapes, messageParameters } from "./message-parameters.ts";
 import { checkConversation } from "./check-conversation.ts";
-import { namedTools, readConversation } from "./read-conversation.ts";
+import { readConversation } from "./read-conversation.ts";
+import { toolChanges } from "./tool-changes.ts";
 import { readTools } from "./read-tools.ts";
 import type { ReadTools } from "./read-tools.ts";
+import type { FailureError } from "../../generation/failure.ts";
+import { invalidRequest } from "../../generation/failure.ts";
 import { issueFailure, refusal } from "./request-issue.ts";
 import type { RawRequest } from "./request-shapes.ts";
 
@@ -44,11 +47,10 @@ export function readMessageRequest(
   const warnings: string[] = [];
   if (header && header("anthropic-version") === undefined && profile.judgesAsVendor)
     throw refusal("anthropic-version", "header is required");
-  const raw = checkedRequest(body, profile, countsTokens, warnings);
+  const raw = checkedRequest(body, { profile, forwards, countsTokens }, warnings);
   checkConversation(raw, profile, warnings);
   checkThinking(raw, profile, warnings);
-  const named = namedTools(raw.messages);
-  const tools = readTools(raw, named, { profile, forwards, warnings });
+  const tools = readTools(raw, toolChanges(raw.messages), { profile, forwards, warnings });
   const { messages, isPrefilled } = readConversation(raw, warnings);
   const prompt: ChatPrompt = {
     kind: "chat",
@@ -88,7 +90,11 @@ function betaHeaders(header: HeaderReader = () => undefined): Readonly<Record<st
   return headers;
 }
 
-function checkedRequest(body: unknown, profile: Profile, countsTokens: boolean, warnings: string[]): RawRequest {
+function checkedRequest(
+  body: unknown,
+  { profile, forwards, countsTokens }: { profile: Profile; forwards: boolean; countsTokens: boolean },
+  warnings: string[],
+): RawRequest {
   if (typeof body !== "object" || body === null || Array.isArray(body))
     throw refusal("body", "Input should be a valid dictionary");
   const members = body as Readonly<Record<string, unknown>>;
@@ -96,13 +102,14 @@ function checkedRequest(body: unknown, profile: Profile, countsTokens: boolean, 
   const shapes = memberShapes(strict);
   const request: Record<string, unknown> = {};
   const unknownBlocks = new Set<string>();
-  for (const { name, required } of messageParameters) {
+  for (const { name, required, treatment } of messageParameters) {
     const sent = Object.hasOwn(members, name) ? members[name] : undefined;
     if (sent === undefined || sent === null) {
       if (required && !(countsTokens && name === "max_tokens")) throw refusal(name, "Field required");
       continue;
     }
     const value = name === "messages" && !strict ? withKnownBlocks(sent, unknownBlocks) : sent;
+    if (treatment === "refused" && !forwards) throw serverState(name);
     const checked = shapes.get(name)?.safeParse(value);
     if (checked?.success === false) throw issueFailure(name, value, checked.error.issues);
     request[name] = checked?.data;
@@ -116,6 +123,16 @@ function checkedRequest(body: unknown, profile: Profile, countsTokens: boolean, 
   }
   // The shapes have checked it: this is the one place where that is taken on trust.
   return request as unknown as RawRequest;
+}
+
+/** What Anthropic's servers keep between requests, or make of them. Its clients know by the code to do without. */
+function serverState(name: string): FailureError {
+  const code = name === "thread" ? "thread_unsupported_request" : "compaction_unavailable";
+  return invalidRequest(
+    `${name}: This server keeps no conversations. Send the full conversation without \`${name}\`.`,
+    name,
+    code,
+  );
 }
 
 function checkThinking(
@@ -161,7 +178,7 @@ function reasoningOf({ thinking, output_config: config, messages }: RawRequest):
   return Object.keys(options).length === 0 ? undefined : options;
 }
 
-const modes = { enabled: "on", adaptive: "adaptive", disabled: "off" } as const;
+const modes = { enabled: "on", adaptive: "adaptive", between_tools: "adaptive", disabled: "off" } as const;
 
 /** Whom nobody asked to think may think all the same; profile `lean` shows it, Anthropic's clients do not expect it. */
 function shownThoughts(reasoning: ReasoningOptions | undefined, { name }: Profile): ShownThoughts {

@@ -2,6 +2,7 @@ import type { HostedTool, JsonSchema, Tool, ToolChoice } from "../../generation/
 import type { Profile } from "../profile.ts";
 import { refusal } from "./request-issue.ts";
 import type { RawRequest, RawTool } from "./request-shapes.ts";
+import type { ToolChanges } from "./tool-changes.ts";
 
 export interface ReadTools {
   readonly tools: readonly Tool[];
@@ -22,28 +23,30 @@ interface Judge {
 const clientTypes = /^(bash|text_editor|computer|memory|browser)_\d+$/;
 
 /**
- * The tools and the choice between them. A deferred tool is there only when a result has named it (`referenced`), or the choice does.
- * Throws `FailureError`.
+ * The tools and the choice between them. A deferred tool is there only when the conversation or the choice has named it. Throws
+ * `FailureError`.
  */
-export function readTools(raw: RawRequest, referenced: ReadonlySet<string>, judge: Judge): ReadTools {
+export function readTools(raw: RawRequest, { available, defined }: ToolChanges, judge: Judge): ReadTools {
   const choice = raw.tool_choice;
-  const tools: Tool[] = [];
+  const listed = (raw.tools ?? []).map((tool, index) => ({ tool, path: `tools.${index}` }));
+  // Defined on the way, a tool may take the place of an older one of its name.
+  const isDefined = new Set(defined.map(({ tool }) => tool));
+  const tools = new Map<string, Tool>();
   const hostedTools: HostedTool[] = [];
-  const names = new Set<string>();
-  for (const [index, tool] of (raw.tools ?? []).entries()) {
-    const path = `tools.${index}`;
-    if (typeof tool.type === "string" && tool.type !== "custom") {
+  for (const { tool, path } of [...listed, ...defined]) {
+    if (typeof tool.type === "string" && tool.type !== "custom")
       hostedTools.push(hostedTool(tool.type, tool, path, judge));
-      continue;
+    else {
+      if (tools.has(tool.name) && !isDefined.has(tool)) complain(judge, "tools", "Tool names must be unique.");
+      tools.set(tool.name, ownTool(tool, `${path}.custom.input_schema`));
     }
-    if (names.has(tool.name)) complain(judge, "tools", "Tool names must be unique.");
-    names.add(tool.name);
-    const isNamed = referenced.has(tool.name) || choice?.name === tool.name;
-    if (tool.defer_loading !== true || isNamed) tools.push(ownTool(tool, `${path}.custom.input_schema`));
   }
+  const names = new Set(tools.keys());
+  const deferred = new Set(listed.flatMap(({ tool }) => (tool.defer_loading === true ? [tool.name] : [])));
+  const isThere = ({ name }: Tool): boolean => name === choice?.name || (available.get(name) ?? !deferred.has(name));
   const toolChoice = choice && neutralChoice(raw, names, judge);
   return {
-    tools,
+    tools: [...tools.values()].filter(isThere),
     hostedTools,
     parallel: choice?.disable_parallel_tool_use !== true,
     ...(toolChoice && { toolChoice }),

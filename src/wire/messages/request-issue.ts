@@ -61,6 +61,9 @@ function ofUnion(issue: Extract<Issue, { code: "invalid_union" }>, path: Path, r
   const value = valueAt(root, path);
   if (value === undefined) return missing(path);
   if (issue.discriminator !== undefined && "options" in issue) {
+    if (value === undefined) return missing(path);
+    if (issue.discriminator === "role")
+      return { path, words: `Input should be ${listed((issue.options ?? []).map(String))}` };
     const expected = (issue.options ?? [])
       .map((tag) => `'${String(tag)}'`)
       .toSorted()

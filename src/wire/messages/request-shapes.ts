@@ -24,8 +24,11 @@ export interface RawRequest {
 
 export interface RawMessage {
   readonly role: "user" | "assistant" | "system";
-  readonly content: string | readonly RawBlock[];
+  /** Only a `system` message may be without. */
+  readonly content?: string | readonly RawBlock[];
   readonly output_config?: RawOutputConfig | null;
+  /** Of a `system` message: whether it is shown only for the user's turn that it follows. */
+  readonly clear_at?: "next_user_message" | "never" | null;
 }
 
 export type RawBlock =
@@ -37,6 +40,7 @@ export type RawBlock =
   | { readonly type: "redacted_thinking"; readonly data: string }
   | { readonly type: "tool_use"; readonly id: string; readonly name: string; readonly input: RawObject }
   | RawToolResult
+  | RawToolChange
   | { readonly type: "compaction"; readonly content?: string | null }
   | RawServerBlock;
 
@@ -77,6 +81,17 @@ export interface RawToolReference {
   readonly tool_name: string;
 }
 
+/** A tool comes or goes in the middle of a conversation. */
+export interface RawToolChange {
+  readonly type: "tool_addition" | "tool_removal";
+  readonly tool: {
+    readonly type: string;
+    readonly name?: string;
+    /** Of a `tool_definition`: the tool, as `tools` would have it. */
+    readonly definition?: RawTool;
+  };
+}
+
 export interface RawToolResult {
   readonly type: "tool_result";
   readonly tool_use_id: string;
@@ -109,7 +124,7 @@ export interface RawToolChoice {
 }
 
 export interface RawThinking {
-  readonly type: "enabled" | "adaptive" | "disabled";
+  readonly type: "enabled" | "adaptive" | "between_tools" | "disabled";
   readonly budget_tokens?: number;
   readonly display?: "summarized" | "omitted" | null;
 }
@@ -137,7 +152,9 @@ export const serverBlocks = [
   "advisor_tool_result",
   "mcp_tool_use",
   "mcp_tool_result",
+  "mcp_tool_listing",
   "container_upload",
+  "fallback",
 ] as const;
 
 /** What an integer's refusal says; zod tells a text in its place as no number. */
@@ -199,8 +216,11 @@ export function requestShapes(strict: boolean): RequestShapes {
     tool_use_id: z.string(),
     content: z.union([z.string(), z.array(resultBlock)]).nullish(),
     is_error: z.boolean().nullish(),
+    toolset_name: z.unknown().optional(),
     ...cache,
   });
+  const tool = toolShape(strict, object, cache);
+  const change = object({ type: z.literal(["tool_addition", "tool_removal"]), tool: toolChange(tool), ...cache });
   const caller = z.unknown().optional();
   const block = z.discriminatedUnion("type", [
     text,
@@ -209,9 +229,18 @@ export function requestShapes(strict: boolean): RequestShapes {
     searchResult,
     object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string().nullish() }),
     object({ type: z.literal("redacted_thinking"), data: z.string() }),
-    object({ type: z.literal("tool_use"), id: z.string(), name: z.string(), input: anyObject, caller, ...cache }),
+    object({
+      type: z.literal("tool_use"),
+      id: z.string(),
+      name: z.string(),
+      input: anyObject,
+      caller,
+      toolset_name: z.unknown().optional(),
+      ...cache,
+    }),
     toolResult,
-    object({ type: z.literal("compaction"), content: z.string().nullish(), ...cache }),
+    change,
+    z.looseObject({ type: z.literal("compaction"), content: z.string().nullish() }),
     z.looseObject({ type: z.enum(serverBlocks) }),
   ]);
   const outputFormat = object({ type: z.literal("json_schema"), schema: anyObject });
@@ -220,34 +249,22 @@ export function requestShapes(strict: boolean): RequestShapes {
     format: outputFormat.nullish(),
     task_budget: z.unknown().optional(),
   });
-  const message = object({
-    role: z.enum(["user", "assistant", "system"]),
-    content: z.union([z.string(), z.array(block)]),
-    output_config: outputConfig.nullish(),
-  });
+  const content = z.union([z.string(), z.array(block)]);
+  const message = z.discriminatedUnion("role", [
+    object({ role: z.literal(["user", "assistant"]), content }),
+    object({
+      role: z.literal("system"),
+      content: content.optional(),
+      output_config: outputConfig.nullish(),
+      clear_at: z.enum(["next_user_message", "never"]).nullish(),
+    }),
+  ]);
   const parallel = { disable_parallel_tool_use: z.boolean().nullish() };
   const display = z.enum(["summarized", "omitted"]).nullish();
   return {
     messages: z.array(message),
     system: z.union([z.string(), z.array(text)]),
-    tools: z.array(
-      // A tool of Anthropic's has members of its own.
-      z.union([
-        z.looseObject({ type: z.string().refine((type) => type !== "custom"), name: z.string().optional() }),
-        object({
-          type: z.literal("custom").nullish(),
-          name: strict ? z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/) : z.string().min(1),
-          description: z.string().nullish(),
-          input_schema: inputSchema(strict),
-          strict: z.boolean().nullish(),
-          defer_loading: z.boolean().nullish(),
-          eager_input_streaming: z.unknown().optional(),
-          input_examples: z.unknown().optional(),
-          allowed_callers: z.unknown().optional(),
-          ...cache,
-        }),
-      ]),
-    ),
+    tools: z.array(tool),
     toolChoice: z.discriminatedUnion("type", [
       object({ type: z.literal("auto"), ...parallel }),
       object({ type: z.literal("any"), ...parallel }),
@@ -257,12 +274,39 @@ export function requestShapes(strict: boolean): RequestShapes {
     thinking: z.discriminatedUnion("type", [
       object({ type: z.literal("enabled"), budget_tokens: z.int(integerWords).min(strict ? 1024 : 0), display }),
       object({ type: z.literal("adaptive"), display }),
+      object({ type: z.literal("between_tools") }),
       object({ type: z.literal("disabled") }),
     ]),
     outputConfig,
     outputFormat,
     stopSequences: z.array(z.string()),
   };
+}
+
+/** A tool of the client's own, or one of Anthropic's, which has members of its own. */
+function toolShape(strict: boolean, object: typeof z.object, cache: z.ZodRawShape): z.ZodType {
+  return z.union([
+    z.looseObject({ type: z.string().refine((type) => type !== "custom"), name: z.string().optional() }),
+    object({
+      type: z.literal("custom").nullish(),
+      name: strict ? z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/) : z.string().min(1),
+      description: z.string().nullish(),
+      input_schema: inputSchema(strict),
+      strict: z.boolean().nullish(),
+      defer_loading: z.boolean().nullish(),
+      eager_input_streaming: z.unknown().optional(),
+      input_examples: z.unknown().optional(),
+      allowed_callers: z.unknown().optional(),
+      ...cache,
+    }),
+  ]);
+}
+
+function toolChange(tool: z.ZodType): z.ZodType {
+  return z.union([
+    z.looseObject({ type: z.literal("tool_definition"), definition: tool }),
+    z.looseObject({ type: z.string().refine((type) => type !== "tool_definition"), name: z.string().optional() }),
+  ]);
 }
 
 function inputSchema(strict: boolean): z.ZodType {
