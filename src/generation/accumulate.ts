@@ -5,7 +5,6 @@ import type {
   FinishReason,
   GenerationEnd,
   GenerationEvent,
-  PartStartEvent,
   SourceIdentity,
   Timings,
   TokenLogprob,
@@ -113,9 +112,7 @@ export class Accumulator {
         this.#choice(event.choice);
         break;
       case "part-start": {
-        const choice = this.#choice(event.choice);
-        choice.open = null;
-        openPart(choice, event.kind, event);
+        newPart(this.#choice(event.choice), event.kind, event.id, event.phase);
         break;
       }
       case "part-end": {
@@ -267,12 +264,17 @@ interface CallParts {
   status: GeneratedCall["status"];
 }
 
-function openPart(
+/** The open part, if it is of this type; else a new one. Called for every delta. */
+function openPart(choice: ChoiceParts, type: SpokenParts["type"]): SpokenParts {
+  return choice.open?.type === type ? choice.open : newPart(choice, type, undefined, undefined);
+}
+
+function newPart(
   choice: ChoiceParts,
   type: SpokenParts["type"],
-  { id, phase }: Partial<PartStartEvent> = {},
+  id: string | undefined,
+  phase: string | undefined,
 ): SpokenParts {
-  if (choice.open?.type === type) return choice.open;
   const part: SpokenParts = { type, id, phase, pieces: [], summary: [], annotations: [], logprobs: null };
   choice.parts.push(part);
   choice.open = part;
@@ -288,82 +290,75 @@ const noEnd: EndEvent = {
 };
 
 function wholeChoice(choice: number, { parts: grown, finish }: ChoiceParts): GeneratedChoice {
-  const parts = grown.map(wholePart);
+  const parts: GeneratedPart[] = [];
+  const toolCalls: GeneratedCall[] = [];
+  let text: string | null = null;
+  let reasoning: string | null = null;
+  let refusal: string | null = null;
+  let textLogprobs: TokenLogprob[] | null = null;
+  let refusalLogprobs: TokenLogprob[] | null = null;
+  for (const part of grown) {
+    switch (part.type) {
+      case "item":
+        parts.push(part);
+        break;
+      case "tool-call": {
+        const call = wholeCall(part);
+        toolCalls.push(call);
+        parts.push({ type: "tool-call", ...call });
+        break;
+      }
+      case "text": {
+        const whole = wholeText(part);
+        parts.push(whole);
+        text = text === null ? whole.text : text + whole.text;
+        textLogprobs = bothOf(textLogprobs, part.logprobs);
+        break;
+      }
+      case "refusal": {
+        const said = part.pieces.join("");
+        parts.push({ type: "refusal", refusal: said, ...(part.id !== undefined && { id: part.id }) });
+        refusal = refusal === null ? said : refusal + said;
+        refusalLogprobs = bothOf(refusalLogprobs, part.logprobs);
+        break;
+      }
+      case "reasoning": {
+        const thought = wholeThought(part);
+        parts.push(thought);
+        // A thought's own text, else its summary.
+        const shown = thought.text === "" ? thought.summary.join("\n\n") : thought.text;
+        reasoning = reasoning === null ? shown : reasoning + shown;
+      }
+    }
+  }
+  return { choice, parts, text, reasoning, refusal, toolCalls, textLogprobs, refusalLogprobs, finish };
+}
+
+function wholeCall({ id, name, kind, arguments: pieces, namespace, itemId, status }: CallParts): GeneratedCall {
+  const call = { id, name, arguments: pieces.join(""), kind, status };
+  if (namespace === undefined && itemId === undefined) return call;
+  return { ...call, ...(namespace !== undefined && { namespace }), ...(itemId !== undefined && { itemId }) };
+}
+
+function wholeText({ pieces, id, phase, annotations, logprobs }: SpokenParts): GeneratedText {
+  const text: GeneratedText = { type: "text", text: pieces.join(""), annotations, logprobs };
+  if (id === undefined && phase === undefined) return text;
+  return { ...text, ...(id !== undefined && { id }), ...(phase !== undefined && { phase }) };
+}
+
+function wholeThought({ pieces, summary, id, signature, encrypted }: SpokenParts): GeneratedThought {
   return {
-    choice,
-    parts,
-    text: joined(parts, (part) => (part.type === "text" ? part.text : null)),
-    reasoning: joined(parts, thoughtOf),
-    refusal: joined(parts, (part) => (part.type === "refusal" ? part.refusal : null)),
-    toolCalls: parts.flatMap((part) => {
-      if (part.type !== "tool-call") return [];
-      const { type: _, ...call } = part;
-      return [call];
-    }),
-    textLogprobs: logprobsOf(grown, "text"),
-    refusalLogprobs: logprobsOf(grown, "refusal"),
-    finish,
+    type: "reasoning",
+    text: pieces.join(""),
+    // A source may leave a number out.
+    summary: Array.from(summary, (part: string[] | undefined) => part?.join("") ?? ""),
+    ...(id !== undefined && { id }),
+    ...(signature !== undefined && { signature }),
+    ...(encrypted !== undefined && { encrypted }),
   };
 }
 
-function wholePart(part: SpokenParts | CallParts | GeneratedItem): GeneratedPart {
-  switch (part.type) {
-    case "item":
-      return part;
-    case "tool-call": {
-      const { type, id, name, kind, namespace, itemId, status } = part;
-      const call = { type, id, name, kind, arguments: part.arguments.join(""), status };
-      return Object.assign(call, namespace !== undefined && { namespace }, itemId !== undefined && { itemId });
-    }
-    case "text": {
-      const { type, id, phase, annotations, logprobs } = part;
-      const text = { type, text: part.pieces.join(""), annotations, logprobs };
-      return Object.assign(text, id !== undefined && { id }, phase !== undefined && { phase });
-    }
-    case "refusal":
-      return Object.assign(
-        { type: part.type, refusal: part.pieces.join("") },
-        part.id !== undefined && { id: part.id },
-      );
-    case "reasoning": {
-      const { type, id, signature, encrypted } = part;
-      const summary = Array.from(part.summary, (pieces: string[] | undefined) => pieces?.join("") ?? "");
-      return {
-        type,
-        text: part.pieces.join(""),
-        summary,
-        ...(id !== undefined && { id }),
-        ...(signature !== undefined && { signature }),
-        ...(encrypted !== undefined && { encrypted }),
-      };
-    }
-  }
-}
-
-/** A thought's own text, else its summary. */
-function thoughtOf(part: GeneratedPart): string | null {
-  if (part.type !== "reasoning") return null;
-  return part.text === "" && part.summary.length > 0 ? part.summary.join("\n\n") : part.text;
-}
-
-function joined(parts: readonly GeneratedPart[], textOf: (part: GeneratedPart) => string | null): string | null {
-  const texts: string[] = [];
-  for (const part of parts) {
-    const text = textOf(part);
-    if (text !== null) texts.push(text);
-  }
-  return texts.length === 0 ? null : texts.join("");
-}
-
-function logprobsOf(
-  parts: readonly (SpokenParts | CallParts | GeneratedItem)[],
-  type: "text" | "refusal",
-): TokenLogprob[] | null {
-  let all: TokenLogprob[] | null = null;
-  for (const part of parts) {
-    if (part.type !== type || part.logprobs === null) continue;
-    all ??= [];
-    for (const token of part.logprobs) all.push(token);
-  }
-  return all;
+function bothOf(before: TokenLogprob[] | null, more: readonly TokenLogprob[] | null): TokenLogprob[] | null {
+  if (more === null) return before;
+  return before === null ? [...more] : before.concat(more);
 }

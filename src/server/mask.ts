@@ -31,6 +31,7 @@ export class Mask {
 
   /** The same for every text in a value; values of other kinds, and what has no secret, come back as they are. */
   value<T>(value: T): T {
+    if (this.isEmpty) return value;
     if (typeof value === "string") return this.text(value) as T;
     if (typeof value !== "object" || value === null) return value;
     if (value instanceof Error)

@@ -1,6 +1,6 @@
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import { malformedJson } from "../wire/failures.ts";
-import { BodyCounter } from "./body-counter.ts";
+import { BodyCounter, bodyLimits } from "./body-counter.ts";
 import type { Exchange } from "./exchange.ts";
 import { readAll } from "./read-all.ts";
 
@@ -29,6 +29,8 @@ async function decoded(bytes: Uint8Array, decoder: Decoder): Promise<string> {
   const counter = new BodyCounter();
   if (decoder !== utf8 || bytes.length <= sliceSize) {
     const text = decodedAtOnce(bytes, decoder);
+    // No limit is lower than that of the depth, so a shorter body cannot be over any.
+    if (bytes.length <= bodyLimits.depth) return text;
     // The counter knows the bytes of UTF-8; in other charsets they may mean something else.
     counter.add(decoder === utf8 ? bytes : new TextEncoder().encode(text));
     return text;
