@@ -80,6 +80,16 @@ test("a call in pieces streams, and what follows ends it", () => {
   expect(events[7]).toMatchObject({ index: 1, status: "failed", raw: "{oops" });
 });
 
+// Its call went out as a function's, which no client of a custom tool takes: Codex's apply_patch was refused.
+test("a call of a custom tool holds the text that the program gives", () => {
+  const items: ProgramItem[] = [{ type: "tool-call", name: "patch", arguments: "*** Begin" }];
+  expect(eventsOf(items, { tools: [{ name: "patch", kind: "custom" }] }).slice(1, -1)).toEqual([
+    { type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "patch", kind: "custom" },
+    { type: "tool-call-delta", choice: 0, index: 0, arguments: "*** Begin" },
+    { type: "tool-call-end", choice: 0, index: 0, status: "succeeded" },
+  ]);
+});
+
 test("a stop string of the client ends the text, across fragments, and what follows does not count", () => {
   const events = eventsOf(["one, two, th", "ree, four", "five"], { stop: ["three"] });
   expect(accumulate(events).choices[0]).toMatchObject({

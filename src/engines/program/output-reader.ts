@@ -24,12 +24,14 @@ export interface OutputReaderOptions {
 export class OutputReader {
   readonly #choice: number;
   readonly #newCallId: () => string;
+  /** Tools whose calls hold text in place of arguments, by name. */
+  readonly #custom: ReadonlySet<string>;
   readonly #newReader: () => TextReader;
   #text: TextReader;
   readonly #assembler: ChoiceAssembler;
   /** How many calls the program has made, beside those in its text. */
   #calls = 0;
-  #openCall: { readonly index: number; arguments: string[] } | undefined;
+  #openCall: { readonly index: number; readonly isCustom: boolean; arguments: string[] } | undefined;
   #reason: FinishReason | undefined;
   usage: Usage | undefined;
   timings: Timings | undefined;
@@ -38,6 +40,7 @@ export class OutputReader {
     this.#choice = options.choice;
     this.#assembler = new ChoiceAssembler(options.choice);
     this.#newCallId = options.newCallId;
+    this.#custom = new Set(options.tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name));
     this.#newReader = () =>
       new TextReader({
         format: options.format,
@@ -143,8 +146,10 @@ export class OutputReader {
     this.#assembler.add(this.#text.end());
     this.#text = this.#newReader();
     const index = this.#calls++;
-    this.#openCall = { index, arguments: [] };
-    this.#emit({ type: "tool-call-start", choice: this.#choice, index, id: id ?? this.#newCallId(), name });
+    const isCustom = this.#custom.has(name);
+    this.#openCall = { index, isCustom, arguments: [] };
+    const start = { type: "tool-call-start", choice: this.#choice, index, id: id ?? this.#newCallId(), name } as const;
+    this.#emit(isCustom ? { ...start, kind: "custom" } : start);
   }
 
   #addArguments(text: string): void {
@@ -159,10 +164,10 @@ export class OutputReader {
     const call = this.#openCall;
     if (call === undefined) return;
     // A call without arguments has `{}`, never an empty string (vLLM issue 28806).
-    if (call.arguments.length === 0) this.#addArguments("{}");
+    if (call.arguments.length === 0 && !call.isCustom) this.#addArguments("{}");
     this.#openCall = undefined;
     const raw = call.arguments.join("");
-    const status = isJsonObject(raw) ? "succeeded" : "failed";
+    const status = call.isCustom || isJsonObject(raw) ? "succeeded" : "failed";
     const end = { type: "tool-call-end", choice: this.#choice, index: call.index, status } as const;
     this.#emit(status === "failed" ? { ...end, raw } : end);
   }
