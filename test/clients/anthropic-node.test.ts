@@ -164,6 +164,15 @@ describe.each(["lean", "exact"])("the Anthropic SDK, wire %s", (wire) => {
     expect((await client.messages.stream(request).finalMessage()).parsed_output).toEqual(paris);
   });
 
+  test("countTokens: what create then reads", async () => {
+    const { max_tokens: _, ...request } = { ...ask("#plain"), system: "Be brief.", tools: [weather] };
+    const { input_tokens } = await client.messages.countTokens(request);
+    const { usage } = await client.messages.create({ ...request, max_tokens: 50 });
+    expect(input_tokens).toBe(usage.input_tokens + (usage.cache_read_input_tokens ?? 0));
+    const long = await client.messages.countTokens({ ...request, messages: ask("word ".repeat(9000)).messages });
+    expect(long.input_tokens).toBeGreaterThan(9000);
+  });
+
   test("models", async () => {
     const names: string[] = [];
     for await (const { id, type } of client.models.list()) names.push(`${type} ${id}`);

@@ -1,6 +1,7 @@
 import { cancellable } from "../../generation/cancellable.ts";
 import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
+import { FailureError } from "../../generation/failure.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { Delivery } from "./delivery.ts";
@@ -69,12 +70,28 @@ export class LlamaEngine implements Engine {
     return cancellable((signal) => this.#run(request, signal));
   }
 
-  async *#run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
+  /** The tokens of a prompt as the model's template writes it and its tokenizer cuts it. */
+  async countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
+    let tokens = 0;
+    for await (const events of this.#run(request, signal, true)) {
+      for (const event of events) {
+        if (event.type === "usage") tokens = event.usage.promptTokens;
+        else if (event.type === "end" && "failure" in event.end) throw new FailureError(event.end.failure);
+      }
+    }
+    return tokens;
+  }
+
+  async *#run(
+    request: GenerationRequest,
+    signal: AbortSignal,
+    countsOnly = false,
+  ): AsyncGenerator<readonly GenerationEvent[]> {
     const id = this.#nextId++;
     const delivery = new Delivery((tokens) => this.#process.send({ type: "taken", id, tokens }));
     const abandon = (): void => this.#abandon(id, delivery);
     if (signal.aborted) delivery.end({ kind: "client-gone" });
-    else this.#submit(id, request, delivery);
+    else this.#submit(id, request, delivery, countsOnly);
     signal.addEventListener("abort", abandon, { once: true });
     try {
       for (;;) {
@@ -89,12 +106,13 @@ export class LlamaEngine implements Engine {
   }
 
   /** Sends a request to the model's process, which does all the work for it. */
-  #submit(id: number, request: GenerationRequest, delivery: Delivery): void {
+  #submit(id: number, request: GenerationRequest, delivery: Delivery, countsOnly: boolean): void {
     const refusal = this.#refusal();
     if (refusal) return delivery.end(refusal);
     const asked = jsonOf(request);
     if (asked === null) return delivery.end(nestedTooDeeply);
-    const message: GenerateMessage = { type: "generate", id, requestId: request.id, asked };
+    const asking = { type: "generate", id, requestId: request.id, asked } as const;
+    const message: GenerateMessage = countsOnly ? { ...asking, countsOnly } : asking;
     this.#deliveries.set(id, delivery);
     this.#lifecycle.begin(id);
     if (this.#lifecycle.state === "ready") this.#send(message);

@@ -64,6 +64,8 @@ export interface GenerateMessage {
   readonly requestId: string;
   /** An `AskedOfModel` as JSON text; the model's main thread passes it to the preparing thread unread. */
   readonly asked: string;
+  /** Nothing is generated: the answer is the prompt's usage and the end. */
+  readonly countsOnly?: true;
 }
 
 /** What a model is told of a request. */

@@ -16,6 +16,8 @@ export interface IntakeOptions {
   readonly tokenize: (prompt: PromptInput) => Generator<undefined, Token[]>;
   /** Takes a request that is ready, with its prompts' tokens. */
   readonly add: (request: PreparedRequest, prompts: readonly (readonly Token[])[]) => void;
+  /** Answers a request that wants no more than its prompts' tokens counted. */
+  readonly count: (id: number, tokens: number) => void;
   readonly refuse: (id: number, failure: GenerationFailure) => void;
   /** A request left while it was prepared. */
   readonly onLeft: () => void;
@@ -44,8 +46,8 @@ export class Intake {
     return this.#wanted.size;
   }
 
-  async take({ id, requestId, asked }: GenerateMessage): Promise<void> {
-    const { thread, limit, add, refuse, log } = this.#options;
+  async take({ id, requestId, asked, countsOnly }: GenerateMessage): Promise<void> {
+    const { thread, limit, add, count, refuse, log } = this.#options;
     if (this.#wanted.size >= limit) return refuse(id, queueFull(this.#wanted.size));
     this.#wanted.add(id);
     try {
@@ -55,6 +57,13 @@ export class Intake {
       if (prepared === null) return;
       const prompts = await this.#tokens(prepared.request.prompts, isWanted);
       if (prompts === null) return;
+      if (countsOnly) {
+        this.#wanted.delete(id);
+        return count(
+          id,
+          prompts.reduce((sum, { length }) => sum + length, 0),
+        );
+      }
       for (const warning of prepared.warnings) log(`${requestId}: ${warning}`, "warn");
       if (prepared.check)
         this.#checks.set(id, new AnswerCheck(prepared.check, (...text) => void this.#check(requestId, ...text)));

@@ -107,6 +107,7 @@ async function open(message: OpenMessage): Promise<void> {
       limit: message.slots + message.queueLimit,
       tokenize: (prompt) => tokenizePrompt(tokenizer, prompt),
       add: (request, prompts) => running.add(request, prompts),
+      count: (id, tokens) => running.counted(id, tokens),
       refuse: (id, failure) => running.refuse(id, failure),
       onLeft: () => running.tellState(),
       log,

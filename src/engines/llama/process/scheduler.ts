@@ -92,6 +92,12 @@ export class Scheduler {
     this.#report([[id, 0, [{ type: "end", end: { kind: "rejected", failure } }]]]);
   }
 
+  /** Answers a request of which only the prompt's tokens were to be counted. */
+  counted(id: number, promptTokens: number): void {
+    const usage: GenerationEvent = { type: "usage", usage: { promptTokens, completionTokens: 0 } };
+    this.#report([[id, 0, [usage, { type: "end", end: { kind: "done" } }]]]);
+  }
+
   /** Tells the server how busy the model is; every step does so, too. */
   tellState(): void {
     this.#report([]);
