@@ -173,6 +173,25 @@ describe.each(["lean", "exact"])("the Anthropic SDK, wire %s", (wire) => {
     expect(long.input_tokens).toBeGreaterThan(9000);
   });
 
+  // Agents begin their system prompt with a header whose value changes; a cache that sees it never finds the prompt again.
+  test("the next turn reads only what is new, though the billing header has changed", async () => {
+    const text = "You are an agent. ".repeat(150);
+    const system = (cch: string): Anthropic.TextBlockParam[] => [
+      { type: "text", text: `x-anthropic-billing-header: cc_version=2.1.330; cch=${cch};` },
+      { type: "text", text, cache_control: { type: "ephemeral" } },
+    ];
+    const request = { ...ask("#plain"), tools: [weather] };
+    const first = await client.messages.create({ ...request, system: system("a1") });
+    const messages: Anthropic.MessageParam[] = [
+      ...request.messages,
+      { role: "assistant", content: first.content },
+      { role: "user", content: "#unicode" },
+    ];
+    const { usage } = await client.messages.create({ ...request, messages, system: system("b2") });
+    const read = usage.cache_read_input_tokens ?? 0;
+    expect(read / (read + usage.input_tokens)).toBeGreaterThan(0.95);
+  });
+
   test("models", async () => {
     const names: string[] = [];
     for await (const { id, type } of client.models.list()) names.push(`${type} ${id}`);

@@ -1,0 +1,184 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { GenerationEvent } from "../../src/generation/event.ts";
+import type { Message } from "../../src/generation/message.ts";
+import type { GenerationRequest } from "../../src/generation/request.ts";
+import { ScriptedEngine } from "../support/scripted-engine.ts";
+
+/*
+ * Claude Code is not part of this project. `npm i @anthropic-ai/claude-code` in a folder of its own, and CLAUDE_CODE with the path of its
+ * `claude`, run these tests: only against this machine, with a home of its own.
+ */
+const claude = process.env["CLAUDE_CODE"] ?? "";
+const isHere = existsSync(claude);
+if (!isHere) console.log("claude-code.test.ts: CLAUDE_CODE does not name Claude Code's command; its tests are skipped");
+
+/** One thing that the model does: says a text, or calls a tool. */
+type Step = string | { readonly tool: string; readonly input: object };
+
+describe.skipIf(!isHere)("Claude Code", () => {
+  let folder: string;
+  let server: TruewireServer | undefined;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "truewire-claude-"));
+    for (const name of ["home", "work"]) mkdirSync(join(folder, name));
+    writeFileSync(join(folder, "work", "sum.js"), "console.log(1 - 2);\n");
+  });
+  afterEach(async () => {
+    await server?.close(0);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  async function serve(respond: (request: GenerationRequest) => readonly GenerationEvent[]): Promise<ScriptedEngine> {
+    const engine = new ScriptedEngine((request) => [respond(request)], "local");
+    server = await createServer({
+      port: 0,
+      logLevel: "silent",
+      models: [{ kind: "engine", engine, aliases: ["claude-*"] }],
+    });
+    return engine;
+  }
+
+  function run(prompt: string, ...options: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
+    const child = spawn(
+      claude,
+      ["-p", prompt, "--output-format", "json", "--allowedTools", "Read,Edit,Bash", ...options],
+      {
+        cwd: join(folder, "work"),
+        env: {
+          HOME: join(folder, "home"),
+          PATH: process.env["PATH"] ?? "",
+          ANTHROPIC_BASE_URL: server?.url ?? "",
+          ANTHROPIC_API_KEY: "sk-ant-test",
+          CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+          DISABLE_AUTOUPDATER: "1",
+        },
+        stdio: ["ignore", "pipe", "pipe"],
+        timeout: 100_000,
+      },
+    );
+    let [stdout, stderr] = ["", ""];
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+    return new Promise((resolve) => child.on("close", (code) => resolve({ code, stdout, stderr })));
+  }
+
+  test("reads, edits, runs a command, sees one fail, and ends", { timeout: 120_000 }, async () => {
+    const file = join(folder, "work", "sum.js");
+    const steps: Step[] = [
+      { tool: "Read", input: { file_path: file } },
+      { tool: "Edit", input: { file_path: file, old_string: "1 - 2", new_string: "1 + 2" } },
+      { tool: "Bash", input: { command: "node sum.js", description: "Run it" } },
+      { tool: "Bash", input: { command: "cat no-such-file", description: "Fail" } },
+      "It says 3 now.",
+    ];
+    const engine = await serve((request) => said(steps[callsIn(request)] ?? "Done."));
+    const { code, stdout, stderr } = await run("Make sum.js add.");
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(JSON.parse(stdout)).toMatchObject({ subtype: "success", is_error: false, result: "It says 3 now." });
+    expect(readFileSync(file, "utf8")).toBe("console.log(1 + 2);\n");
+    const last = engine.requests.find((request) => callsIn(request) === 4);
+    const results = messagesOf(last).filter(({ role }) => role === "tool");
+    expect(results.map((message) => (message.role === "tool" ? [message.name, message.isError ?? false] : []))).toEqual(
+      [
+        ["Read", false],
+        ["Edit", false],
+        ["Bash", false],
+        ["Bash", true],
+      ],
+    );
+    expect(JSON.stringify(results[2]?.content)).toContain("3");
+    // Claude Code asks for thoughts without their text; they come back from the signature.
+    expect(JSON.stringify(messagesOf(last))).toContain("I think.");
+    expect(JSON.stringify(messagesOf(last))).not.toContain("x-anthropic-billing-header");
+  });
+
+  test("a context that is full makes it compact its history, and go on", { timeout: 120_000 }, async () => {
+    let compacted = false;
+    const engine = await serve((request) => {
+      const last = JSON.stringify(messagesOf(request).at(-1));
+      if (/summary of the conversation/i.test(last)) {
+        compacted = true;
+        return said("<summary>The file is sum.js.</summary>");
+      }
+      if (!compacted && callsIn(request) >= 2) return overflow;
+      return said(
+        compacted
+          ? "All is well."
+          : { tool: "Bash", input: { command: `echo ${callsIn(request)}`, description: "Say" } },
+      );
+    });
+    const { stdout } = await run("Count for a while.");
+    expect(compacted).toBe(true);
+    expect(JSON.parse(stdout)).toMatchObject({ is_error: false, result: "All is well." });
+    expect(engine.requests.length).toBeGreaterThan(3);
+  });
+
+  test("an error that follows a call keeps it from being run", { timeout: 120_000 }, async () => {
+    const marker = join(folder, "work", "ran");
+    let asked = 0;
+    await serve(() => {
+      if (asked++ > 0) return said("I was cut off.");
+      const call = said({ tool: "Bash", input: { command: `touch ${marker}`, description: "Touch" } });
+      return [...call.filter(({ type }) => type !== "finish" && type !== "end"), broken];
+    });
+    await run("Touch it.");
+    expect(asked).toBeGreaterThan(1);
+    expect(existsSync(marker)).toBe(false);
+  });
+});
+
+const broken: GenerationEvent = {
+  type: "end",
+  end: { kind: "engine-error", failure: { kind: "unavailable", message: "The engine broke.", status: 503 } },
+};
+
+const overflow: readonly GenerationEvent[] = [
+  {
+    type: "end",
+    end: {
+      kind: "rejected",
+      failure: { kind: "context-overflow", message: "Too long.", status: 400, tokens: { asked: 9000, most: 8192 } },
+    },
+  },
+];
+
+function said(step: Step): GenerationEvent[] {
+  const thought: GenerationEvent = { type: "reasoning-delta", choice: 0, text: "I think." };
+  const told: GenerationEvent[] =
+    typeof step === "string"
+      ? [{ type: "text-delta", choice: 0, text: step }]
+      : [
+          {
+            type: "tool-call-start",
+            choice: 0,
+            index: 0,
+            id: `call_${Math.random().toString(36).slice(2)}`,
+            name: step.tool,
+          },
+          { type: "tool-call-delta", choice: 0, index: 0, arguments: JSON.stringify(step.input) },
+          { type: "tool-call-end", choice: 0, index: 0, status: "succeeded" },
+        ];
+  return [
+    { type: "start", choice: 0 },
+    thought,
+    ...told,
+    { type: "finish", choice: 0, reason: typeof step === "string" ? "stop" : "tool-calls" },
+    { type: "usage", usage: { promptTokens: 100, completionTokens: 10 } },
+    { type: "end", end: { kind: "done" } },
+  ];
+}
+
+function messagesOf(request: GenerationRequest | undefined): readonly Message[] {
+  return request?.prompt.kind === "chat" ? request.prompt.messages : [];
+}
+
+/** How many calls were answered so far. */
+function callsIn(request: GenerationRequest): number {
+  return messagesOf(request).filter(({ role }) => role === "tool").length;
+}
