@@ -8,14 +8,18 @@ import { exact, lean } from "../wire/profile.ts";
 
 /** `embedded`: inside somebody else's server, which decides about pages itself unless origins are configured. */
 export function settingsOf(config: Config, embedded: boolean): Settings {
-  const { apiKey, corsOrigin, bodyLimit, hold, keepAlive, readerPatience } = config;
+  const { host, apiKey, corsOrigin, bodyLimit, hold, keepAlive, readerPatience } = config;
   return {
     profile: config.wire === "exact" ? exact : lean,
     keys: new ApiKeys(apiKey),
     origins:
       embedded && corsOrigin.length === 0
         ? unrestrictedOrigins
-        : restrictedOrigins({ allowed: corsOrigin, keysRequired: apiKey.length > 0 }),
+        : restrictedOrigins({
+            allowed: corsOrigin,
+            keysRequired: apiKey.length > 0,
+            ...(!embedded && { ownNames: [host] }),
+          }),
     mask: new Mask(secretsOf(config)),
     bodyLimit,
     holdMs: hold,

@@ -53,9 +53,11 @@ export async function serve(targets: readonly string[], options: Options): Promi
   });
   printReady(server, config, targets.length === 0 && file === undefined);
   stopOnSignals(server);
-  if (file !== undefined) {
-    process.on("SIGHUP", () => void readAgain());
-  }
+  // Without a listener, the signal would end the process.
+  process.on("SIGHUP", () => {
+    if (file !== undefined) void readAgain();
+    else console.error("truewire: There is no configuration file to read again; nothing has changed.");
+  });
 }
 
 function configFile(targets: readonly string[], { config }: Options): string | undefined {

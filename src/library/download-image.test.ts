@@ -34,6 +34,7 @@ test.each([
   "http://0x7f.1/a.png",
   "http://2130706433/a.png",
   "http://10.1.2.3/a.png",
+  "http://192.88.99.1/a.png",
   "http://169.254.169.254/latest/meta-data",
   "http://[::1]/a.png",
   "http://[::ffff:127.0.0.1]/a.png",

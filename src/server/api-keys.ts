@@ -18,14 +18,20 @@ export class ApiKeys {
     return this.#count > 0;
   }
 
-  /** Throws `FailureError` 401 when there is no key (""), or a wrong one. */
-  async check(key: string): Promise<void> {
-    if (!this.required) return;
-    if (key === "") throw missingApiKey();
+  /** Whether a client with this key may enter; "": it has none. */
+  async admits(key: string): Promise<boolean> {
+    if (!this.required) return true;
+    if (key === "") return false;
     const given = await sha256(key);
     let known = false;
     for (const hash of await this.#hashes) known = equal(hash, given) || known;
-    if (!known) throw incorrectApiKey(key);
+    return known;
+  }
+
+  /** Throws `FailureError` 401 when there is no key (""), or a wrong one. */
+  async check(key: string): Promise<void> {
+    if (await this.admits(key)) return;
+    throw key === "" ? missingApiKey() : incorrectApiKey(key);
   }
 }
 

@@ -39,8 +39,10 @@ async function answer(reply: Reply, service: Service): Promise<void> {
   const methods = route.method === "GET" ? ["GET", "HEAD"] : ["POST"];
   if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methods));
   if (!methods.includes(method)) throw methodNotAllowed(method, path, [...methods, "OPTIONS"]);
-  if (route.open !== true) {
-    await settings.keys.check(reply.voice.keyIn(header));
+  const key = reply.voice.keyIn(header);
+  if (route.open === true) reply.isStranger = !(await settings.keys.admits(key));
+  else {
+    await settings.keys.check(key);
     if (service.state !== "ready") throw notReady(service.state);
   }
   await route.answer(reply, service, parameter);

@@ -2,7 +2,10 @@ import type { HeaderFields } from "./exchange.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 
-/** `GET /health`: 200 when at least one engine can answer, else 503; what each engine does, and sums over all. Needs no key and tells no secret. */
+/**
+ * `GET /health`: 200 when at least one engine can answer, else 503; sums over all engines and, to those who have a key where one is
+ * needed, what each engine does.
+ */
 export function answerHealth(reply: Reply, { state, directory, requests }: Service): void {
   const engines = directory.engines.map(({ name, engine }) => ({
     name,
@@ -25,7 +28,13 @@ export function answerHealth(reply: Reply, { state, directory, requests }: Servi
   reply.send(
     serves ? 200 : 503,
     "application/json",
-    JSON.stringify({ status, slots, queued, requests: { open, total, cancelled, failed }, engines }),
+    JSON.stringify({
+      status,
+      slots,
+      queued,
+      requests: { open, total, cancelled, failed },
+      ...(!reply.isStranger && { engines }),
+    }),
     headers,
   );
 }

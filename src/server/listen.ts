@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import type { RequestListener, Server, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import { writeErrorBody } from "../wire/error-body.ts";
@@ -41,6 +41,15 @@ export async function listen(options: ListenOptions, onRequest: RequestListener)
   const responses = new WeakMap<Duplex, ServerResponse>();
   server.on("request", (request, response) => {
     responses.set(request.socket, response);
+    if (isAmbiguous(request)) {
+      const { failure } = connectionFailure(undefined);
+      log.warn({ status: failure.status }, failure.message);
+      const { status, contentType, body } = writeErrorBody(failure, lean);
+      const headers = { "content-type": contentType, "content-length": Buffer.byteLength(body) };
+      response.writeHead(status, { ...headers, connection: "close", "x-request-id": requestId(Math.random) });
+      response.end(body);
+      return;
+    }
     // Closing ends only connections that are idle just then; one that was in use would be kept, and served, for as long as it is used.
     if (!server.listening) response.setHeader("Connection", "close");
     onRequest(request, response);
@@ -90,6 +99,21 @@ function refuseBeyondDescriptors(server: Server, limit: number, log: Log): void 
     socket.on("error", () => {});
     socket.end(rawAnswer(descriptorsExhausted()), () => socket.destroy());
   });
+}
+
+/**
+ * What servers in front may read in another way than Node does: a second `Host`, of which Node takes the first, and a body that is
+ * packed on its way. Source: RFC 9112, sections 3.2 and 6.1.
+ */
+function isAmbiguous({ headers, rawHeaders }: IncomingMessage): boolean {
+  const coding = headers["transfer-encoding"];
+  if (coding !== undefined && coding.toLowerCase() !== "chunked") return true;
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? "";
+    if (name.length === 4 && name.toLowerCase() === "host") hosts++;
+  }
+  return hosts > 1;
 }
 
 function descriptorsExhausted(): FailureError {

@@ -19,13 +19,21 @@ export interface OriginOptions {
   readonly allowed: readonly string[];
   /** Clients need a key, so that a page served under the API's own name cannot be an impostor's (DNS rebinding). */
   readonly keysRequired: boolean;
+  /** Names of this server beside those that no stranger can own. Absent: it is part of another one, which knows its names. */
+  readonly ownNames?: readonly string[];
 }
 
 export function restrictedOrigins(options: OriginOptions): Origins {
   const all = options.allowed.includes("*");
   const listed = new Set(options.allowed.map((origin) => origin.replace(/\/$/, "").toLowerCase()));
+  const ownNames = new Set(
+    [...(options.ownNames ?? []), ...options.allowed.flatMap((origin) => parsedOrigin(origin)?.hostname ?? [])].map(
+      (name) => name.toLowerCase(),
+    ),
+  );
   return {
     headersFor(exchange) {
+      if (options.ownNames && !options.keysRequired && !all) requireOwnHost(exchange.header("host"), ownNames);
       const origin = exchange.header("origin");
       if (origin === undefined) return all ? anyOrigin : noOrigin;
       const url = parsedOrigin(origin);
@@ -79,6 +87,28 @@ function isOwn(page: URL, exchange: Exchange, options: OriginOptions): boolean {
   return (
     options.keysRequired || isLoopback(page.hostname) || /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[.*\])$/.test(page.hostname)
   );
+}
+
+/**
+ * Anybody can let a name of his own point to this machine; a browser then takes this server for a part of that name's site, and its pages
+ * may read every answer (DNS rebinding). So without keys a request must name the server by what nobody else can own: an address, a
+ * name without dots or of a local domain (RFC 6762, RFC 8375, RFC 9476; `.internal` is ICANN's), or one from the configuration.
+ */
+function requireOwnHost(host: string | undefined, ownNames: ReadonlySet<string>): void {
+  if (host === undefined || host === "") return;
+  const url = parsedOrigin(`http://${host}`);
+  const name = url?.hostname.replace(/\.$/, "") ?? host;
+  const isAddress = /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[.*\])$/.test(name);
+  const isLocalName =
+    !name.includes(".") || /\.(?:localhost|local|localdomain|lan|internal|home\.arpa|alt)$/i.test(name);
+  if (url && (isAddress || isLocalName || ownNames.has(name.toLowerCase()))) return;
+  throw new FailureError({
+    message: `This server is not known as '${host}'. Start it with a key (--api-key), or with --cors-origin http://${host}, to serve under this name.`,
+    status: 403,
+    kind: "permission",
+    param: null,
+    code: "host_not_allowed",
+  });
 }
 
 function parsedOrigin(origin: string): URL | null {

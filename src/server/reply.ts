@@ -17,6 +17,8 @@ export class Reply {
   readonly exchange: Exchange;
   /** What the client's own header asks for. Precedence: header, model, server. */
   askedProfile: Profile | undefined;
+  /** The client has no key, on a path that needs none where others do: it learns no names of models. */
+  isStranger = false;
   /** Added to whatever is sent. */
   headers: HeaderFields = {};
   /** Of the API that the path belongs to. */

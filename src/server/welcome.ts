@@ -9,7 +9,7 @@ export function answerWelcome(reply: Reply, { directory }: Service): void {
     "Truewire: the OpenAI API, exactly.",
     "",
     `Base URL for clients:  http://${host}/v1`,
-    `Models:                ${models.join(", ") || "none yet"}`,
+    ...(reply.isStranger ? [] : [`Models:                ${models.join(", ") || "none yet"}`]),
     `Health:                http://${host}/health`,
     "",
   ];

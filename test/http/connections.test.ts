@@ -60,6 +60,11 @@ describe("connections", () => {
   test.each([
     ["no HTTP at all", "hello there\r\n\r\n"],
     ["a bad header", "GET /v1/models HTTP/1.1\r\nbad header\r\n\r\n"],
+    ["two Host headers", "GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"],
+    [
+      "a body that is packed on its way",
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    ],
     ["a bad length", "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: many\r\n\r\n"],
     [
       "length and chunks at once",

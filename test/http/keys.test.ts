@@ -65,6 +65,12 @@ describe.each(transports)("keys through $name", ({ open }) => {
     expect((await api.fetch("/v1/models")).status).toBe(401);
     expect((await withAuthorization()).status).toBe(401);
     expect((await api.fetch("/health")).status).toBe(200);
+    // Both named the models to everybody.
+    for (const path of ["/", "/health"]) {
+      expect(await (await api.fetch(path)).text()).not.toContain("scripted");
+      const headers = { authorization: `Bearer sk-first-0123456789` };
+      expect(await (await api.fetch(path, { headers })).text()).toContain("scripted");
+    }
     expect(engine.requests.length).toBe(before);
   });
 });

@@ -88,6 +88,27 @@ describe("pages, by default", () => {
     expect(own.status).toBe(200);
   });
 
+  /** A page under such a name sends no Origin to "its own" site, and read the models' names. */
+  test("a server without keys is called by no stranger's name, on no path", async () => {
+    const { port } = new URL(server.url);
+    const called = async (path: string, host: string): Promise<number> => {
+      const { get } = await import("node:http");
+      return new Promise((resolve, reject) => {
+        const headers = { host: `${host}:${port}` };
+        get(`${server.url}${path}`, { headers }, (incoming) => {
+          incoming.resume();
+          resolve(incoming.statusCode ?? 0);
+        }).on("error", reject);
+      });
+    };
+    for (const path of ["/", "/health", "/v1/models", "/nope"]) {
+      for (const host of ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "evil.example."])
+        expect(await called(path, host), `${host}${path}`).toBe(403);
+    }
+    for (const host of ["localhost", "127.0.0.1", "[::1]", "192.168.7.7", "truewire", "desk.local", "a.b.internal"])
+      expect(await called("/v1/models", host), host).toBe(200);
+  });
+
   test("an error that a page may see carries the header that lets it", async () => {
     const response = await fromPage(`${server.url}/v1/nope`, "http://localhost:5173");
     expect(response.status).toBe(404);

@@ -157,6 +157,14 @@ describe("truewire serve", () => {
     expect(await server.stop()).toBe(0);
   });
 
+  test("SIGHUP without a configuration file is no reason to end", async () => {
+    const server = await startTruewire([program]);
+    server.process.kill("SIGHUP");
+    await until(() => server.stderr().includes("no configuration file"), "it says so");
+    expect((await fetch(`${server.url}/health`)).status).toBe(200);
+    expect(await server.stop()).toBe(0);
+  });
+
   test("a stream is logged when asked, a request always", async () => {
     const log = join(folder, "events.log");
     const server = await startTruewire([program, "--log-stream", log]);

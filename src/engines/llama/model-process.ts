@@ -14,6 +14,12 @@ export interface ModelProcessListeners {
   readonly onGone: (how: string) => void;
 }
 
+/** A process that was stopped (SIGSTOP) does not notice that its parent is gone: whoever leaves, ends it. */
+const running = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
 /** One life of the process that holds a model: it protects the server from native crashes and from running out of memory. */
 export class ModelProcess {
   /** Fulfilled when the model is loaded; rejected with ModelOpenError. */
@@ -33,8 +39,12 @@ export class ModelProcess {
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       for (const line of text.split("\n")) if (line.trim() !== "") listeners.log(line, "info");
     });
+    running.add(this.#child);
     this.#exited = new Promise((resolve) => {
-      this.#child.once("exit", () => resolve());
+      this.#child.once("exit", () => {
+        running.delete(this.#child);
+        resolve();
+      });
       this.#child.once("error", () => resolve());
     });
     this.opened = new Promise((resolve, reject) => {
