@@ -3,19 +3,20 @@
 //
 //   npm run bench wire [-- --deltas 500000] [--rounds 5] [--only writer|socket]
 //
-// Target: at most 0.5 µs of CPU a delta for the writer alone (profile lean, text).
+// Targets: at most 0.5 µs of CPU a delta for the writer alone (profile lean, text); Responses and Messages at most 1.3 times chat.
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { createServer, get } from "node:http";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import type { GenerationEvent } from "../src/generation/event.ts";
-import { ChatStreamWriter } from "../src/wire/chat/stream-writer.ts";
-import { CompletionStreamWriter } from "../src/wire/completions/stream-writer.ts";
-import type { ChoicesContext } from "../src/wire/choices-answer.ts";
-import type { StreamWriter } from "../src/wire/port.ts";
+import { chatPort } from "../src/wire/chat/port.ts";
+import { completionsPort } from "../src/wire/completions/port.ts";
+import { messagesPort } from "../src/wire/messages/port.ts";
+import type { Port, StreamWriter } from "../src/wire/port.ts";
 import { exact, lean } from "../src/wire/profile.ts";
 import type { Profile } from "../src/wire/profile.ts";
+import { responsesPort } from "../src/wire/responses/port.ts";
 
 const { values } = parseArgs({
   options: {
@@ -33,9 +34,10 @@ const words = [" the", " quick", "ly", ",", ' "', "\n", " brown", " naïve", " f
 
 interface Case {
   readonly name: string;
-  readonly Writer: new (context: ChoicesContext) => StreamWriter;
+  readonly port: Port;
   readonly profile: Profile;
-  readonly usage: boolean;
+  /** Members of the request that change the form of its answer. */
+  readonly asked: object;
   readonly event: (index: number) => GenerationEvent;
 }
 
@@ -56,37 +58,50 @@ const piece = (index: number): GenerationEvent => ({
 });
 
 const cases: readonly Case[] = [
-  { name: "chat, lean: text", Writer: ChatStreamWriter, profile: lean, usage: false, event: text },
-  { name: "chat, lean: text, with usage: null", Writer: ChatStreamWriter, profile: lean, usage: true, event: text },
-  { name: "chat, lean: arguments of a call", Writer: ChatStreamWriter, profile: lean, usage: false, event: piece },
-  { name: "chat, lean: text with 2 top logprobs", Writer: ChatStreamWriter, profile: lean, usage: false, event: token },
-  { name: "chat, openai: text (obfuscated)", Writer: ChatStreamWriter, profile: exact, usage: false, event: text },
-  { name: "completions, lean: text", Writer: CompletionStreamWriter, profile: lean, usage: false, event: text },
+  { name: "chat, lean: text", port: chatPort, profile: lean, asked: {}, event: text },
+  {
+    name: "chat, lean: text, with usage: null",
+    port: chatPort,
+    profile: lean,
+    asked: { stream_options: { include_usage: true } },
+    event: text,
+  },
+  { name: "chat, lean: arguments of a call", port: chatPort, profile: lean, asked: {}, event: piece },
+  {
+    name: "chat, lean: text with 2 top logprobs",
+    port: chatPort,
+    profile: lean,
+    asked: { logprobs: true, top_logprobs: 2 },
+    event: token,
+  },
+  { name: "chat, exact: text (obfuscated)", port: chatPort, profile: exact, asked: {}, event: text },
+  { name: "completions, lean: text", port: completionsPort, profile: lean, asked: {}, event: text },
+  { name: "responses, lean: text", port: responsesPort, profile: lean, asked: {}, event: text },
+  { name: "responses, lean: arguments of a call", port: responsesPort, profile: lean, asked: {}, event: piece },
+  { name: "responses, exact: text (obfuscated)", port: responsesPort, profile: exact, asked: {}, event: text },
+  { name: "messages, lean: text", port: messagesPort, profile: lean, asked: {}, event: text },
+  { name: "messages, lean: arguments of a call", port: messagesPort, profile: lean, asked: {}, event: piece },
+  { name: "messages, exact: text (padded)", port: messagesPort, profile: exact, asked: {}, event: text },
 ];
 
-function contextOf({ Writer, profile, usage, event }: Case): ChoicesContext {
-  return {
-    profile,
-    asked: {
-      stream: true,
-      includeUsage: usage,
-      logprobs: event === token,
-      namedToolChoice: false,
-      legacyFunctions: false,
-      includeTimings: false,
-    },
-    id: `${Writer === ChatStreamWriter ? "chatcmpl" : "cmpl"}-E0000abcdefghijklmnopqrstuvwx`,
-    created: 1_800_000_000,
-    model: "some-model-8b-instruct",
-    settings: {},
-    random: Math.random,
-  };
-}
+/** What each API's request cannot do without. */
+const needed = { messages: [{ role: "user", content: "Hi" }], prompt: "Hi", input: "Hi", max_tokens: 4096 };
+const neededBy: Readonly<Record<string, readonly (keyof typeof needed)[]>> = {
+  chat: ["messages"],
+  completions: ["prompt"],
+  responses: ["input"],
+  messages: ["messages", "max_tokens"],
+};
 
-function openedWriter(one: Case): StreamWriter {
-  const writer = new one.Writer(contextOf(one));
+function openedWriter({ port, profile, asked, event }: Case): StreamWriter {
+  const model = "some-model-8b-instruct";
+  const body = { model, stream: true, ...asked };
+  for (const name of neededBy[port.name] ?? []) Object.assign(body, { [name]: needed[name] });
+  const header = (name: string): string | undefined => (name === "anthropic-version" ? "2023-06-01" : undefined);
+  const { streamWriter } = port.readRequest(body, "req_bench", { profile, header });
+  const writer = streamWriter({ profile, created: 1_800_000_000, model, settings: {}, random: Math.random });
   writer.write([{ type: "start", choice: 0 }]);
-  if (one.event === piece) writer.write([{ type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "f" }]);
+  if (event === piece) writer.write([{ type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "f" }]);
   return writer;
 }
 
@@ -142,13 +157,13 @@ function fromScratch(): number {
 
 /** The process that is measured: `/ready` text or written, so many deltas a write, one write a turn of the event loop. */
 async function serve(): Promise<void> {
-  const [one] = cases;
-  if (!one) return;
   const server = createServer((request, response) => {
     const { searchParams } = new URL(request.url ?? "/", "http://localhost");
     const perWrite = Number(searchParams.get("perWrite"));
     const count = Number(searchParams.get("deltas"));
     const isWritten = searchParams.get("kind") === "written";
+    const one = cases.find(({ name }) => name === searchParams.get("case"));
+    if (!one) throw new Error("There is no such case.");
     const writer = openedWriter(one);
     const batch = Array.from({ length: perWrite }, (_, index) => one.event(index));
     const ready = openedWriter(one).write(batch);
@@ -177,11 +192,11 @@ async function throughSocket(): Promise<void> {
   const child = fork(fileURLToPath(import.meta.url), ["--serve"]);
   try {
     const [port]: unknown[] = await once(child, "message");
-    const measure = async (kind: "ready" | "written", perWrite: number): Promise<number> => {
+    const measure = async (name: string, kind: "ready" | "written", perWrite: number): Promise<number> => {
       const deltas = Math.min(deltaCount, 50_000 * Math.sqrt(perWrite));
       const told = once(child, "message");
       await new Promise<void>((resolve, reject) => {
-        const path = `/?kind=${kind}&perWrite=${perWrite}&deltas=${Math.round(deltas)}`;
+        const path = `/?case=${encodeURIComponent(name)}&kind=${kind}&perWrite=${perWrite}&deltas=${Math.round(deltas)}`;
         get({ port: Number(port), host: "127.0.0.1", path }, (response) => {
           response.resume().once("end", resolve).once("error", reject);
         }).once("error", reject);
@@ -189,20 +204,25 @@ async function throughSocket(): Promise<void> {
       const [cpu]: unknown[] = await told;
       return Number(cpu);
     };
-    console.log("\nthrough a socket, chat, lean: text            ready text   written   difference");
+    const names = ["chat, lean: text", "responses, lean: text", "messages, lean: text"];
+    console.log(`\nthrough a socket${" ".repeat(30)} ready text   written   difference   beside chat`);
     for (const perWrite of [1, 4, 16]) {
-      const ready: number[] = [];
-      const written: number[] = [];
-      // In turns, so that other work on the machine affects both.
+      const ready = names.map((): number[] => []);
+      const written = names.map((): number[] => []);
+      // In turns, so that other work on the machine affects all.
       for (let round = 0; round <= rounds; round++) {
-        ready.push(await measure("ready", perWrite));
-        written.push(await measure("written", perWrite));
+        for (const [at, name] of names.entries()) {
+          ready[at]?.push(await measure(name, "ready", perWrite));
+          written[at]?.push(await measure(name, "written", perWrite));
+        }
       }
-      const [a, b] = [median(ready.slice(1)), median(written.slice(1))];
-      const difference = (b - a).toFixed(2);
-      console.log(
-        `${`  ${perWrite} a write`.padEnd(44)} ${a.toFixed(2).padStart(8)} µs ${b.toFixed(2).padStart(6)} µs ${difference.padStart(9)} µs`,
-      );
+      const chat = median(written[0]?.slice(1) ?? []);
+      for (const [at, name] of names.entries()) {
+        const [a, b] = [median(ready[at]?.slice(1) ?? []), median(written[at]?.slice(1) ?? [])];
+        const row = `  ${name}, ${perWrite} a write`.padEnd(44);
+        const times = `${a.toFixed(2).padStart(8)} µs ${b.toFixed(2).padStart(6)} µs ${(b - a).toFixed(2).padStart(9)} µs`;
+        console.log(`${row} ${times} ${(b / chat).toFixed(2).padStart(12)}`);
+      }
     }
   } finally {
     child.kill();
