@@ -33,6 +33,12 @@ export const openDownloads: () => never = missing(
   "Only there can the address that a URL leads to be checked before it is connected to.",
 );
 
+const store = missing("A store in a folder or in Redis", "Leave `store` at `memory`.");
+
+/** In place of store/folder-store.ts and store/redis-store.ts. */
+export const openFolderStore: () => never = store;
+export const openRedisStore: () => never = store;
+
 const server = missing("createServer", "Use createHandler(config).fetch, with the runtime's own server around it.");
 
 /** In place of server/descriptor-limit.ts, server/listen.ts, server/logger.ts and server/stream-log.ts. */

@@ -9,8 +9,11 @@ import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/masked-log.ts";
 import { NodeExchange } from "../server/node-exchange.ts";
-import { Requests } from "../server/service.ts";
+import { DetachedRuns } from "../server/detached-runs.ts";
+import { briefly, Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
+import { MemoryStore } from "../store/memory-store.ts";
+import { noStore, openStoreOf } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { settingsOf } from "./settings-of-config.ts";
 
@@ -66,11 +69,18 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
     directory: new ModelDirectory([]),
     log,
     requests: new Requests(),
+    store: noStore,
+    brief: new MemoryStore(briefly),
+    runs: new DetachedRuns(),
+  };
+  const open = async (): Promise<ModelDirectory> => {
+    if (service.store === noStore) service.store = await openStoreOf(parsed, log);
+    return pool.use(parsed.models);
   };
   const pool = new EnginePool({ log });
   let opening: Promise<void> | undefined;
   const ready = (): Promise<void> =>
-    (opening ??= pool.use(parsed.models).then(
+    (opening ??= open().then(
       (directory) => {
         service.directory = directory;
         service.state = "ready";
@@ -99,6 +109,8 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
     async close(graceMs: number = parsed.grace): Promise<void> {
       service.state = "closing";
       await pool.close(graceMs);
+      await service.runs.stop();
+      await service.store.close();
     },
   });
 }

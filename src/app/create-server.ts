@@ -3,6 +3,8 @@ import type { TruewireConfig } from "../config/config.ts";
 import { parseConfig } from "../config/schema.ts";
 import type { OpenOptions } from "./open-options.ts";
 import type { ModelInfo } from "../generation/engine.ts";
+import { MemoryStore } from "../store/memory-store.ts";
+import { noStore, openStoreOf } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { settingsOf } from "./settings-of-config.ts";
 import { handle } from "../server/handle.ts";
@@ -11,7 +13,8 @@ import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/masked-log.ts";
 import { NodeExchange } from "../server/node-exchange.ts";
 import { isLoopback } from "../server/origins.ts";
-import { Requests } from "../server/service.ts";
+import { DetachedRuns } from "../server/detached-runs.ts";
+import { briefly, Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
 
 export interface TruewireServer {
@@ -73,6 +76,9 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     directory: new ModelDirectory([]),
     log,
     requests: new Requests(),
+    store: noStore,
+    brief: new MemoryStore(briefly),
+    runs: new DetachedRuns(),
     ...(streamLog && { streamLog }),
   };
   const openFiles = descriptorLimit();
@@ -97,11 +103,13 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     ...(options.onProgress && { onProgress: options.onProgress }),
   });
   try {
+    service.store = await openStoreOf(current, log);
     service.directory = await pool.use(current.models);
   } catch (error) {
     http.close();
     http.closeAllConnections();
     await streamLog?.close();
+    await service.store.close();
     throw error;
   }
   service.state = "ready";
@@ -112,7 +120,8 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     service.directory = await pool.use(parsed.models);
     service.settings = settings = settingsOf(parsed, false);
     const fixed = ["host", "port", "logLevel", "logStream", "headerTimeout", "requestTimeout", "idleTimeout"] as const;
-    const needRestart = fixed.filter((name) => parsed[name] !== current[name]);
+    const needRestart: string[] = fixed.filter((name) => parsed[name] !== current[name]);
+    if (JSON.stringify(parsed.store) !== JSON.stringify(current.store)) needRestart.push("store");
     if (needRestart.length > 0) log.warn({ settings: needRestart }, "these settings change with a restart only");
     current = { ...parsed, host, port };
     log.info({ models: service.directory.list().map(({ info }) => info.id) }, "configuration read again");
@@ -128,6 +137,8 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     late.cancel();
     http.closeAllConnections();
     await closed;
+    await service.runs.stop();
+    await service.store.close();
     await streamLog?.close();
   };
   return {

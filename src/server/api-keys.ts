@@ -35,7 +35,8 @@ export class ApiKeys {
   }
 }
 
-async function sha256(text: string): Promise<Uint8Array> {
+/** SHA-256 of a text. */
+export async function sha256(text: string): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
 }
 

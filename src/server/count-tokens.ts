@@ -1,7 +1,9 @@
 import { FailureError } from "../generation/failure.ts";
 import { modelNotFound } from "../wire/failures.ts";
 import type { TokenCounter } from "../wire/port.ts";
+import type { GenerationRequest } from "../generation/request.ts";
 import { ClientGone } from "./exchange.ts";
+import type { ServedModel } from "./model-directory.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
@@ -25,14 +27,19 @@ export async function countTokens(
     const known = profile.listsModels ? directory.list().map(({ info }) => info.id) : [];
     throw modelNotFound(request.model, known);
   }
-  const { engine } = model.from;
+  reply.send(200, "application/json", counter.write(await tokensOf(model, request, reply)));
+}
+
+/** How many tokens a request's prompt has. Rejects with `FailureError` where the model's engine cannot tell. */
+export async function tokensOf(
+  { engineModel, from: { engine } }: ServedModel,
+  request: GenerationRequest,
+  { exchange }: Reply,
+): Promise<number> {
   if (!engine.countTokens) throw cannotCount(request.model);
-  const tokens = await engine
-    .countTokens({ ...request, model: model.engineModel }, exchange.departure.signal)
-    .catch((error: unknown) => {
-      throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
-    });
-  reply.send(200, "application/json", counter.write(tokens));
+  return engine.countTokens({ ...request, model: engineModel }, exchange.departure.signal).catch((error: unknown) => {
+    throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
+  });
 }
 
 function cannotCount(model: string): FailureError {

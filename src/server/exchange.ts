@@ -1,3 +1,4 @@
+import type { Store } from "../store/store.ts";
 import type { Departure } from "./departure.ts";
 
 /**
@@ -9,12 +10,16 @@ export interface Exchange {
   readonly method: string;
   /** As it came, still percent-encoded, without the query. */
   readonly path: string;
+  /** The first value of a member of the query, decoded; undefined: it is not there. */
+  query(name: string): string | undefined;
   /** A request header by its lower-case name; several of one name are joined by ", ". */
   header(name: string): string | undefined;
   /** What a framework (`express.json()`) has already made of the body, if one has. */
   readonly parsedBody?: unknown;
   /** The body's bytes as they came. Rejects with 413 beyond `limit` bytes, with `ClientGone` when the client leaves while sending. */
   readBody(limit: number): Promise<Uint8Array>;
+  /** Present: the client sends further requests by the same connection, and this store ends with it. */
+  readonly connectionStore?: Store;
   /** Of the client, before its answer was complete. */
   readonly departure: Departure;
   /** Sends a complete answer. */

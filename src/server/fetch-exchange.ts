@@ -31,6 +31,10 @@ export class FetchExchange implements Exchange {
     else request.signal.addEventListener("abort", () => this.#left(), { once: true });
   }
 
+  query(name: string): string | undefined {
+    return new URL(this.#request.url).searchParams.get(name) ?? undefined;
+  }
+
   header(name: string): string | undefined {
     return this.#request.headers.get(name) ?? undefined;
   }

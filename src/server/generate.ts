@@ -1,15 +1,23 @@
+import type { Engine } from "../generation/engine.ts";
+import type { GenerationRequest } from "../generation/request.ts";
 import { modelNotFound } from "../wire/failures.ts";
-import type { AnswerContext, Port } from "../wire/port.ts";
+import type { AnswerContext, ReadOptions } from "../wire/port.ts";
+import type { DetachedAnswer, KeptRequest, PortState, ServedPort } from "../wire/port-state.ts";
+import type { HeaderReader } from "../wire/voice.ts";
+import type { Log } from "./log.ts";
 import { maskedEngine } from "./masked-engine.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
+import { ownerOf, shelvesOf } from "./shelves.ts";
+import { storeFailure } from "./store-failure.ts";
 import { streamAnswer } from "./stream-answer.ts";
+import { tellEvents } from "./tell-events.ts";
 import { warningHeader } from "./warning-header.ts";
 import { wholeAnswer } from "./whole-answer.ts";
 
 /** Answers a request of an API that generates: read, find the model, generate, write. */
-export async function generate(port: Port, reply: Reply, service: Service): Promise<void> {
+export async function generate(port: ServedPort, reply: Reply, service: Service): Promise<void> {
   const { settings, directory, log } = service;
   const { exchange, record, requestId } = reply;
   const body = await readJson(exchange, settings.bodyLimit);
@@ -17,7 +25,10 @@ export async function generate(port: Port, reply: Reply, service: Service): Prom
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);
   const forwards = model?.from.forwards?.includes(port.name) ?? false;
-  const read = port.readRequest(body, requestId, { profile, forwards, header: (name) => exchange.header(name) });
+  const header = (name: string): string | undefined => exchange.header(name);
+  const options = { profile, forwards, header };
+  const kept = port.state && (await readKept(port, port.state, body, reply, service, options));
+  const read = kept ?? port.readRequest(body, requestId, options);
   const { request, warnings } = read;
   record.model = request.model;
   record.stream = request.stream;
@@ -45,8 +56,13 @@ export async function generate(port: Port, reply: Reply, service: Service): Prom
   };
   const forEngine = request.model === model.engineModel ? request : { ...request, model: model.engineModel };
 
+  const keep = kept && (() => keepAnswer(kept, reply, log));
+  if (kept?.detach) {
+    await detach(port, kept.detach(context), { engine, request: forEngine }, reply, service);
+    return;
+  }
   if (!request.stream) {
-    await wholeAnswer(reply, engine, forEngine, (generation) => read.writeResponse(generation, context));
+    await wholeAnswer(reply, engine, forEngine, (generation) => read.writeResponse(generation, context), keep);
     return;
   }
   await streamAnswer(reply, {
@@ -59,7 +75,49 @@ export async function generate(port: Port, reply: Reply, service: Service): Prom
     readerPatienceMs: settings.readerPatienceMs,
     othersWait: () => (model.from.engine.health().queued ?? 0) > 0,
     ...(service.streamLog && { streamLog: service.streamLog }),
+    ...(keep && { keep }),
   });
+}
+
+/** Reads a request that may refer to what is stored for its client. */
+async function readKept(
+  { voice }: ServedPort,
+  state: PortState,
+  body: unknown,
+  { exchange, requestId }: Reply,
+  service: Service,
+  options: ReadOptions & { readonly header: HeaderReader },
+): Promise<KeptRequest> {
+  const shelves = await shelvesOf(service, voice.keyIn(options.header), exchange.connectionStore);
+  return state.readRequest(body, requestId, options, shelves).catch((error: unknown) => {
+    throw storeFailure(error);
+  });
+}
+
+/** An answer is more than its being kept: where the store fails, the client has it all the same. */
+async function keepAnswer(kept: KeptRequest, { requestId }: Reply, log: Log): Promise<void> {
+  try {
+    await kept.keep();
+  } catch (error) {
+    log.error({ req: requestId, cause: String(error) }, "the answer could not be kept");
+  }
+}
+
+/** Generates on without the client, who is answered at once. */
+async function detach(
+  port: ServedPort,
+  answer: DetachedAnswer,
+  { engine, request }: { readonly engine: Pick<Engine, "generate">; readonly request: GenerationRequest },
+  reply: Reply,
+  { runs, log, settings }: Service,
+): Promise<void> {
+  const { exchange } = reply;
+  const owner = await ownerOf(port.voice.keyIn((name) => exchange.header(name)));
+  const run = await runs.start({ engine, request: { ...request, stream: true }, answer, owner }, log).catch((error) => {
+    throw storeFailure(error);
+  });
+  if (!request.stream) reply.send(200, "application/json", answer.body);
+  else await tellEvents(reply, run.pieces(), port.streamHeaders(reply.profile), settings.keepAliveMs);
 }
 
 /** Unix time in seconds. */

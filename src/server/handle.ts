@@ -36,16 +36,17 @@ async function answer(reply: Reply, service: Service): Promise<void> {
   const { route, parameter } = found;
   const header = (name: string): string | undefined => exchange.header(name);
   reply.voice = typeof route.voice === "function" ? route.voice(header) : route.voice;
-  const methods = route.method === "GET" ? ["GET", "HEAD"] : ["POST"];
+  const methods = Object.keys(route.methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
   if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methods));
-  if (!methods.includes(method)) throw methodNotAllowed(method, path, [...methods, "OPTIONS"]);
+  const answering = route.methods[(method === "HEAD" ? "GET" : method) as keyof typeof route.methods];
+  if (!answering) throw methodNotAllowed(method, path, [...methods, "OPTIONS"]);
   const key = reply.voice.keyIn(header);
   if (route.open === true) reply.isStranger = !(await settings.keys.admits(key));
   else {
     await settings.keys.check(key);
     if (service.state !== "ready") throw notReady(service.state);
   }
-  await route.answer(reply, service, parameter);
+  await answering(reply, service, parameter);
 }
 
 /** The one line that each request has in the log. */

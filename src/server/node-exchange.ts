@@ -47,6 +47,11 @@ export class NodeExchange implements Exchange {
     response.on("error", ignore);
   }
 
+  query(name: string): string | undefined {
+    const { url = "" } = this.#request;
+    return new URLSearchParams(url.slice(url.indexOf("?") + 1 || url.length)).get(name) ?? undefined;
+  }
+
   header(name: string): string | undefined {
     const value = this.#request.headers[name];
     return Array.isArray(value) ? value.join(", ") : value;

@@ -2,8 +2,9 @@ import { modelDoesNotExist } from "../wire/failures.ts";
 import { writeModel, writeModelList } from "../wire/models/write-models.ts";
 import { openaiVoice } from "../wire/openai-voice.ts";
 import { ports } from "../wire/ports.ts";
-import type { Port } from "../wire/port.ts";
+import type { ServedPort } from "../wire/port-state.ts";
 import type { HeaderReader, Voice } from "../wire/voice.ts";
+import { answerPortRoute } from "./answer-port-route.ts";
 import { countTokens } from "./count-tokens.ts";
 import { embed } from "./embed.ts";
 import { generate } from "./generate.ts";
@@ -14,60 +15,75 @@ import { answerWelcome } from "./welcome.ts";
 
 /** One path of the server. */
 export interface Route {
-  readonly method: "GET" | "POST";
   /** How the path's API speaks of keys and failures; a function where several share the path, and the headers say which is meant. */
   readonly voice: Voice | ((header: HeaderReader) => Voice);
   /** Needs no key. */
   readonly open?: boolean;
-  answer(reply: Reply, service: Service, parameter: string): Promise<void> | void;
+  readonly methods: Readonly<Partial<Record<Method, Answer>>>;
 }
 
-/** Every path, with and without `/v1` before it; one that ends in `/` takes the rest of the path as its parameter. */
+type Method = "GET" | "POST" | "DELETE";
+/** `parameter`: what stands for `{id}` in the path. */
+type Answer = (reply: Reply, service: Service, parameter: string) => Promise<void> | void;
+
+const openai = { voice: openaiVoice };
+
+/** Every path, with and without `/v1` before it. */
 const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
   ...ports.flatMap(routesOf),
-  ["/embeddings", { method: "POST", voice: openaiVoice, answer: embed }],
+  ["/embeddings", { ...openai, methods: { POST: embed } }],
   [
     "/models",
     {
-      method: "GET",
       voice: listingVoice,
-      answer(reply, { directory }) {
-        const models = directory.list().map(({ info }) => info);
-        reply.send(200, "application/json", reply.voice.models?.list(models) ?? writeModelList(models, reply.profile));
+      methods: {
+        GET(reply, { directory }) {
+          const models = directory.list().map(({ info }) => info);
+          reply.send(
+            200,
+            "application/json",
+            reply.voice.models?.list(models) ?? writeModelList(models, reply.profile),
+          );
+        },
       },
     },
   ],
   [
-    "/models/",
+    "/models/{rest}",
     {
-      method: "GET",
       voice: listingVoice,
-      answer(reply, { directory }, name) {
-        const model = directory.find(name);
-        if (!model) throw modelDoesNotExist(name);
-        const profile = reply.useProfile(model.from.profile);
-        reply.send(200, "application/json", reply.voice.models?.one(model.info) ?? writeModel(model.info, profile));
+      methods: {
+        GET(reply, { directory }, name) {
+          const model = directory.find(name);
+          if (!model) throw modelDoesNotExist(name);
+          const profile = reply.useProfile(model.from.profile);
+          reply.send(200, "application/json", reply.voice.models?.one(model.info) ?? writeModel(model.info, profile));
+        },
       },
     },
   ],
-  ["/health", { method: "GET", voice: openaiVoice, open: true, answer: answerHealth }],
-  ["/health/live", { method: "GET", voice: openaiVoice, open: true, answer: answerLiveness }],
-  ["", { method: "GET", voice: openaiVoice, open: true, answer: answerWelcome }],
+  ["/health", { ...openai, open: true, methods: { GET: answerHealth } }],
+  ["/health/live", { ...openai, open: true, methods: { GET: answerLiveness } }],
+  ["", { ...openai, open: true, methods: { GET: answerWelcome } }],
 ]);
 
 /** The paths of an API. */
-function routesOf(port: Port): [string, Route][] {
-  const { path, voice, tokenCounter, probePath } = port;
-  const found: [string, Route][] = [
-    [path, { method: "POST", voice, answer: (reply, service) => generate(port, reply, service) }],
-  ];
-  if (tokenCounter)
-    found.push([
-      tokenCounter.path,
-      { method: "POST", voice, answer: (reply, service) => countTokens(port.name, tokenCounter, reply, service) },
-    ]);
-  if (probePath !== undefined) found.push([probePath, { method: "GET", voice, open: true, answer: answerWelcome }]);
-  return found;
+function routesOf(port: ServedPort): [string, Route][] {
+  const { path, voice, tokenCounter, probePath, state } = port;
+  const found = new Map<string, Route>([
+    [path, { voice, methods: { POST: (reply, service) => generate(port, reply, service) } }],
+  ]);
+  if (tokenCounter) {
+    const count: Answer = (reply, service) => countTokens(port.name, tokenCounter, reply, service);
+    found.set(tokenCounter.path, { voice, methods: { POST: count } });
+  }
+  if (probePath !== undefined) found.set(probePath, { voice, open: true, methods: { GET: answerWelcome } });
+  for (const route of state?.routes ?? []) {
+    const answer: Answer = (reply, service, id) => answerPortRoute(port, route, reply, service, id);
+    const { methods } = found.get(route.path) ?? {};
+    found.set(route.path, { voice, methods: { ...methods, [route.method]: answer } });
+  }
+  return [...found];
 }
 
 /** The API whose list of models is meant; OpenAI's, where the headers do not say. */
@@ -80,9 +96,12 @@ export function routeOf(path: string): { readonly route: Route; readonly paramet
   const plain = path === "/v1/chat/completions" ? "/chat/completions" : plainPath(path);
   const route = routes.get(plain);
   if (route) return { route, parameter: "" };
-  const slash = plain.indexOf("/", 1) + 1;
-  const below = slash > 0 ? routes.get(plain.slice(0, slash)) : undefined;
-  return below && { route: below, parameter: decoded(plain.slice(slash)) };
+  const [, first = "", id = "", ...rest] = plain.split("/");
+  if (id === "") return undefined;
+  const one = routes.get(["", first, "{id}", ...rest].join("/"));
+  if (one) return { route: one, parameter: decoded(id) };
+  const all = routes.get(`/${first}/{rest}`);
+  return all && { route: all, parameter: decoded([id, ...rest].join("/")) };
 }
 
 /** Without `/v1`, and without what a base URL that ends in a slash makes some clients write. */

@@ -50,8 +50,9 @@ export async function runGeneration(
   }
   return ended({ kind: "truncated", failure: truncated });
 
-  function ended(end: GenerationEnd): GenerationEnd {
-    void take([{ type: "end", end }]);
+  async function ended(end: GenerationEnd): Promise<GenerationEnd> {
+    const wait = take([{ type: "end", end }]);
+    if (wait) await wait;
     return end;
   }
 }

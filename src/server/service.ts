@@ -1,5 +1,7 @@
 import type { Profile } from "../wire/profile.ts";
+import type { Store, StoreLimits } from "../store/store.ts";
 import type { ApiKeys } from "./api-keys.ts";
+import type { DetachedRuns } from "./detached-runs.ts";
 import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
 import type { ModelDirectory } from "./model-directory.ts";
@@ -31,7 +33,15 @@ export interface Service {
   readonly log: Log;
   readonly streamLog?: StreamLog;
   readonly requests: Requests;
+  /** What APIs keep for their clients. */
+  store: Store;
+  /** The same for what must leave no trace: for some minutes, in memory. */
+  readonly brief: Store;
+  readonly runs: DetachedRuns;
 }
+
+/** The limits of `Service.brief`: a client that asked for an answer in the background comes for it soon. */
+export const briefly: StoreLimits = { maxCount: 10_000, maxBytes: 64 * 1024 * 1024, maxAgeMs: 10 * 60_000 };
 
 /** Counts requests, for /health and for a shutdown that waits. */
 export class Requests {

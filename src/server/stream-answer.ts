@@ -21,6 +21,8 @@ export interface StreamAnswer {
   /** Whether others wait for what a slow reader holds. */
   readonly othersWait: () => boolean;
   readonly streamLog?: StreamLog;
+  /** Keeps the answer when it was written; its end waits for that. */
+  readonly keep?: () => Promise<void>;
 }
 
 /**
@@ -83,8 +85,8 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
     const text = writer.write(events);
     if (!reply.sent) reply.open({ ...headers, ...sourceHeaders(events) });
     void streamLog?.write(reply.requestId, text);
-    exchange.end(text);
-    return undefined;
+    if (!answer.keep) return void exchange.end(text);
+    return answer.keep().then(() => exchange.end(text));
   };
 
   try {

@@ -15,6 +15,7 @@ export async function wholeAnswer(
   engine: Pick<Engine, "generate">,
   request: GenerationRequest,
   write: (generation: Generation) => string,
+  keep?: () => Promise<void>,
 ): Promise<void> {
   const { exchange, record } = reply;
   const accumulator = new Accumulator();
@@ -27,7 +28,9 @@ export async function wholeAnswer(
   if ("failure" in end) throw new FailureError(end.failure);
   if (end.kind !== "done") return;
   const generation = accumulator.result();
-  reply.send(200, "application/json", write(generation), generation.source?.headers);
+  const body = write(generation);
+  if (keep) await keep();
+  reply.send(200, "application/json", body, generation.source?.headers);
 }
 
 function tooLong(): FailureError {

@@ -9,24 +9,24 @@ const unfinished = ".tmp";
 /** A file that is still being written is younger than this, in milliseconds. */
 const longestWrite = 60_000;
 
+/** Opens a store in a folder, which is made where there is none. Rejects with the system's error. */
+export async function openFolderStore(folder: string, limits: StoreLimits): Promise<Store> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const store = new FolderStore(folder, limits);
+  await store.readFolder();
+  return store;
+}
+
 /**
  * A store in a folder: a file for each text, under the hash of its key. A text is written under another name, made durable, and then
  * renamed, so that a reader finds all of it or nothing, also after a crash. Several processes may use one folder; each keeps to the
  * limits by what it knows of.
  */
-export class FolderStore implements Store {
+class FolderStore implements Store {
   readonly #folder: string;
   readonly #index: BoundedIndex<true>;
 
-  /** Makes the folder where there is none. Rejects with the system's error. */
-  static async open(folder: string, limits: StoreLimits): Promise<FolderStore> {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    const store = new FolderStore(folder, limits);
-    await store.#readFolder();
-    return store;
-  }
-
-  private constructor(folder: string, limits: StoreLimits) {
+  constructor(folder: string, limits: StoreLimits) {
     this.#folder = folder;
     // A file that is gone already is as it should be; one that cannot be removed is found again after a restart.
     this.#index = new BoundedIndex(limits, (name) => void this.#remove(name).catch(() => {}));
@@ -90,7 +90,7 @@ export class FolderStore implements Store {
   }
 
   /** What was kept before, in the order in which it was written; what a crash left unfinished is removed. */
-  async #readFolder(): Promise<void> {
+  async readFolder(): Promise<void> {
     const found: { readonly name: string; readonly bytes: number; readonly at: number }[] = [];
     const names = await readdir(this.#folder);
     // So many at once: enough to keep the disk busy, few enough for any limit of open files.

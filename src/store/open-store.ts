@@ -8,11 +8,11 @@ import type { Store, StoreLimits } from "./store.ts";
 export async function openStore(place: string, limits: StoreLimits, warn: (line: string) => void): Promise<Store> {
   if (place === "memory") return new MemoryStore(limits);
   if (isRedis(place)) {
-    const { RedisStore } = await import("./redis-store.ts");
-    return RedisStore.open(place, limits, warn);
+    const { openRedisStore } = await import("./redis-store.ts");
+    return openRedisStore(place, limits, warn);
   }
-  const { FolderStore } = await import("./folder-store.ts");
-  return FolderStore.open(place, limits);
+  const { openFolderStore } = await import("./folder-store.ts");
+  return openFolderStore(place, limits);
 }
 
 function isRedis(place: string): boolean {

@@ -5,27 +5,28 @@ import type { Store, StoreLimits } from "./store.ts";
 const timeout = 3000;
 
 /**
+ * Opens a store in Redis or Valkey. `warn` gets a line when the connection is lost. Rejects where the server cannot be reached.
+ */
+export async function openRedisStore(url: string, limits: StoreLimits, warn: (line: string) => void): Promise<Store> {
+  const client = clientOf(url);
+  let opened = false;
+  client.on("error", (error: unknown) => {
+    if (opened) warn(`the store's Redis cannot be reached: ${error instanceof Error ? error.message : String(error)}`);
+  });
+  await client.connect();
+  opened = true;
+  return new RedisStore(client, limits);
+}
+
+/**
  * A store in Redis or Valkey, which several instances share. It forgets what is too old by itself; how much it holds is its own setting
  * (`maxmemory`, with a policy such as `allkeys-lru`).
  */
-export class RedisStore implements Store {
+class RedisStore implements Store {
   readonly #client: ReturnType<typeof clientOf>;
   readonly #maxAgeMs: number;
 
-  /** `warn` gets a line when the connection is lost. Rejects where the server cannot be reached. */
-  static async open(url: string, limits: StoreLimits, warn: (line: string) => void): Promise<RedisStore> {
-    const client = clientOf(url);
-    let opened = false;
-    client.on("error", (error: unknown) => {
-      if (opened)
-        warn(`the store's Redis cannot be reached: ${error instanceof Error ? error.message : String(error)}`);
-    });
-    await client.connect();
-    opened = true;
-    return new RedisStore(client, limits);
-  }
-
-  private constructor(client: ReturnType<typeof clientOf>, limits: StoreLimits) {
+  constructor(client: ReturnType<typeof clientOf>, limits: StoreLimits) {
     this.#client = client;
     this.#maxAgeMs = limits.maxAgeMs;
   }

@@ -3,11 +3,11 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { FolderStore } from "../../src/store/folder-store.ts";
+import { openFolderStore } from "../../src/store/folder-store.ts";
 
 const roomy = { maxCount: 1e6, maxBytes: 1e10, maxAgeMs: 1e9 };
 
-describe("FolderStore", () => {
+describe("a store in a folder", () => {
   let folder: string;
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "truewire-store-"));
@@ -15,19 +15,19 @@ describe("FolderStore", () => {
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
   test("what was set is there after a restart, and what was deleted is not", async () => {
-    const store = await FolderStore.open(join(folder, "new/folder"), roomy);
+    const store = await openFolderStore(join(folder, "new/folder"), roomy);
     await store.set("a", "é 1");
     await store.set("a", "é 2");
     await store.set("b", "3");
     expect(await store.delete("b")).toBe(true);
     expect(await store.delete("b")).toBe(false);
-    const again = await FolderStore.open(join(folder, "new/folder"), roomy);
+    const again = await openFolderStore(join(folder, "new/folder"), roomy);
     expect(await again.get("a")).toBe("é 2");
     expect(await again.get("b")).toBeUndefined();
   });
 
   test("a key is no path", async () => {
-    const store = await FolderStore.open(folder, roomy);
+    const store = await openFolderStore(folder, roomy);
     await store.set("../../outside", "x");
     expect(await store.get("../../outside")).toBe("x");
     expect(await readdir(folder)).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
@@ -35,20 +35,20 @@ describe("FolderStore", () => {
 
   test("it keeps to its limits, after a restart, too", async () => {
     const limits = { ...roomy, maxCount: 3 };
-    const store = await FolderStore.open(folder, limits);
+    const store = await openFolderStore(folder, limits);
     for (const key of ["a", "b", "c", "d"]) await store.set(key, key);
     await expect.poll(() => readdir(folder)).toHaveLength(3);
     expect(await store.get("a")).toBeUndefined();
-    const again = await FolderStore.open(folder, limits);
+    const again = await openFolderStore(folder, limits);
     await again.set("e", "e");
     await expect.poll(() => readdir(folder)).toHaveLength(3);
-    const late = await FolderStore.open(folder, { ...roomy, maxAgeMs: 1 });
+    const late = await openFolderStore(folder, { ...roomy, maxAgeMs: 1 });
     expect(await late.get("e")).toBeUndefined();
   });
 
   test("what another process has written is found, as long as it is not too old", async () => {
-    const one = await FolderStore.open(folder, { ...roomy, maxAgeMs: 60_000 });
-    const other = await FolderStore.open(folder, roomy);
+    const one = await openFolderStore(folder, { ...roomy, maxAgeMs: 60_000 });
+    const other = await openFolderStore(folder, roomy);
     await other.set("a", "1");
     expect(await one.get("a")).toBe("1");
     const [name = ""] = await readdir(folder);
@@ -61,7 +61,7 @@ describe("FolderStore", () => {
     await utimes(join(folder, "left.tmp"), 0, 0);
     await writeFile(join(folder, "written.tmp"), "half");
     await writeFile(join(folder, "README"), "somebody's own");
-    await FolderStore.open(folder, roomy);
+    await openFolderStore(folder, roomy);
     expect((await readdir(folder)).toSorted()).toEqual(["README", "written.tmp"]);
   });
 
@@ -69,7 +69,7 @@ describe("FolderStore", () => {
     for (const killAfter of [5, 300, 1000]) {
       const { finished } = await writeUntilKilled(folder, killAfter);
       expect(finished.size).toBeGreaterThan(0);
-      const store = await FolderStore.open(folder, roomy);
+      const store = await openFolderStore(folder, roomy);
       for (const [key, round] of finished) {
         const text = await store.get(`key ${key}`);
         expect(roundOf(text ?? "")).toBeGreaterThanOrEqual(round);
@@ -80,8 +80,8 @@ describe("FolderStore", () => {
 
 /** Writes 50 keys at once, over and over: texts of 10 to 200 kB that tell their round at both ends. Prints each write that is done. */
 const writer = `
-const { FolderStore } = await import(process.argv[1]);
-const store = await FolderStore.open(process.argv[2], ${JSON.stringify(roomy)});
+const { openFolderStore } = await import(process.argv[1]);
+const store = await openFolderStore(process.argv[2], ${JSON.stringify(roomy)});
 for (let round = 0; ; round++) {
   await Promise.all(Array.from({ length: 50 }, async (_, key) => {
     const filler = "abcdefgh"[round % 8].repeat(10_000 + ((round * 7919 + key * 104_729) % 190_000));

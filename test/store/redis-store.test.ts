@@ -12,7 +12,7 @@ const limits = { maxCount: 10, maxBytes: 1e6, maxAgeMs: 60_000 };
 const command = ["redis-server", "valkey-server"].find((name) => spawnSync(name, ["--version"]).status === 0);
 if (command === undefined) console.log("skipped: neither redis-server nor valkey-server is on the PATH");
 
-describe.skipIf(command === undefined)("RedisStore", () => {
+describe.skipIf(command === undefined)("a store in Redis", () => {
   let server: ChildProcess;
   let port: number;
   beforeAll(async () => {

@@ -9,10 +9,16 @@ export class ResponseIds {
   readonly #group: string;
 
   /** `random` is uniform in [0, 1). */
-  constructor(random: () => number) {
+  constructor(random: () => number, head?: string, group?: string) {
     this.#random = random;
-    this.#head = `0${this.#digits(15)}`;
-    this.#group = `81${this.#oneOf("9a")}${this.#digits(1)}`;
+    this.#head = head ?? `0${this.#digits(15)}`;
+    this.#group = group ?? `81${this.#oneOf("9a")}${this.#digits(1)}`;
+  }
+
+  /** Further ids of the response that has this one; where another server gave it, ids of their own. */
+  static of(responseId: string, random: () => number): ResponseIds {
+    const [, head, group] = /^resp_([0-9a-f]{16})0[01][0-9a-f]{12}([0-9a-f]{4})[0-9a-f]{16}$/.exec(responseId) ?? [];
+    return new ResponseIds(random, head, group);
   }
 
   /** `created`: Unix time in seconds. */
@@ -20,7 +26,7 @@ export class ResponseIds {
     return this.#id("resp_", created);
   }
 
-  item(prefix: "msg_" | "rs_" | "fc_" | "ctc_", began: number): string {
+  item(prefix: string, began: number): string {
     return this.#id(prefix, began);
   }
 

@@ -85,7 +85,7 @@ export function reasoningItem(id: string, thought: Thought | null, frame: Respon
     id,
     type: "reasoning",
     content: (frame.summarizes ? [] : texts).map((text) => ({ type: "reasoning_text", text })),
-    encrypted_content: frame.encryptedContent(whole),
+    encrypted_content: frame.encryptedContent(id, whole),
     summary: (frame.summarizes ? [...texts, ...summary] : summary).map((text) => ({ type: "summary_text", text })),
   };
 }

@@ -1,13 +1,15 @@
-import type { Port } from "../port.ts";
+import type { ServedPort } from "../port-state.ts";
 import { unbufferedStream } from "../stream-headers.ts";
 import { ResponseFrame } from "./response-frame.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import { writeResponse } from "./response-writer.ts";
 import { responsesVoice } from "./responses-voice.ts";
+import { readKeptRequest } from "./state/kept-request.ts";
+import { responsesRoutes } from "./state/routes.ts";
 import { ResponseStreamWriter } from "./stream-writer.ts";
 
 /** `POST /v1/responses`. */
-export const responsesPort: Port = {
+export const responsesPort: ServedPort = {
   name: "responses",
   path: "/responses",
   voice: responsesVoice,
@@ -20,6 +22,7 @@ export const responsesPort: Port = {
       writeResponse: (generation, context) => writeResponse(generation, context, asked),
     };
   },
+  state: { readRequest: readKeptRequest, routes: responsesRoutes },
   streamHeaders: ({ name }) => (name === "lean" ? unbufferedStream : exactHeaders),
 };
 

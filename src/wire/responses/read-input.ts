@@ -4,6 +4,9 @@ import type { AssistantPart, Message, ReasoningPart, ToolCallPart } from "../../
 import { qualifiedName } from "../../generation/qualified-name.ts";
 import { unsupportedEnumValue } from "../request/refusals.ts";
 import { RawMembers } from "./raw-members.ts";
+import { withoutCompactions } from "./state/compaction.ts";
+import type { PlacedItem } from "./state/compaction.ts";
+import type { Recalled } from "./state/recall.ts";
 import { readContent, readSpoken } from "./read-parts.ts";
 import { openThought } from "./sealed-thought.ts";
 
@@ -13,13 +16,22 @@ export interface InputOptions {
   /** A server behind may open thoughts that others have sealed. */
   readonly forwards: boolean;
   readonly warnings: string[];
+  readonly recalled: Recalled;
 }
 
-/** `input` of a request, as the conversation that it tells. Throws `FailureError`. */
+/** `input` of a request, as the conversation that it tells, after what it goes on from. Throws `FailureError`. */
 export function readInput(input: string | readonly unknown[], options: InputOptions): Message[] {
-  if (typeof input === "string") return [{ role: "user", content: input, path: "input" }];
+  const { history } = options.recalled;
+  const own: readonly PlacedItem[] =
+    typeof input === "string"
+      ? [{ item: { role: "user", content: input }, path: "input" }]
+      : input.map((item, index) => ({ item, path: `input[${index}]` }));
+  const earlier = history.map((item) => ({ item, path: "previous_response_id", again: true }) as const);
   const reader = new InputReader(options);
-  for (const [index, item] of input.entries()) reader.read(new RawMembers(item, `input[${index}]`));
+  for (const { item, path, again } of withoutCompactions([...earlier, ...own])) {
+    if (again) reader.readAgain(item, path);
+    else reader.read(new RawMembers(item, path));
+  }
   return reader.done();
 }
 
@@ -28,6 +40,8 @@ export function readInput(input: string | readonly unknown[], options: InputOpti
  */
 class InputReader {
   readonly #options: InputOptions;
+  /** Not for what was accepted before. */
+  #isStrict: boolean;
   readonly #messages: Message[] = [];
   /** The model's turn that is being read. */
   #turn: { readonly path: string; readonly parts: AssistantPart[] } | null = null;
@@ -38,6 +52,14 @@ class InputReader {
 
   constructor(options: InputOptions) {
     this.#options = options;
+    this.#isStrict = options.strict;
+  }
+
+  /** An item that was accepted before. */
+  readAgain(item: unknown, path: string): void {
+    this.#isStrict = false;
+    this.read(new RawMembers(item, path));
+    this.#isStrict = this.#options.strict;
   }
 
   done(): Message[] {
@@ -63,18 +85,17 @@ class InputReader {
       case "custom_tool_call_output":
         return this.#output(item);
       case "item_reference":
-        item.string("id");
-        return this.#skip(item, "nothing is stored that an item_reference could mean; it is left out");
+        return this.#reference(item);
       case "compaction":
         return this.#skip(item, "a compaction of another server cannot be opened; it is left out");
     }
     if (hostedItems.has(type)) return this.#skip(item, `an item of type ${type} is left out: the tool is not run here`);
-    if (this.#options.strict) throw unsupportedEnumValue(item.at("type"), type, [...knownItems, ...hostedItems]);
+    if (this.#isStrict) throw unsupportedEnumValue(item.at("type"), type, [...knownItems, ...hostedItems]);
     this.#skip(item, `an item of unknown type ${JSON.stringify(type)} is left out`);
   }
 
   #message(item: RawMembers): void {
-    const { strict } = this.#options;
+    const strict = this.#isStrict;
     const role = item.word("role", ["assistant", "system", "developer", "user"]);
     if (role === "assistant") {
       this.#said(item, ...readSpoken(item, item.optionalString("phase"), strict));
@@ -123,17 +144,24 @@ class InputReader {
   }
 
   #output(item: RawMembers): void {
-    const { strict, warnings } = this.#options;
+    const { strict, warnings, recalled } = this.#options;
     const toolCallId = item.string("call_id");
-    const content = readContent(item, "output", strict);
+    const content = readContent(item, "output", this.#isStrict);
     const name = this.#names.get(toolCallId);
     if (name === undefined) {
       const message = `No tool call found for function call output with call_id ${toolCallId}.`;
-      if (strict) throw invalidRequest(message, "input");
+      // Who goes on from a response has all of its calls there.
+      if (strict || recalled.previous) throw invalidRequest(message, "input");
       warnings.push(`${item.path}: ${message}`);
     }
     this.#endTurn();
     this.#messages.push({ role: "tool", content, toolCallId, ...(name !== undefined && { name }), path: item.path });
+  }
+
+  #reference(item: RawMembers): void {
+    const found = this.#options.recalled.references.get(item.string("id"));
+    if (!found) return this.#skip(item, "nothing is stored that this item_reference could mean; it is left out");
+    this.readAgain(found, item.path);
   }
 
   #said(item: RawMembers, ...parts: readonly AssistantPart[]): void {

@@ -283,7 +283,7 @@ describe("parameters", () => {
     [{ previous_response_id: "resp_x" }, "previous_response_not_found"],
     [{ conversation: "conv_x" }, "unsupported_parameter"],
     [{ prompt: { id: "pmpt_x" } }, "unsupported_parameter"],
-    [{ background: true }, "unsupported_value"],
+    [{ background: "yes" }, "invalid_type"],
     [{ temperature: -1 }, "decimal_below_min_value"],
     [{ truncation: "middle" }, "invalid_value"],
     [{ text: { format: { type: "yaml" } } }, "invalid_value"],

@@ -11,6 +11,8 @@ import { readTools } from "./read-tools.ts";
 import type { ReadTools } from "./read-tools.ts";
 import type { AskedResponse, ResponseEcho } from "./response-echo.ts";
 import type { ResponsesDraft } from "./responses-draft.ts";
+import { nothingRecalled, previousNotFound } from "./state/recall.ts";
+import type { Recalled } from "./state/recall.ts";
 import { responsesParameters } from "./responses-parameters.ts";
 
 export interface ReadResponsesRequest {
@@ -19,17 +21,20 @@ export interface ReadResponsesRequest {
   readonly warnings: readonly string[];
 }
 
-/** Reads the body of `POST /v1/responses`. Throws `FailureError` in OpenAI's words. */
+/** Reads the body of `POST /v1/responses`. `recalled`: what it refers to. Throws `FailureError` in OpenAI's words. */
 export function readResponsesRequest(
   body: unknown,
   requestId: string,
   { profile = lean, forwards = false }: ReadOptions = {},
+  recalled: Recalled = nothingRecalled,
 ): ReadResponsesRequest {
   const draft: ResponsesDraft = { ...emptyDraft("responses", profile, forwards), include: [], told: {} };
   const members = readParameters(body, responsesParameters, draft);
   const strict = profile.judgesAsVendor;
   const { warnings } = draft;
-  const messages = readInput(inputOf(draft), { strict, forwards, warnings });
+  const previousId = draft.told.previousResponseId ?? undefined;
+  if (previousId !== undefined && !recalled.previous && !forwards) throw previousNotFound(previousId);
+  const messages = readInput(inputOf(draft), { strict, forwards, warnings, recalled });
   if (draft.instructions !== undefined) {
     messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
   }
@@ -42,7 +47,7 @@ export function readResponsesRequest(
   const summarizes = (draft.told.reasoning?.summary ?? null) !== null;
   const wantsLogprobs = draft.include.includes("message.output_text.logprobs");
 
-  const request = Object.assign(sharedMembers(draft, requestId, members), {
+  const request = Object.assign(sharedMembers(draft, requestId, selfContained(members, recalled)), {
     prompt: { kind: "chat", messages, template: draft.template } as const,
     wantsUsage: true,
   });
@@ -66,10 +71,28 @@ export function readResponsesRequest(
   return { request, asked, warnings };
 }
 
-function inputOf({ input, instructions, forwards }: ResponsesDraft): string | readonly unknown[] {
+/** The body without what only this server can know: for an upstream that speaks the same API. */
+function selfContained(
+  body: Readonly<Record<string, unknown>>,
+  { previous, history, references }: Recalled,
+): Readonly<Record<string, unknown>> {
+  const { background, ...rest } = body;
+  if (!previous && references.size === 0) return background === undefined ? body : rest;
+  const { previous_response_id: previousId, input, ...others } = rest;
+  const said = input ?? [];
+  const own: readonly unknown[] = Array.isArray(said) ? said : [{ role: "user", content: said }];
+  const known = own.map((item) => references.get((item as { readonly id?: string } | null)?.id ?? "") ?? item);
+  return {
+    ...others,
+    ...(!previous && previousId !== undefined && { previous_response_id: previousId }),
+    input: [...history, ...known],
+  };
+}
+
+function inputOf({ input, instructions, forwards, told }: ResponsesDraft): string | readonly unknown[] {
   if (input !== undefined && (input.length > 0 || instructions !== undefined || typeof input === "string"))
     return input;
-  if (forwards) return [];
+  if (forwards || (told.previousResponseId ?? null) !== null) return [];
   throw invalidRequest(
     "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided.",
     "input",

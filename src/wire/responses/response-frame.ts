@@ -8,13 +8,14 @@ import { ResponseIds } from "./ids.ts";
 import { bodyNumber, plainNumber, streamNumber } from "./number-form.ts";
 import type { NumberForm } from "./number-form.ts";
 import type { AskedResponse } from "./response-echo.ts";
+import { bodyText } from "./body-text.ts";
 import { responseUsage } from "./response-usage.ts";
 import { sealThought } from "./sealed-thought.ts";
 import type { SealedThought } from "./sealed-thought.ts";
 
 /** A response as it stands at one of its events. */
 export interface ResponseState {
-  readonly event: "created" | "in_progress" | "completed" | "incomplete" | "failed";
+  readonly event: "created" | "queued" | "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
   readonly output: readonly JsonValue[];
   readonly incompleteReason?: "max_output_tokens" | "content_filter";
   readonly failure?: { readonly code: string; readonly message: string };
@@ -36,6 +37,10 @@ export class ResponseFrame {
   readonly keepAlive: "keepalive" | "response.in_progress";
   /** What follows the last event. */
   readonly endMark: string;
+  /** The events that a stream opens with. */
+  readonly opening: readonly ("created" | "queued" | "in_progress")[];
+  /** Thoughts with what their maker needs to read them again, by the ids of their items. */
+  readonly seals: Record<string, string> = {};
   readonly #context: AnswerContext;
   readonly #asked: AskedResponse;
   readonly #isExact: boolean;
@@ -46,6 +51,8 @@ export class ResponseFrame {
   #created: number;
   #model: string;
   #tier: string | null | undefined;
+  /** The response as it ended. */
+  #last: ResponseState | undefined;
 
   constructor(context: AnswerContext, asked: AskedResponse, form: "stream" | "body") {
     this.#context = context;
@@ -60,6 +67,7 @@ export class ResponseFrame {
     this.keepAlive = isExact ? "keepalive" : "response.in_progress";
     // The Open Responses specification demands the mark, OpenAI never sends it.
     this.endMark = isExact ? "" : doneText;
+    this.opening = asked.echo.background ? ["created", "queued", "in_progress"] : ["created", "in_progress"];
     this.#ids = new ResponseIds(context.random);
     this.#now = context.now ?? (() => context.created);
     this.#created = context.created;
@@ -77,6 +85,31 @@ export class ResponseFrame {
     this.#id = own ?? this.#ids.response(this.#created);
   }
 
+  /** It goes on whether its client is there or not. */
+  get isDetached(): boolean {
+    return this.#asked.echo.background;
+  }
+
+  /** "" before it is identified. */
+  get id(): string {
+    return this.#id ?? "";
+  }
+
+  get created(): number {
+    return this.#created;
+  }
+
+  /** The same response as a whole body; in the state in which it ended, unless another is given. null: it has not ended. */
+  body(state: ResponseState | undefined = this.#last): string | null {
+    if (state === undefined) return null;
+    const body = new ResponseFrame(this.#context, this.#asked, "body");
+    body.#id = this.#id;
+    body.#created = this.#created;
+    body.#model = this.#model;
+    body.#tier = this.#tier;
+    return bodyText(body.response(state), this.#context.profile);
+  }
+
   /** `own`: the id that the source gave. */
   itemId(prefix: "msg_" | "rs_" | "fc_" | "ctc_", own: string | undefined): string {
     return own?.startsWith(prefix) === true ? own : this.#ids.item(prefix, this.#now());
@@ -88,8 +121,9 @@ export class ResponseFrame {
     return this.#asked.grouped.get(name) ?? { name };
   }
 
-  /** `encrypted_content` of a thought; undefined: no such member. */
-  encryptedContent(thought: SealedThought): string | undefined {
+  /** `encrypted_content` of a thought, by the id of its item; undefined: no such member. */
+  encryptedContent(id: string, thought: SealedThought): string | undefined {
+    if ((thought.encrypted ?? thought.signature) !== undefined) this.seals[id] = sealThought(thought);
     // A source's own seal goes on as it is: only its maker can open it. A signature belongs to the text that it stands under.
     if (thought.encrypted !== undefined && thought.signature === undefined) return thought.encrypted;
     return this.#asked.sealsThoughts ? sealThought(thought) : undefined;
@@ -98,13 +132,14 @@ export class ResponseFrame {
   response(state: ResponseState): JsonValue {
     const { echo } = this.#asked;
     const isExact = this.#isExact;
-    const isOver = state.event === "completed" || state.event === "incomplete" || state.event === "failed";
+    const isOver = !isRunning.has(state.event);
+    if (isOver) this.#last = state;
     const float = (value: number): JsonValue => new JsonText(this.number(value));
     return {
       id: this.#id ?? "",
       object: "response",
       created_at: this.#created,
-      status: state.event === "created" ? "in_progress" : state.event,
+      status: state.event === "created" ? (echo.background ? "queued" : "in_progress") : state.event,
       background: echo.background,
       billing: isExact && this.#isBody ? { payer: "developer" } : undefined,
       completed_at: state.event === "completed" ? Math.floor(this.#now()) : null,
@@ -134,7 +169,7 @@ export class ResponseFrame {
       top_logprobs: echo.topLogprobs,
       top_p: float(echo.topP),
       truncation: echo.truncation,
-      usage: isOver && state.event !== "failed" ? responseUsage(state.usage) : null,
+      usage: state.event === "completed" || state.event === "incomplete" ? responseUsage(state.usage) : null,
       user: echo.user,
       metadata: echo.metadata,
     };
@@ -155,6 +190,8 @@ export class ResponseFrame {
     return this.#tier ?? this.#context.settings.serviceTier ?? "default";
   }
 }
+
+const isRunning: ReadonlySet<ResponseState["event"]> = new Set(["created", "queued", "in_progress"]);
 
 /** Nothing of it is ever used here. As recorded since 2026-07. */
 const toolUsage: JsonValue = {

@@ -1,18 +1,16 @@
 import type { GeneratedPart, GeneratedRefusal, GeneratedText, Generation } from "../../generation/accumulate.ts";
-import { jsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
+import { bodyText } from "./body-text.ts";
 import { incompleteReason } from "./incomplete-reason.ts";
 import { annotationObject, callItem, emptyInput, messageItem, reasoningItem } from "./items.ts";
 import type { ItemStatus, MessagePart } from "./items.ts";
 import { ResponseFrame } from "./response-frame.ts";
-import { pythonJson } from "./python-json.ts";
 import type { AskedResponse } from "./response-echo.ts";
 
-/** The body of a response that is not streamed. Profile `exact`: as Python writes JSON; `lean`: compact. */
+/** The body of a response that is not streamed. */
 export function writeResponse(generation: Generation, context: AnswerContext, asked: AskedResponse): string {
-  const value = responseOf(generation, new ResponseFrame(context, asked, "body"));
-  return context.profile.name === "exact" ? pythonJson(value) : jsonText(value);
+  return bodyText(responseOf(generation, new ResponseFrame(context, asked, "body")), context.profile);
 }
 
 /** The whole response. A response has one choice. */

@@ -8,13 +8,7 @@ import { extensionParameters } from "../request/extension-parameters.ts";
 import { checkName } from "../request/output-parameters.ts";
 import { accepted, extension, honoured, refused } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
-import {
-  missingParameter,
-  numberBelow,
-  unsupportedEnumValue,
-  unsupportedParameter,
-  unsupportedValue,
-} from "../request/refusals.ts";
+import { missingParameter, numberBelow, unsupportedEnumValue, unsupportedParameter } from "../request/refusals.ts";
 import { anyObject, expecting, integer } from "../request/shapes.ts";
 import { checkStrictSchema } from "../request/strict-schema.ts";
 import { madeStrict } from "./made-strict.ts";
@@ -204,13 +198,16 @@ const own: readonly ResponsesParameter[] = [
     },
     "There is one tier.",
   ),
-  repeated(
+  honoured(
     "store",
-    z.boolean(),
-    (value, told) => {
+    {
+      endpoints,
+      note: "With `false`, nothing of the response is kept (docs/responses.md).",
+      shape: z.boolean(),
+    },
+    (value, { told }: ResponsesDraft) => {
       told.store = value;
     },
-    "Nothing is stored.",
   ),
   repeated(
     "max_tool_calls",
@@ -248,19 +245,26 @@ const own: readonly ResponsesParameter[] = [
     note: "Nothing is compacted.",
     shape: z.array(anyObject(), expecting("an array of objects")),
   }),
-  refused("background", "openai", { endpoints, note: "`false` is accepted.", shape: z.boolean() }, (value) => {
-    if (value) throw unsupportedValue("background", "true");
-  }),
-  refused(
+  honoured(
+    "background",
+    {
+      endpoints,
+      note: "The answer goes on without its client, who asks for it by `GET /v1/responses/{id}` (docs/responses.md).",
+      shape: z.boolean(),
+    },
+    (value, { told }: ResponsesDraft) => {
+      told.background = value;
+    },
+  ),
+  honoured(
     "previous_response_id",
-    "openai",
-    { endpoints, note: "Nothing is stored: no response is found.", shape: z.string() },
-    (value) => {
-      throw invalidRequest(
-        `Previous response with id '${value}' not found.`,
-        "previous_response_id",
-        "previous_response_not_found",
-      );
+    {
+      endpoints,
+      note: "What went into that response and came out of it stands before `input`; its `instructions` do not.",
+      shape: z.string(),
+    },
+    (value, { told }: ResponsesDraft) => {
+      told.previousResponseId = value;
     },
   ),
   refuseAlways("conversation", "No conversations are stored.", z.union([z.string(), anyObject()])),

@@ -1,3 +1,5 @@
+import { openSeal, seal } from "./seal.ts";
+
 /** What is kept of a thought, so that a model can be given it again. */
 export interface SealedThought {
   readonly text: string;
@@ -14,21 +16,13 @@ const mark = "truewire.1.";
  * has it may read the thought, which the client was allowed to see anyway.
  */
 export function sealThought(thought: SealedThought): string {
-  let bytes = "";
-  for (const byte of new TextEncoder().encode(JSON.stringify(thought))) bytes += String.fromCharCode(byte);
-  return mark + btoa(bytes);
+  return seal(mark, thought);
 }
 
 /** The thought of a seal; null where the seal is another's, or broken. */
 export function openThought(sealed: string): SealedThought | null {
-  if (!sealed.startsWith(mark)) return null;
-  try {
-    const bytes = Uint8Array.from(atob(sealed.slice(mark.length)), (character) => character.charCodeAt(0));
-    const thought: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
-    return isThought(thought) ? thought : null;
-  } catch {
-    return null;
-  }
+  const thought = openSeal(mark, sealed);
+  return isThought(thought) ? thought : null;
 }
 
 function isThought(value: unknown): value is SealedThought {

@@ -63,7 +63,9 @@ export class ResponseStreamWriter implements StreamWriter {
     if (this.#opened) return "";
     this.#opened = true;
     this.#frame.identify(this.#source);
-    return this.#events.response({ event: "created" }) + this.#events.response({ event: "in_progress" });
+    let text = "";
+    for (const event of this.#frame.opening) text += this.#events.response({ event });
+    return text;
   }
 
   keepAlive(): string {
@@ -237,7 +239,8 @@ export class ResponseStreamWriter implements StreamWriter {
 
   #end(end: GenerationEnd): string {
     this.#ended = true;
-    if (end.kind === "client-gone") return "";
+    // Of an answer that goes on without its client: it was cancelled, and those who follow it are told that there is no more.
+    if (end.kind === "client-gone") return this.#frame.isDetached ? this.#frame.endMark : "";
     const failure = end.kind === "done" || this.#toldCall ? null : end.failure;
     const text = this.open() + (failure === null ? this.#whole() : this.#failed(failure));
     return text + this.#frame.endMark;

@@ -1,0 +1,81 @@
+import { modelNotFound } from "../wire/failures.ts";
+import type { CalledModel, PortCall, PortRoute, ServedPort } from "../wire/port-state.ts";
+import { tokensOf } from "./count-tokens.ts";
+import { ClientGone } from "./exchange.ts";
+import { readJson } from "./read-json.ts";
+import type { Reply } from "./reply.ts";
+import type { Service } from "./service.ts";
+import { ownerOf, shelvesOf } from "./shelves.ts";
+import { storeFailure } from "./store-failure.ts";
+import { tellEvents } from "./tell-events.ts";
+
+/** Answers a further path of an API. `id`: what stands for `{id}` in it. */
+export async function answerPortRoute(
+  port: ServedPort,
+  route: PortRoute,
+  reply: Reply,
+  service: Service,
+  id: string,
+): Promise<void> {
+  const { exchange } = reply;
+  const key = port.voice.keyIn((name) => exchange.header(name));
+  const owner = await ownerOf(key);
+  const call: PortCall = {
+    requestId: reply.requestId,
+    id,
+    query: (name) => exchange.query(name),
+    get profile() {
+      return reply.profile;
+    },
+    shelves: await shelvesOf(service, key),
+    now: () => Math.floor(Date.now() / 1000),
+    random: Math.random,
+    readBody: () => readJson(exchange, service.settings.bodyLimit),
+    readOptions(body) {
+      const from = service.directory.namedIn(body)?.from;
+      const profile = reply.useProfile(from?.profile);
+      const forwards = from?.forwards?.includes(port.name) ?? false;
+      return { profile, forwards, header: (name) => exchange.header(name) };
+    },
+    model: (name) => calledModel(name, reply, service),
+    run: (runId) => service.runs.find(owner, runId),
+    pause: (ms) => pause(ms, reply),
+  };
+  const answer = await route.answer(call).catch((error: unknown) => {
+    throw error instanceof ClientGone ? error : storeFailure(error);
+  });
+  if ("body" in answer) reply.send(200, "application/json", answer.body);
+  else await tellEvents(reply, answer.events, port.streamHeaders(reply.profile), service.settings.keepAliveMs);
+}
+
+function calledModel(name: string, reply: Reply, { directory }: Service): CalledModel {
+  const { record, profile } = reply;
+  record.model = name;
+  const model = directory.find(name);
+  if (!model) {
+    const known = profile.listsModels ? directory.list() : [];
+    throw modelNotFound(
+      name,
+      known.map(({ info }) => info.id),
+    );
+  }
+  return {
+    canCount: model.from.engine.countTokens !== undefined,
+    countTokens: (request) => tokensOf(model, request, reply),
+  };
+}
+
+async function pause(ms: number, { exchange }: Reply): Promise<boolean> {
+  const { signal } = exchange.departure;
+  if (signal.aborted) return false;
+  await new Promise<void>((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done);
+  });
+  return !signal.aborted;
+}

@@ -1,0 +1,154 @@
+import type { Engine } from "../generation/engine.ts";
+import { FailureError } from "../generation/failure.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+import type { DetachedAnswer, DetachedRun } from "../wire/port-state.ts";
+import { beatMs } from "../wire/port-state.ts";
+import { Departure } from "./departure.ts";
+import type { Log } from "./log.ts";
+import { runGeneration } from "./run-generation.ts";
+
+/** So many at once: their clients do not wait, so nothing else bounds them. */
+const mostRuns = 1000;
+/** The events of a run are held until they are kept, in characters. */
+const longestAnswer = 64 * 1024 * 1024;
+
+export interface DetachedRequest {
+  readonly engine: Pick<Engine, "generate">;
+  readonly request: GenerationRequest;
+  readonly answer: DetachedAnswer;
+  /** Of the client whose answer it is. */
+  readonly owner: string;
+}
+
+/** The answers that are being generated without a client. */
+export class DetachedRuns {
+  readonly #runs = new Map<string, Run>();
+  #idle: (() => void)[] = [];
+
+  /** Resolves when the answer is kept as one that has begun. */
+  async start(detached: DetachedRequest, log: Log): Promise<DetachedRun> {
+    if (this.#runs.size >= mostRuns) throw tooMany();
+    const key = `${detached.owner} ${detached.answer.id}`;
+    const run = new Run(detached, log);
+    this.#runs.set(key, run);
+    try {
+      await detached.answer.beat();
+    } catch (error) {
+      this.#forget(key);
+      throw error;
+    }
+    void run.go().finally(() => this.#forget(key));
+    return run;
+  }
+
+  find(owner: string, id: string): DetachedRun | undefined {
+    return this.#runs.get(`${owner} ${id}`);
+  }
+
+  /** Ends those that still run, as failed; resolves when there is none. */
+  stop(): Promise<void> {
+    for (const run of this.#runs.values()) run.stop();
+    if (this.#runs.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  #forget(key: string): void {
+    this.#runs.delete(key);
+    if (this.#runs.size === 0) for (const wake of this.#idle.splice(0)) wake();
+  }
+}
+
+class Run implements DetachedRun {
+  readonly #detached: DetachedRequest;
+  readonly #log: Log;
+  readonly #departure = new Departure();
+  readonly #pieces: string[];
+  #characters = 0;
+  #isCancelled = false;
+  #isOver = false;
+  #waiting: (() => void)[] = [];
+  #done: Promise<void> | undefined;
+
+  constructor(detached: DetachedRequest, log: Log) {
+    this.#detached = detached;
+    this.#log = log;
+    this.#pieces = [detached.answer.opening];
+  }
+
+  async *pieces(): AsyncGenerator<string> {
+    for (let next = 0; ;) {
+      const piece = this.#pieces[next];
+      if (piece !== undefined) {
+        next++;
+        yield piece;
+      } else if (this.#isOver) return;
+      else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    }
+  }
+
+  async cancel(): Promise<void> {
+    if (!this.#isOver) this.#isCancelled = true;
+    this.stop();
+    await this.#done;
+  }
+
+  stop(): void {
+    this.#departure.happen();
+  }
+
+  /** Never rejects. */
+  go(): Promise<void> {
+    return (this.#done ??= this.#generate());
+  }
+
+  async #generate(): Promise<void> {
+    const { engine, request, answer } = this.#detached;
+    const { writer } = answer;
+    const timer = setInterval(() => void this.#beat(), beatMs);
+    const end = await runGeneration(engine, request, this.#departure, (events) => {
+      const text = writer.write(events);
+      this.#add(text);
+      if (this.#characters > longestAnswer) this.stop();
+      return undefined;
+    });
+    clearInterval(timer);
+    if (end.kind === "client-gone") this.#add(writer.write([{ type: "end", end }]));
+    try {
+      await answer.end(this.#pieces.join(""), this.#isCancelled);
+    } catch (error) {
+      this.#log.error({ response: answer.id, cause: String(error) }, "the answer could not be kept");
+    }
+    this.#isOver = true;
+    this.#wake();
+  }
+
+  async #beat(): Promise<void> {
+    try {
+      if (await this.#detached.answer.beat()) await this.cancel();
+    } catch (error) {
+      this.#log.warn({ response: this.#detached.answer.id, cause: String(error) }, "the store cannot be reached");
+    }
+  }
+
+  #add(text: string): void {
+    if (text === "") return;
+    this.#pieces.push(text);
+    this.#characters += text.length;
+    this.#wake();
+  }
+
+  #wake(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+}
+
+function tooMany(): FailureError {
+  return new FailureError({
+    kind: "overloaded",
+    message: "Too many responses are being generated in the background. Please try again later.",
+    status: 503,
+    param: null,
+    code: null,
+    retryAfterSeconds: 5,
+  });
+}

@@ -1,0 +1,111 @@
+import type { GenerationRequest } from "../generation/request.ts";
+import type { AnswerContext, Port, ReadOptions, ReadRequest, StreamWriter } from "./port.ts";
+import type { Profile } from "./profile.ts";
+
+/** A port, as the server has it. */
+export type ServedPort = Port & { readonly state?: PortState };
+
+/**
+ * What an API needs that keeps its answers: for requests that refer to earlier ones, for paths that show them, for answers that go on
+ * without their client. The server brings the store, the clock and the connections; what is kept, and under which keys, is the API's.
+ */
+export interface PortState {
+  /** As `Port.readRequest`, for a request that may refer to what is on the shelves. Rejects with `FailureError`. */
+  readRequest(body: unknown, requestId: string, options: ReadOptions, shelves: Shelves): Promise<KeptRequest>;
+  /** Its further paths. */
+  readonly routes: readonly PortRoute[];
+}
+
+/** Texts under keys, of one client: no other client finds them. Rejects where the store cannot be reached. */
+export interface Shelf {
+  get(key: string): Promise<string | undefined>;
+  set(key: string, text: string): Promise<void>;
+  /** Whether there was something. */
+  delete(key: string): Promise<boolean>;
+}
+
+export interface Shelves {
+  /** The server's store. */
+  readonly lasting: Shelf;
+  /** The server's memory, for what must leave no trace: as long as the connection is there, or for some minutes. */
+  readonly brief: Shelf;
+  /** The client sends further requests by the connection that `brief` belongs to. */
+  readonly ofConnection: boolean;
+}
+
+export interface KeptRequest extends ReadRequest {
+  /** Keeps the answer that was written, where it is to be kept. Called when it is whole, before its end is sent. */
+  keep(): Promise<void>;
+  /** Present: the client is answered at once, and the answer goes on whether it is there or not. */
+  detach?(context: AnswerContext): DetachedAnswer;
+}
+
+/** An answer without a client. */
+export interface DetachedAnswer {
+  readonly id: string;
+  /** It is open already, with `opening`. */
+  readonly writer: StreamWriter;
+  readonly opening: string;
+  /** For a client that does not follow the stream. */
+  readonly body: string;
+  /** Notes that it goes on; called before it begins, and every `beatMs`. Resolves to whether somebody has asked another instance to stop it. */
+  beat(): Promise<boolean>;
+  /** Keeps it. `events`: all that was written. */
+  end(events: string, isCancelled: boolean): Promise<void>;
+}
+
+/** How often a detached answer tells that it goes on, in milliseconds. */
+export const beatMs = 10_000;
+
+/** A detached answer that this server is generating. */
+export interface DetachedRun {
+  /** The events from the first on, and then as they come. */
+  pieces(): AsyncIterable<string>;
+  /** Stops it; resolves when it is kept as it then is. */
+  cancel(): Promise<void>;
+}
+
+/** A path of an API below its own: `/responses/{id}/cancel`. */
+export interface PortRoute {
+  readonly method: "GET" | "POST" | "DELETE";
+  /** `{id}` stands for one segment of any text. */
+  readonly path: string;
+  /** Rejects with `FailureError`. */
+  answer(call: PortCall): Promise<PortAnswer>;
+}
+
+/** A call of such a path. */
+export interface PortCall {
+  readonly requestId: string;
+  /** What stands for `{id}`, decoded; "" where the path has none. */
+  readonly id: string;
+  /** A member of the query; undefined: it is not there. */
+  query(name: string): string | undefined;
+  /** The server's form, until `model` tells that of a model. */
+  readonly profile: Profile;
+  readonly shelves: Shelves;
+  /** Unix time in seconds. */
+  now(): number;
+  /** Uniform in [0, 1). */
+  random(): number;
+  /** The body as JSON. */
+  readBody(): Promise<unknown>;
+  /** The model that a body asks for. Rejects where there is none of that name. */
+  model(name: string): CalledModel;
+  /** How a body is to be read: as its model wants it. */
+  readOptions(body: unknown): ReadOptions;
+  /** The client's answer of this id that this server is generating. */
+  run(id: string): DetachedRun | undefined;
+  /** Resolves after so many milliseconds, or when the client leaves; to whether it is still there. */
+  pause(ms: number): Promise<boolean>;
+}
+
+export interface CalledModel {
+  /** Its engine can count tokens. */
+  readonly canCount: boolean;
+  /** The tokens of a request's prompt. Rejects with `FailureError`. */
+  countTokens(request: GenerationRequest): Promise<number>;
+}
+
+/** A whole answer, or a stream of events. Status 200. */
+export type PortAnswer = { readonly body: string } | { readonly events: AsyncIterable<string> };

@@ -1,0 +1,51 @@
+import { ResponseIds } from "../ids.ts";
+import type { Item } from "./kept-response.ts";
+
+/** By the type of an item, what its id begins with. */
+const prefixes: Readonly<Record<string, string>> = {
+  message: "msg_",
+  reasoning: "rs_",
+  function_call: "fc_",
+  function_call_output: "fco_",
+  custom_tool_call: "ctc_",
+  custom_tool_call_output: "ctco_",
+  compaction: "cmp_",
+};
+
+/**
+ * The input of a request as it is kept and shown: items with ids, messages with parts, references replaced by what they refer to. Where
+ * nothing is found for one, it is left out.
+ */
+export function inputItems(
+  input: unknown,
+  references: ReadonlyMap<string, Item>,
+  {
+    responseId,
+    created,
+    random,
+  }: { readonly responseId: string; readonly created: number; readonly random: () => number },
+): Item[] {
+  const ids = ResponseIds.of(responseId, random);
+  const whole = (item: Item): Item[] => {
+    const { id, type = item["role"] === undefined ? "item_reference" : "message", status, ...rest } = item;
+    if (type === "item_reference") return references.has(String(id)) ? [references.get(String(id)) ?? item] : [];
+    const prefix = prefixes[String(type)] ?? "item_";
+    const own = typeof id === "string" ? id : ids.item(prefix, created);
+    if (type !== "message") return [{ id: own, type, ...(status !== undefined && { status }), ...rest }];
+    const { content, role, ...others } = rest;
+    return [{ id: own, type, status: status ?? "completed", content: parts(content, role), ...others, role }];
+  };
+  if (typeof input === "string") return whole({ role: "user", content: input });
+  return Array.isArray(input) ? input.flatMap((item: unknown) => (isItem(item) ? whole(item) : [])) : [];
+}
+
+function parts(content: unknown, role: unknown): unknown {
+  if (typeof content !== "string") return content;
+  return role === "assistant"
+    ? [{ type: "output_text", annotations: [], logprobs: [], text: content }]
+    : [{ type: "input_text", text: content }];
+}
+
+function isItem(value: unknown): value is Item {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

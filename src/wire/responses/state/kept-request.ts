@@ -1,0 +1,136 @@
+import type { Generation } from "../../../generation/accumulate.ts";
+import type { AnswerContext, ReadOptions, StreamWriter } from "../../port.ts";
+import type { DetachedAnswer, KeptRequest, Shelf, Shelves } from "../../port-state.ts";
+import { bodyText } from "../body-text.ts";
+import { readResponsesRequest } from "../read-request.ts";
+import type { ReadResponsesRequest } from "../read-request.ts";
+import { ResponseFrame } from "../response-frame.ts";
+import { responseOf } from "../response-writer.ts";
+import { ResponseStreamWriter } from "../stream-writer.ts";
+import { inputItems } from "./input-items.ts";
+import { eventsKey, keyOf, putResponse, stopKey } from "./kept-response.ts";
+import { recall } from "./recall.ts";
+import type { Recalled } from "./recall.ts";
+
+/** Reads a request with what it refers to. Rejects with `FailureError`. */
+export async function readKeptRequest(
+  body: unknown,
+  requestId: string,
+  options: ReadOptions,
+  shelves: Shelves,
+): Promise<KeptRequest> {
+  const recalled = await recall(body, shelves, options.forwards);
+  try {
+    const read = readResponsesRequest(body, requestId, options, recalled);
+    return new KeptResponsesRequest(read, body, recalled, shelves);
+  } catch (error) {
+    // A conversation on a connection ends where a turn of it fails: OpenAI forgets the response that it was to go on from.
+    const { previous } = recalled;
+    if (shelves.ofConnection && previous) await shelves.brief.delete(keyOf(previous.kept.id));
+    throw error;
+  }
+}
+
+/** A request whose answer may be kept. */
+class KeptResponsesRequest implements KeptRequest {
+  readonly request: KeptRequest["request"];
+  readonly warnings: KeptRequest["warnings"];
+  readonly detach?: (context: AnswerContext) => DetachedAnswer;
+  readonly #asked: ReadResponsesRequest["asked"];
+  readonly #input: unknown;
+  readonly #recalled: Recalled;
+  readonly #shelves: Shelves;
+  /** Of the answer, once it is being written. */
+  #frame: ResponseFrame | undefined;
+  #random: () => number = () => 0;
+
+  constructor(read: ReadResponsesRequest, body: unknown, recalled: Recalled, shelves: Shelves) {
+    this.request = read.request;
+    this.warnings = read.warnings;
+    this.#asked = read.asked;
+    // It was read, so it is an object.
+    this.#input = (body as { readonly input?: unknown }).input;
+    this.#recalled = recalled;
+    this.#shelves = shelves;
+    if (read.asked.echo.background) this.detach = (context) => this.#detach(context);
+  }
+
+  streamWriter(context: AnswerContext): StreamWriter {
+    return new ResponseStreamWriter(this.#open(context, "stream"));
+  }
+
+  writeResponse(generation: Generation, context: AnswerContext): string {
+    return bodyText(responseOf(generation, this.#open(context, "body")), context.profile);
+  }
+
+  async keep(): Promise<void> {
+    const body = this.#frame?.body() ?? null;
+    if (body === null) return;
+    for (const shelf of this.#targets()) await this.#put(shelf, body);
+  }
+
+  #open(context: AnswerContext, form: "stream" | "body"): ResponseFrame {
+    this.#random = context.random;
+    return (this.#frame = new ResponseFrame(context, this.#asked, form));
+  }
+
+  /** A connection finds its own responses even where nothing else may. */
+  #targets(): Shelf[] {
+    const { lasting, brief, ofConnection } = this.#shelves;
+    const { store, background } = this.#asked.echo;
+    return [...(ofConnection || (background && !store) ? [brief] : []), ...(store ? [lasting] : [])];
+  }
+
+  async #put(
+    shelf: Shelf,
+    body: string,
+    running?: { readonly aliveAt: number; readonly orphan: string },
+  ): Promise<void> {
+    const frame = this.#frame;
+    if (!frame) return;
+    const { previous, history, references } = this.#recalled;
+    const own = inputItems(this.#input, references, {
+      responseId: frame.id,
+      created: frame.created,
+      random: this.#random,
+    });
+    // What lasts refers to what lasts; what does not, is complete in itself.
+    const isLinked = previous !== undefined && !previous.isBrief && shelf === this.#shelves.lasting;
+    await putResponse(shelf, {
+      id: frame.id,
+      chain: isLinked ? [...previous.kept.chain, previous.kept.id] : [],
+      input: isLinked ? own : [...history, ...own],
+      ...(Object.keys(frame.seals).length > 0 && { seals: frame.seals }),
+      ...running,
+      body,
+    });
+  }
+
+  #detach(context: AnswerContext): DetachedAnswer {
+    const frame = this.#open(context, "stream");
+    const writer = new ResponseStreamWriter(frame);
+    const opening = writer.open();
+    const bodyIn = (event: "queued" | "in_progress" | "cancelled"): string => frame.body({ event, output: [] }) ?? "";
+    const failure = { code: "server_error", message: "The server stopped before the response was complete." };
+    const orphan = frame.body({ event: "failed", output: [], failure }) ?? "";
+    const [shelf] = this.#targets();
+    const now = context.now ?? (() => context.created);
+    return {
+      id: frame.id,
+      writer,
+      opening,
+      body: bodyIn("queued"),
+      beat: async () => {
+        if (!shelf) return false;
+        await this.#put(shelf, bodyIn("in_progress"), { aliveAt: now(), orphan });
+        return (await shelf.get(stopKey(frame.id))) !== undefined;
+      },
+      end: async (events, isCancelled) => {
+        if (!shelf) return;
+        await shelf.set(eventsKey(frame.id), events);
+        await this.#put(shelf, isCancelled ? bodyIn("cancelled") : (frame.body() ?? orphan));
+        await shelf.delete(stopKey(frame.id));
+      },
+    };
+  }
+}

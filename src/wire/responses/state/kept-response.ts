@@ -1,0 +1,113 @@
+import type { Shelf, Shelves } from "../../port-state.ts";
+
+export type Item = Readonly<Record<string, unknown>>;
+
+/** What is kept of a response. */
+export interface KeptResponse {
+  readonly id: string;
+  /** The responses whose input and output came before `input`, the first one first. They are kept themselves. */
+  readonly chain: readonly string[];
+  /** What was put in after them, with ids. */
+  readonly input: readonly Item[];
+  /** Thoughts with what their maker needs to read them again, by the item's id; the body shows it only on request. */
+  readonly seals?: Readonly<Record<string, string>>;
+  /** Only while it is being generated without a client: when that was last seen, in Unix seconds, */
+  readonly aliveAt?: number;
+  /** and the body that is true if nobody sees to it any more. */
+  readonly orphan?: string;
+  /** The response as JSON, in the form in which it was answered. */
+  readonly body: string;
+}
+
+export function keptText({ body, ...rest }: KeptResponse): string {
+  return `${JSON.stringify(rest)}\n${body}`;
+}
+
+function readKept(text: string): KeptResponse {
+  const end = text.indexOf("\n");
+  return { ...(JSON.parse(text.slice(0, end)) as Omit<KeptResponse, "body">), body: text.slice(end + 1) };
+}
+
+/** Items of another server's making have ids of their own: under these, the id of their response is kept. */
+const pointer = ">";
+
+/**
+ * Where a response is kept, or the item of one: OpenAI gives a response and its items ids with common digits (ids.ts), so one key
+ * serves all. Any other id is its own key.
+ */
+export function keyOf(id: string): string {
+  const digits = /^[a-z]+_([0-9a-f]{16})0[01][0-9a-f]{12}([0-9a-f]{4})[0-9a-f]{16}$/.exec(id);
+  return digits ? `${digits[1]}${digits[2]}` : id;
+}
+
+/** A response, and the shelf that it is on. */
+export interface FoundResponse {
+  readonly kept: KeptResponse;
+  readonly isBrief: boolean;
+}
+
+export async function findResponse(shelves: Shelves, id: string): Promise<FoundResponse | undefined> {
+  const found = await find(shelves, id);
+  return found?.kept.id === id ? found : undefined;
+}
+
+/** The item of this id: something that a model said, or that it was told. */
+export async function findItem(shelves: Shelves, id: string): Promise<Item | undefined> {
+  const { kept } = (await find(shelves, id)) ?? {};
+  return kept && [...outputOf(kept), ...kept.input].find((item) => item["id"] === id);
+}
+
+async function find(shelves: Shelves, id: string): Promise<FoundResponse | undefined> {
+  for (const isBrief of [true, false]) {
+    const kept = await readFrom(isBrief ? shelves.brief : shelves.lasting, keyOf(id));
+    if (kept) return { kept, isBrief };
+  }
+  return undefined;
+}
+
+async function readFrom(shelf: Shelf, key: string): Promise<KeptResponse | undefined> {
+  const text = await shelf.get(key);
+  if (text === undefined) return undefined;
+  return text.startsWith(pointer) ? readFrom(shelf, keyOf(text.slice(pointer.length))) : readKept(text);
+}
+
+/** What the model said in it; thoughts with their seals. */
+export function outputOf({ body, seals = {} }: KeptResponse): Item[] {
+  const { output } = JSON.parse(body) as { readonly output: readonly Item[] };
+  return output.map((item) => {
+    const seal = typeof item["id"] === "string" ? seals[item["id"]] : undefined;
+    return seal === undefined ? item : { ...item, encrypted_content: seal };
+  });
+}
+
+export function statusOf({ body }: KeptResponse): string {
+  return (JSON.parse(body) as { readonly status: string }).status;
+}
+
+export async function putResponse(shelf: Shelf, kept: KeptResponse): Promise<void> {
+  const key = keyOf(kept.id);
+  for (const id of ownIds(kept)) await shelf.set(id, pointer + kept.id);
+  await shelf.set(key, keptText(kept));
+}
+
+export async function deleteResponse(shelf: Shelf, kept: KeptResponse): Promise<void> {
+  await shelf.delete(keyOf(kept.id));
+  await shelf.delete(eventsKey(kept.id));
+  for (const id of ownIds(kept)) await shelf.delete(id);
+}
+
+/** Where the events of a response are kept that was generated without a client. */
+export function eventsKey(id: string): string {
+  return `events ${id}`;
+}
+
+/** Where it is noted that such a response is to stop. */
+export function stopKey(id: string): string {
+  return `stop ${id}`;
+}
+
+/** The ids of what the model said under which the response would not be found. */
+function ownIds(kept: KeptResponse): string[] {
+  const key = keyOf(kept.id);
+  return outputOf(kept).flatMap(({ id }) => (typeof id === "string" && keyOf(id) !== key ? [keyOf(id)] : []));
+}

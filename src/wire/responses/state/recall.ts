@@ -1,0 +1,78 @@
+import type { FailureError } from "../../../generation/failure.ts";
+import { invalidRequest } from "../../../generation/failure.ts";
+import type { Shelves } from "../../port-state.ts";
+import { findItem, findResponse, outputOf, statusOf } from "./kept-response.ts";
+import type { FoundResponse, Item, KeptResponse } from "./kept-response.ts";
+
+/** What a request refers to. */
+export interface Recalled {
+  /** The response that it goes on from. */
+  readonly previous?: FoundResponse;
+  /** All that was said up to there. */
+  readonly history: readonly Item[];
+  /** The items that its own input refers to, by their ids. */
+  readonly references: ReadonlyMap<string, Item>;
+}
+
+export const nothingRecalled: Recalled = { history: [], references: new Map() };
+
+/**
+ * Finds what a request's body (parsed JSON of any shape) refers to. An item that is not found is left for the reader to judge.
+ * `forwards`: so is a response, which the server behind may know. Rejects with `FailureError`.
+ */
+export async function recall(body: unknown, shelves: Shelves, forwards = false): Promise<Recalled> {
+  if (typeof body !== "object" || body === null) return nothingRecalled;
+  const { previous_response_id: previousId, input } = body as { readonly [name: string]: unknown };
+  const wanted = Array.isArray(input) ? input.flatMap(referenceIn) : [];
+  if (typeof previousId !== "string" && wanted.length === 0) return nothingRecalled;
+  const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
+  const history = previous ? await historyOf(previous.kept, shelves) : [];
+  const references = new Map<string, Item>();
+  await Promise.all(
+    wanted.map(async (id) => {
+      const item = history.find((said) => said["id"] === id) ?? (await findItem(shelves, id));
+      if (item) references.set(id, item);
+    }),
+  );
+  return { ...(previous && { previous }), history, references };
+}
+
+async function findPrevious(id: string, shelves: Shelves, forwards: boolean): Promise<FoundResponse | undefined> {
+  const found = await findResponse(shelves, id);
+  if (!found) {
+    if (forwards) return undefined;
+    throw previousNotFound(id);
+  }
+  const status = statusOf(found.kept);
+  if (status !== "queued" && status !== "in_progress") return found;
+  throw invalidRequest(`Previous response with id '${id}' is still in progress.`, "previous_response_id");
+}
+
+/** All that was said up to the end of a response: what went in and came out of those before it, and of itself. */
+export async function historyOf(kept: KeptResponse, shelves: Shelves): Promise<Item[]> {
+  const earlier = await Promise.all(
+    kept.chain.map(async (id) => {
+      const found = await findResponse(shelves, id);
+      // It was deleted, or has made way for others.
+      if (!found) throw previousNotFound(kept.id);
+      return [...found.kept.input, ...outputOf(found.kept)];
+    }),
+  );
+  return [...earlier.flat(), ...kept.input, ...outputOf(kept)];
+}
+
+export function previousNotFound(id: string): FailureError {
+  return invalidRequest(
+    `Previous response with id '${id}' not found.`,
+    "previous_response_id",
+    "previous_response_not_found",
+  );
+}
+
+/** The id that an item refers to; clients leave the type out, too. */
+function referenceIn(item: unknown): string[] {
+  if (typeof item !== "object" || item === null) return [];
+  const { type, role, id } = item as { readonly [name: string]: unknown };
+  const isReference = type === "item_reference" || ((type ?? null) === null && (role ?? null) === null);
+  return isReference && typeof id === "string" ? [id] : [];
+}

@@ -1,0 +1,100 @@
+import { FailureError, invalidRequest } from "../../../generation/failure.ts";
+import { numberBelow } from "../../request/refusals.ts";
+import type { PortAnswer, PortCall } from "../../port-state.ts";
+import { piecesAfter } from "./pieces-after.ts";
+import { eventsKey, findResponse, stopKey } from "./kept-response.ts";
+import type { FoundResponse, KeptResponse } from "./kept-response.ts";
+
+/** A detached response that was not seen for so many seconds is nobody's any more. */
+const longestSilence = 60;
+/** How often another instance's response is looked at, in milliseconds. */
+const lookEveryMs = 1000;
+
+/** `GET /responses/{id}`: the response, or its events from one on. */
+export async function showResponse(call: PortCall): Promise<PortAnswer> {
+  const found = await theResponse(call);
+  if (call.query("stream") !== "true") return { body: bodyNow(found.kept, call) };
+  const after = startingAfter(call.query("starting_after"));
+  const run = call.run(call.id);
+  if (run) return { events: piecesAfter(run.pieces(), after) };
+  const events = isRunning(found.kept, call) ? undefined : await eventsOf(found, call);
+  if (events === undefined && !isRunning(found.kept, call)) {
+    throw invalidRequest(
+      `The events of response '${call.id}' are not kept: only those of a response that was created with background are.`,
+      "stream",
+    );
+  }
+  return { events: piecesAfter(whenOver(found, call), after) };
+}
+
+/** `POST /responses/{id}/cancel` */
+export async function cancelResponse(call: PortCall): Promise<PortAnswer> {
+  const { kept, isBrief } = await theResponse(call);
+  if (!isBackground(kept)) throw invalidRequest("Cannot cancel a synchronous response.");
+  const run = call.run(call.id);
+  if (run) await run.cancel();
+  else if (isRunning(kept, call)) {
+    // Another instance generates it, and looks for this.
+    const { brief, lasting } = call.shelves;
+    await (isBrief ? brief : lasting).set(stopKey(call.id), "");
+    for (let now = await theResponse(call); isRunning(now.kept, call); now = await theResponse(call)) {
+      if (!(await call.pause(lookEveryMs))) break;
+    }
+  }
+  return { body: bodyNow((await theResponse(call)).kept, call) };
+}
+
+/** The response that a path names. Rejects with 404. */
+export async function theResponse({ shelves, id }: PortCall): Promise<FoundResponse> {
+  const found = await findResponse(shelves, id);
+  if (found) return found;
+  throw new FailureError({
+    kind: "not-found",
+    message: `Response with id '${id}' not found.`,
+    status: 404,
+    param: null,
+    code: null,
+  });
+}
+
+/** The events of a response that is over, or as soon as it is. */
+async function* whenOver(found: FoundResponse, call: PortCall): AsyncGenerator<string> {
+  let now = found;
+  while (isRunning(now.kept, call)) {
+    if (!(await call.pause(lookEveryMs))) return;
+    now = await theResponse(call);
+  }
+  const events = await eventsOf(now, call);
+  if (events !== undefined) yield events;
+}
+
+function eventsOf({ isBrief }: FoundResponse, { shelves, id }: PortCall): Promise<string | undefined> {
+  return (isBrief ? shelves.brief : shelves.lasting).get(eventsKey(id));
+}
+
+function bodyNow(kept: KeptResponse, call: PortCall): string {
+  return kept.orphan !== undefined && !isRunning(kept, call) ? kept.orphan : kept.body;
+}
+
+function isRunning(kept: KeptResponse, { now, run, id }: PortCall): boolean {
+  if (kept.aliveAt === undefined) return false;
+  return run(id) !== undefined || now() - kept.aliveAt <= longestSilence;
+}
+
+function isBackground({ body }: KeptResponse): boolean {
+  return (JSON.parse(body) as { readonly background?: unknown }).background === true;
+}
+
+function startingAfter(text: string | undefined): number {
+  if (text === undefined || text === "") return -1;
+  const number = Number(text);
+  if (!Number.isInteger(number)) {
+    throw invalidRequest(
+      `Invalid type for 'starting_after': expected an integer, but got a string instead.`,
+      "starting_after",
+      "invalid_type",
+    );
+  }
+  if (number < 0) throw numberBelow("starting_after", "integer", 0, number);
+  return number;
+}
