@@ -11,14 +11,20 @@ export function argumentsOfInput(input: string): { readonly [customInput]: strin
   return { [customInput]: input };
 }
 
+/** The keyword, beyond JSON Schema's own, under which a model is shown the Lark grammar of a custom tool's input. */
+export const larkKeyword = "x-lark-grammar";
+
 /** The parameters that a model is shown for this tool: a function's own, undefined if it declares none; one text for a custom tool. */
 export function parametersOf({ kind, parameters, inputGrammar }: Tool): JsonSchema | undefined {
   if (kind !== "custom") return parameters;
-  const pattern = inputGrammar?.syntax === "regex" ? { pattern: `^(?:${inputGrammar.definition})$` } : {};
   return {
     type: "object",
-    properties: { [customInput]: { type: "string", ...pattern } },
+    properties: { [customInput]: { type: "string", ...(inputGrammar && textShape(inputGrammar)) } },
     required: [customInput],
     additionalProperties: false,
   };
+}
+
+function textShape({ syntax, definition }: NonNullable<Tool["inputGrammar"]>): { readonly [keyword: string]: string } {
+  return syntax === "regex" ? { pattern: `^(?:${definition})$` } : { [larkKeyword]: definition };
 }

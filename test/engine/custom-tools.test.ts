@@ -41,6 +41,51 @@ test("other arguments are the input as the model wrote them", async () => {
   expect(calls(generation)).toEqual([[{ name: "run", kind: "custom", input: '{"code": "1"}', status: "succeeded" }]]);
 });
 
+/** Lines, with what a JSON string must escape. */
+const lines: Tool = {
+  name: "word",
+  kind: "custom",
+  inputGrammar: { syntax: "lark", definition: 'start: line~1..3\nline: ("ja" | "\\"nein\\"") LF\n%import common.LF' },
+};
+const areLines = /^(?:(?:ja|"nein")\n){1,3}$/;
+
+describe("a Lark grammar for the input", () => {
+  test.each<[string, Partial<GenerationRequest>]>([
+    ["required", { toolChoice: { type: "required" } }],
+    ["in auto, from where a call begins", {}],
+  ])("is held: %s", async (_, over) => {
+    const generation = await local.chat("#free", { ...bounded, parallelToolCalls: false, ...over, tools: [lines] });
+    const [call] = generation.choices[0]?.toolCalls ?? [];
+    expect(call).toMatchObject({ name: "word", kind: "custom", status: "succeeded" });
+    expect(call?.arguments).toMatch(areLines);
+  });
+
+  test("is held where calls are written in tags", async () => {
+    const tagged = await openProgrammed({ toolFormat: formatNamed("qwen3-coder") ?? plainText }, { scripts });
+    try {
+      const generation = await tagged.chat("#free", { ...bounded, toolChoice: { type: "required" }, tools: [lines] });
+      expect(generation.choices[0]?.toolCalls[0]?.arguments).toMatch(areLines);
+    } finally {
+      await tagged.close();
+    }
+  });
+
+  test("that cannot be had is refused where it stands", async () => {
+    const tools: Tool[] = [
+      { ...lines, path: "tools[0].format", inputGrammar: { syntax: "lark", definition: "start: A" } },
+    ];
+    const generation = await local.chat("Hi", { ...bounded, tools });
+    expect(generation.end).toMatchObject({
+      kind: "rejected",
+      failure: {
+        status: 400,
+        param: "tools[0].format.definition",
+        message: "Invalid grammar at 'tools[0].format.definition': there is no terminal 'A'.",
+      },
+    });
+  });
+});
+
 describe("a regular expression for the input", () => {
   test.each<[string, Partial<GenerationRequest>]>([
     ["required", { toolChoice: { type: "required" } }],

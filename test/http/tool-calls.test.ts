@@ -71,8 +71,9 @@ test("a grammar that cannot be enforced is refused with its path", async () => {
     return ((await response.json()) as { error: unknown }).error;
   };
   expect(await refusal(custom("start: WORD", "lark"))).toMatchObject({
-    param: "tools[0].custom.format.grammar.syntax",
-    code: "unsupported_value",
+    message: expect.stringContaining("there is no terminal 'WORD'") as string,
+    param: "tools[0].custom.format.grammar.definition",
+    code: "invalid_value",
   });
   expect(await refusal(custom("(?<=a)b"))).toMatchObject({
     param: "tools[0].custom.format.grammar.definition",

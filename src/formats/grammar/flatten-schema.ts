@@ -1,3 +1,4 @@
+import { larkKeyword } from "../../generation/custom-tool.ts";
 import { isObject } from "../../generation/json.ts";
 import type { JsonSchema } from "../../generation/message.ts";
 import { References } from "./json-pointer.ts";
@@ -138,6 +139,7 @@ export class SchemaReader {
     const rest = schema["prefixItems"] === undefined && Array.isArray(schema["items"]) ? "additionalItems" : "items";
     const first = rest === "additionalItems" ? "items" : "prefixItems";
     const pattern = text(schema, "pattern", path);
+    const lark = text(schema, larkKeyword, path);
     const int32 = format === "int32";
     return {
       types,
@@ -152,6 +154,7 @@ export class SchemaReader {
         max: count(schema, "maxLength", path) ?? null,
         patterns: pattern === undefined ? [] : [{ pattern, path }],
         formats: format === undefined || ignoredFormats.has(format) ? [] : [{ name: format, path }],
+        grammars: lark === undefined ? [] : [{ definition: lark, path }],
       },
       array: {
         first: list(schema, first, path).map((item, i) => {

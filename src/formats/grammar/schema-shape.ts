@@ -29,6 +29,8 @@ export interface StringLimits {
   readonly max: number | null;
   readonly patterns: readonly { readonly pattern: string; readonly path: string }[];
   readonly formats: readonly { readonly name: string; readonly path: string }[];
+  /** Lark grammars, of custom tools. */
+  readonly grammars: readonly { readonly definition: string; readonly path: string }[];
 }
 
 export interface ArrayLimits {
@@ -61,7 +63,7 @@ export interface ObjectLimits {
 export const anything: Shape = {
   types: new Set(jsonTypes),
   number: { integer: false, multiples: [] },
-  string: { min: 0, max: null, patterns: [], formats: [] },
+  string: { min: 0, max: null, patterns: [], formats: [], grammars: [] },
   array: { first: [], closed: false, min: 0, max: null },
   object: {
     properties: new Map(),
@@ -93,6 +95,7 @@ export function meet(a: Shape, b: Shape): Shape {
       max: smaller(a.string.max, b.string.max),
       patterns: unique([...a.string.patterns, ...b.string.patterns], ({ pattern }) => pattern),
       formats: unique([...a.string.formats, ...b.string.formats], ({ name }) => name),
+      grammars: unique([...a.string.grammars, ...b.string.grammars], ({ definition }) => definition),
     },
     array: meetArrays(a.array, b.array),
     object: meetObjects(a.object, b.object),

@@ -38,7 +38,13 @@ export function constrains(shape: Shape, type: JsonType): boolean {
     case "number":
       return number.integer || number.low !== undefined || number.high !== undefined || number.multiples.length > 0;
     case "string":
-      return string.min > 0 || string.max !== null || string.patterns.length > 0 || string.formats.length > 0;
+      return (
+        string.min > 0 ||
+        string.max !== null ||
+        string.patterns.length > 0 ||
+        string.formats.length > 0 ||
+        string.grammars.length > 0
+      );
     case "array":
       return array.first.length > 0 || array.rest !== undefined || array.min > 0 || array.max !== null || array.closed;
     case "object":

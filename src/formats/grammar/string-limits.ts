@@ -1,7 +1,9 @@
-import { everyCodePoint } from "./code-points.ts";
-import { chars, isNever, lengths, repeat, type Expression } from "./expression.ts";
+import { larkKeyword } from "../../generation/custom-tool.ts";
+import { everyCodePoint, oneCodePoint } from "./code-points.ts";
+import { chars, isNever, lengths, repeat, sequenceOf, type Expression } from "./expression.ts";
 import type { SchemaReader } from "./flatten-schema.ts";
 import type { Grammar } from "./grammar.ts";
+import { larkExpression } from "./lark-to-expression.ts";
 import { RegexError } from "./regex-syntax.ts";
 import { regexExpression } from "./regex-to-gbnf.ts";
 import { intersected } from "./regular-intersection.ts";
@@ -17,6 +19,12 @@ export function stringExpression(
   path: string,
 ): Expression {
   const { min, max } = limits;
+  const [lark] = limits.grammars;
+  if (lark !== undefined) {
+    const written = larkString(grammar, syntax, lark.definition);
+    if (!isNever(written)) return written;
+    reader.report(lark.path, larkKeyword);
+  }
   const held = described(reader, limits);
   const [first] = held;
   if (first === undefined) return min === 0 && max === null ? syntax.any : syntax.ofLength(min, max);
@@ -36,6 +44,19 @@ export function stringExpression(
   if (max !== null && (range.max === null || range.max > max)) reader.report(path, "maxLength");
   return syntax.of(first.characters);
 }
+
+/** The strings of a Lark grammar: rules of their own, in which each character is written as the syntax writes it. */
+function larkString(grammar: Grammar, syntax: StringSyntax, definition: string): Expression {
+  const key = JSON.stringify(syntax.spell(everyCodePoint));
+  const write = (leaf: Leaf): Expression =>
+    leaf.kind === "chars"
+      ? syntax.spell(leaf.set)
+      : sequenceOf([...leaf.text].map((c) => syntax.spell(oneCodePoint(c))));
+  const characters = larkExpression(definition, grammar, { key, write });
+  return isNever(characters) ? characters : syntax.around(characters);
+}
+
+type Leaf = Expression & { kind: "text" | "chars" };
 
 /** The characters of the keys within limits, at least one. What cannot be said without rules of its own is reported. */
 export function keyCharacters(reader: SchemaReader, limits: StringLimits, path: string): Expression {

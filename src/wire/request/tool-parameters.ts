@@ -5,7 +5,7 @@ import type { NamedChoice, RequestDraft } from "./draft.ts";
 import { checkName } from "./output-parameters.ts";
 import { honoured } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
-import { arrayTooLong, emptyArray, unsupportedValue } from "./refusals.ts";
+import { arrayTooLong, emptyArray } from "./refusals.ts";
 import { checkStrictSchema } from "./strict-schema.ts";
 import { functionCallShape, functionsShape, toolChoiceShape, toolsShape } from "./tool-shapes.ts";
 import type { RawFunction, RawFunctionCall, RawNamedTool, RawTool, RawToolChoice } from "./tool-shapes.ts";
@@ -16,7 +16,7 @@ export const toolParameters: readonly Parameter[] = [
     "tools",
     {
       endpoints: ["chat"],
-      note: "Functions, and custom tools with text input; of their grammars, `regex` (a local model's calls are held to it), not `lark`.",
+      note: "Functions, and custom tools with text input; a local model's calls are held to their grammars, `regex` or `lark` (OpenAI's subset).",
       shape: toolsShape,
     },
     (value, draft) => {
@@ -70,9 +70,6 @@ function neutralTool(raw: RawTool, path: string, draft: RequestDraft): Tool {
   if (raw.type === "function") return neutralFunction(raw.function, `${path}.function`, draft);
   const { name, description, format } = raw.custom;
   const inputGrammar = format?.type === "grammar" ? format.grammar : undefined;
-  // Lark grammars are not enforced here; an upstream may.
-  if (inputGrammar?.syntax === "lark" && !draft.forwards)
-    throw unsupportedValue(`${path}.custom.format.grammar.syntax`, "lark");
   return {
     name,
     ...(typeof description === "string" && { description }),

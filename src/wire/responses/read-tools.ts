@@ -114,7 +114,7 @@ function readCustom(members: RawMembers): ReadTool {
   const tool: Tool = {
     name,
     kind: "custom",
-    path: members.at("format.definition"),
+    path: members.at("format"),
     ...(description !== undefined && { description }),
     ...(inputGrammar && { inputGrammar }),
   };

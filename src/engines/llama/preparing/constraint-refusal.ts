@@ -1,4 +1,5 @@
 import { GrammarError } from "../../../formats/grammar/grammar.ts";
+import { LarkError } from "../../../formats/grammar/lark-error.ts";
 import { RegexError } from "../../../formats/grammar/regex-syntax.ts";
 import { SchemaError, type Gap } from "../../../formats/grammar/schema-error.ts";
 import { FailureError, invalidRequest } from "../../../generation/failure.ts";
@@ -13,6 +14,8 @@ export function asInvalidRequest<T>(make: () => T, path = "tools"): T {
       throw invalidRequest(`Invalid schema at '${error.path}': ${error.message}.`, error.path, "invalid_json_schema");
     if (error instanceof RegexError)
       throw invalidRequest(`Invalid pattern at '${path}': ${error.message}.`, path, "invalid_value");
+    if (error instanceof LarkError)
+      throw invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_value");
     if (error instanceof GrammarError)
       throw invalidRequest(`Invalid value at '${path}': ${error.message}.`, path, "invalid_value");
     // The only recursion is into what the client sent.

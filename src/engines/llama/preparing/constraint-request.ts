@@ -7,6 +7,7 @@ import {
 } from "../../../formats/grammar/call-grammar.ts";
 import { choice, text, type Expression } from "../../../formats/grammar/expression.ts";
 import { gbnfOfData, type Grammar, type GrammarData } from "../../../formats/grammar/grammar.ts";
+import { larkToGbnf } from "../../../formats/grammar/lark-to-expression.ts";
 import { regexExpression } from "../../../formats/grammar/regex-to-gbnf.ts";
 import type { Gap } from "../../../formats/grammar/schema-error.ts";
 import { schemaAnswer } from "../../../formats/grammar/schema-to-gbnf.ts";
@@ -116,15 +117,18 @@ function calls(
   };
 }
 
-/** A custom tool's regular expression that is malformed or unsupported is reported at its own path, not as an error of a schema. */
+/** A custom tool's grammar that is malformed or unsupported is reported at its own path, not as an error of a schema. */
 function checkInputGrammars(tools: readonly Tool[], paths: readonly string[]): void {
   tools.forEach(({ inputGrammar }, i) => {
-    if (inputGrammar?.syntax !== "regex") return;
-    asInvalidRequest(() => regexExpression(inputGrammar.definition, "whole"), `${paths[i]}.definition`);
+    if (inputGrammar === undefined) return;
+    const { syntax, definition } = inputGrammar;
+    const make = (): unknown => (syntax === "regex" ? regexExpression(definition, "whole") : larkToGbnf(definition));
+    asInvalidRequest(make, `${paths[i]}.definition`);
   });
 }
 
 function parametersPath({ tools = [], prompt }: AskedOfModel, tool: Tool): string {
+  if (tool.path !== undefined) return tool.path;
   const index = tools.indexOf(tool);
   if (tool.kind === "custom") return `tools[${index}].custom.format.grammar`;
   const legacy = prompt.kind === "chat" && prompt.legacyFunctions === true;
