@@ -8,17 +8,19 @@ import type { OpenOptions } from "./open-options.ts";
 
 /** Opens a user's program: a module in threads of its own, a function where it stands. Throws `ProgramLoadError`. */
 export async function openProgramModel(model: ProgramModelConfig, name: string, options: OpenOptions): Promise<Engine> {
-  const { program, watch, threads, toolFormat } = model;
+  const { program, watch, threads, toolFormat, showErrors } = model;
+  const errors = showErrors === undefined ? {} : { showErrors };
   const format = toolFormat === undefined ? {} : { format: formatOf(toolFormat) };
   if (typeof program !== "string") {
     // The engine checks what it was given, and says what it expected.
-    return openLocalProgram({ program: program as LocalProgramOptions["program"], name, ...format });
+    return openLocalProgram({ program: program as LocalProgramOptions["program"], name, ...format, ...errors });
   }
   const { openProgramEngine } = await import("../engines/program/open-program-engine.ts");
   return openProgramEngine({
     program,
     name,
     ...format,
+    ...errors,
     ...(watch !== undefined && { watch }),
     ...(threads !== undefined && { threads }),
     log: observerOf(options.log, name),

@@ -23,6 +23,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   toolFormat: ["local", "upstream", "program"],
   key: ["upstream"],
   watch: ["program"],
+  showErrors: ["program"],
 };
 
 /** Serves until a signal stops it. Throws an error of one sentence when it cannot start. */

@@ -49,6 +49,7 @@ export function register(program: Command): void {
     .option("--key <key>", "their API key")
     .optionsGroup("Options for the programs among the targets:")
     .option("--watch", "reload a program when its file changes")
+    .option("--show-errors", "tell clients the words of any exception (default: only of those that are meant for them)")
     .action(async (targets: string[], options: Record<string, unknown>) => {
       const { serve } = await import("./serve-action.ts");
       await serve(targets, options);

@@ -204,6 +204,8 @@ export interface ProgramModel extends AnswerOptions {
   readonly watch?: boolean;
   /** Threads for a synchronous program. */
   readonly threads?: number | string;
+  /** Tell clients the words of any exception; default: only of those that are meant for them (`RequestError`). */
+  readonly showErrors?: boolean;
   /** How the program writes tool calls and reasoning in its text; default: it writes none. */
   readonly toolFormat?: string | Readonly<Record<string, unknown>>;
 }

@@ -232,6 +232,9 @@ const programModel = settings(
     ...answer,
     watch: flag().optional().describe("Reload the program when its file changes"),
     threads: integer(1).optional().describe("Threads for a synchronous program"),
+    showErrors: flag()
+      .optional()
+      .describe("Tell clients the words of any exception (default: only of those that are meant for them)"),
     toolFormat: toolFormat.describe("How it writes calls and reasoning that it leaves in its text"),
   },
   "a mapping such as { kind: program, program: ./program.ts }",

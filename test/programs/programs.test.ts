@@ -23,6 +23,7 @@ const programs = {
   // This folder has no node_modules: the program's "truewire" is the one that serves it.
   "lone.ts": `import { defineProgram, RequestError } from "truewire"; export default defineProgram(({ messages }) => { if (messages.length > 1) throw new RequestError("Too long.", { param: "messages" }); return "alone"; });`,
   "lone-module.mjs": `import { RequestError } from "truewire"; export default () => { throw new RequestError("No.", { code: "no" }); };`,
+  "tools.js": `export default ({ tools }) => JSON.stringify(tools);`,
   "options.js": `export default ({ options }) => JSON.stringify(options);`,
 };
 
@@ -87,13 +88,31 @@ test("a request that the program refuses has its status, message and param", asy
 test("an exception is a 500 before the first text and an error inside the stream after it; never a stack trace", async () => {
   const early = await fetch(`${server.url}/v1/chat/completions`, post("fails-early", false));
   expect(early.status).toBe(500);
-  expect(await early.json()).toEqual({
-    error: { message: "The program failed: disk full", type: "server_error", param: null, code: null },
-  });
+  const message = `The program failed. The server's log says why, under the request id ${early.headers.get("x-request-id")}.`;
+  expect(await early.json()).toEqual({ error: { message, type: "server_error", param: null, code: null } });
+  expect(early.headers.get("x-should-retry")).toBe("false");
+  await expect.poll(() => server.stderr()).toContain("disk full");
   const late = await (await fetch(`${server.url}/v1/chat/completions`, post("fails", true))).text();
   expect(late).toContain('"content":"half"');
-  expect(late).toMatch(/data: \{"error":\{"message":"The program failed: disk full"[^\n]+\n\ndata: \[DONE\]\n\n$/);
+  expect(late).toMatch(
+    /data: \{"error":\{"message":"The program failed\. The server's log says why[^\n]+\n\ndata: \[DONE\]\n\n$/,
+  );
   expect(late).not.toContain('finish_reason":"stop');
+});
+
+test("with --show-errors, clients are told the words of any exception", async () => {
+  const shown = await startTruewire([join(folder, "fails-early.js"), "--show-errors"]);
+  const response = await fetch(`${shown.url}/v1/chat/completions`, post("fails-early", false));
+  expect(await response.text()).toContain("The program failed: disk full");
+  await shown.stop();
+});
+
+// It was a 400, though nothing is enforced on a program.
+test("a custom tool with a Lark grammar reaches the program", async () => {
+  const format = { type: "grammar", grammar: { syntax: "lark", definition: "start: WORD" } };
+  const tools = [{ type: "custom", custom: { name: "shout", format } }];
+  const answered = await ask("tools", { tools });
+  expect(JSON.parse(String(answered.choices[0]?.message.content))).toMatchObject(tools);
 });
 
 test("a program that ends its thread ends its own answer only, and the next request is served", async () => {

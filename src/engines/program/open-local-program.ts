@@ -15,15 +15,22 @@ export interface LocalProgramOptions {
   readonly name?: string;
   /** How to read tool calls and reasoning that the program leaves in its text; default: not at all. */
   readonly format?: Format;
+  /** Tell clients the words of any exception; default: only of those that are meant for them. */
+  readonly showErrors?: boolean;
 }
 
 /** Opens a program that is already in memory, without any Node built-in. Throws `ProgramLoadError` for a value that is not a program. */
-export function openLocalProgram({ program, name = "program", format = plainText }: LocalProgramOptions): Engine {
+export function openLocalProgram({
+  program,
+  name = "program",
+  format = plainText,
+  showErrors = false,
+}: LocalProgramOptions): Engine {
   const loaded = classify(program);
   if (loaded?.kind !== "program") {
     throw new ProgramLoadError("A program must be a function or an AI SDK language model.");
   }
-  const run = { format, newCallId: () => toolCallId(Math.random) };
+  const run = { format, showErrors, newCallId: () => toolCallId(Math.random) };
   return new ProgramEngine(
     {
       models: undefined,

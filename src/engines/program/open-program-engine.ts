@@ -18,6 +18,8 @@ export interface ProgramEngineOptions {
   readonly name?: string;
   /** How to read tool calls and reasoning that the program leaves in its text; default: not at all. */
   readonly format?: Format;
+  /** Tell clients the words of any exception; default: only of those that are meant for them. */
+  readonly showErrors?: boolean;
   /** Threads for a program that is a plain function; default: the machine's parallelism, at least 2. */
   readonly threads?: number;
   /** Load the module anew when it, or a file beside it, changes. */
@@ -34,7 +36,7 @@ export async function openProgramEngine(options: ProgramEngineOptions): Promise<
 async function moduleRunner(module: string, options: ProgramEngineOptions): Promise<ProgramRunner> {
   const path = resolve(module);
   if (!existsSync(path)) throw new ProgramLoadError(`${module} does not exist.`);
-  const setup = { path, format: options.format ?? plainText };
+  const setup = { path, format: options.format ?? plainText, showErrors: options.showErrors ?? false };
   const limit = options.threads ?? Math.max(2, availableParallelism());
   let pool = await WorkerPool.open(setup, limit);
   const watcher = options.watch

@@ -1,10 +1,10 @@
 import { isObject } from "../../generation/json.ts";
 import { ChoiceAssembler } from "../../generation/choice-assembler.ts";
-import type { FinishReason, GenerationEvent, Timings, Usage } from "../../generation/event.ts";
+import type { FinishReason, GenerationEvent, Timings, TokenAlternative, Usage } from "../../generation/event.ts";
 import type { Format } from "../../formats/format.ts";
 import { TextReader } from "../../formats/text-reader.ts";
 import type { Tool } from "../../generation/message.ts";
-import type { ProgramEvent, ProgramItem, ProgramResult } from "./program.ts";
+import type { ProgramEvent, ProgramItem, ProgramLogprob, ProgramResult } from "./program.ts";
 import { readProgramUsage } from "./read-usage.ts";
 
 export interface OutputReaderOptions {
@@ -83,11 +83,23 @@ export class OutputReader {
     this.#assembler.add(this.#text.push(text));
   }
 
+  /** Throws `TypeError` where the tokens are not the text. */
+  #readTokens(text: string, tokens: readonly ProgramLogprob[]): void {
+    if (tokens.map(({ token }) => token).join("") !== text) {
+      throw new TypeError("A program yielded text whose logprobs are of other tokens than the text consists of.");
+    }
+    this.#endCall();
+    for (const { token, logprob, top = [] } of tokens) {
+      this.#assembler.add(this.#text.push(token, { token, logprob, bytes: bytesOf(token), top: top.map(alternative) }));
+    }
+  }
+
   #readEvent(event: ProgramEvent): void {
     const choice = this.#choice;
     switch (event.type) {
       case "text":
-        this.#readText(event.text);
+        if (event.logprobs && event.logprobs.length > 0) this.#readTokens(event.text, event.logprobs);
+        else this.#readText(event.text);
         break;
       case "reasoning":
         this.#endCall();
@@ -175,6 +187,14 @@ export class OutputReader {
   #emit(event: GenerationEvent): void {
     this.#assembler.add([event], "program");
   }
+}
+
+function alternative({ token, logprob }: { readonly token: string; readonly logprob: number }): TokenAlternative {
+  return { token, logprob, bytes: bytesOf(token) };
+}
+
+function bytesOf(token: string): number[] {
+  return [...new TextEncoder().encode(token)];
 }
 
 function argumentsText(value: string | object | undefined): string {

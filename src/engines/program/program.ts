@@ -7,7 +7,17 @@ import type { FinishReason, Timings, Usage } from "../../generation/event.ts";
  * It may be a function or a generator, synchronous or not. A function returns a string, a result or something to iterate; a
  * generator yields fragments. Every fragment is **new** text: what was yielded before is not repeated.
  */
-export type Program = (input: ProgramInput) => ProgramReturn | Promise<ProgramReturn>;
+export interface Program {
+  (input: ProgramInput): ProgramReturn | Promise<ProgramReturn>;
+  /**
+   * What the program does beyond text, where a client asks for it. Without an offer the request is refused: an answer without what was
+   * asked for would look as if there were none. `defineProgram` sets it.
+   */
+  readonly offers?: readonly ProgramOffer[];
+}
+
+/** `logprobs`: its text events say how likely their tokens were. */
+export type ProgramOffer = "logprobs";
 
 export type ProgramReturn = ProgramItem | AsyncIterable<ProgramItem> | Iterable<ProgramItem>;
 
@@ -53,7 +63,12 @@ export interface ProgramTool {
 
 /** A piece of an answer other than text. Calls are numbered by their order; an id is made where none is given. */
 export type ProgramEvent =
-  | { readonly type: "text"; readonly text: string }
+  | {
+      readonly type: "text";
+      readonly text: string;
+      /** Of the tokens that the text consists of, in order. Sent where the client asked for logprobs. */
+      readonly logprobs?: readonly ProgramLogprob[];
+    }
   | { readonly type: "reasoning"; readonly text: string }
   | { readonly type: "refusal"; readonly text: string }
   /** A whole call. */
@@ -66,6 +81,14 @@ export type ProgramEvent =
   /** Members for the answer beyond OpenAI's; passed on where configuration allows. */
   | { readonly type: "extra"; readonly value: Readonly<Record<string, unknown>> }
   | { readonly type: "finish"; readonly reason: FinishReason };
+
+export interface ProgramLogprob {
+  readonly token: string;
+  /** Natural logarithm of the token's probability. */
+  readonly logprob: number;
+  /** The most likely tokens at this place, best first. */
+  readonly top?: readonly { readonly token: string; readonly logprob: number }[];
+}
 
 /** A whole answer. As an item of a generator it adds to what was yielded before. */
 export interface ProgramResult {
@@ -81,7 +104,7 @@ export interface ProgramResult {
 }
 
 /**
- * Gives a program its types; returns it unchanged.
+ * Gives a program its types, and says what it offers beyond text; returns it.
  *
  * @example
  * import { defineProgram } from "truewire";
@@ -92,13 +115,13 @@ export interface ProgramResult {
  * for await (const text of echo({ messages: [{ role: "user", content: "Hi" }] })) console.log(text);
  * // → Hi
  */
-export function defineProgram<P extends Program>(program: P): P {
-  return program;
+export function defineProgram<P extends Program>(program: P, offers: readonly ProgramOffer[] = []): P {
+  return offers.length === 0 ? program : Object.assign(program, { offers });
 }
 
 /**
- * Thrown by a program for a request that it cannot serve: the client gets this status and message instead of a 500.
- * Recognised by its name, so that a program may bring its own copy of this package.
+ * Thrown by a program for a request that it cannot serve: the client gets this status and message instead of a 500. Clients try again
+ * after 408, 409, 429 and any status from 500 on. Recognised by its name, so that a program may bring its own copy of this package.
  *
  * @example
  * import { RequestError } from "truewire";

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { accumulate } from "../../generation/accumulate.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import { readChatRequest } from "../../wire/chat/read-request.ts";
@@ -16,9 +16,14 @@ async function run(
   program: Program,
   request = requestOf(),
   signal = new AbortController().signal,
+  showErrors = false,
 ): Promise<GenerationEvent[]> {
   const events: GenerationEvent[] = [];
-  for await (const batch of runProgram(program, request, signal, { format: plainText, newCallId: () => "call_x" }))
+  for await (const batch of runProgram(program, request, signal, {
+    format: plainText,
+    newCallId: () => "call_x",
+    showErrors,
+  }))
     events.push(...batch);
   return events;
 }
@@ -118,8 +123,67 @@ test("a RequestError is the client's fault, anything else is a 500 without a sta
     throw new Error("disk full");
   });
   expect(text(broken)).toEqual(["half"]);
+  // What a program threw went to clients word for word, and a defect sent agents into a minute of silent retries.
+  const told = "The program failed. The server's log says why, under the request id req_1.";
   expect(broken.at(-1)).toMatchObject({
-    end: { kind: "engine-error", failure: { status: 500, message: "The program failed: disk full" } },
+    end: { kind: "engine-error", failure: { status: 500, message: told, headers: { "x-should-retry": "false" } } },
+  });
+  const shown = await run(
+    () => {
+      throw new Error("disk full");
+    },
+    requestOf(),
+    new AbortController().signal,
+    true,
+  );
+  expect(shown).toMatchObject([{ end: { failure: { message: "The program failed: disk full" } } }]);
+  const passing = await run(() => {
+    throw new RequestError("Try again.", { status: 503 });
+  });
+  expect(passing).toMatchObject([{ end: { failure: { status: 503, message: "Try again." } } }]);
+  expect(JSON.stringify(passing)).not.toContain("x-should-retry");
+});
+
+describe("logprobs", () => {
+  const asks = requestOf({ logprobs: true, top_logprobs: 1 });
+
+  test("that a program does not offer are refused, not null without a word", async () => {
+    expect(await run(() => "Hi", asks)).toMatchObject([
+      { end: { kind: "rejected", failure: { status: 400, param: "logprobs", code: "unsupported_parameter" } } },
+    ]);
+  });
+
+  test("that it offers go out with its text", async () => {
+    const program = defineProgram(
+      function* () {
+        const logprobs = [
+          { token: "Gr\u00fc", logprob: -0.5, top: [{ token: "Ha", logprob: -1 }] },
+          { token: "n", logprob: -0.1 },
+        ];
+        yield { type: "text" as const, text: "Gr\u00fcn", logprobs };
+      },
+      ["logprobs"],
+    );
+    const events = await run(program, asks);
+    expect(accumulate(events).choices[0]).toMatchObject({
+      parts: [
+        {
+          text: "Gr\u00fcn",
+          logprobs: [
+            { token: "Gr\u00fc", logprob: -0.5, bytes: [71, 114, 195, 188], top: [{ token: "Ha", bytes: [72, 97] }] },
+            { token: "n", top: [] },
+          ],
+        },
+      ],
+    });
+  });
+
+  test("of other tokens than the text has are the program's defect", async () => {
+    const program = defineProgram(
+      () => [{ type: "text" as const, text: "Hi", logprobs: [{ token: "Ho", logprob: -1 }] }],
+      ["logprobs"],
+    );
+    expect((await run(program, asks)).at(-1)).toMatchObject({ end: { kind: "engine-error" } });
   });
 });
 

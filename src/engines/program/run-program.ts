@@ -2,6 +2,7 @@ import type { GenerationEvent, Usage } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { Format } from "../../formats/format.ts";
 import { mergeBatches } from "../../generation/merge-batches.ts";
+import { unsupportedParameter } from "../../wire/request/refusals.ts";
 import { OutputReader } from "./output-reader.ts";
 import type { Program, ProgramItem, ProgramReturn } from "./program.ts";
 import { failureEnd } from "./program-failure.ts";
@@ -11,6 +12,8 @@ export interface RunOptions {
   /** How to read tool calls and reasoning that the program leaves in its text. */
   readonly format: Format;
   readonly newCallId: () => string;
+  /** Clients are told the words of any exception. */
+  readonly showErrors: boolean;
 }
 
 /**
@@ -22,6 +25,11 @@ export async function* runProgram(
   signal: AbortSignal,
   options: RunOptions,
 ): AsyncGenerator<GenerationEvent[]> {
+  const { showErrors } = options;
+  if (request.logprobs && program.offers?.includes("logprobs") !== true) {
+    yield [failureEnd(unsupportedParameter("logprobs"), { requestId: request.id, showErrors })];
+    return;
+  }
   const cancel = new AbortController();
   const whole = AbortSignal.any([signal, cancel.signal]);
   const usages: (Usage | undefined)[] = [];
@@ -33,7 +41,11 @@ export async function* runProgram(
     const usage = sumOfUsage(usages, request.n ?? 1);
     yield [...(usage ? [{ type: "usage", usage } as const] : []), { type: "end", end: { kind: "done" } }];
   } catch (thrown) {
-    yield [signal.aborted ? { type: "end", end: { kind: "client-gone" } } : failureEnd(thrown)];
+    yield [
+      signal.aborted
+        ? { type: "end", end: { kind: "client-gone" } }
+        : failureEnd(thrown, { requestId: request.id, showErrors }),
+    ];
   } finally {
     // One choice failed, or the client left: the other runs are not needed.
     cancel.abort();

@@ -7,6 +7,8 @@ import type { Format } from "../../formats/format.ts";
 export interface WorkerSetup {
   readonly path: string;
   readonly format: Format;
+  /** Clients are told the words of any exception. */
+  readonly showErrors: boolean;
 }
 
 /** To the worker. A run may send as many batches as it has credit; each one read gives one back. */

@@ -54,7 +54,11 @@ export class WorkerPool {
     try {
       thread = await this.#thread(signal);
     } catch (error) {
-      yield [signal.aborted ? { type: "end", end: { kind: "client-gone" } } : failureEnd(error)];
+      yield [
+        signal.aborted
+          ? { type: "end", end: { kind: "client-gone" } }
+          : failureEnd(error, { requestId: request.id, showErrors: this.#setup.showErrors }),
+      ];
       return;
     }
     if (thread === "full") {

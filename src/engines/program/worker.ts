@@ -16,7 +16,7 @@ interface Run {
   resume: () => void;
 }
 
-const { path, format } = workerData as WorkerSetup;
+const { path, format, showErrors } = workerData as WorkerSetup;
 const runs = new Map<number, Run>();
 
 try {
@@ -56,7 +56,7 @@ async function start(loaded: LoadedProgram, id: number, request: GenerationReque
       send({ type: "events", run: id, events: events.map(cloneable) });
     }
   } catch (error) {
-    send({ type: "events", run: id, events: [cloneable(failureEnd(error))] });
+    send({ type: "events", run: id, events: [cloneable(failureEnd(error, { requestId: request.id, showErrors }))] });
   }
   runs.delete(id);
   send({ type: "done", run: id });
@@ -68,7 +68,7 @@ function batches(
   signal: AbortSignal,
 ): AsyncIterable<readonly GenerationEvent[]> {
   if (loaded.kind === "engine") return untilAborted(loaded.engine.generate(request), signal);
-  return runProgram(loaded.program, request, signal, { format, newCallId: () => toolCallId(Math.random) });
+  return runProgram(loaded.program, request, signal, { format, showErrors, newCallId: () => toolCallId(Math.random) });
 }
 
 /** The iteration is returned from when the signal aborts. */
