@@ -4,7 +4,8 @@ export default defineConfig({
   test: {
     maxWorkers: 2,
     projects: [
-      { extends: true, test: { name: "unit", include: ["src/**/*.test.ts"] } },
+      // A property tries hundreds of cases, which on a busy machine takes its time, too.
+      { extends: true, test: { name: "unit", include: ["src/**/*.test.ts"], testTimeout: 60_000 } },
       // Servers are started, models are loaded: on a busy machine of two cores that takes its time.
       {
         extends: true,

@@ -52,13 +52,14 @@ export async function serve(targets: readonly string[], options: Options): Promi
   process.on("unhandledRejection", (reason) => {
     console.error(`truewire: Unhandled promise rejection: ${reason instanceof Error ? reason.stack : String(reason)}`);
   });
-  printReady(server, config, targets.length === 0 && file === undefined);
   stopOnSignals(server);
   // Without a listener, the signal would end the process.
   process.on("SIGHUP", () => {
     if (file !== undefined) void readAgain();
     else console.error("truewire: There is no configuration file to read again; nothing has changed.");
   });
+  // Last: whoever reads it may send a signal at once.
+  printReady(server, config, targets.length === 0 && file === undefined);
 }
 
 function configFile(targets: readonly string[], { config }: Options): string | undefined {

@@ -65,7 +65,8 @@ describe.each(transports)("the hold through $name", ({ open }) => {
     const engine = new ScriptedEngine(async function* () {
       const [first, ...rest] = answer(["Hello", " world"]);
       if (first) yield first;
-      await sleep(250);
+      // Long enough for two comments on a busy machine, too.
+      await sleep(2000);
       yield* rest;
     });
     const api = await open(serving(engine, { keepAlive: "60ms" }));

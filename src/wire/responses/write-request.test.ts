@@ -109,7 +109,6 @@ describe("a Responses request", () => {
     const members = {
       input: [{ type: "telepathy" }, { type: "reasoning", summary: [], encrypted_content: "gAAAA" }],
       previous_response_id: "resp_1",
-      background: true,
       tools: [{ type: "web_search" }],
       tool_choice: { type: "web_search" },
       client_metadata: { a: 1 },
