@@ -1,7 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Gbnf } from "../../../test/support/gbnf.ts";
-import { GrammarError } from "./grammar.ts";
+import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
+import type { Tool } from "../../generation/message.ts";
+import { formatNamed } from "../known.ts";
+import { callGrammar } from "./call-grammar.ts";
+import { gbnfOfData, GrammarError } from "./grammar.ts";
 import { LarkError } from "./lark-error.ts";
 import { larkToGbnf } from "./lark-to-expression.ts";
 
@@ -55,6 +59,21 @@ describe("a Lark grammar", () => {
       "*** Begin Patch",
     ];
     expect(accepted(applyPatch, ...good, ...bad)).toEqual(good);
+  });
+
+  test("of Codex's patches is read by llama.cpp, as it is and in a call", async () => {
+    const patch = '*** Begin Patch\n*** Update File: a\n@@\n-x "q"\n+y\t<b>\n*** End Patch\n';
+    const plain = await llamaGrammar(larkToGbnf(applyPatch));
+    expect([patch, "*** Begin Patch\n*** End Patch"].map((text) => plain.accepts(text))).toEqual([true, false]);
+    const tool: Tool = { name: "patch", kind: "custom", inputGrammar: { syntax: "lark", definition: applyPatch } };
+    const format = formatNamed("hermes");
+    if (!format) throw new Error("there is no such format");
+    const { grammar, exact } = callGrammar(format, [tool], { mode: "forced", parallel: false });
+    const calls = await llamaGrammar(gbnfOfData(grammar));
+    const call = (input: string): string =>
+      `<tool_call>\n${JSON.stringify({ name: "patch", arguments: { input } }).replaceAll(/":(?=[{"])|,(?=")/g, "$& ")}\n</tool_call>`;
+    expect(exact).toBe(true);
+    expect([patch, "nonsense"].map((input) => calls.accepts(call(input)))).toEqual([true, false]);
   });
 
   test("of terminals, groups, options, repetitions and ranges", () => {
