@@ -11,6 +11,7 @@ import { readTools } from "./read-tools.ts";
 import type { ReadTools } from "./read-tools.ts";
 import type { AskedResponse, ResponseEcho } from "./response-echo.ts";
 import type { ResponsesDraft } from "./responses-draft.ts";
+import { withoutCompactions } from "./state/compaction.ts";
 import { nothingRecalled, previousNotFound } from "./state/recall.ts";
 import type { Recalled } from "./state/recall.ts";
 import { responsesParameters } from "./responses-parameters.ts";
@@ -76,16 +77,17 @@ function selfContained(
   body: Readonly<Record<string, unknown>>,
   { previous, history, references }: Recalled,
 ): Readonly<Record<string, unknown>> {
-  const { background, ...rest } = body;
-  if (!previous && references.size === 0) return background === undefined ? body : rest;
-  const { previous_response_id: previousId, input, ...others } = rest;
+  const { background, previous_response_id: previousId, input, ...rest } = body;
   const said = input ?? [];
   const own: readonly unknown[] = Array.isArray(said) ? said : [{ role: "user", content: said }];
   const known = own.map((item) => references.get((item as { readonly id?: string } | null)?.id ?? "") ?? item);
+  const items = withoutCompactions([...history, ...known].map((item) => ({ item, path: "" }))).map(({ item }) => item);
+  const isAsItCame = items.length === own.length && items.every((item, at) => item === own[at]);
+  if (isAsItCame && background === undefined && !previous) return body;
   return {
-    ...others,
+    ...rest,
     ...(!previous && previousId !== undefined && { previous_response_id: previousId }),
-    input: [...history, ...known],
+    input: isAsItCame ? input : items,
   };
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { readChatRequest } from "../chat/read-request.ts";
 import { readResponsesRequest } from "./read-request.ts";
+import { sealHistory } from "./state/compaction.ts";
 import { sealThought } from "./sealed-thought.ts";
 import { writeResponsesRequest } from "./write-request.ts";
 
@@ -115,7 +116,15 @@ describe("a Responses request", () => {
       stream: true,
       stream_options: { include_obfuscation: false },
     };
-    expect(passedOn(members)).toEqual({ ...members, model: "gpt" });
+    // That the answer goes on without the client is this server's affair.
+    expect(passedOn({ ...members, background: true })).toEqual({ ...members, model: "gpt" });
+  });
+
+  test("has what was compacted here as it was: the server could not open it", () => {
+    const said = { type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] };
+    const compaction = { type: "compaction", id: "cmp_1", encrypted_content: sealHistory([said]) };
+    const asked = { role: "user", content: "And now?" };
+    expect(passedOn({ input: [said, compaction, asked] })).toMatchObject({ input: [said, asked] });
   });
 
   test("leaves out the thoughts that we have sealed: the server could not open them", () => {
