@@ -1,3 +1,4 @@
+import { argumentsOfInput } from "../../generation/custom-tool.ts";
 import { unreadablePart } from "../../generation/unreadable-part.ts";
 import type { ProgramMessage } from "./program.ts";
 
@@ -53,13 +54,20 @@ function assistantText(message: ProgramMessage): unknown[] {
 
 function assistantCalls(message: ProgramMessage): { toolCallId: unknown; toolName: unknown }[] {
   if (!Array.isArray(message.tool_calls)) return [];
-  return message.tool_calls.map((call: { id: unknown; function: { name: unknown; arguments: unknown } }) => ({
+  return message.tool_calls.map((call: ChatCall) => ({
     type: "tool-call",
     toolCallId: call.id,
-    toolName: call.function.name,
-    input: jsonOr(call.function.arguments),
+    ...("custom" in call
+      ? { toolName: call.custom.name, input: argumentsOfInput(call.custom.input) }
+      : { toolName: call.function.name, input: jsonOr(call.function.arguments) }),
   }));
 }
+
+/** As the program's input has it. The SDK knows functions alone, so the input of a custom tool becomes an argument. */
+type ChatCall = { readonly id: string } & (
+  | { readonly function: { readonly name: string; readonly arguments: string } }
+  | { readonly custom: { readonly name: string; readonly input: string } }
+);
 
 function toolResult(message: ProgramMessage, names: ReadonlyMap<unknown, unknown>): unknown {
   const id = message.tool_call_id ?? message.name;

@@ -23,8 +23,11 @@ function modelOf(parts: { type: string; [member: string]: unknown }[]): Paramete
   };
 }
 
-async function itemsOf(parts: { type: string; [member: string]: unknown }[]): Promise<ProgramItem[]> {
-  const returned = await languageModelProgram(modelOf(parts))(inputOf());
+async function itemsOf(
+  parts: { type: string; [member: string]: unknown }[],
+  input: Partial<ProgramInput> = {},
+): Promise<ProgramItem[]> {
+  const returned = await languageModelProgram(modelOf(parts))(inputOf(input));
   const items: ProgramItem[] = [];
   for await (const item of returned as AsyncIterable<ProgramItem>) items.push(item);
   return items;
@@ -127,6 +130,50 @@ test("a conversation with tools becomes the SDK's prompt", () => {
     maxOutputTokens: 9,
     stopSequences: ["x"],
   });
+});
+
+// Custom tools were left out, and a call of one in the history was a TypeError: nothing that Codex sends after its first patch worked.
+test("a custom tool is a function of one text, in what is offered, told and called", async () => {
+  const format = { type: "grammar", grammar: { syntax: "regex", definition: "[a-z]+" } };
+  const tools = [{ type: "custom", custom: { name: "say", description: "Say it", format } }];
+  const call = { id: "c", type: "custom", custom: { name: "say", input: "hello" } };
+  const options = { tool_choice: { type: "custom", custom: { name: "say" } } };
+  const messages = [
+    { role: "assistant", content: null, tool_calls: [call] },
+    { role: "tool", tool_call_id: "c", content: "said" },
+  ];
+  expect(callOptions(inputOf({ messages, tools, options }))).toMatchObject({
+    prompt: [
+      { content: [{ type: "tool-call", toolCallId: "c", toolName: "say", input: { input: "hello" } }] },
+      { content: [{ type: "tool-result", toolName: "say" }] },
+    ],
+    tools: [
+      {
+        type: "function",
+        name: "say",
+        description: "Say it",
+        inputSchema: { properties: { input: { type: "string", pattern: "^(?:[a-z]+)$" } }, required: ["input"] },
+      },
+    ],
+    toolChoice: { type: "tool", toolName: "say" },
+  });
+  const items = await itemsOf(
+    [
+      { type: "tool-input-start", id: "d", toolName: "say" },
+      { type: "tool-input-delta", id: "d", delta: '{"input": "good\\n' },
+      { type: "tool-input-delta", id: "d", delta: 'bye"}' },
+      { type: "tool-input-end", id: "d" },
+      { type: "tool-call", toolCallId: "e", toolName: "say", input: '{"input":"so"}' },
+    ],
+    { tools },
+  );
+  expect(items).toEqual([
+    { type: "tool-call-start", id: "d", name: "say" },
+    { type: "tool-call-delta", arguments: "good\n" },
+    { type: "tool-call-delta", arguments: "bye" },
+    { type: "tool-call-end" },
+    { type: "tool-call", id: "e", name: "say", arguments: "so" },
+  ]);
 });
 
 test("a part that the SDK cannot hold is refused with its path", () => {

@@ -1,8 +1,10 @@
+import { CustomInput } from "../../formats/reading/custom-input.ts";
+import { parametersOf } from "../../generation/custom-tool.ts";
 import { isObject } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
 import type { FinishReason, Usage } from "../../generation/event.ts";
 import { languageModelPrompt } from "./language-model-prompt.ts";
-import type { Program, ProgramEvent, ProgramInput } from "./program.ts";
+import type { Program, ProgramEvent, ProgramInput, ProgramTool } from "./program.ts";
 
 /**
  * An AI SDK language model as far as it is used here: specification versions v2 (ai 5) and v3 (ai 6), which differ in the form of
@@ -36,7 +38,7 @@ export function isLanguageModel(value: unknown): value is LanguageModel {
 export function languageModelProgram(model: LanguageModel): Program {
   return async function* (input) {
     const { stream } = await model.doStream(callOptions(input));
-    const parts = new PartReader();
+    const parts = new PartReader(input.tools ?? []);
     for await (const part of stream) yield* parts.read(part);
   };
 }
@@ -73,27 +75,48 @@ function responseFormat(input: ProgramInput): unknown {
 }
 
 function tools(input: ProgramInput): unknown {
-  return input.tools
-    ?.map((tool) => record(tool.function))
-    .filter((definition) => definition !== undefined)
-    .map((definition) => ({
-      type: "function",
-      name: definition.name,
-      ...(definition.description !== undefined && { description: definition.description }),
-      inputSchema: definition.parameters ?? { type: "object", properties: {} },
-      ...(typeof definition.strict === "boolean" && { strict: definition.strict }),
-    }));
+  return input.tools?.map(definitionOf).map(({ name, description, parameters, strict }) => ({
+    type: "function",
+    name,
+    ...(description !== undefined && { description }),
+    inputSchema: parameters ?? { type: "object", properties: {} },
+    ...(typeof strict === "boolean" && { strict }),
+  }));
+}
+
+/** The SDK knows functions alone, so a custom tool is offered as one, with its input as the one argument. */
+function definitionOf(tool: ProgramTool): JsonObject {
+  const custom = customOf(tool);
+  if (custom === undefined) return record(tool.function) ?? {};
+  const { name, description, format } = custom;
+  const { syntax, definition } = record(record(format)?.grammar) ?? {};
+  const regex = syntax === "regex" &&
+    typeof definition === "string" && { inputGrammar: { syntax, definition } as const };
+  return { name, description, parameters: parametersOf({ name: String(name), kind: "custom", ...regex }) };
+}
+
+function customOf(tool: ProgramTool): JsonObject | undefined {
+  return tool.type === "custom" ? record(tool.custom) : undefined;
 }
 
 function toolChoice(choice: unknown): unknown {
   if (typeof choice === "string") return { type: choice };
-  const named = record(record(choice)?.function);
+  const named = record(record(choice)?.function) ?? record(record(choice)?.custom);
   return named ? { type: "tool", toolName: named.name } : undefined;
 }
 
-/** Reads stream parts. Keeps which calls were already streamed, since the SDK repeats each of them whole at its end. */
+/**
+ * Reads stream parts. Keeps which calls were already streamed, since the SDK repeats each of them whole at its end, and what the input
+ * is of those of custom tools.
+ */
 class PartReader {
-  #streamed = new Set<unknown>();
+  readonly #customTools: ReadonlySet<unknown>;
+  readonly #streamed = new Set<unknown>();
+  readonly #inputs = new Map<unknown, CustomInput>();
+
+  constructor(offered: readonly ProgramTool[]) {
+    this.#customTools = new Set(offered.map((tool) => customOf(tool)?.name).filter((name) => name !== undefined));
+  }
 
   *read(part: LanguageModelPart): Generator<ProgramEvent> {
     switch (part.type) {
@@ -107,21 +130,29 @@ class PartReader {
         // The provider runs this tool itself, so it is not a call for the client.
         if (part.providerExecuted === true) break;
         this.#streamed.add(part.id);
+        if (this.#customTools.has(part.toolName)) this.#inputs.set(part.id, new CustomInput());
         yield { type: "tool-call-start", id: String(part.id), name: String(part.toolName) };
         break;
-      case "tool-input-delta":
-        if (this.#streamed.has(part.id)) yield { type: "tool-call-delta", arguments: String(part.delta) };
+      case "tool-input-delta": {
+        if (!this.#streamed.has(part.id)) break;
+        const delta = String(part.delta);
+        yield { type: "tool-call-delta", arguments: this.#inputs.get(part.id)?.push(delta) ?? delta };
         break;
-      case "tool-input-end":
-        if (this.#streamed.has(part.id)) yield { type: "tool-call-end" };
+      }
+      case "tool-input-end": {
+        if (!this.#streamed.has(part.id)) break;
+        const rest = this.#inputs.get(part.id)?.end();
+        if (rest) yield { type: "tool-call-delta", arguments: rest };
+        yield { type: "tool-call-end" };
         break;
+      }
       case "tool-call":
         if (this.#streamed.has(part.toolCallId) || part.providerExecuted === true) break;
         yield {
           type: "tool-call",
           id: String(part.toolCallId),
           name: String(part.toolName),
-          arguments: asText(part.input),
+          arguments: this.#inputOf(part),
         };
         break;
       case "source":
@@ -136,6 +167,13 @@ class PartReader {
       case "error":
         throw part.error instanceof Error ? part.error : new Error(asText(part.error));
     }
+  }
+
+  #inputOf({ toolName, input }: LanguageModelPart): string {
+    const written = asText(input);
+    if (!this.#customTools.has(toolName)) return written;
+    const reader = new CustomInput();
+    return reader.push(written) + reader.end();
   }
 }
 
