@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 /**
@@ -7,16 +7,21 @@ import { join, resolve } from "node:path";
  * that says why, where the registry cannot be reached. `spec`: name and exact version.
  */
 export function npmPackage(spec: string): string | undefined {
-  const folder = resolve(".cache/npm", spec.replaceAll("/", "-"));
+  const cache = resolve(".cache/npm");
+  const folder = join(cache, spec.replaceAll("/", "-"));
   const modules = join(folder, "node_modules");
   if (existsSync(modules)) return modules;
-  mkdirSync(folder, { recursive: true });
+  mkdirSync(cache, { recursive: true });
+  const making = mkdtempSync(join(cache, "making-"));
   try {
-    const options = ["--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder];
+    const options = ["--no-audit", "--no-fund", "--ignore-scripts", "--prefix", making];
     execFileSync("npm", ["install", ...options, spec], { stdio: "ignore", timeout: 300_000 });
+    // Whole or not at all: what was cut off half-way has another name.
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(making, folder);
     return modules;
   } catch {
-    rmSync(folder, { recursive: true, force: true });
+    rmSync(making, { recursive: true, force: true });
     console.log(`skipped: ${spec} cannot be had from the npm registry`);
     return undefined;
   }
