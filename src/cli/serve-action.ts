@@ -22,6 +22,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   chatTemplate: ["local"],
   toolFormat: ["local", "upstream", "program"],
   key: ["upstream"],
+  model: ["upstream"],
   watch: ["program"],
   showErrors: ["program"],
 };
@@ -88,7 +89,9 @@ function fromEnvironment(): TruewireConfig {
 }
 
 function withOptions(model: ModelEntry, options: Options): ModelEntry {
-  const own = Object.entries(options).filter(([name]) => modelOptions[name]?.includes(model.kind));
+  const own = Object.entries(options)
+    .filter(([name]) => modelOptions[name]?.includes(model.kind))
+    .map(([name, value]) => [name === "model" ? "models" : name, value]);
   return { ...model, ...Object.fromEntries(own) };
 }
 

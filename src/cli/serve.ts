@@ -47,6 +47,7 @@ export function register(program: Command): void {
     )
     .optionsGroup("Options for the upstreams among the targets:")
     .option("--key <key>", "their API key")
+    .option("--model <name>", "a model to serve, in place of those that they list; repeatable", collect)
     .optionsGroup("Options for the programs among the targets:")
     .option("--watch", "reload a program when its file changes")
     .option("--show-errors", "tell clients the words of any exception (default: only of those that are meant for them)")

@@ -1,4 +1,5 @@
-import { incorrectApiKey, missingApiKey } from "../wire/failures.ts";
+import { incorrectApiKey, missingApiKey, missingOwnKey, unknownOwnKey } from "../wire/failures.ts";
+import type { Profile } from "../wire/profile.ts";
 
 /**
  * The keys that clients may use. Only their SHA-256 hashes are kept, and every check compares the given key's hash with all of them, in
@@ -29,9 +30,10 @@ export class ApiKeys {
   }
 
   /** Throws `FailureError` 401 when there is no key (""), or a wrong one. */
-  async check(key: string): Promise<void> {
+  async check(key: string, profile: Profile): Promise<void> {
     if (await this.admits(key)) return;
-    throw key === "" ? missingApiKey() : incorrectApiKey(key);
+    if (profile.judgesAsVendor) throw key === "" ? missingApiKey() : incorrectApiKey(key);
+    throw key === "" ? missingOwnKey() : unknownOwnKey(key);
   }
 }
 

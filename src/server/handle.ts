@@ -1,12 +1,12 @@
 import { FailureError } from "../generation/failure.ts";
-import { methodNotAllowed, unknownUrl } from "../wire/failures.ts";
+import { methodNotAllowed, unknownPath, unknownUrl } from "../wire/failures.ts";
 import { requestId } from "../wire/ids.ts";
 import { askedProfile } from "./asked-profile.ts";
 import type { Exchange } from "./exchange.ts";
 import { preflightHeaders } from "./origins.ts";
 import { Reply } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
-import { routeOf } from "./routes.ts";
+import { knownPaths, routeOf } from "./routes.ts";
 import type { Service } from "./service.ts";
 
 /** Answers one exchange, whatever happens; never rejects. */
@@ -32,7 +32,7 @@ async function answer(reply: Reply, service: Service): Promise<void> {
   reply.headers = settings.origins.headersFor(exchange);
   reply.askedProfile = askedProfile(exchange);
   const found = routeOf(path);
-  if (!found) throw unknownUrl(method, path);
+  if (!found) throw reply.profile.judgesAsVendor ? unknownUrl(method, path) : unknownPath(method, path, knownPaths());
   const { route, parameter } = found;
   const header = (name: string): string | undefined => exchange.header(name);
   reply.voice = typeof route.voice === "function" ? route.voice(header) : route.voice;
@@ -43,7 +43,7 @@ async function answer(reply: Reply, service: Service): Promise<void> {
   const key = reply.voice.keyIn(header);
   if (route.open === true) reply.isStranger = !(await settings.keys.admits(key));
   else {
-    await settings.keys.check(key);
+    await settings.keys.check(key, reply.profile);
     if (service.state !== "ready") throw notReady(service.state);
   }
   await answering(reply, service, parameter);

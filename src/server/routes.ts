@@ -91,6 +91,15 @@ function listingVoice(header: HeaderReader): Voice {
   return ports.find(({ voice }) => voice.models?.isMeant(header) === true)?.voice ?? openaiVoice;
 }
 
+/** Every path but the root, with its method, for the words of an error. */
+export function knownPaths(): string[] {
+  return [...routes].flatMap(([path, { method }]) => {
+    if (path === "") return [];
+    const parameter = path.endsWith("/") ? "{id}" : "";
+    return [`${method} ${path.startsWith("/health") ? "" : "/v1"}${path}${parameter}`];
+  });
+}
+
 /** The route of a path, and what its parameter is there; undefined when there is none. */
 export function routeOf(path: string): { readonly route: Route; readonly parameter: string } | undefined {
   const plain = path === "/v1/chat/completions" ? "/chat/completions" : plainPath(path);

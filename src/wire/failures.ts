@@ -13,6 +13,22 @@ export function incorrectApiKey(key: string): FailureError {
   );
 }
 
+/** The same in this server's own words: its keys are no page's of OpenAI's. */
+export function unknownOwnKey(key: string): FailureError {
+  return unauthorized(
+    `Incorrect API key provided: ${maskKey(key)}. This server takes only the keys that it was started with (--api-key).`,
+    "invalid_api_key",
+  );
+}
+
+/** 401 for a request without any key, in this server's own words. */
+export function missingOwnKey(): FailureError {
+  return unauthorized(
+    "You didn't provide an API key. Send one of the keys that this server was started with (--api-key), as 'Authorization: Bearer KEY' or 'X-Api-Key: KEY'.",
+    null,
+  );
+}
+
 /** 401 for a request without any key. */
 export function missingApiKey(): FailureError {
   return unauthorized(
@@ -37,6 +53,11 @@ export function modelDoesNotExist(model: string): FailureError {
 /** 404 for a path that the API does not have. */
 export function unknownUrl(method: string, path: string): FailureError {
   return notFound(`Invalid URL (${method} ${path})`, null, null);
+}
+
+/** The same in this server's own words. `paths`: what there is, such as `POST /v1/chat/completions`. */
+export function unknownPath(method: string, path: string, paths: readonly string[]): FailureError {
+  return notFound(`There is no ${method} ${path} here. This server has: ${paths.join(", ")}.`, null, null);
 }
 
 /** 405 for a path that exists, with another method. `allowed`: the methods for the `allow` header. */

@@ -95,6 +95,7 @@ const sampling: Members = {
   logit_bias: fc.dictionary(fc.nat(999).map(String), fc.integer({ min: -100, max: 100 })),
   seed: fc.maxSafeInteger(),
   min_tokens: fc.nat(9),
+  n_predict: count,
   ignore_eos: fc.boolean(),
   stop: fc.oneof(word, fc.array(word, { maxLength: 3 })),
   stop_token_ids: fc.array(fc.nat(999)),
@@ -126,6 +127,8 @@ const outputs: Members = {
   ),
   guided_json: schema,
   guided_regex: word,
+  regex: word,
+  ebnf: word,
   guided_choice: fc.array(word, { minLength: 1 }),
   guided_grammar: word,
   structured_outputs: fc.oneof(

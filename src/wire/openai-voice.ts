@@ -1,7 +1,7 @@
 import { writeErrorBody } from "./error-body.ts";
 import type { HeaderReader, Voice } from "./voice.ts";
 
-/** OpenAI's: a Bearer token (or, from a browser, a basic password), `x-request-id`, the error object. */
+/** OpenAI's: a Bearer token (or, from a browser, a basic password, or `x-api-key`, as some gateways and clients have it), `x-request-id`, the error object. */
 export const openaiVoice: Voice = {
   keyIn,
   answerHeaders: (requestId, processingMs) => ({
@@ -12,8 +12,12 @@ export const openaiVoice: Voice = {
   writeFailure: writeErrorBody,
 };
 
-/** `Bearer KEY`, or HTTP's basic scheme with the key as the password, as OpenAI's own 401 offers for browsers. */
+/** `Bearer KEY`, or HTTP's basic scheme with the key as the password, as OpenAI's own 401 offers for browsers; else `x-api-key`. */
 export function keyIn(header: HeaderReader): string {
+  return authorizedKey(header) || (header("x-api-key") ?? "").trim();
+}
+
+function authorizedKey(header: HeaderReader): string {
   const [scheme = "", value = ""] = (header("authorization") ?? "").trim().split(/\s+/, 2);
   if (/^bearer$/i.test(scheme)) return value;
   if (!/^basic$/i.test(scheme)) return "";

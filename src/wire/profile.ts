@@ -4,7 +4,7 @@
  */
 export interface Profile {
   readonly name: "lean" | "exact";
-  /** What the vendor refuses is refused, though it could be served; `lean` serves it and warns. */
+  /** What the vendor refuses is refused, though it could be served, and in its words; `lean` serves it and warns, and says what this server wants. */
   readonly judgesAsVendor: boolean;
   /** Answers name the dated form of a model's id, where there is one. */
   readonly resolvesModels: boolean;

@@ -13,11 +13,13 @@ describe.each(transports)("keys through $name", ({ open }) => {
 
   async function withAuthorization(
     authorization?: string,
+    more: Record<string, string> = {},
   ): Promise<{ status: number; error?: { message: string; code: string | null } }> {
     const init = chat("Hello");
     const headers = {
       ...(init.headers as Record<string, string>),
       ...(authorization !== undefined && { authorization }),
+      ...more,
     };
     const response = await api.fetch("/v1/chat/completions", { ...init, headers });
     return { status: response.status, ...((await response.json()) as object) };
@@ -30,8 +32,25 @@ describe.each(transports)("keys through $name", ({ open }) => {
     },
   );
 
+  test("a key may come as X-Api-Key, unless there is another one", async () => {
+    const key = { "x-api-key": "sk-second-0123456789" };
+    expect(await withAuthorization(undefined, key)).toMatchObject({ status: 200 });
+    expect(await withAuthorization("Bearer sk-wrong-9876543210", key)).toMatchObject({ status: 401 });
+  });
+
+  // Ours pointed to OpenAI's page for keys.
+  test("a 401 says whose keys these are", async () => {
+    for (const authorization of [undefined, "Bearer sk-wrong-9876543210"]) {
+      const { status, error } = await withAuthorization(authorization);
+      expect(status).toBe(401);
+      expect(error?.message).toContain("the keys that");
+      expect(error?.message).not.toContain("openai.com");
+    }
+  });
+
   test("a wrong key is a 401 in OpenAI's words that shows it masked", async () => {
-    expect(await withAuthorization("Bearer sk-wrong-9876543210")).toMatchObject({
+    const exact = { "x-truewire-wire": "exact" };
+    expect(await withAuthorization("Bearer sk-wrong-9876543210", exact)).toMatchObject({
       status: 401,
       error: {
         message: `Incorrect API key provided: sk-wrong${"*".repeat(7)}3210. You can find your API key at https://platform.openai.com/account/api-keys.`,

@@ -63,8 +63,15 @@ describe.each(transports)("paths through $name", ({ open }) => {
 
   test("an unknown path is a 404 that names method and path, whatever its method", async () => {
     for (const method of ["GET", "POST", "DELETE", "OPTIONS"]) {
-      const response = await api.fetch("/v1/engines", { method });
+      const headers = { "x-truewire-wire": "exact" };
+      const response = await api.fetch("/v1/engines", { method, headers });
       expect(response.status).toBe(404);
+      const own = (await (await api.fetch("/v1/engines", { method })).json()) as { error: { message: string } };
+      // OpenAI's words do not say what there is.
+      expect(own.error.message).toMatch(
+        `There is no ${method} /v1/engines here. This server has: POST /v1/chat/completions,`,
+      );
+      expect(own.error.message).toMatch(/GET \/v1\/models, GET \/v1\/models\/\{id\}, GET \/health/);
       expect(await response.json()).toEqual({
         error: {
           message: `Invalid URL (${method} /v1/engines)`,

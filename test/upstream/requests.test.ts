@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
+import { startTruewire } from "../support/serve.ts";
+import { chat } from "../support/transports.ts";
 import { ask, startGateway } from "./gateway.ts";
 import { done, event, finish, role, say, startScripted, streamOf } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
@@ -281,5 +283,16 @@ test("legacy completions, streamed and not", async () => {
 test("an upstream that lists no models says what to do", async () => {
   const source = await startScripted(() => {});
   await source.close();
-  await expect(startGateway(source.url)).rejects.toThrow(/cannot be listed.*"models"/);
+  await expect(startGateway(source.url)).rejects.toThrow(/cannot be listed.*--model NAME.*"models"/);
+});
+
+test("models are named on the command line, too", async () => {
+  const source = await startScripted((response, body) => say(response, body, String(body["model"])));
+  const truewire = await startTruewire([source.url, "--model", "a", "--model", "b", "--log-level", "silent"]);
+  const response = await fetch(`${truewire.url}/v1/chat/completions`, chat("x", { model: "b" }));
+  expect(await response.text()).toContain('"content":"b"');
+  const list = (await (await fetch(`${truewire.url}/v1/models`)).json()) as { data: { id: string }[] };
+  expect(list.data.map(({ id }) => id)).toEqual(["a", "b"]);
+  await truewire.stop();
+  await source.close();
 });

@@ -240,7 +240,7 @@ export class UpstreamEngine implements Engine {
     }
     const [first] = reasons;
     const why = first instanceof Error ? first.message : String(first);
-    const message = `the models of ${name} (${urls.map(shownUrl).join(", ")}) cannot be listed: ${why}; name them with "models" to do without the list`;
+    const message = `the models of ${name} (${urls.map(shownUrl).join(", ")}) cannot be listed: ${why}. Name them, to do without the list: --model NAME on the command line (repeatable), "models" in the configuration.`;
     throw new AggregateError(reasons, message);
   }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ReadChoicesRequest } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";
+import { exact } from "../profile.ts";
 import { readChatRequest } from "./read-request.ts";
 
 const hello = { role: "user", content: "Hello" };
@@ -150,4 +151,22 @@ describe("what is taken", () => {
     });
     expect(request).toMatchObject({ wantsUsage: true, wantsTimings: true, stream: true, logprobs: { top: 0 } });
   });
+});
+
+// SGLang's two were ignored without a word, so the answer was not what was asked for.
+test("other servers' names of a limit and of constraints", () => {
+  const asked = (more: object): ReadChoicesRequest["request"] => read(more).request;
+  expect(asked({ n_predict: 7 }).limits.maxTokens).toBe(7);
+  expect(asked({ n_predict: -1 }).limits.maxTokens).toBeUndefined();
+  expect(asked({ regex: "a+" }).output).toEqual({ type: "regex", pattern: "a+", path: "regex" });
+  expect(asked({ ebnf: 'root ::= "a"' }).output).toEqual({ type: "grammar", gbnf: 'root ::= "a"', path: "ebnf" });
+});
+
+test("a choice of tools that asks for no call needs no tools, but in the vendor's judgement", () => {
+  for (const more of [{ tool_choice: "none" }, { tool_choice: "auto" }, { function_call: "auto" }]) {
+    const { request, warnings } = read(more);
+    expect(request.toolChoice).toBeUndefined();
+    expect(warnings).toHaveLength(1);
+    expect(() => read(more, { profile: exact })).toThrow("is only allowed when");
+  }
 });

@@ -144,7 +144,7 @@ test.each<[param: string | null, members: object, code: string | null, message: 
   ],
   [
     "tool_choice",
-    { tool_choice: "auto" },
+    { tool_choice: "required" },
     null,
     "Invalid value for 'tool_choice': 'tool_choice' is only allowed when 'tools' are specified.",
   ],
@@ -156,7 +156,7 @@ test.each<[param: string | null, members: object, code: string | null, message: 
   ],
   [
     "function_call",
-    { function_call: "auto" },
+    { function_call: { name: "f" } },
     null,
     "Invalid value for 'function_call': 'function_call' is only allowed when 'functions' are specified.",
   ],

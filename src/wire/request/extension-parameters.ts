@@ -45,6 +45,13 @@ export const extensionParameters: readonly Parameter[] = [
     { note: "A list, or a string that is a JSON list.", shape: stringOrStrings(1000) },
     readSequenceBreakers,
   ),
+  extension(
+    "n_predict",
+    { note: "llama.cpp's name for `max_tokens`; -1: no limit.", shape: integer(-1) },
+    (value, draft) => {
+      draft.maxTokens ??= value < 0 ? Infinity : value;
+    },
+  ),
   extension("min_tokens", { shape: integer(0) }, (value, { limits }) => {
     limits.minTokens = value;
   }),

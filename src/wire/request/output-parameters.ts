@@ -53,6 +53,12 @@ export const outputParameters: readonly Parameter[] = [
   extension("guided_regex", { note: "vLLM's.", shape: z.string() }, (value, draft) => {
     add("guided_regex", { type: "regex", pattern: value, path: "guided_regex" }, draft);
   }),
+  extension("regex", { note: "SGLang's name for `guided_regex`.", shape: z.string() }, (value, draft) => {
+    add("regex", { type: "regex", pattern: value, path: "regex" }, draft);
+  }),
+  extension("ebnf", { note: "SGLang's name for `grammar`.", shape: z.string() }, (value, draft) => {
+    addGrammar("ebnf", value, draft);
+  }),
   extension("guided_choice", { note: "vLLM's: one of these texts.", shape: strings(200_000) }, (value, draft) => {
     addChoice("guided_choice", value, draft);
   }),

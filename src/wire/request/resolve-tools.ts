@@ -17,9 +17,21 @@ export function resolveTools(draft: RequestDraft): ResolvedTools {
   const legacy = (draft.tools?.length ?? 0) === 0 && (draft.functions?.length ?? 0) > 0;
   const tools = legacy ? draft.functions : draft.tools;
   const choice = legacy ? draft.functionCall : draft.toolChoice;
-  requireTools("tool_choice", "tools", draft.toolChoice, draft.tools);
+  requireTools(
+    "tool_choice",
+    "tools",
+    draft.toolChoice,
+    draft.tools,
+    asksNothing(draft.toolChoice) ? draft : undefined,
+  );
   requireTools("parallel_tool_calls", "tools", draft.parallelToolCalls, draft.tools, draft);
-  requireTools("function_call", "functions", draft.functionCall, draft.functions);
+  requireTools(
+    "function_call",
+    "functions",
+    draft.functionCall,
+    draft.functions,
+    asksNothing(draft.functionCall) ? draft : undefined,
+  );
   if (!tools || tools.length === 0) return { legacy: false, named: false };
   const toolChoice = choice && fittingChoice(choice, tools, legacy ? "functions" : "tools");
   const parallelToolCalls = legacy ? false : draft.parallelToolCalls;
@@ -30,6 +42,11 @@ export function resolveTools(draft: RequestDraft): ResolvedTools {
     legacy,
     named: toolChoice?.type === "named",
   };
+}
+
+/** Whether an answer without calls is what a choice of tools asks for: some clients send their usual choice without any tools. */
+function asksNothing(choice: NamedChoice | undefined): boolean {
+  return choice?.type === "none" || choice?.type === "auto";
 }
 
 function requireTools(

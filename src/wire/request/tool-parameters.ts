@@ -28,7 +28,7 @@ export const toolParameters: readonly Parameter[] = [
     "tool_choice",
     {
       endpoints: ["chat"],
-      note: "`none`, `auto`, `required`, a tool by name, `allowed_tools`. Only allowed with `tools`.",
+      note: "`none`, `auto`, `required`, a tool by name, `allowed_tools`. Only allowed with `tools`; profile `lean` takes `none` and `auto` without.",
       shape: toolChoiceShape,
     },
     (value, draft) => {
