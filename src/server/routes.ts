@@ -91,12 +91,12 @@ function listingVoice(header: HeaderReader): Voice {
   return ports.find(({ voice }) => voice.models?.isMeant(header) === true)?.voice ?? openaiVoice;
 }
 
-/** Every path but the root, with its method, for the words of an error. */
+/** Every path but the root, with its methods, for the message of an error. */
 export function knownPaths(): string[] {
-  return [...routes].flatMap(([path, { method }]) => {
+  return [...routes].flatMap(([path, { methods }]) => {
     if (path === "") return [];
-    const parameter = path.endsWith("/") ? "{id}" : "";
-    return [`${method} ${path.startsWith("/health") ? "" : "/v1"}${path}${parameter}`];
+    const shown = `${path.startsWith("/health") ? "" : "/v1"}${path}`;
+    return Object.keys(methods).map((method) => `${method} ${shown}`);
   });
 }
 
