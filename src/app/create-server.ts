@@ -60,11 +60,12 @@ export interface ServerOptions {
 export async function createServer(config: TruewireConfig, options: ServerOptions = {}): Promise<TruewireServer> {
   let current = parseConfig(config);
   // Node's modules are loaded only here: whoever imports `createHandler` for another runtime imports this file, too.
-  const [{ listen }, { descriptorLimit }, { openLog }, { openStreamLog }] = await Promise.all([
+  const [{ listen }, { descriptorLimit }, { openLog }, { openStreamLog }, { openWebSockets }] = await Promise.all([
     import("../server/listen.ts"),
     import("../server/descriptor-limit.ts"),
     import("../server/logger.ts"),
     import("../server/stream-log.ts"),
+    import("../server/web-sockets.ts"),
   ]);
   let settings = settingsOf(current, false);
   const log = maskedLog(options.log ?? openLog(current.logLevel), () => settings.mask);
@@ -81,6 +82,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     runs: new DetachedRuns(),
     ...(streamLog && { streamLog }),
   };
+  const sockets = openWebSockets(service);
   const openFiles = descriptorLimit();
   const http = await listen(
     {
@@ -93,6 +95,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
       log,
     },
     (request, response) => void handle(new NodeExchange(request, response), service),
+    (request, connection, head) => void sockets.upgrade(request, connection, head),
   );
   if (!isLoopback(host) && current.apiKey.length === 0) {
     log.warn({ host }, "everybody who reaches this address may use the API: set a key with --api-key");
@@ -131,10 +134,12 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     service.state = "closing";
     const closed = new Promise<void>((resolve) => http.close(() => resolve()));
     http.closeIdleConnections();
+    sockets.close();
     // An engine that does not keep to the grace period cannot keep the server from stopping.
     const late = after(graceMs + 1000);
     await Promise.race([pool.close(graceMs).then(() => service.requests.idle()), late.promise]);
     late.cancel();
+    sockets.cut();
     http.closeAllConnections();
     await closed;
     await service.runs.stop();

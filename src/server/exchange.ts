@@ -18,6 +18,8 @@ export interface Exchange {
   readonly parsedBody?: unknown;
   /** The body's bytes as they came. Rejects with 413 beyond `limit` bytes, with `ClientGone` when the client leaves while sending. */
   readBody(limit: number): Promise<Uint8Array>;
+  /** Present: the body is a message of a connection; what it means as the body of a request. Throws `FailureError`. */
+  readMessage?(body: unknown): unknown;
   /** Present: the client sends further requests by the same connection, and this store ends with it. */
   readonly connectionStore?: Store;
   /** Of the client, before its answer was complete. */

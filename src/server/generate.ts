@@ -20,7 +20,8 @@ import { wholeAnswer } from "./whole-answer.ts";
 export async function generate(port: ServedPort, reply: Reply, service: Service): Promise<void> {
   const { settings, directory, log } = service;
   const { exchange, record, requestId } = reply;
-  const body = await readJson(exchange, settings.bodyLimit);
+  const received = await readJson(exchange, settings.bodyLimit);
+  const body = exchange.readMessage ? exchange.readMessage(received) : received;
   // The model's profile decides what is refused; a request without a model name is checked with the server's.
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);

@@ -1,5 +1,5 @@
 import { FailureError } from "../generation/failure.ts";
-import { methodNotAllowed, unknownPath, unknownUrl } from "../wire/failures.ts";
+import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../wire/failures.ts";
 import { requestId } from "../wire/ids.ts";
 import { askedProfile } from "./asked-profile.ts";
 import type { Exchange } from "./exchange.ts";
@@ -7,7 +7,8 @@ import { preflightHeaders } from "./origins.ts";
 import { Reply } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import { knownPaths, routeOf } from "./routes.ts";
-import type { Service } from "./service.ts";
+import type { Route } from "./routes.ts";
+import type { Service, Settings } from "./service.ts";
 
 /** Answers one exchange, whatever happens; never rejects. */
 export async function handle(exchange: Exchange, service: Service): Promise<void> {
@@ -25,28 +26,61 @@ export async function handle(exchange: Exchange, service: Service): Promise<void
   }
 }
 
+/**
+ * Whether a client may open a connection for further requests at the exchange's path: the same checks as for one request. Where it may
+ * not, the exchange is answered.
+ */
+export async function admit(exchange: Exchange, service: Service): Promise<boolean> {
+  const reply = new Reply(exchange, requestId(Math.random), new RequestRecord(), service.settings);
+  try {
+    const { route } = placeOf(reply, service.settings);
+    await checkClient(reply, route, service);
+    return true;
+  } catch (error) {
+    service.requests.begin();
+    reply.fail(error);
+    tell(reply, service);
+    return false;
+  }
+}
+
 async function answer(reply: Reply, service: Service): Promise<void> {
   const { exchange } = reply;
   const { method, path } = exchange;
-  const { settings } = service;
+  const { route, parameter } = placeOf(reply, service.settings);
+  const methods = Object.keys(route.methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
+  if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methods));
+  const answering = route.methods[(method === "HEAD" ? "GET" : method) as keyof typeof route.methods];
+  if (!answering && exchange.header("upgrade")?.toLowerCase() === "websocket") throw noWebSocket();
+  if (!answering) throw methodNotAllowed(method, path, [...methods, "OPTIONS"]);
+  await checkClient(reply, route, service);
+  await answering(reply, service, parameter);
+}
+
+/** The route of a request, and what its headers say of the answer. Throws `FailureError` for a page that may not call. */
+function placeOf(reply: Reply, settings: Settings): { readonly route: Route; readonly parameter: string } {
+  const { exchange } = reply;
+  const { method, path } = exchange;
   reply.headers = settings.origins.headersFor(exchange);
   reply.askedProfile = askedProfile(exchange);
   const found = routeOf(path);
   if (!found) throw reply.profile.judgesAsVendor ? unknownUrl(method, path) : unknownPath(method, path, knownPaths());
-  const { route, parameter } = found;
+  const { route } = found;
   const header = (name: string): string | undefined => exchange.header(name);
   reply.voice = typeof route.voice === "function" ? route.voice(header) : route.voice;
-  const methods = Object.keys(route.methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
-  if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methods));
-  const answering = route.methods[(method === "HEAD" ? "GET" : method) as keyof typeof route.methods];
-  if (!answering) throw methodNotAllowed(method, path, [...methods, "OPTIONS"]);
-  const key = reply.voice.keyIn(header);
-  if (route.open === true) reply.isStranger = !(await settings.keys.admits(key));
+  return found;
+}
+
+/** Throws `FailureError` for a wrong key, and while there is nobody to answer. */
+async function checkClient(reply: Reply, route: Route, service: Service): Promise<void> {
+  const { exchange, voice } = reply;
+  const { keys } = service.settings;
+  const key = voice.keyIn((name) => exchange.header(name));
+  if (route.open === true) reply.isStranger = !(await keys.admits(key));
   else {
-    await settings.keys.check(key, reply.profile);
+    await keys.check(key, reply.profile);
     if (service.state !== "ready") throw notReady(service.state);
   }
-  await answering(reply, service, parameter);
 }
 
 /** The one line that each request has in the log. */

@@ -4,6 +4,7 @@ import type { Duplex } from "node:stream";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import { writeErrorBody } from "../wire/error-body.ts";
 import { requestId } from "../wire/ids.ts";
+import { UpgradableRequest } from "./web-sockets.ts";
 import { lean } from "../wire/profile.ts";
 import type { Log } from "./log.ts";
 
@@ -22,6 +23,8 @@ export interface ListenOptions {
   readonly log: Log;
 }
 
+type UpgradeListener = (request: IncomingMessage, connection: Duplex, head: Buffer) => void;
+
 /** File descriptors that are kept free for upstreams, logs and the system's own needs. */
 const reservedDescriptors = 32;
 
@@ -29,7 +32,11 @@ const reservedDescriptors = 32;
  * Opens the HTTP server. Rejects with the system's error when it cannot listen (`EADDRINUSE`, `EACCES`, …).
  * Malformed or rejected connections (no HTTP, headers too slow or too large, no file descriptor left) are answered here, as OpenAI does.
  */
-export async function listen(options: ListenOptions, onRequest: RequestListener): Promise<Server> {
+export async function listen(
+  options: ListenOptions,
+  onRequest: RequestListener,
+  onUpgrade: UpgradeListener,
+): Promise<Server> {
   const { headerTimeoutMs, requestTimeoutMs, idleTimeoutMs, descriptorLimit, log } = options;
   const server = createServer({
     headersTimeout: headerTimeoutMs,
@@ -37,7 +44,9 @@ export async function listen(options: ListenOptions, onRequest: RequestListener)
     keepAliveTimeout: idleTimeoutMs,
     connectionsCheckingInterval: Math.max(100, Math.min(5000, headerTimeoutMs / 4)),
     noDelay: true,
+    IncomingMessage: UpgradableRequest,
   });
+  server.on("upgrade", onUpgrade);
   const responses = new WeakMap<Duplex, ServerResponse>();
   server.on("request", (request, response) => {
     responses.set(request.socket, response);

@@ -2,6 +2,7 @@ import { modelDoesNotExist } from "../wire/failures.ts";
 import { writeModel, writeModelList } from "../wire/models/write-models.ts";
 import { openaiVoice } from "../wire/openai-voice.ts";
 import { ports } from "../wire/ports.ts";
+import type { PortSocket } from "../wire/port-socket.ts";
 import type { ServedPort } from "../wire/port-state.ts";
 import type { HeaderReader, Voice } from "../wire/voice.ts";
 import { answerPortRoute } from "./answer-port-route.ts";
@@ -111,6 +112,12 @@ export function routeOf(path: string): { readonly route: Route; readonly paramet
   if (one) return { route: one, parameter: decoded(id) };
   const all = routes.get(`/${first}/{rest}`);
   return all && { route: all, parameter: decoded([id, ...rest].join("/")) };
+}
+
+/** How the API of a path speaks by WebSocket, where it does. */
+export function socketAt(path: string): PortSocket | undefined {
+  const plain = plainPath(path);
+  return ports.find((port) => port.path === plain)?.socket;
 }
 
 /** Without `/v1`, and without what a base URL that ends in a slash makes some clients write. */

@@ -71,6 +71,17 @@ export function methodNotAllowed(method: string, path: string, allowed: readonly
   });
 }
 
+/** 426 for a WebSocket where there is none: clients then go on by HTTP at once. */
+export function noWebSocket(): FailureError {
+  return new FailureError({
+    message: "There is no WebSocket at this address. Please send the request by HTTP.",
+    status: 426,
+    kind: "invalid-request",
+    code: "websocket_not_supported",
+    headers: { upgrade: "HTTP/1.1", connection: "Upgrade" },
+  });
+}
+
 /** 413. `limit` in bytes. */
 export function bodyTooLarge(limit: number): FailureError {
   return new FailureError({

@@ -1,9 +1,10 @@
 import type { GenerationRequest } from "../generation/request.ts";
 import type { AnswerContext, Port, ReadOptions, ReadRequest, StreamWriter } from "./port.ts";
+import type { PortSocket } from "./port-socket.ts";
 import type { Profile } from "./profile.ts";
 
 /** A port, as the server has it. */
-export type ServedPort = Port & { readonly state?: PortState };
+export type ServedPort = Port & { readonly state?: PortState; readonly socket?: PortSocket };
 
 /**
  * What an API needs that keeps its answers: for requests that refer to earlier ones, for paths that show them, for answers that go on

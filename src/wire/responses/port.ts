@@ -4,6 +4,7 @@ import { ResponseFrame } from "./response-frame.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import { writeResponse } from "./response-writer.ts";
 import { responsesVoice } from "./responses-voice.ts";
+import { responsesSocket } from "./socket.ts";
 import { readKeptRequest } from "./state/kept-request.ts";
 import { responsesRoutes } from "./state/routes.ts";
 import { ResponseStreamWriter } from "./stream-writer.ts";
@@ -23,6 +24,7 @@ export const responsesPort: ServedPort = {
     };
   },
   state: { readRequest: readKeptRequest, routes: responsesRoutes },
+  socket: responsesSocket,
   streamHeaders: ({ name }) => (name === "lean" ? unbufferedStream : exactHeaders),
 };
 

@@ -1,0 +1,204 @@
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import type { RawData, WebSocket } from "ws";
+import { MemoryStore } from "../store/memory-store.ts";
+import type { StoreLimits } from "../store/store.ts";
+import type { PortSocket } from "../wire/port-socket.ts";
+import { admit, handle } from "./handle.ts";
+import { NodeExchange } from "./node-exchange.ts";
+import { socketAt } from "./routes.ts";
+import type { Service } from "./service.ts";
+import { SocketExchange } from "./socket-exchange.ts";
+import type { MessageLine, OpenedBy } from "./socket-exchange.ts";
+
+/** How long a connection may last, in milliseconds. */
+export interface SocketLimits {
+  /** It is pinged so often, and given up when a ping is not answered until the next one. */
+  readonly pingMs: number;
+  /** Without a request. */
+  readonly idleMs: number;
+  /** At all; OpenAI's lasts an hour. */
+  readonly lifeMs: number;
+}
+
+const standardLimits: SocketLimits = { pingMs: 30_000, idleMs: 15 * 60_000, lifeMs: 60 * 60_000 };
+
+/** What a connection keeps for itself: conversations that must leave no trace, for as long as it lasts. */
+const kept: StoreLimits = { maxCount: 16, maxBytes: 16 * 1024 * 1024, maxAgeMs: 60 * 60_000 };
+
+/** So many bytes may wait for a reader; then its source waits, too. */
+const mostWaiting = 256 * 1024;
+
+/** A request, for `createServer` of node:http: it is an upgrade only where there is a WebSocket; else it is what it would be without. */
+export class UpgradableRequest extends IncomingMessage {
+  /** Whether the client asks for any upgrade, as Node found. Declared only: Node sets it while this is being constructed. */
+  declare private asks: boolean | null | undefined;
+
+  get upgrade(): boolean {
+    const { method, headers, url = "" } = this;
+    const hasBody = headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
+    const isWebSocket = method === "GET" && !hasBody && headers.upgrade?.toLowerCase() === "websocket";
+    return this.asks === true && isWebSocket && socketAt(pathOf(url)) !== undefined;
+  }
+
+  set upgrade(asks: boolean | null) {
+    this.asks = asks;
+  }
+}
+
+/** Takes the connections by WebSocket of a server. */
+export function openWebSockets(service: Service): WebSockets {
+  return new WebSockets(service, standardLimits);
+}
+
+/** The connections by WebSocket of one server. */
+export class WebSockets {
+  readonly #service: Service;
+  readonly #limits: SocketLimits;
+  readonly #server: WebSocketServer;
+  readonly #sessions = new Set<Session>();
+  #isClosing = false;
+
+  constructor(service: Service, limits: SocketLimits) {
+    this.#service = service;
+    this.#limits = limits;
+    this.#server = new WebSocketServer({
+      noServer: true,
+      maxPayload: service.settings.bodyLimit,
+      perMessageDeflate: false,
+      clientTracking: false,
+    });
+  }
+
+  /** Answers a request for an upgrade, where `UpgradableRequest` says that it is one. */
+  async upgrade(request: IncomingMessage, connection: Duplex, head: Buffer): Promise<void> {
+    connection.on("error", () => connection.destroy());
+    // Of a server without TLS, it is one.
+    if (!(connection instanceof Socket)) return void connection.destroy();
+    const response = new ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(connection);
+    response.once("finish", () => connection.end());
+    const exchange = new NodeExchange(request, response);
+    const socket = socketAt(exchange.path);
+    if (!(await admit(exchange, this.#service)) || !socket) return;
+    response.detachSocket(connection);
+    if (connection.destroyed) return;
+    this.#server.handleUpgrade(request, connection, head, (line) => {
+      const session = new Session(line, exchange, socket, this.#service, this.#limits, () => {
+        this.#sessions.delete(session);
+      });
+      this.#sessions.add(session);
+      if (this.#isClosing) session.close();
+    });
+  }
+
+  /** Takes no more requests: connections end when what they ask for is answered. */
+  close(): void {
+    this.#isClosing = true;
+    for (const session of this.#sessions) session.close();
+  }
+
+  /** Ends all at once. */
+  cut(): void {
+    for (const session of this.#sessions) session.cut();
+  }
+}
+
+/** One connection: it answers one request after the other. */
+class Session implements MessageLine {
+  readonly #line: WebSocket;
+  readonly #by: OpenedBy;
+  readonly #socket: PortSocket;
+  readonly #service: Service;
+  readonly #limits: SocketLimits;
+  readonly #store = new MemoryStore(kept);
+  readonly #born = performance.now();
+  readonly #timer: NodeJS.Timeout;
+  #running: SocketExchange | null = null;
+  #lastRequest = performance.now();
+  #isAlive = true;
+  #isClosing = false;
+
+  constructor(
+    line: WebSocket,
+    by: OpenedBy,
+    socket: PortSocket,
+    service: Service,
+    limits: SocketLimits,
+    gone: () => void,
+  ) {
+    this.#line = line;
+    this.#by = by;
+    this.#socket = socket;
+    this.#service = service;
+    this.#limits = limits;
+    this.#timer = setInterval(() => this.#look(), limits.pingMs);
+    line.on("pong", () => {
+      this.#isAlive = true;
+    });
+    // What is wrong with a message (too large, not UTF-8) is told by the code with which the connection closes.
+    line.on("error", () => {});
+    line.on("message", (data) => this.#request(data));
+    line.on("close", () => {
+      clearInterval(this.#timer);
+      this.#running?.departure.happen();
+      gone();
+    });
+  }
+
+  send(text: string): Promise<void> | undefined {
+    const line = this.#line;
+    if (line.readyState !== line.OPEN) return undefined;
+    if (line.bufferedAmount + text.length < mostWaiting) {
+      line.send(text);
+      return undefined;
+    }
+    return new Promise((resolve) => line.send(text, () => resolve()));
+  }
+
+  cut(): void {
+    this.#line.terminate();
+  }
+
+  close(): void {
+    this.#isClosing = true;
+    if (!this.#running) this.#line.close(1001, "The server is stopping.");
+  }
+
+  #request(data: RawData): void {
+    if (this.#running) {
+      void this.send(this.#socket.writeFailure(400, this.#socket.busy));
+      return;
+    }
+    this.#lastRequest = performance.now();
+    const message = Buffer.isBuffer(data) ? data : Buffer.concat(Array.isArray(data) ? data : [Buffer.from(data)]);
+    const exchange = new SocketExchange(message, this.#by, this.#socket, this, this.#store, () => {
+      this.#running = null;
+      this.#lastRequest = performance.now();
+      // Behind the last message, which is sent just now.
+      if (this.#isClosing) setImmediate(() => this.close());
+    });
+    this.#running = exchange;
+    void handle(exchange, this.#service);
+  }
+
+  #look(): void {
+    const { idleMs, lifeMs } = this.#limits;
+    if (!this.#isAlive) return this.cut();
+    this.#isAlive = false;
+    this.#line.ping();
+    if (this.#running) return;
+    const now = performance.now();
+    if (now - this.#born > lifeMs) {
+      void this.send(this.#socket.writeFailure(400, this.#socket.tooOld));
+      this.#line.close(1000, "The connection has lasted as long as one may.");
+    } else if (now - this.#lastRequest > idleMs) this.#line.close(1000, "There was no request for long.");
+  }
+}
+
+function pathOf(url: string): string {
+  return url.split("?", 1)[0] ?? url;
+}

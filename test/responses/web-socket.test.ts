@@ -1,0 +1,376 @@
+import { once } from "node:events";
+import { createServer as createHttpServer, request as httpRequest } from "node:http";
+import type { IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import { createHandler } from "../../src/app/create-handler.ts";
+import { createServer } from "../../src/app/create-server.ts";
+import type { TruewireServer } from "../../src/app/create-server.ts";
+import type { TruewireConfig } from "../../src/config/config.ts";
+import { lean } from "../../src/wire/profile.ts";
+import { DetachedRuns } from "../../src/server/detached-runs.ts";
+import { silent } from "../../src/server/log.ts";
+import { listen } from "../../src/server/listen.ts";
+import { Requests } from "../../src/server/service.ts";
+import { WebSockets } from "../../src/server/web-sockets.ts";
+import type { SocketLimits } from "../../src/server/web-sockets.ts";
+import { ApiKeys } from "../../src/server/api-keys.ts";
+import { ModelDirectory } from "../../src/server/model-directory.ts";
+import { unrestrictedOrigins } from "../../src/server/origins.ts";
+import { MemoryStore } from "../../src/store/memory-store.ts";
+import { answer, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
+import type { Script } from "../support/scripted-engine.ts";
+import { json, serving } from "../support/transports.ts";
+
+/** An event, as a client reads it. */
+interface Event {
+  readonly type: string;
+  readonly status?: number;
+  readonly error?: { readonly code: string | null; readonly message: string; readonly param: string | null };
+  readonly response?: { readonly id: string; readonly output: readonly unknown[] };
+  readonly [member: string]: unknown;
+}
+
+/** A client's end of a connection. */
+class Client {
+  readonly socket: WebSocket;
+  readonly events: Event[] = [];
+  closed: { readonly code: number } | undefined;
+
+  constructor(url: string, headers: Record<string, string> = {}) {
+    this.socket = new WebSocket(`${url.replace("http", "ws")}/v1/responses`, { headers });
+    this.socket.on("message", (data: Buffer) => this.events.push(JSON.parse(data.toString()) as Event));
+    this.socket.on("close", (code) => (this.closed = { code }));
+    this.socket.on("error", () => {});
+  }
+
+  async opened(): Promise<this> {
+    await once(this.socket, "open");
+    return this;
+  }
+
+  send(body: object): void {
+    this.socket.send(JSON.stringify({ type: "response.create", model: "scripted", ...body }));
+  }
+
+  /** All events up to the one that ends the answer. */
+  async answer(body: object): Promise<Event[]> {
+    this.events.length = 0;
+    this.send(body);
+    await until(() => ends.has(this.events.at(-1)?.type ?? ""), "the answer ends");
+    return [...this.events];
+  }
+}
+
+const ends = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
+
+/** How many messages it was told. */
+const count: Script = ({ prompt }) => answer([`${prompt.kind === "chat" ? prompt.messages.length : 0}`]);
+
+function said(events: readonly Event[]): string {
+  return events.map((event) => (event.type === "response.output_text.delta" ? String(event["delta"]) : "")).join("");
+}
+
+function idOf(events: readonly Event[]): string {
+  return events.at(-1)?.response?.id ?? "";
+}
+
+describe("Responses by WebSocket", () => {
+  const servers: TruewireServer[] = [];
+  const clients: Client[] = [];
+  afterEach(async () => {
+    for (const { socket } of clients.splice(0)) socket.terminate();
+    await Promise.all(servers.splice(0).map((server) => server.close(0)));
+  });
+
+  const serve = async (script: Script = count, config: TruewireConfig = {}): Promise<[string, ScriptedEngine]> => {
+    const engine = new ScriptedEngine(script);
+    const server = await createServer({ port: 0, logLevel: "silent", ...serving(engine, config) });
+    servers.push(server);
+    return [server.url, engine];
+  };
+  const connect = async (url: string, headers: Record<string, string> = {}): Promise<Client> => {
+    const client = new Client(url, headers);
+    clients.push(client);
+    return client.opened();
+  };
+
+  test("the events of the stream come as messages, without the mark of the end, one answer after the other", async () => {
+    const [url] = await serve();
+    const client = await connect(url);
+    const streamed = await fetch(`${url}/v1/responses`, json({ model: "scripted", input: "x", stream: true }));
+    const types = [...(await streamed.text()).matchAll(/^event: (.*)$/gm)].map(([, type]) => type);
+    for (let i = 0; i < 3; i++) {
+      const events = await client.answer({ input: "x", store: false });
+      expect(events.map(({ type }) => type)).toEqual(types);
+      expect(events.map(({ sequence_number: number }) => number)).toEqual([...types.keys()]);
+    }
+  });
+
+  test("what nothing may keep is gone on from on the same connection alone", async () => {
+    const [url] = await serve();
+    const [client, other] = [await connect(url), await connect(url)];
+    let id = idOf(await client.answer({ input: "x", store: false }));
+    for (const messages of ["3", "5", "7"]) {
+      const events = await client.answer({ input: "y", store: false, previous_response_id: id });
+      expect(said(events)).toBe(messages);
+      const [refused] = await other.answer({ input: "y", previous_response_id: id });
+      expect(refused).toEqual({
+        type: "error",
+        status: 400,
+        error: {
+          message: `Previous response with id '${id}' not found.`,
+          type: "invalid_request_error",
+          param: "previous_response_id",
+          code: "previous_response_not_found",
+        },
+      });
+      id = idOf(events);
+    }
+    expect((await fetch(`${url}/v1/responses/${id}`)).status).toBe(404);
+  });
+
+  test("what is stored is gone on from anywhere, what was not stored before it, too", async () => {
+    const [url] = await serve();
+    const [client, other] = [await connect(url), await connect(url)];
+    const first = idOf(await client.answer({ input: "x", store: false }));
+    const second = idOf(await client.answer({ input: "y", previous_response_id: first }));
+    expect(said(await other.answer({ input: "z", previous_response_id: second }))).toBe("5");
+    const compacted = await fetch(
+      `${url}/v1/responses/compact`,
+      json({ model: "scripted", previous_response_id: second }),
+    );
+    const { output } = (await compacted.json()) as { output: readonly unknown[] };
+    const third = idOf(await other.answer({ input: [...output, { role: "user", content: "z" }], store: false }));
+    expect(said(await other.answer({ input: "z", previous_response_id: third }))).toBe("7");
+  });
+
+  test("a turn that fails ends the conversation", async () => {
+    const [url] = await serve();
+    const client = await connect(url);
+    const id = idOf(await client.answer({ input: "x", store: false }));
+    const wrong = { type: "function_call_output", call_id: "call_x", output: "y" };
+    const [refused] = await client.answer({ input: [wrong], store: false, previous_response_id: id });
+    expect(refused).toMatchObject({ type: "error", status: 400, error: { param: "input" } });
+    const [gone] = await client.answer({ input: "y", store: false, previous_response_id: id });
+    expect(gone).toMatchObject({ status: 400, error: { code: "previous_response_not_found" } });
+    expect(said(await client.answer({ input: "y" }))).toBe("1");
+  });
+
+  test("what is no request is told so, and the connection goes on", async () => {
+    const [url] = await serve(() => [[failed("rejected", { status: 429, message: "Too many." })]]);
+    const client = await connect(url);
+    for (const [message, error] of [
+      ["{", { message: expect.stringContaining("could not parse") }],
+      ["[]", { message: expect.stringContaining("expected an object") }],
+      ['{"type":"session.update"}', { param: "type" }],
+      ['{"type":"response.create","input":"x"}', { message: "you must provide a model parameter" }],
+      ['{"type":"response.create","model":"other","input":"x"}', { code: "model_not_found" }],
+      ['{"type":"response.create","model":"scripted","input":"x","background":true}', { param: "background" }],
+      ['{"type":"response.create","model":"scripted","input":"x","stream":false}', { message: "Too many." }],
+    ] as const) {
+      client.events.length = 0;
+      client.socket.send(message);
+      await until(() => client.events.length > 0, "it is told");
+      expect(client.events).toMatchObject([{ type: "error", error }]);
+    }
+  });
+
+  test("one request at a time", async () => {
+    let goOn: () => void = () => {};
+    const waiting = new Promise<void>((resolve) => (goOn = resolve));
+    const [url, engine] = await serve(async function* () {
+      await waiting;
+      yield* answer(["x"]);
+    });
+    const client = await connect(url);
+    client.send({ input: "x" });
+    await until(() => engine.running === 1, "it runs");
+    client.send({ input: "y" });
+    await until(() => client.events.length > 0, "it is told");
+    expect(client.events).toMatchObject([{ type: "error", status: 400, error: { code: "response_in_progress" } }]);
+    goOn();
+    await until(() => client.events.at(-1)?.type === "response.completed", "the first one ends");
+    expect(engine.requests).toHaveLength(1);
+  });
+
+  test("a client that leaves cancels what it asked for", async () => {
+    const [url, engine] = await serve(async function* (_, signal) {
+      const [first] = answer(["x"]);
+      if (first) yield first;
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    });
+    const client = await connect(url);
+    client.send({ input: "x" });
+    await until(() => client.events.length > 3, "it has begun");
+    client.socket.terminate();
+    await until(() => engine.running === 0, "the engine is free");
+    expect(engine.aborted).toBe(1);
+  });
+
+  test("keys and pages are judged before the connection is made", async () => {
+    const [url] = await serve(count, { apiKey: "right" });
+    for (const [headers, status] of [
+      [{}, 401],
+      [{ authorization: "Bearer wrong" }, 401],
+      [{ authorization: "Bearer right", origin: "https://evil.example" }, 403],
+    ] as const) {
+      const client = new Client(url, headers);
+      clients.push(client);
+      const [, response] = (await once(client.socket, "unexpected-response")) as [unknown, IncomingMessage];
+      expect(response.statusCode).toBe(status);
+      expect(await textOf(response)).toMatch(/^\{\s*"error"/);
+    }
+    const client = await connect(url, { authorization: "Bearer right" });
+    expect(said(await client.answer({ input: "x" }))).toBe("1");
+  });
+
+  test("a message that is too large closes the connection", async () => {
+    const [url] = await serve(count, { bodyLimit: 1000 });
+    const client = await connect(url);
+    client.send({ input: "x".repeat(2000) });
+    await until(() => client.closed !== undefined, "it is closed");
+    expect(client.closed?.code).toBe(1009);
+  });
+
+  test("a server that stops lets an answer end and closes the connection", async () => {
+    let goOn: () => void = () => {};
+    const waiting = new Promise<void>((resolve) => (goOn = resolve));
+    const [url, engine] = await serve(async function* () {
+      await waiting;
+      yield* answer(["x"]);
+    });
+    const [client, idle] = [await connect(url), await connect(url)];
+    client.send({ input: "x" });
+    await until(() => engine.running === 1, "it runs");
+    const closing = servers.pop()?.close(20_000);
+    await until(() => idle.closed !== undefined, "the idle one is closed");
+    expect(idle.closed?.code).toBe(1001);
+    goOn();
+    await until(() => client.closed !== undefined, "the other one is closed");
+    expect(client.events.at(-1)?.type).toBe("response.completed");
+    await closing;
+  });
+
+  test("any other upgrade is no upgrade", async () => {
+    const [url] = await serve();
+    const asked = await fetchWith(`${url}/v1/responses`, "POST", {
+      connection: "upgrade, http2-settings",
+      upgrade: "h2c",
+    });
+    expect([asked.status, asked.body]).toEqual([200, expect.stringContaining('"status":"completed"')]);
+    const elsewhere = { connection: "upgrade", upgrade: "websocket" };
+    expect((await fetchWith(`${url}/v1/chat/completions`, "GET", elsewhere)).status).toBe(426);
+    expect((await fetchWith(`${url}/v1/nothing`, "GET", elsewhere)).status).toBe(404);
+    expect((await fetchWith(`${url}/v1/models`, "GET", elsewhere)).status).toBe(200);
+  });
+
+  test("where there is none, a client is told at once", async () => {
+    const handler = createHandler(serving(new ScriptedEngine(count)));
+    const http = createHttpServer(handler);
+    await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(http.address() as AddressInfo).port}/v1/responses`;
+    const { status, body } = await fetchWith(url, "GET", { connection: "upgrade", upgrade: "websocket" });
+    expect([status, JSON.parse(body)]).toMatchObject([426, { error: { code: "websocket_not_supported" } }]);
+    http.closeAllConnections();
+    http.close();
+    await handler.close(0);
+  });
+});
+
+describe("the limits of a connection", () => {
+  const opened = async (limits: Partial<SocketLimits>): Promise<{ client: Client; close: () => void }> => {
+    const brief = new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 });
+    const engine = new ScriptedEngine(count);
+    const sockets = new WebSockets(
+      {
+        state: "ready",
+        settings: {
+          profile: lean,
+          keys: new ApiKeys([]),
+          origins: unrestrictedOrigins,
+          bodyLimit: 1e6,
+        } as never,
+        directory: new ModelDirectory([{ name: "x", engine, aliases: [], settings: {} }]),
+        log: silent,
+        requests: new Requests(),
+        store: brief,
+        brief,
+        runs: new DetachedRuns(),
+      },
+      { pingMs: 20, idleMs: 60_000, lifeMs: 60_000, ...limits },
+    );
+    const http = await listen(
+      {
+        host: "127.0.0.1",
+        port: 0,
+        headerTimeoutMs: 1000,
+        requestTimeoutMs: 1000,
+        idleTimeoutMs: 1000,
+        descriptorLimit: undefined,
+        log: silent,
+      },
+      () => {},
+      (request, connection, head) => void sockets.upgrade(request, connection, head),
+    );
+    const client = new Client(`http://127.0.0.1:${(http.address() as AddressInfo).port}`);
+    return {
+      client: await client.opened(),
+      close: () => {
+        client.socket.terminate();
+        sockets.cut();
+        http.close();
+      },
+    };
+  };
+
+  test("one without a request for long is closed, one that is too old is told so", async () => {
+    const idle = await opened({ idleMs: 30 });
+    await until(() => idle.client.closed !== undefined, "it is closed");
+    expect([idle.client.closed?.code, idle.client.events]).toEqual([1000, []]);
+    idle.close();
+    const old = await opened({ lifeMs: 30 });
+    await until(() => old.client.closed !== undefined, "it is closed");
+    expect(old.client.events).toMatchObject([
+      { type: "error", status: 400, error: { code: "websocket_connection_limit_reached" } },
+    ]);
+    old.close();
+  });
+
+  test("one whose client is gone without a word is given up", async () => {
+    const { client, close } = await opened({});
+    // It reads nothing any more, so no ping is answered.
+    client.socket.pause();
+    await until(async () => {
+      const { promise, resolve } = withResolver();
+      client.socket.send("x", (error) => resolve(error !== undefined));
+      return promise;
+    }, "it is broken off");
+    close();
+  });
+});
+
+function withResolver(): { readonly promise: Promise<boolean>; resolve(value: boolean): void } {
+  let resolve: (value: boolean) => void = () => {};
+  const promise = new Promise<boolean>((done) => (resolve = done));
+  return { promise, resolve };
+}
+
+async function textOf(message: IncomingMessage): Promise<string> {
+  let text = "";
+  for await (const piece of message) text += String(piece);
+  return text;
+}
+
+/** `fetch` does not send these headers. */
+async function fetchWith(
+  url: string,
+  method: string,
+  headers: Record<string, string>,
+): Promise<{ readonly status: number; readonly body: string }> {
+  const sent = httpRequest(url, { method, headers: { ...headers, "content-type": "application/json" } });
+  sent.end(method === "POST" ? JSON.stringify({ model: "scripted", input: "x" }) : undefined);
+  const [response] = (await once(sent, "response")) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, body: await textOf(response) };
+}
