@@ -23,6 +23,8 @@ export class DeltaFrame {
   readonly #hasLogprobs: boolean;
   readonly #random: (() => number) | undefined;
   readonly #place: string;
+  /** What follows a text that has no log probabilities and is not hidden. */
+  readonly #plain: string;
   readonly #end: string;
 
   constructor(type: string, place: DeltaPlace) {
@@ -33,11 +35,15 @@ export class DeltaFrame {
     this.#hasLogprobs = place.hasLogprobs === true;
     this.#random = place.obfuscate;
     this.#place = `"output_index":${outputIndex},"sequence_number":`;
+    this.#plain = `${this.#itemId}${this.#hasLogprobs ? '"logprobs":[],' : ""}${this.#place}`;
     this.#end = summaryIndex === undefined ? "}\n\n" : `,"summary_index":${summaryIndex}}\n\n`;
   }
 
-  write(text: string, number: number, logprobs = "[]"): string {
-    const tokens = this.#hasLogprobs ? `"logprobs":${logprobs},` : "";
+  write(text: string, number: number, logprobs?: string): string {
+    if (logprobs === undefined && this.#random === undefined) {
+      return this.#start + jsonString(text) + this.#plain + number + this.#end;
+    }
+    const tokens = this.#hasLogprobs ? `"logprobs":${logprobs ?? "[]"},` : "";
     const hidden = this.#random === undefined ? "" : `"obfuscation":"${padding(text, this.#random)}",`;
     return this.#start + jsonString(text) + this.#itemId + tokens + hidden + this.#place + number + this.#end;
   }

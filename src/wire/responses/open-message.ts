@@ -36,6 +36,12 @@ export class OpenMessage {
   }
 
   text(text: string, logprobs: readonly TokenLogprob[] | undefined): string {
+    // The way of almost every delta.
+    const open = this.#part;
+    if (logprobs === undefined && text !== "" && open?.type === "text" && open.held.length === 0) {
+      open.pieces.push(text);
+      return open.frame.write(text, this.#events.next());
+    }
     const events = this.beginText();
     const part = this.#part as TextPart;
     if (logprobs !== undefined && this.#events.frame.showsLogprobs) part.held.push(...logprobs);

@@ -154,6 +154,7 @@ export class ResponseStreamWriter implements StreamWriter {
   #text({ text, logprobs }: TextDeltaEvent): string {
     const isEmpty = text === "" && (logprobs ?? []).length === 0;
     if (isEmpty) return this.#passEmpty("text");
+    if (this.#item?.kind === "message" && this.#announced === null) return this.#item.text(text, logprobs);
     const { message, events } = this.#message();
     return events + message.text(text, logprobs);
   }
