@@ -1,5 +1,6 @@
 // Runs one bench by its name:  npm run bench NAME [-- its options]
 const benches: Readonly<Record<string, () => Promise<unknown>>> = {
+  attack: () => import("./attack.ts"),
   demo: () => import("./demo.ts"),
   engine: () => import("./engine.ts"),
   formats: () => import("./formats.ts"),

@@ -1,0 +1,184 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { Pool } from "undici";
+import { writeProgrammedModel } from "../test/fixtures/programmed-model.ts";
+import { bodyBombs } from "../test/support/body-bombs.ts";
+import { loseConnections } from "../test/support/rough-clients.ts";
+import { startTruewire } from "../test/support/serve.ts";
+import { grammarBombs } from "./attack/grammar-bombs.ts";
+import { LoopDelay } from "./stall/loop-delay.ts";
+
+/**
+ * What one client can do to everybody else. Each attack is sent to a default server, bounded in time, while `/health` is asked again and
+ * again and another client reads an answer; the table has what the attacker was told, how long the attack took, the worst delay of the
+ * server's event loop, the worst `/health`, the longest gap in the stream (milliseconds), and the server's memory after it (MiB). An
+ * attack that takes the model along shows in the stream. Linux only.
+ *
+ *     npm run build && npm run bench attack -- [--only bodies|connections|readers|grammars] [--seconds 20]
+ *
+ * Target: the server's loop is never held for more than 100 ms, nothing stays open, and memory goes back.
+ */
+const { values } = parseArgs({ options: { only: { type: "string" }, seconds: { type: "string", default: "20" } } });
+const limitMs = Number(values.seconds) * 1000;
+
+const folder = mkdtempSync(join(tmpdir(), "truewire-attack-"));
+const model = join(folder, "programmed.gguf");
+writeProgrammedModel(model, { contextLength: 65_536 });
+const monitors = join(folder, "loops");
+mkdirSync(monitors);
+const server = await startTruewire(
+  [model, "--gpu", "off", "--threads", "1", "--context-size", "65536", "--slots", "4", "--log-level", "silent"],
+  {
+    env: {
+      NODE_OPTIONS: `--import ${resolve(".cache/tools/bench/stall/loop-monitor.js")}`,
+      TRUEWIRE_LOOP_MONITOR: monitors,
+    },
+  },
+);
+const pid = server.process.pid ?? 0;
+const loop = new LoopDelay(monitors, pid);
+const probing = new Pool(server.url, { connections: 1 });
+const streaming = new Pool(server.url, { connections: 1 });
+const post = { method: "POST", headers: { "content-type": "application/json" } } as const;
+
+function memory(): string {
+  const kib = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return (Number(kib) / 1024).toFixed(0);
+}
+
+async function health(): Promise<{ requests: { open: number } }> {
+  const { body } = await probing.request({ path: "/health", method: "GET" });
+  return (await body.json()) as { requests: { open: number } };
+}
+
+async function worstProbe(over: AbortSignal): Promise<number> {
+  let worst = 0;
+  while (!over.aborted) {
+    const started = performance.now();
+    await health();
+    worst = Math.max(worst, performance.now() - started);
+    await new Promise((wake) => setTimeout(wake, 2));
+  }
+  return worst;
+}
+
+/** The longest gap of a normal answer; what became of it, where it broke. */
+async function stream(over: AbortSignal, begun: () => void): Promise<string> {
+  const asked = { model: "programmed", prompt: "<|script:endless|>", max_tokens: 60_000, temperature: 0, stream: true };
+  let worst = 0;
+  let last = Number.NaN;
+  try {
+    const { body, statusCode } = await streaming.request({
+      ...post,
+      path: "/v1/completions",
+      body: JSON.stringify(asked),
+      signal: over,
+    });
+    if (statusCode !== 200) return `refused: ${statusCode}`;
+    for await (const piece of body) {
+      const now = performance.now();
+      if (Number.isNaN(last)) begun();
+      else worst = Math.max(worst, now - last);
+      last = now;
+      if (String(piece).includes('"error"')) return `broken after ${worst.toFixed(0)}`;
+    }
+  } catch (error) {
+    if (!over.aborted) return String(error);
+  } finally {
+    begun();
+  }
+  return Number.isNaN(last) ? "did not begin" : Math.max(worst, performance.now() - last).toFixed(0);
+}
+
+async function run(name: string, attack: (signal: AbortSignal) => Promise<string>): Promise<void> {
+  const over = new AbortController();
+  let begun = (): void => {};
+  const streams = new Promise<void>((go) => (begun = go));
+  const gap = stream(over.signal, begun);
+  // The model may still be held by the attack before.
+  await Promise.race([streams, new Promise((wake) => setTimeout(wake, limitMs))]);
+  await loop.worst();
+  const probe = worstProbe(over.signal);
+  const started = performance.now();
+  const told = await attack(AbortSignal.timeout(limitMs)).catch((error: unknown) => String(error).slice(0, 30));
+  const took = performance.now() - started;
+  await new Promise((wake) => setTimeout(wake, 50));
+  const held = await loop.worst();
+  over.abort();
+  row(name, told, took.toFixed(0), held.toFixed(0), (await probe).toFixed(0), await gap, memory());
+}
+
+function row(name: string, ...cells: readonly string[]): void {
+  console.log(name.slice(0, 48).padEnd(50) + cells.map((cell) => cell.padStart(14)).join(""));
+}
+
+async function ask(bytes: string | Buffer, encoding: string | undefined, signal: AbortSignal): Promise<string> {
+  const headers = { ...post.headers, ...(encoding !== undefined && { "content-encoding": encoding }) };
+  const response = await fetch(`${server.url}/v1/chat/completions`, {
+    method: "POST",
+    headers,
+    body: new Blob([typeof bytes === "string" ? bytes : new Uint8Array(bytes)]),
+    signal,
+  });
+  await response.text();
+  return String(response.status);
+}
+
+const user = (content: string): object => ({ model: "programmed", messages: [{ role: "user", content }] });
+
+async function bodies(): Promise<void> {
+  for (const { name, make } of bodyBombs) {
+    const { bytes, encoding } = make("programmed");
+    await run(name, (signal) => ask(bytes, encoding, signal));
+  }
+}
+
+async function connections(): Promise<void> {
+  await run("2,000 connections lost in every way", async () => {
+    await loseConnections(server.url, 2000, { ...user("Hi"), max_tokens: 200 });
+    return "";
+  });
+}
+
+/** Readers that take nothing of an endless answer hold the slots; a fifth client asks. */
+async function readers(): Promise<void> {
+  const body = JSON.stringify({ model: "programmed", prompt: "<|script:endless|>", max_tokens: 60_000, stream: true });
+  await run("4 clients that do not read", async (signal) => {
+    const { hostname, port } = new URL(server.url);
+    const sockets = Array.from({ length: 4 }, () => {
+      const socket = connect(Number(port), hostname).pause();
+      socket.on("error", () => {});
+      socket.write(`POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+      return socket;
+    });
+    try {
+      return await ask(JSON.stringify({ ...user("Hi"), max_tokens: 4 }), undefined, signal);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+}
+
+async function grammars(): Promise<void> {
+  for (const [name, make] of Object.entries(grammarBombs)) {
+    const body = JSON.stringify({ ...user("Hi"), max_tokens: 8, ...make() });
+    await run(name, (signal) => ask(body, undefined, signal));
+  }
+}
+
+const parts = { bodies, connections, readers, grammars };
+console.log(`${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}, Node ${process.version}`);
+row("", "told", "took", "server's loop", "/health", "stream's gap", "memory");
+await run("nothing", (signal) => ask(JSON.stringify({ ...user("Hi"), max_tokens: 4 }), undefined, signal));
+for (const [name, part] of Object.entries(parts)) if (values.only === undefined || values.only === name) await part();
+await new Promise((wake) => setTimeout(wake, 2000));
+const { requests } = await health();
+console.log(`at the end: ${requests.open - 1} requests open, ${memory()} MiB`);
+console.log("Target: the server's loop is never held for more than 100 ms, nothing stays open, and memory goes back.");
+
+await Promise.all([probing.destroy(), streaming.destroy()]);
+await server.stop();
+rmSync(folder, { recursive: true, force: true });
