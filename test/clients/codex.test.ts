@@ -98,7 +98,7 @@ describe.skipIf(launcher === undefined)("Codex", () => {
       { role: "assistant", tool_calls: [{ function: { name: "view_image" } }] },
       { role: "tool", content: [{ type: "image_url", image_url: { url: expect.stringMatching(/^data:image\/png/) } }] },
     ]);
-    expect(server.stdout()).not.toMatch(/"level":[56]0/);
+    expect(server.stderr()).not.toMatch(/"level":[56]0/);
   });
 
   test("a session that is taken up again", async () => {
