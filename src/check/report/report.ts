@@ -58,6 +58,7 @@ export const concerns: readonly Concern[] = [
   "log probabilities are wrong",
   "it is not the form that was demanded",
   "it differs from OpenAI",
+  "it differs from Anthropic",
 ];
 
 export interface ReportFacts {

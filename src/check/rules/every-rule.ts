@@ -3,17 +3,20 @@ import { expectationRules } from "./group/expectation.ts";
 import type { GroupRule } from "./group/group-rule.ts";
 import { liveRules } from "./group/live.ts";
 import { sameRules } from "./group/same.ts";
+import { messageRules } from "./messages/message-rules.ts";
+import type { MessageRule } from "./messages/message-view.ts";
 import type { ProfileRule } from "./profile/profile-rule.ts";
 import { profileRules } from "./profile/profile-rules.ts";
 import type { Rule } from "./rule.ts";
 import { streamRules } from "./stream/stream-rules.ts";
 
-export type EveryRule = Rule | ProfileRule | GroupRule;
+export type EveryRule = Rule | MessageRule | ProfileRule | GroupRule;
 
 /** Rules about one exchange, about a form that was demanded, and about several exchanges, by area. */
 export const everyRule: readonly EveryRule[] = [
   ...streamRules,
   ...bodyRules,
+  ...messageRules,
   ...profileRules,
   ...expectationRules,
   ...sameRules,

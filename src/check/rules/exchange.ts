@@ -1,6 +1,17 @@
 /** One request and everything that came back, as raw as it can be had. What a rule judges. */
 export interface Exchange {
-  readonly endpoint: "chat" | "completions" | "models" | "model" | "embeddings" | "other";
+  readonly endpoint:
+    | "chat"
+    | "completions"
+    | "models"
+    | "model"
+    | "embeddings"
+    | "messages"
+    /** Of the Messages API: how many tokens a prompt has, and the models in Anthropic's form. */
+    | "message-tokens"
+    | "anthropic-models"
+    | "anthropic-model"
+    | "other";
   readonly request: {
     readonly method: string;
     readonly path: string;
@@ -24,8 +35,17 @@ export const apiOf: Readonly<Record<Exchange["endpoint"], string | undefined>> =
   models: "models",
   model: "models",
   embeddings: "embeddings",
+  messages: "messages",
+  "message-tokens": "messages",
+  "anthropic-models": "messages",
+  "anthropic-model": "messages",
   other: undefined,
 };
+
+/** Whose API it is: what it says beside its answers (errors, headers) has a form of its own. */
+export function vendorOf({ endpoint }: Exchange): "OpenAI" | "Anthropic" {
+  return apiOf[endpoint] === "messages" ? "Anthropic" : "OpenAI";
+}
 
 /** What the request asked of a stream; undefined where the request is not known. */
 export function asked(exchange: Exchange, member: string): unknown {

@@ -1,9 +1,11 @@
-import type { Exchange } from "./exchange.ts";
+import { type Exchange, vendorOf } from "./exchange.ts";
 import { bodyRules } from "./body/body-rules.ts";
+import { messageRules } from "./messages/message-rules.ts";
+import { streamedMessage, wholeMessage } from "./messages/message-view.ts";
 import { profileNamed } from "../../wire/profile.ts";
 import type { ProfileJudge, ProfileName } from "./profile/profile-rule.ts";
 import { profileRules } from "./profile/profile-rules.ts";
-import { type Finding, type Offence, offencesShown, type RuleFacts, type StreamRule } from "./rule.ts";
+import { type Finding, type Offence, offencesShown, type RuleFacts } from "./rule.ts";
 import { streamRules } from "./stream/stream-rules.ts";
 import { bodyView, streamView } from "./view.ts";
 
@@ -35,23 +37,24 @@ export function judge(exchange: Exchange, demanded?: ProfileName | "openai"): Ve
   const demand = <View>(rule: string, judging: ProfileJudge<View> | undefined, view: View) => {
     if (profile && judging?.shown(view, profile)) tell(rule, judging.judge(view, profile));
   };
+  const profiles = profileRules.filter(({ vendor = "OpenAI" }) => vendor === vendorOf(exchange));
   if (isStream(exchange)) {
     const view = streamView(exchange);
-    for (const rule of streamRules) if (appliesTo(rule, exchange)) apply(rule, view);
-    for (const rule of profileRules) demand(rule.id, rule.stream, view);
+    for (const rule of streamRules) if (rule.endpoints.includes(exchange.endpoint)) apply(rule, view);
+    const message = streamedMessage(view);
+    if (message) for (const rule of messageRules) apply(rule, message);
+    for (const rule of profiles) demand(rule.id, rule.stream, view);
   } else {
     const view = bodyView(exchange);
     for (const rule of bodyRules) apply(rule, view);
-    for (const rule of profileRules) demand(rule.id, rule.body, view);
+    const message = wholeMessage(view);
+    if (message) for (const rule of messageRules) apply(rule, message);
+    for (const rule of profiles) demand(rule.id, rule.body, view);
   }
   return { findings, shown };
 }
 
 type Judging<View> = RuleFacts & { shown?(view: View): boolean; judge(view: View): Iterable<Offence> };
-
-function appliesTo(rule: StreamRule, exchange: Exchange): boolean {
-  return (rule.endpoints as readonly string[]).includes(exchange.endpoint);
-}
 
 /** A stream is what was asked for as one and answered with 200; without the request, what looks like one. */
 export function isStream(exchange: Exchange): boolean {

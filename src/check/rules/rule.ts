@@ -1,8 +1,9 @@
+import type { Exchange } from "./exchange.ts";
 import type { BodyView, StreamView } from "./view.ts";
 
 /**
  * error: the answer violates the specification or the demanded profile, or breaks an official client. warning: some clients are known to
- * break. note: the answer differs from OpenAI, and no client is known to break.
+ * break. note: the answer differs from the vendor's, and no client is known to break.
  */
 export type Severity = "error" | "warning" | "note";
 
@@ -18,6 +19,7 @@ export type Concern =
   | "choices mix"
   | "requests are misunderstood"
   | "it differs from OpenAI"
+  | "it differs from Anthropic"
   | "it is not the form that was demanded";
 
 export interface RuleFacts {
@@ -48,7 +50,7 @@ export interface Finding extends Offence {
 /** Judges one streamed answer (status 200, Server-Sent Events). */
 export interface StreamRule extends RuleFacts {
   readonly judges: "stream";
-  readonly endpoints: readonly ("chat" | "completions")[];
+  readonly endpoints: readonly Exchange["endpoint"][];
   /** Whether this stream can show the rule at all; otherwise it counts as "not shown". Default: always. */
   shown?(view: StreamView): boolean;
   judge(view: StreamView): Iterable<Offence>;

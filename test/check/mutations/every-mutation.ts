@@ -3,6 +3,8 @@ import { legalBodies } from "./body/legal-bodies.ts";
 import { expectationMutations, legalExpectations } from "./group/expectations.ts";
 import { legalLives, liveMutations } from "./group/live.ts";
 import { legalSames, sameMutations } from "./group/same.ts";
+import { legalMessages } from "./messages/legal-messages.ts";
+import { messageMutations } from "./messages/message-mutations.ts";
 import type { IllegalChange, LegalChange } from "./mutation.ts";
 import { profileMutations } from "./profile/profile-mutations.ts";
 import { illegalStreams } from "./stream/illegal-streams.ts";
@@ -16,6 +18,7 @@ export const illegalChanges: readonly IllegalChange[] = [
   ...expectationMutations,
   ...sameMutations,
   ...liveMutations,
+  ...messageMutations,
 ];
 
 /** Every change that no rule may mind. */
@@ -25,4 +28,5 @@ export const legalChanges: readonly LegalChange[] = [
   ...legalExpectations,
   ...legalSames,
   ...legalLives,
+  ...legalMessages,
 ];

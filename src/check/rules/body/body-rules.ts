@@ -1,3 +1,4 @@
+import { messageBodyRules } from "../messages/body-rules.ts";
 import type { BodyRule } from "../rule.ts";
 import { answerRules } from "./answer.ts";
 import { callRules } from "./call.ts";
@@ -16,4 +17,5 @@ export const bodyRules: readonly BodyRule[] = [
   ...modelRules,
   ...headerRules,
   ...specBodyRules,
+  ...messageBodyRules,
 ];

@@ -1,4 +1,5 @@
 import { errorOffence } from "../error-object.ts";
+import { vendorOf } from "../exchange.ts";
 import { notJson } from "../not-json.ts";
 import type { BodyRule } from "../rule.ts";
 import { isObject } from "../../../generation/json.ts";
@@ -45,7 +46,7 @@ export const failureRules: readonly BodyRule[] = [
     source: "specification: Error (all four are required, param and code may be null)",
     breaks: ["typed clients (Go, Rust, Java, C#)", "clients that branch on code"],
     judges: "body",
-    shown: (view) => failed(view) && "error" in objectOf(view),
+    shown: (view) => failed(view) && vendorOf(view.exchange) === "OpenAI" && "error" in objectOf(view),
     *judge(view) {
       const found = errorOffence(objectOf(view).error);
       if (found !== undefined) yield atName(view, "error", found);

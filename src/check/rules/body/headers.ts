@@ -1,4 +1,5 @@
 import { shown } from "../place.ts";
+import { vendorOf } from "../exchange.ts";
 import type { BodyRule } from "../rule.ts";
 
 /** Headers of answers that are no stream; those of streams are in ../stream/headers.ts. Source: recordings. */
@@ -25,7 +26,7 @@ export const headerRules: readonly BodyRule[] = [
     source: "recordings 1693 of 1693",
     breaks: [],
     judges: "body",
-    shown: (view) => view.exchange.response.headers !== null,
+    shown: ({ exchange }) => exchange.response.headers !== null && vendorOf(exchange) === "OpenAI",
     *judge(view) {
       if (!view.exchange.response.headers?.["x-request-id"]) yield { start: 0, end: 0, found: "no x-request-id" };
     },

@@ -127,7 +127,7 @@ function wantedOf({ exchange }: BodyView, profile: ProfileName): readonly string
       return ["id", "object", "created", "owned_by"];
     case "embeddings":
       return ["object", "data", "model", usage];
-    case "other":
+    default:
       return undefined;
   }
 }

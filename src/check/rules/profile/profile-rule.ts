@@ -3,7 +3,8 @@ import type { BodyView, StreamView } from "../view.ts";
 
 /**
  * The forms of the wire that can be demanded (`truewire check --profile`). `lean`: one member a delta, nothing repeated, compact JSON;
- * what `truewire serve` sends by default. `exact`: the bytes of api.openai.com, as recorded since August 2025.
+ * what `truewire serve` sends by default. `exact`: the bytes of api.openai.com, as recorded since August 2025, and of api.anthropic.com,
+ * since May 2026.
  */
 export type ProfileName = "lean" | "exact";
 
@@ -13,6 +14,8 @@ export type ProfileName = "lean" | "exact";
  */
 export interface ProfileRule extends RuleFacts {
   readonly judges: "profile";
+  /** Whose API it judges; default: OpenAI's. */
+  readonly vendor?: "Anthropic";
   readonly stream?: ProfileJudge<StreamView>;
   readonly body?: ProfileJudge<BodyView>;
 }

@@ -1,3 +1,4 @@
+import { type Exchange, vendorOf } from "../exchange.ts";
 import { atMember } from "../place.ts";
 import type { BodyRule, StreamRule } from "../rule.ts";
 import { isObject } from "../../../generation/json.ts";
@@ -53,13 +54,14 @@ export const specBodyRules: readonly BodyRule[] = [
 ];
 
 function schemaOf({ exchange }: BodyView): object | undefined {
-  if (exchange.response.status >= 400) return failure;
-  return {
-    chat: chatCompletion,
-    completions: completion,
-    models: modelList,
-    model,
-    embeddings,
-    other: undefined,
-  }[exchange.endpoint];
+  if (vendorOf(exchange) !== "OpenAI") return undefined;
+  return exchange.response.status >= 400 ? failure : schemas[exchange.endpoint];
 }
+
+const schemas: Partial<Readonly<Record<Exchange["endpoint"], object>>> = {
+  chat: chatCompletion,
+  completions: completion,
+  models: modelList,
+  model,
+  embeddings,
+};

@@ -6,6 +6,8 @@ import { isObject } from "../../../generation/json.ts";
 import { type StreamView } from "../view.ts";
 
 const both = ["chat", "completions"] as const;
+/** Every API that streams. */
+const all = [...both, "messages"] as const;
 const unreadable = "the stream cannot be read";
 
 /** How events are framed. Source: the HTML standard, section 9.2; 408 of 408 recorded streams. */
@@ -18,7 +20,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "specification; RFC 8259 section 6 (NaN and Infinity are not JSON); recordings 408 of 408",
     breaks: ["official SDKs", "AI SDK", "LangChain"],
     judges: "stream",
-    endpoints: both,
+    endpoints: all,
     *judge(view) {
       const objects = new Set(view.chunks.map((chunk) => chunk.frame));
       for (const frame of view.frames) {
@@ -35,7 +37,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "HTML standard 9.2.6; gpustack #6155 (JSON lines without `data:`)",
     breaks: ["official SDKs", "AI SDK", "LangChain"],
     judges: "stream",
-    endpoints: both,
+    endpoints: all,
     *judge(view) {
       for (const frame of view.frames) {
         for (const line of frame.lines) {
@@ -53,7 +55,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "recordings 408 of 408",
     breaks: ["org-ai", "clients that read line by line"],
     judges: "stream",
-    endpoints: both,
+    endpoints: all,
     *judge(view) {
       for (const frame of view.frames) {
         const data = frame.lines.filter((line) => line.field === "data");
@@ -100,7 +102,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "recordings: 0 carriage returns in 408 streams",
     breaks: ["clients that split at \\n\\n"],
     judges: "stream",
-    endpoints: both,
+    endpoints: all,
     *judge(view) {
       for (const frame of view.frames) {
         for (const line of frame.lines)
@@ -116,7 +118,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "recordings 408 of 408",
     breaks: ["clients that cut off six characters"],
     judges: "stream",
-    endpoints: both,
+    endpoints: all,
     *judge(view) {
       for (const frame of view.frames) {
         for (const line of frame.lines) {
@@ -136,7 +138,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "HTML standard 9.2.6 (an unfinished event is dropped); MLX-Textgen",
     breaks: ["EventSource-based clients (they lose the last event)"],
     judges: "stream",
-    endpoints: both,
+    endpoints: all,
     *judge(view) {
       const last = view.frames.at(-1);
       if (last && !last.closed) yield atFrame(last, "the last event without its blank line");
@@ -150,7 +152,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "recordings 408 of 408",
     breaks: ["clients that look for `data:` at the start of a line"],
     judges: "stream",
-    endpoints: both,
+    endpoints: all,
     *judge(view) {
       if (view.exchange.response.body.startsWith("\uFEFF")) yield { start: 0, end: 1, found: "a byte order mark" };
     },
@@ -180,7 +182,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "recordings: no \\uXXXX of a printable character in any stream",
     breaks: [],
     judges: "stream",
-    endpoints: both,
+    endpoints: all,
     *judge(view) {
       for (const { frame } of view.chunks) {
         const escape = /(?<!\\)(?:\\\\)*\\u(?!00[01]|007f|d[89a-f])[0-9a-f]{4}/i.exec(frame.data ?? "");
@@ -260,7 +262,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "RFC 9112 section 7.1 (the last chunk of a chunked body)",
     breaks: ["undici, Python httpx and curl report a network error after a good answer"],
     judges: "stream",
-    endpoints: both,
+    endpoints: all,
     *judge(view) {
       const { body, complete } = view.exchange.response;
       if (!complete) yield atEnd(body, "the connection was cut");

@@ -2,6 +2,8 @@ import { shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 
 const both = ["chat", "completions"] as const;
+/** Every API that streams. */
+const all = [...both, "messages"] as const;
 
 /** Headers of streams. Source: recordings. */
 export const headerRules: readonly StreamRule[] = [
@@ -13,7 +15,7 @@ export const headerRules: readonly StreamRule[] = [
     source: "HTML standard 9.2; recordings since 2023-05",
     breaks: ["AI SDK, fetch-event-source (they refuse the answer)", "EventSource"],
     judges: "stream",
-    endpoints: both,
+    endpoints: all,
     shown: (view) => view.exchange.response.headers !== null,
     *judge(view) {
       const type = view.exchange.response.headers?.["content-type"];
@@ -42,7 +44,7 @@ export const headerRules: readonly StreamRule[] = [
     source: "recordings 378 of 378 (transfer-encoding: chunked)",
     breaks: ["users (they wait for the whole answer)"],
     judges: "stream",
-    endpoints: both,
+    endpoints: all,
     shown: (view) => view.exchange.response.headers !== null,
     *judge(view) {
       const length = view.exchange.response.headers?.["content-length"];

@@ -1,3 +1,4 @@
+import { messageStreamRules } from "../messages/stream-rules.ts";
 import type { StreamRule } from "../rule.ts";
 import { deltaRules } from "./delta.ts";
 import { envelopeRules } from "./envelope.ts";
@@ -26,4 +27,5 @@ export const streamRules: readonly StreamRule[] = [
   ...errorRules,
   ...obedienceRules,
   ...specStreamRules,
+  ...messageStreamRules,
 ];

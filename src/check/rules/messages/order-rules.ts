@@ -1,0 +1,216 @@
+import { isObject } from "../../../generation/json.ts";
+import { atEnd, atFrame, atMember, shown } from "../place.ts";
+import type { StreamRule } from "../rule.ts";
+import type { StreamView } from "../view.ts";
+import { messageEvents, type StreamEvent } from "./stream-events.ts";
+
+const endpoints = ["messages"] as const;
+const unreadable = "the stream cannot be read";
+const ending = "the answer seems to end wrongly";
+const streaming = "Anthropic's documentation: Streaming messages";
+
+const failed = (view: StreamView) => messageEvents(view).errors.length > 0;
+const hasBlocks = (view: StreamView) => messageEvents(view).blocks.length > 0;
+
+function at({ chunk }: StreamEvent, found: string) {
+  return atFrame(chunk.frame, found);
+}
+
+/** The order of a streamed message: its start, its blocks one after another, its end. Source: 316 recorded streams of 2024 to 2026. */
+export const orderRules: readonly StreamRule[] = [
+  {
+    id: "messages/start-first",
+    severity: "error",
+    concern: unreadable,
+    says: "A stream begins with message_start.",
+    source: `${streaming}; recordings 316 of 316; plano #898`,
+    breaks: ["official SDKs' stream helpers (they throw)", "Claude Code"],
+    judges: "stream",
+    endpoints,
+    *judge(view) {
+      const [first] = messageEvents(view).events;
+      if (!first) yield atEnd(view.exchange.response.body, "no event");
+      else if (first.type !== "message_start" && !messageEvents(view).errors.includes(first))
+        yield at(first, `${shown(first.type)} first`);
+    },
+  },
+  {
+    id: "messages/start-once",
+    severity: "error",
+    concern: unreadable,
+    says: "There is one message_start.",
+    source: `${streaming}; recordings 316 of 316`,
+    breaks: ["official SDKs' stream helpers (they throw)"],
+    judges: "stream",
+    endpoints,
+    *judge(view) {
+      const [, ...again] = messageEvents(view).events.filter(({ type }) => type === "message_start");
+      for (const event of again) yield at(event, "message_start again");
+    },
+  },
+  {
+    id: "messages/start-empty",
+    severity: "error",
+    concern: unreadable,
+    says: "message_start holds a message whose content is [] and whose stop_reason is null.",
+    source: `${streaming}; recordings 316 of 316`,
+    breaks: ["official SDKs' stream helpers (blocks are appended to what is there)"],
+    judges: "stream",
+    endpoints,
+    *judge(view) {
+      for (const { type, chunk } of messageEvents(view).events) {
+        if (type !== "message_start") continue;
+        const { message } = chunk.value;
+        if (!isObject(message)) yield atMember(chunk, "message", `message is ${shown(message)}`);
+        else if (!Array.isArray(message.content) || message.content.length > 0)
+          yield atMember(chunk, "content", `content ${shown(message.content)}`);
+        else if (message.stop_reason !== null && message.stop_reason !== undefined)
+          yield atMember(chunk, "stop_reason", `stop_reason ${shown(message.stop_reason)}`);
+      }
+    },
+  },
+  {
+    id: "messages/block-order",
+    severity: "error",
+    concern: unreadable,
+    says: "Blocks stand one after another: each ends before the next begins.",
+    source: `${streaming}; recordings 586 of 586 blocks; Ollama #17101`,
+    breaks: ["Claude Code (Content block not found)", "official SDKs' stream helpers"],
+    judges: "stream",
+    endpoints,
+    shown: hasBlocks,
+    *judge(view) {
+      let open: unknown;
+      for (const event of messageEvents(view).events) {
+        const { index } = event.chunk.value;
+        if (event.type === "content_block_start") {
+          if (open !== undefined) yield at(event, `block ${shown(index)} begins inside block ${shown(open)}`);
+          open = index ?? null;
+        } else if (event.type === "content_block_stop" && index === open) open = undefined;
+      }
+    },
+  },
+  {
+    id: "messages/block-index",
+    severity: "error",
+    concern: unreadable,
+    says: "Blocks are numbered 0, 1, 2, … in their order.",
+    source: `${streaming}: the index in the final content; recordings 586 of 586 blocks; Ollama #17101`,
+    breaks: ["official SDKs' stream helpers (deltas go to another block)", "Claude Code"],
+    judges: "stream",
+    endpoints,
+    shown: hasBlocks,
+    *judge(view) {
+      for (const [position, { start }] of messageEvents(view).blocks.entries()) {
+        const { index } = start.chunk.value;
+        if (index !== position) yield atMember(start.chunk, "index", `index ${shown(index)} at place ${position}`);
+      }
+    },
+  },
+  {
+    id: "messages/block-open",
+    severity: "error",
+    concern: unreadable,
+    says: "A delta or a stop is about a block that has begun and has not ended.",
+    source: `${streaming}; recordings 5949 of 5949 deltas; axonhub #1677, CLIProxyAPI #3720`,
+    breaks: ["Claude Code (Content block not found)", "official SDKs' stream helpers"],
+    judges: "stream",
+    endpoints,
+    *judge(view) {
+      const open = new Set<unknown>();
+      for (const event of messageEvents(view).events) {
+        const { index } = event.chunk.value;
+        if (event.type === "content_block_start") open.add(index);
+        else if (event.type === "content_block_delta" || event.type === "content_block_stop") {
+          if (!open.has(index)) yield atMember(event.chunk, "index", `${event.type} of block ${shown(index)}`);
+          if (event.type === "content_block_stop") open.delete(index);
+        }
+      }
+    },
+  },
+  {
+    id: "messages/block-stop",
+    severity: "error",
+    concern: unreadable,
+    says: "Every block ends with content_block_stop, but for a call that the limit of tokens cut.",
+    source: `${streaming}; recordings 585 of 586 blocks (one call that max_tokens cut has none)`,
+    breaks: ["Claude Code (it runs a tool when its block ends)", "AI SDK (the part never ends)"],
+    judges: "stream",
+    endpoints,
+    shown: (view) => hasBlocks(view) && !failed(view),
+    *judge(view) {
+      const { blocks, endings } = messageEvents(view);
+      const delta = endings.at(-1)?.chunk.value.delta;
+      const isCut = isObject(delta) && delta.stop_reason === "max_tokens";
+      for (const block of blocks) {
+        if (isCut && block === blocks.at(-1) && block.value.type === "tool_use") continue;
+        if (!block.stop) yield at(block.start, "a block without an end");
+      }
+    },
+  },
+  {
+    id: "messages/message-delta",
+    severity: "error",
+    concern: ending,
+    says: "message_delta tells how the message ended.",
+    source: `${streaming}; recordings 316 of 316; axonhub #2000`,
+    breaks: ["Claude Code and every agent (there is no stop_reason)"],
+    judges: "stream",
+    endpoints,
+    shown: (view) => !failed(view),
+    *judge(view) {
+      const { endings } = messageEvents(view);
+      if (endings.length === 0) yield atEnd(view.exchange.response.body, "no message_delta");
+      for (const { chunk } of endings)
+        if (!isObject(chunk.value.delta)) yield atMember(chunk, "delta", `delta is ${shown(chunk.value.delta)}`);
+    },
+  },
+  {
+    id: "messages/after-delta",
+    severity: "error",
+    concern: ending,
+    says: "After message_delta no block begins, grows or ends.",
+    source: `${streaming}; recordings 316 of 316`,
+    breaks: ["opencode and other clients that finish at message_delta (they lose what follows)"],
+    judges: "stream",
+    endpoints,
+    shown: (view) => messageEvents(view).endings.length > 0,
+    *judge(view) {
+      const { events } = messageEvents(view);
+      const ended = events.findIndex(({ type }) => type === "message_delta");
+      const late = events.slice(ended).find(({ type }) => type.startsWith("content_block_"));
+      if (late) yield at(late, `${late.type} after message_delta`);
+    },
+  },
+  {
+    id: "messages/message-stop",
+    severity: "error",
+    concern: ending,
+    says: "A stream ends with message_stop.",
+    source: `${streaming}; recordings 316 of 316; charmbracelet/fantasy #245, LiteLLM #32159`,
+    breaks: ["official SDKs' stream helpers (finalMessage rejects)", "opencode", "Crush (it asks again)"],
+    judges: "stream",
+    endpoints,
+    shown: (view) => !failed(view),
+    *judge(view) {
+      if (!messageEvents(view).events.some(({ type }) => type === "message_stop"))
+        yield atEnd(view.exchange.response.body, "no message_stop");
+    },
+  },
+  {
+    id: "messages/stop-last",
+    severity: "error",
+    concern: ending,
+    says: "message_stop comes once, and nothing follows it.",
+    source: `${streaming}; recordings 316 of 316; plano #898`,
+    breaks: ["Claude Code (Received message_stop without a current message)"],
+    judges: "stream",
+    endpoints,
+    shown: (view) => messageEvents(view).events.some(({ type }) => type === "message_stop"),
+    *judge(view) {
+      const { events } = messageEvents(view);
+      const next = events[events.findIndex(({ type }) => type === "message_stop") + 1];
+      if (next) yield at(next, `${shown(next.type)} after message_stop`);
+    },
+  },
+];

@@ -1,0 +1,197 @@
+import { isObject } from "../../../generation/json.ts";
+import { atName, objectOf } from "../body/body-place.ts";
+import { atFrame, atMember, shown } from "../place.ts";
+import { firstDifference, laidOut } from "../profile/json-layout.ts";
+import { membersOffence } from "../profile/member-order.ts";
+import type { ProfileRule } from "../profile/profile-rule.ts";
+import type { Offence } from "../rule.ts";
+import type { BodyView, StreamView } from "../view.ts";
+import { messageOffence, eventOffence, errorOffence, modelsOffence } from "./member-orders.ts";
+
+const concern = "it is not the form that was demanded";
+const breaks = ["tests that compare bytes"];
+const vendor = "Anthropic";
+
+const hasEvents = (view: StreamView) => view.chunks.length > 0;
+const isBody = (view: BodyView) => isObject(view.value);
+/** Below this, no padding anywhere may be chance. */
+const fewEvents = 8;
+
+/** The data of a frame: its JSON without padding, and how many spaces of that stood before the last brace. */
+function withoutPadding(data: string): { readonly json: string; readonly spaces: number } {
+  const { 0: end } = / *\}$/.exec(data) ?? [""];
+  return { json: data.slice(0, data.length - end.length) + end.trimStart(), spaces: Math.max(0, end.length - 1) };
+}
+
+/** What the two profiles of the Messages API look like. Source: 77 streams and 238 bodies recorded from May to August 2026. */
+export const messageProfileRules: readonly ProfileRule[] = [
+  {
+    id: "profile/messages-layout",
+    severity: "error",
+    concern,
+    says: 'JSON is compact, but for the padding and {"type": "ping"}.',
+    source: "recordings since 2026-05: 1328 of 1328 events, 238 of 238 bodies",
+    breaks,
+    judges: "profile",
+    vendor,
+    stream: {
+      shown: hasEvents,
+      *judge(view) {
+        for (const { frame, value } of view.chunks) {
+          const data = frame.data ?? "";
+          if (value.type === "ping") {
+            if (data !== '{"type": "ping"}') yield atFrame(frame, "a ping that is laid out otherwise");
+            continue;
+          }
+          const { json } = withoutPadding(data);
+          const at = firstDifference(json, laidOut(json, 0));
+          if (at !== undefined) yield within(frame.dataStart + at, data.length, "not compact");
+        }
+      },
+    },
+    body: {
+      shown: isBody,
+      *judge({ exchange }) {
+        const { body } = exchange.response;
+        const at = firstDifference(body, laidOut(body, 0));
+        if (at !== undefined) yield within(at, body.length, "not compact, or with a line's end");
+      },
+    },
+  },
+  {
+    id: "profile/messages-padding",
+    severity: "error",
+    concern,
+    says: "Before an event's last brace stand 0 to 15 spaces (exact), or none (lean).",
+    source: "recordings 14,388 of 14,388 events",
+    breaks,
+    judges: "profile",
+    vendor,
+    stream: {
+      shown: (view, profile) => profile === "lean" || view.chunks.length >= fewEvents,
+      *judge(view, profile) {
+        let padded = 0;
+        for (const { frame } of view.chunks) {
+          const { spaces } = withoutPadding(frame.data ?? "");
+          padded += spaces;
+          if (spaces > (profile === "exact" ? 15 : 0)) yield atFrame(frame, `${spaces} spaces`);
+        }
+        const [first] = view.chunks;
+        if (profile === "exact" && padded === 0 && first) yield atFrame(first.frame, "no padding in the whole stream");
+      },
+    },
+  },
+  {
+    id: "profile/messages-members",
+    severity: "error",
+    concern,
+    says: "Events, messages, blocks, counts, models and errors have Anthropic's members, in Anthropic's order.",
+    source: "recordings since 2026-05: 1328 of 1328 events, 238 of 238 bodies",
+    breaks,
+    judges: "profile",
+    vendor,
+    stream: {
+      shown: hasEvents,
+      *judge(view, profile) {
+        for (const chunk of view.chunks) {
+          const found = eventOffence(chunk.value, profile === "lean");
+          if (found !== undefined) yield atMember(chunk, "type", found);
+        }
+      },
+    },
+    body: {
+      shown: isBody,
+      *judge(view, profile) {
+        const found = bodyOffence(view, profile === "lean");
+        if (found !== undefined) yield atName(view, "type", found);
+      },
+    },
+  },
+  {
+    id: "profile/messages-ids",
+    severity: "error",
+    concern,
+    says: "Ids of messages are msg_01 and 22 digits in base 58 (exact).",
+    source: "recordings 902 of 902 messages",
+    breaks,
+    judges: "profile",
+    vendor,
+    stream: {
+      shown: (view, profile) => profile === "exact" && hasEvents(view),
+      *judge(view) {
+        for (const chunk of view.chunks) {
+          const { message } = chunk.value;
+          if (isObject(message) && !isAnthropicsId(message.id)) yield atMember(chunk, "id", `id ${shown(message.id)}`);
+        }
+      },
+    },
+    body: {
+      shown: (view, profile) => profile === "exact" && view.exchange.endpoint === "messages" && !isFailure(view),
+      *judge(view) {
+        const { id } = objectOf(view);
+        if (!isAnthropicsId(id)) yield atName(view, "id", `id ${shown(id)}`);
+      },
+    },
+  },
+  {
+    id: "profile/messages-headers",
+    severity: "error",
+    concern,
+    says: "Content-Type and Cache-Control are the profile's.",
+    source: "recordings 283 of 283 streams with headers, 572 of 572 bodies",
+    breaks,
+    judges: "profile",
+    vendor,
+    stream: {
+      shown: ({ exchange }) => exchange.response.headers !== null,
+      *judge({ exchange }) {
+        yield* headerOffences(exchange.response.headers, {
+          "content-type": "text/event-stream; charset=utf-8",
+          "cache-control": "no-cache",
+        });
+      },
+    },
+    body: {
+      shown: (view) => view.exchange.response.headers !== null && isBody(view),
+      judge: ({ exchange }) => headerOffences(exchange.response.headers, { "content-type": "application/json" }),
+    },
+  },
+];
+
+function within(start: number, end: number, found: string): Offence {
+  return { start, end: Math.min(start + 20, Math.max(start, end)), found };
+}
+
+function isFailure({ exchange }: BodyView): boolean {
+  return exchange.response.status >= 400;
+}
+
+function isAnthropicsId(id: unknown): boolean {
+  return typeof id === "string" && /^msg_(01[1-9A-HJ-NP-Za-km-z]{22}|(bdrk|vrtx)_\w+)$/.test(id);
+}
+
+function bodyOffence(view: BodyView, further: boolean): string | undefined {
+  const body = objectOf(view);
+  if (isFailure(view)) return errorOffence(body, further);
+  switch (view.exchange.endpoint) {
+    case "messages":
+      return messageOffence(body, further);
+    case "message-tokens":
+      return membersOffence(body, ["input_tokens"], further);
+    case "anthropic-models":
+    case "anthropic-model":
+      return modelsOffence(body, further);
+    default:
+      return undefined;
+  }
+}
+
+function* headerOffences(
+  headers: Readonly<Record<string, string>> | null,
+  due: Readonly<Record<string, string>>,
+): Generator<Offence> {
+  for (const [name, value] of Object.entries(due)) {
+    const found = headers?.[name];
+    if (found !== value) yield { start: 0, end: 0, found: `${name} ${shown(found)} instead of ${shown(value)}` };
+  }
+}
