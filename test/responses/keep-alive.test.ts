@@ -19,7 +19,8 @@ async function impatient(url: string): Promise<string[]> {
   try {
     const response = await fetch(`${url}/v1/responses`, { ...request, signal: leaving.signal });
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
-    for (let text = ""; reader;) {
+    if (!reader) throw new Error("the answer has no body");
+    for (let text = ""; ;) {
       const { value, done } = await reader.read();
       if (done) break;
       text += value;
