@@ -1,5 +1,4 @@
 import type { ModelConfig } from "../config/model-schema.ts";
-import type { Engine } from "../generation/engine.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
 import { exact, lean } from "../wire/profile.ts";
 import type { OpenOptions } from "./open-options.ts";
@@ -9,12 +8,9 @@ export async function openServedEngine(model: ModelConfig, options: OpenOptions)
   const { aliases, wire, systemFingerprint, serviceTier, logprobsKey, reasoningFields } = model;
   return {
     name: nameOf(model),
-    engine: await openEngine(model, options),
+    ...(await openEngine(model, options)),
     aliases,
     ...(wire && { profile: wire === "exact" ? exact : lean }),
-    ...(model.kind === "upstream" && {
-      forwards: model.api === undefined || model.api === "chat" ? ["chat", "completions"] : [model.api],
-    }),
     settings: {
       ...(systemFingerprint !== undefined && { systemFingerprint }),
       ...(serviceTier !== undefined && { serviceTier }),
@@ -25,22 +21,25 @@ export async function openServedEngine(model: ModelConfig, options: OpenOptions)
   };
 }
 
-async function openEngine(model: ModelConfig, options: OpenOptions): Promise<Engine> {
+type OpenedEngine = Pick<ServedEngine, "engine" | "forwards">;
+
+async function openEngine(model: ModelConfig, options: OpenOptions): Promise<OpenedEngine> {
   const name = nameOf(model);
   switch (model.kind) {
     case "engine":
-      return model.engine;
+      return { engine: model.engine };
     case "local": {
       const { openLocalModel } = await import("./open-local-model.ts");
-      return openLocalModel(model, name, options);
+      return { engine: await openLocalModel(model, name, options) };
     }
     case "upstream": {
       const { openUpstreamModel } = await import("./open-upstream-model.ts");
-      return openUpstreamModel(model, name, options);
+      const { engine, api } = await openUpstreamModel(model, name, options);
+      return { engine, forwards: api === "chat" ? ["chat", "completions"] : [api] };
     }
     case "program": {
       const { openProgramModel } = await import("./open-program-model.ts");
-      return openProgramModel(model, name, options);
+      return { engine: await openProgramModel(model, name, options) };
     }
   }
 }

@@ -138,7 +138,11 @@ const upstream = settings(
       .union([baseUrl, z.array(baseUrl).min(1, { error: urlError })], { error: urlError })
       .describe("Its base URL; several serve the same models"),
     ...answer,
-    api: oneOf(sourceApis).optional().describe("The API that it speaks (default chat; messages is Anthropic's)"),
+    api: oneOf(sourceApis)
+      .optional()
+      .describe(
+        "The API that it speaks: chat, responses or messages, which is Anthropic's (default: found by asking, or chat where models are given)",
+      ),
     key: text("a key, such as ${OPENAI_API_KEY}").optional().describe("Its API key, such as ${OPENAI_API_KEY}"),
     headers: mappingOf(anyText("a header's value, such as trace-1"), "a mapping such as { x-trace: trace-1 }")
       .optional()
