@@ -68,7 +68,7 @@ export type ModelEntry = LocalModel | UpstreamModel | ProgramModel | EngineModel
 export interface AnswerOptions {
   /** The name that clients use. */
   readonly name?: string;
-  /** Further names for it. */
+  /** Further names for it; `*` stands for any text: `claude-*`. */
   readonly aliases?: readonly string[];
   /** The form of this model's answers; default: the server's. `openai` is the older name of `exact`. */
   readonly wire?: WireName | "openai";

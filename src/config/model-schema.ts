@@ -63,7 +63,9 @@ const toolFormat = z
 
 const answer = {
   name: modelName.optional().describe("The name that clients use"),
-  aliases: listOf(modelName, "a list of names, such as [gpt-4o-mini]").default([]).describe("Further names for it"),
+  aliases: listOf(modelName, "a list of names, such as [gpt-4o-mini]")
+    .default([])
+    .describe("Further names for it; * stands for any text, as in claude-*"),
   wire: wireSchema.optional(),
   systemFingerprint: anyText("a text, such as fp_1")
     .optional()

@@ -17,8 +17,10 @@ export interface TemplateCapabilities {
   readonly contentBesideCalls: "absent" | "null" | "empty";
   /** "required": a tool or parameter without description makes it fail. */
   readonly descriptions: "optional" | "required";
-  /** Where it takes system messages: anywhere, one at the start, or not at all. */
+  /** How many system messages it takes at the start: any number, one, or none. */
   readonly systemRole: "any" | "first" | "none";
+  /** It writes system messages behind the first other message, in their place. */
+  readonly laterSystems: boolean;
   readonly developerRole: boolean;
   /** "parts": content must be a list of parts. */
   readonly content: "text" | "parts";
@@ -60,6 +62,9 @@ export function probeCapabilities(render: Probe, source: string): TemplateCapabi
     userNeedle,
   );
 
+  const withLater = attempt(shape([system("SYSTEMNEEDLE"), user, system("LATERNEEDLE")])) ?? "";
+  const places = ["SYSTEMNEEDLE", userNeedle, "LATERNEEDLE"].map((needle) => withLater.indexOf(needle));
+
   const toolsWith = (described: boolean): boolean =>
     shows(attempt(shape([user]), { tools: [tool(described)] }), "needle_tool", "needle_parameter");
   const bare = toolsWith(false);
@@ -73,6 +78,7 @@ export function probeCapabilities(render: Probe, source: string): TemplateCapabi
     ...calls,
     descriptions: bare || !toolsWith(true) ? "optional" : "required",
     systemRole: twoSystems ? "any" : oneSystem ? "first" : "none",
+    laterSystems: places.every((place, at) => place > (places[at - 1] ?? -1)),
     developerRole: /["']developer["']/.test(source),
     content,
     ...probeReasoning((messages) => attempt(shape(messages), thinkingSwitch(true)), calls, source),

@@ -244,6 +244,24 @@ describe("messages", () => {
     expect(render(source, messages)).toBe("[system]S\n\nD[user]Hi");
   });
 
+  // Claude Code always sends one; a 400 at it, or its silent loss, made every such model useless to it.
+  test.each([
+    ["refuses", "{% if m.role == 'system' and not loop.first %}{{ raise_exception('only first') }}{% endif %}"],
+    ["drops", "{% if m.role == 'system' and not loop.first %}{% continue %}{% endif %}"],
+  ])("a template that %s later system messages gets their words with those before them", (_, guard) => {
+    const source = `{% for m in messages %}${guard}[{{ m.role }}]{{ m.content }}{% endfor %}`;
+    const said = (...roles: ("system" | "user" | "assistant")[]) =>
+      render(
+        source,
+        roles.map((role, at): Message => ({ role, content: `${role[0]}${at}` })),
+      );
+    expect(said("system", "user", "system")).toBe("[system]s0[user]u1\n\ns2");
+    expect(said("user", "system", "system", "user", "assistant")).toBe("[user]u0\n\ns1\n\ns2[user]u3[assistant]a4");
+    expect(said("user", "assistant", "system", "system", "user")).toBe("[user]u0[assistant]a1[user]s2\n\ns3\n\nu4");
+    const free = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
+    expect(render(free, [...hello, { role: "system", content: "S" }])).toBe("[user]Hi[system]S");
+  });
+
   test("developers are systems, where a template does not know them", () => {
     const messages: Message[] = [{ role: "developer", content: "D" }, ...hello];
     const source = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";

@@ -57,7 +57,7 @@ export function templateMessages(
     };
   });
   const instructed = toolInstruction === undefined ? shaped : withInstruction(shaped, user.markText(toolInstruction));
-  return inParts(systemInPlace(instructed, wants), wants);
+  return inParts(systemInPlace(wants.laterSystems ? instructed : laterSystemsTold(instructed), wants), wants);
 }
 
 function assistantMessage(
@@ -162,6 +162,29 @@ function systemInPlace(messages: readonly TemplateMessage[], wants: TemplateCapa
   const [next, ...others] = rest;
   if (next?.role !== "user") return [{ role: "user", content: text }, ...rest];
   return [{ ...next, content: `${text}\n\n${String(next["content"])}` }, ...others];
+}
+
+/**
+ * System messages behind the first other one, as words of the user's, for templates that drop or refuse them (16 of 70; agents such as
+ * Claude Code send them always). They join the words before them, so that no two turns of one role follow each other.
+ */
+function laterSystemsTold(messages: readonly TemplateMessage[]): TemplateMessage[] {
+  const told: TemplateMessage[] = [];
+  /** A turn of the user's was made of a system message, and the user's own next words belong to it. */
+  let isMade = false;
+  for (const message of messages) {
+    const last = told.at(-1);
+    const isLater = isSystem(message) && last !== undefined && !isSystem(last);
+    const joins = isLater ? last.role !== "assistant" : isMade && message.role === "user";
+    if (joins && last) told[told.length - 1] = { ...last, content: joinedContent(last, message) };
+    else told.push(isLater ? { ...message, role: "user" } : message);
+    isMade = isLater && (!joins || isMade);
+  }
+  return told;
+}
+
+function joinedContent(first: TemplateMessage, second: TemplateMessage): string {
+  return `${String(first["content"])}\n\n${String(second["content"])}`;
 }
 
 /** Content as lists of parts, for templates that read only these, and for reasoning that is a part. */
