@@ -6,6 +6,7 @@ const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   formats: () => import("./formats.ts"),
   gateway: () => import("./gateway.ts"),
   stall: () => import("./stall.ts"),
+  store: () => import("./store.ts"),
   wire: () => import("./wire.ts"),
 };
 
