@@ -24,6 +24,7 @@ export function judgeCapture(
 }
 
 function endpointOf(body: string, request: Record<string, unknown> | undefined): Exchange["endpoint"] {
+  if (/"object"\s*:\s*"response"|"type"\s*:\s*"response\.\w/.test(body)) return "responses";
   if (request) return "prompt" in request ? "completions" : "chat";
   if (/"object"\s*:\s*"text_completion"/.test(body)) return "completions";
   return /"object"\s*:\s*"list"/.test(body) ? "models" : "chat";
@@ -33,7 +34,8 @@ function endpointOf(body: string, request: Record<string, unknown> | undefined):
 function statusOf(body: string): number {
   try {
     const value: unknown = JSON.parse(body);
-    return isObject(value) && "error" in value ? 400 : 200;
+    if (!isObject(value) || value.object === "response") return 200;
+    return "error" in value ? 400 : 200;
   } catch {
     return 200;
   }

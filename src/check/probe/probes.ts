@@ -1,5 +1,6 @@
 import type { Exchange } from "../rules/exchange.ts";
 import type { Probe } from "./probe.ts";
+import { responseProbes } from "./response-probes.ts";
 
 const hello = [{ role: "user", content: "Say hello in one short sentence." }];
 const count = [{ role: "user", content: "Count from 1 to 200, one number a line." }];
@@ -255,6 +256,7 @@ export const probes: readonly Probe[] = [
       }),
     ];
   }),
+  ...responseProbes,
   embedding("embedding", "an embedding", { input: "The food was delicious." }),
   embedding("embedding-list", "two embeddings at once", { input: ["The food was delicious.", "And the waiter."] }),
   embedding("embedding-base64", "an embedding in base64", { input: "The food.", encoding_format: "base64" }),

@@ -99,7 +99,11 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   return { url, model, judged };
 }
 
-async function judgeProbe(probe: Probe, target: Target, { signal, profile }: CheckOptions): Promise<Judged> {
+/** How servers answer at a path that they do not have. */
+const lacking: ReadonlySet<number> = new Set([404, 405, 501]);
+
+async function judgeProbe(probe: Probe, target: Target, options: CheckOptions): Promise<Judged> {
+  const { signal, profile, only } = options;
   const { id, about } = probe;
   const result = await send(probe, target, signal);
   const { exchange } = result;
@@ -110,6 +114,9 @@ async function judgeProbe(probe: Probe, target: Target, { signal, profile }: Che
     const findings = [{ rule: "answer/status", start: 0, end: 0, found }];
     return { id, about, result, findings, shown: ["answer/status"] };
   }
+  const isAsked = only?.includes(apiOf[probe.endpoint] ?? "") === true;
+  if (probe.optional && !isAsked && lacking.has(exchange.response.status))
+    return { id, about, result, findings: [], shown: [], notShown: "the server has no such API" };
   const verdict = judge(exchange, profile);
   const expected = judgeExpectation(exchange, probe.expects);
   const notShown = exchange.response.status === 200 ? probe.notShown?.(exchange) : undefined;
@@ -147,7 +154,7 @@ async function judgeTwin(plain: Probe, streamed: Probe, target: Target, signal?:
 }
 
 function twinOf(probe: Probe): Probe | undefined {
-  if (probe.expects !== "answer" || probe.endpoint !== "chat") return undefined;
+  if (probe.expects !== "answer" || (probe.endpoint !== "chat" && probe.endpoint !== "responses")) return undefined;
   return probes.find(({ id }) => id === `${probe.id}/stream`);
 }
 

@@ -7,16 +7,19 @@ import { messageRules } from "./messages/message-rules.ts";
 import type { MessageRule } from "./messages/message-view.ts";
 import type { ProfileRule } from "./profile/profile-rule.ts";
 import { profileRules } from "./profile/profile-rules.ts";
+import { everyResponseRule } from "./responses/every-response-rule.ts";
+import type { ResponseRule } from "./responses/response-rule.ts";
 import type { Rule } from "./rule.ts";
 import { streamRules } from "./stream/stream-rules.ts";
 
-export type EveryRule = Rule | MessageRule | ProfileRule | GroupRule;
+export type EveryRule = Rule | MessageRule | ResponseRule | ProfileRule | GroupRule;
 
 /** Rules about one exchange, about a form that was demanded, and about several exchanges, by area. */
 export const everyRule: readonly EveryRule[] = [
   ...streamRules,
   ...bodyRules,
   ...messageRules,
+  ...everyResponseRule,
   ...profileRules,
   ...expectationRules,
   ...sameRules,

@@ -3,6 +3,7 @@ export interface Exchange {
   readonly endpoint:
     | "chat"
     | "completions"
+    | "responses"
     | "models"
     | "model"
     | "embeddings"
@@ -32,6 +33,7 @@ export interface Exchange {
 export const apiOf: Readonly<Record<Exchange["endpoint"], string | undefined>> = {
   chat: "chat",
   completions: "completions",
+  responses: "responses",
   models: "models",
   model: "models",
   embeddings: "embeddings",

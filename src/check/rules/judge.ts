@@ -6,6 +6,8 @@ import { profileNamed } from "../../wire/profile.ts";
 import type { ProfileJudge, ProfileName } from "./profile/profile-rule.ts";
 import { profileRules } from "./profile/profile-rules.ts";
 import { type Finding, type Offence, offencesShown, type RuleFacts } from "./rule.ts";
+import { everyResponseRule } from "./responses/every-response-rule.ts";
+import { streamedResponse, wholeResponse } from "./responses/response-view.ts";
 import { streamRules } from "./stream/stream-rules.ts";
 import { bodyView, streamView } from "./view.ts";
 
@@ -43,12 +45,16 @@ export function judge(exchange: Exchange, demanded?: ProfileName | "openai"): Ve
     for (const rule of streamRules) if (rule.endpoints.includes(exchange.endpoint)) apply(rule, view);
     const message = streamedMessage(view);
     if (message) for (const rule of messageRules) apply(rule, message);
+    const response = streamedResponse(view);
+    if (response) for (const rule of everyResponseRule) apply(rule, response);
     for (const rule of profiles) demand(rule.id, rule.stream, view);
   } else {
     const view = bodyView(exchange);
     for (const rule of bodyRules) apply(rule, view);
     const message = wholeMessage(view);
     if (message) for (const rule of messageRules) apply(rule, message);
+    const response = wholeResponse(view);
+    if (response) for (const rule of everyResponseRule) apply(rule, response);
     for (const rule of profiles) demand(rule.id, rule.body, view);
   }
   return { findings, shown };

@@ -2,7 +2,7 @@ import type { FinishReason, GenerationEvent, TokenLogprob } from "../../../src/g
 import { toolCallId } from "../../../src/wire/ids.ts";
 import { between, oneOf } from "../random.ts";
 
-const words = [
+export const words: readonly string[] = [
   "Hello",
   " world",
   ", ",
@@ -101,7 +101,7 @@ function callCount(body: Record<string, unknown>, random: () => number): number 
   return between(forced ? 1 : 0, body.parallel_tool_calls === false ? 1 : 3, random);
 }
 
-function logprob(token: string, top: number): TokenLogprob {
+export function logprob(token: string, top: number): TokenLogprob {
   const bytes = [...new TextEncoder().encode(token)];
   const alternatives = [" a", " b", " c"]
     .slice(0, top)
@@ -109,7 +109,7 @@ function logprob(token: string, top: number): TokenLogprob {
   return { token, logprob: -0.25, bytes, top: alternatives };
 }
 
-function pieces(text: string, random: () => number): string[] {
+export function pieces(text: string, random: () => number): string[] {
   const out: string[] = [];
   for (let at = 0; at < text.length;) {
     const next = at + between(1, 5, random);

@@ -7,6 +7,8 @@ import { legalMessages } from "./messages/legal-messages.ts";
 import { messageMutations } from "./messages/message-mutations.ts";
 import type { IllegalChange, LegalChange } from "./mutation.ts";
 import { profileMutations } from "./profile/profile-mutations.ts";
+import { illegalResponses } from "./responses/illegal.ts";
+import { legalResponses } from "./responses/legal.ts";
 import { illegalStreams } from "./stream/illegal-streams.ts";
 import { legalStreams } from "./stream/legal-streams.ts";
 
@@ -15,6 +17,7 @@ export const illegalChanges: readonly IllegalChange[] = [
   ...illegalStreams,
   ...illegalBodies,
   ...profileMutations,
+  ...illegalResponses,
   ...expectationMutations,
   ...sameMutations,
   ...liveMutations,
@@ -25,6 +28,7 @@ export const illegalChanges: readonly IllegalChange[] = [
 export const legalChanges: readonly LegalChange[] = [
   ...legalStreams,
   ...legalBodies,
+  ...legalResponses,
   ...legalExpectations,
   ...legalSames,
   ...legalLives,

@@ -77,7 +77,9 @@ export const failureRules: readonly BodyRule[] = [
     judges: "body",
     shown: (view) => view.exchange.response.status === 200,
     *judge(view) {
-      const { error } = objectOf(view);
+      const { error, object } = objectOf(view);
+      // A response that failed tells why.
+      if (object === "response") return;
       if (error !== undefined && error !== null) yield atName(view, "error", "an error with status 200");
     },
   },

@@ -1,6 +1,7 @@
 import type { Exchange } from "../exchange.ts";
 import { isStream } from "../judge.ts";
 import { shown } from "../place.ts";
+import { saidInResponse } from "../responses/said.ts";
 import type { Finding } from "../rule.ts";
 import { callsOf } from "../stream/calls.ts";
 import { isObject } from "../../../generation/json.ts";
@@ -67,6 +68,7 @@ export function judgeSame(
 
 function said(exchange: Exchange): Said | undefined {
   if (exchange.response.status !== 200) return undefined;
+  if (exchange.endpoint === "responses") return saidInResponse(exchange);
   return isStream(exchange) ? saidInStream(exchange) : saidAtOnce(exchange);
 }
 

@@ -10,6 +10,8 @@ const compact = { name: "compact", indent: 0, ends: [""] };
 const answer = { name: "two spaces a level and a final line feed", indent: 2, ends: ["\n"] };
 const refusal = { name: "two spaces a level and no final line feed", indent: 2, ends: [""] };
 const list = { name: "two spaces a level", indent: 2, ends: ["", "\n"] };
+/** A response: Python's `json.dumps(indent=2)`, which escapes all that is beyond ASCII. */
+const response = { name: "two spaces a level, no final line feed, beyond ASCII escaped", indent: 2, ends: [""] };
 /** The gateway in front of it. */
 const gateway = { name: "four spaces a level and a final line feed, < > & escaped", indent: 4, ends: ["\n"] };
 
@@ -43,9 +45,11 @@ export const layoutRule: ProfileRule = {
 };
 
 function layoutsOf({ exchange, value }: BodyView, profile: ProfileName): readonly Layout[] {
-  const { endpoint, response } = exchange;
+  const { endpoint } = exchange;
+  const { status } = exchange.response;
   if (profile === "lean") return [compact];
-  if (response.status < 400) return [endpoint === "models" || endpoint === "model" ? list : answer];
+  if (status < 400 && endpoint === "responses") return [response];
+  if (status < 400) return [endpoint === "models" || endpoint === "model" ? list : answer];
   return { gateway: [gateway], application: [refusal], either: [refusal, gateway] }[refuserOf(exchange, value)];
 }
 
@@ -53,7 +57,10 @@ function layoutOffence(text: string, layouts: readonly Layout[]): Offence | unde
   const differences = layouts.flatMap((layout) =>
     layout.ends.map((end) => {
       const whole = laidOut(text, layout.indent) + end;
-      return firstDifference(text, layout === gateway ? htmlSafe(whole) : whole);
+      return firstDifference(
+        text,
+        layout === gateway ? htmlSafe(whole) : layout === response ? asciiOnly(whole) : whole,
+      );
     }),
   );
   if (differences.includes(undefined)) return undefined;
@@ -68,4 +75,9 @@ function layoutOffence(text: string, layouts: readonly Layout[]): Offence | unde
 /** Go's default JSON escapes. */
 function htmlSafe(json: string): string {
   return json.replace(/[<>&]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
+}
+
+/** Python's default JSON escapes. */
+function asciiOnly(json: string): string {
+  return json.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

@@ -20,7 +20,8 @@ export const memberRules: readonly ProfileRule[] = [
     breaks: ["tests that compare bytes"],
     judges: "profile",
     stream: {
-      shown: (view) => view.chunks.length > 0,
+      // A response's events are judged in ../responses/.
+      shown: (view) => view.chunks.length > 0 && view.exchange.endpoint !== "responses",
       *judge(view, profile) {
         const ends = view.exchange.endpoint === "chat" ? chatChunk : completionChunk;
         for (const chunk of view.chunks) if (!("error" in chunk.value)) yield* ends(view, chunk, profile);
@@ -46,7 +47,7 @@ export const memberRules: readonly ProfileRule[] = [
     breaks: ["tests that compare bytes"],
     judges: "profile",
     stream: {
-      shown: (view) => view.chunks.some((chunk) => "error" in chunk.value),
+      shown: (view) => view.exchange.endpoint !== "responses" && view.chunks.some((chunk) => "error" in chunk.value),
       *judge(view) {
         for (const chunk of view.chunks) {
           const found = "error" in chunk.value ? errorOffence(chunk.value) : undefined;

@@ -3,6 +3,7 @@ import { deltaRules } from "./delta-rules.ts";
 import { layoutRule } from "./layout-rule.ts";
 import { memberRules } from "./member-rules.ts";
 import type { ProfileRule } from "./profile-rule.ts";
+import { responseProfileRules } from "../responses/profile-rules.ts";
 import { valueRules } from "./value-rules.ts";
 
 /** Every rule that holds only when a profile was demanded. */
@@ -12,4 +13,5 @@ export const profileRules: readonly ProfileRule[] = [
   ...deltaRules,
   ...valueRules,
   ...messageProfileRules,
+  ...responseProfileRules,
 ];

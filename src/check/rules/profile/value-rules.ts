@@ -91,7 +91,9 @@ export const valueRules: readonly ProfileRule[] = [
     breaks,
     judges: "profile",
     stream: {
-      shown: (view) => view.frames.some(({ data }) => logprobNumbers(data ?? "").next().done === false),
+      shown: (view) =>
+        view.exchange.endpoint !== "responses" &&
+        view.frames.some(({ data }) => logprobNumbers(data ?? "").next().done === false),
       *judge(view, profile) {
         for (const frame of view.frames) {
           for (const { text, at } of logprobNumbers(frame.data ?? "")) {
@@ -187,7 +189,7 @@ const streamHeaders = {
 
 function* streamHeaderOffences({ exchange }: StreamView, profile: ProfileName): Generator<Offence> {
   const { headers } = exchange.response;
-  const [type, cache] = streamHeaders[profile][exchange.endpoint === "chat" ? "chat" : "completions"];
+  const [type, cache] = streamHeaders[profile][exchange.endpoint === "completions" ? "completions" : "chat"];
   for (const [name, due] of [
     ["content-type", type],
     ["cache-control", cache],

@@ -58,6 +58,7 @@ function schemaOf({ exchange }: BodyView): object | undefined {
   return exchange.response.status >= 400 ? failure : schemas[exchange.endpoint];
 }
 
+/** Responses are judged in ../responses/. */
 const schemas: Partial<Readonly<Record<Exchange["endpoint"], object>>> = {
   chat: chatCompletion,
   completions: completion,

@@ -7,7 +7,9 @@ import { type StreamView } from "../view.ts";
 
 const both = ["chat", "completions"] as const;
 /** Every API that streams. */
-const all = [...both, "messages"] as const;
+const all = [...both, "responses", "messages"] as const;
+/** OpenAI's. */
+const openais = [...both, "responses"] as const;
 const unreadable = "the stream cannot be read";
 
 /** How events are framed. Source: the HTML standard, section 9.2; 408 of 408 recorded streams. */
@@ -86,7 +88,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "recordings 408 of 408",
     breaks: [],
     judges: "stream",
-    endpoints: both,
+    endpoints: openais,
     *judge(view) {
       for (const frame of view.frames) {
         for (const line of frame.lines)
@@ -165,7 +167,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "recordings 408 of 408",
     breaks: [],
     judges: "stream",
-    endpoints: both,
+    endpoints: openais,
     *judge(view) {
       for (const { frame, value } of view.chunks) {
         // Numbers may be printed in other ways; white space outside of strings is what is looked for.
@@ -231,7 +233,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "recordings 409 of 409",
     breaks: ["clients that close at [DONE] (they lose what follows)"],
     judges: "stream",
-    endpoints: both,
+    endpoints: openais,
     shown: (view) => view.done >= 0,
     *judge(view) {
       const next = view.frames.slice(view.done + 1).find((frame) => frame.lines.some((line) => line.field !== ""));
@@ -246,7 +248,7 @@ export const framingRules: readonly StreamRule[] = [
     source: "recordings 409 of 409",
     breaks: ["clients that compare the whole line"],
     judges: "stream",
-    endpoints: both,
+    endpoints: openais,
     *judge(view) {
       for (const frame of view.frames) {
         if (frame.data !== null && frame.data !== "[DONE]" && /^\W*\[?done\]?\W*$/i.test(frame.data))

@@ -1,9 +1,9 @@
 import { shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 
-const both = ["chat", "completions"] as const;
+const openais = ["chat", "completions", "responses"] as const;
 /** Every API that streams. */
-const all = [...both, "messages"] as const;
+const all = [...openais, "messages"] as const;
 
 /** Headers of streams. Source: recordings. */
 export const headerRules: readonly StreamRule[] = [
@@ -30,7 +30,7 @@ export const headerRules: readonly StreamRule[] = [
     source: "recordings 289 of 289",
     breaks: [],
     judges: "stream",
-    endpoints: both,
+    endpoints: openais,
     shown: (view) => view.exchange.response.headers !== null,
     *judge(view) {
       if (!view.exchange.response.headers?.["x-request-id"]) yield { start: 0, end: 0, found: "no x-request-id" };

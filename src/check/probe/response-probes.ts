@@ -1,0 +1,243 @@
+import type { Exchange } from "../rules/exchange.ts";
+import type { Probe } from "./probe.ts";
+
+const hello = "Say hello in one short sentence.";
+const count = "Count from 1 to 200, one number a line.";
+const askWeather = "What is the weather in Paris? Use the tool.";
+
+function tool(name: string, parameter: string): Record<string, unknown> {
+  const parameters = {
+    type: "object",
+    properties: { [parameter]: { type: "string" } },
+    required: [parameter],
+    additionalProperties: false,
+  };
+  return { type: "function", name, description: `The current ${parameter}`, parameters, strict: true };
+}
+
+const weather = tool("get_weather", "city");
+const time = tool("get_time", "timezone");
+
+const person = {
+  type: "object",
+  properties: { name: { type: "string" }, age: { type: "integer" } },
+  required: ["name", "age"],
+  additionalProperties: false,
+};
+
+const noCall = (exchange: Exchange) =>
+  /"type"\s*:\s*"(function|custom_tool)_call"/.test(exchange.response.body) ? undefined : "the model called no tool";
+const noText = (exchange: Exchange) =>
+  /"text"\s*:\s*"[^"]/.test(exchange.response.body) ? undefined : "the model said nothing";
+const noThought = (exchange: Exchange) =>
+  /"type"\s*:\s*"reasoning"/.test(exchange.response.body) ? undefined : "the model did not think";
+
+function response(id: string, about: string, members: Record<string, unknown>, more: Partial<Probe> = {}): Probe {
+  const body = (model: string) => ({
+    model,
+    input: hello,
+    temperature: 0,
+    max_output_tokens: 64,
+    store: false,
+    ...members,
+  });
+  return {
+    id: `responses-${id}`,
+    about: `a response: ${about}`,
+    endpoint: "responses",
+    method: "POST",
+    path: () => "/responses",
+    body,
+    expects: "answer",
+    optional: true,
+    ...more,
+  };
+}
+
+/** The same request, not streamed and streamed. */
+function both(id: string, about: string, members: Record<string, unknown>, more: Partial<Probe> = {}): Probe[] {
+  return [
+    response(id, about, members, more),
+    response(`${id}/stream`, `${about}, streamed`, { ...members, stream: true }, more),
+  ];
+}
+
+/** An invalid request, not streamed and streamed: either way it must be refused before anything is sent. */
+function wrong(id: string, about: string, param: string | null, members: Record<string, unknown>): Probe[] {
+  return both(`wrong/${id}`, about, members, { expects: { refusal: 400, param } });
+}
+
+/** What `truewire check` sends to `POST /responses`. */
+export const responseProbes: readonly Probe[] = [
+  ...both("text", "a short text", {}),
+  ...both("instructions", "instructions and settings that are repeated", {
+    instructions: "You are brief.",
+    top_p: 0.9,
+    metadata: { check: "1" },
+    truncation: "auto",
+    user: "check",
+  }),
+  ...[true, false].map((wanted) =>
+    response(
+      `obfuscation-${wanted ? "on" : "off"}/stream`,
+      `a stream ${wanted ? "with" : "without"} obfuscation`,
+      { stream: true, stream_options: { include_obfuscation: wanted } },
+      { expects: "any" },
+    ),
+  ),
+  ...both("length", "an answer that is cut by max_output_tokens", { input: count, max_output_tokens: 16 }),
+  ...both(
+    "logprobs",
+    "log probabilities",
+    { include: ["message.output_text.logprobs"], top_logprobs: 3 },
+    { expects: "any", notShown: noText },
+  ),
+  ...both("unicode", "text beyond ASCII", { input: "Repeat exactly: naïve 日本語 🦙 – “done”" }),
+  ...both("parts", "a message in parts", {
+    input: [
+      {
+        role: "user",
+        content: [
+          { type: "input_text", text: "Say " },
+          { type: "input_text", text: "hi." },
+        ],
+      },
+    ],
+  }),
+  ...both("history", "a conversation", {
+    input: [
+      { type: "message", role: "developer", content: "You are brief." },
+      { type: "message", role: "user", content: [{ type: "input_text", text: "My name is Ada." }] },
+      {
+        type: "message",
+        role: "assistant",
+        status: "completed",
+        content: [{ type: "output_text", text: "Hello Ada.", annotations: [] }],
+      },
+      { role: "user", content: "What is my name?" },
+    ],
+  }),
+  ...both(
+    "reasoning",
+    "thoughts as a summary",
+    { reasoning: { summary: "auto" } },
+    { expects: "any", notShown: noThought },
+  ),
+  ...both(
+    "sealed",
+    "thoughts that are sealed",
+    { reasoning: { summary: "auto" }, include: ["reasoning.encrypted_content"] },
+    { expects: "any", notShown: noThought },
+  ),
+  ...both("tools", "a tool that may be called", { input: askWeather, tools: [weather] }, { notShown: noCall }),
+  ...both(
+    "tools-required",
+    "a tool that must be called",
+    { input: askWeather, tools: [weather, time], tool_choice: "required" },
+    { notShown: noCall },
+  ),
+  ...both(
+    "tools-named",
+    "one tool by name",
+    { tools: [weather, time], tool_choice: { type: "function", name: "get_time" } },
+    { notShown: noCall },
+  ),
+  ...both("tools-none", "tools that must not be called", { input: askWeather, tools: [weather], tool_choice: "none" }),
+  ...both(
+    "tools-parallel",
+    "two calls at once",
+    {
+      input: "What is the weather in Paris, and in Rome? Call the tool for both cities at once.",
+      tools: [weather],
+      max_output_tokens: 128,
+    },
+    { notShown: noCall },
+  ),
+  ...both(
+    "tools-single",
+    "one call at most",
+    {
+      input: "What is the weather in Paris, and in Rome?",
+      tools: [weather],
+      parallel_tool_calls: false,
+      max_output_tokens: 128,
+    },
+    { notShown: noCall },
+  ),
+  ...both(
+    "tools-namespace",
+    "a tool in a namespace, as Codex sends those of MCP servers",
+    {
+      input: askWeather,
+      tools: [{ type: "namespace", name: "weather", description: "The weather", tools: [weather] }],
+      tool_choice: "required",
+      max_output_tokens: 128,
+    },
+    { expects: "any", notShown: noCall },
+  ),
+  ...both(
+    "tools-custom",
+    "a tool whose input is free text",
+    {
+      input: "Note down the word amber. Use the tool.",
+      tools: [{ type: "custom", name: "note", description: "Notes down a text" }],
+      tool_choice: { type: "custom", name: "note" },
+    },
+    { expects: "any", notShown: noCall },
+  ),
+  ...both("tools-hosted", "a tool that the vendor runs", { tools: [{ type: "web_search" }] }, { expects: "any" }),
+  ...both("tool-result", "a tool's result in the history", {
+    input: [
+      { role: "user", content: askWeather },
+      { type: "function_call", call_id: "call_1", name: "get_weather", arguments: '{"city":"Paris"}' },
+      { type: "function_call_output", call_id: "call_1", output: '{"temperature":21,"sky":"clear"}' },
+    ],
+    tools: [weather],
+  }),
+  ...both("json", "any JSON object", {
+    input: "Give me a JSON object with one member, name.",
+    text: { format: { type: "json_object" } },
+    max_output_tokens: 200,
+  }),
+  ...both("json-schema", "JSON after a schema", {
+    input: "A person: Ada, 36 years old. Answer in JSON.",
+    text: { format: { type: "json_schema", name: "person", strict: true, schema: person } },
+    max_output_tokens: 200,
+  }),
+  ...both("nulls", "members that are null", {
+    instructions: null,
+    tools: null,
+    tool_choice: null,
+    reasoning: null,
+    text: null,
+    include: null,
+    metadata: null,
+    stream_options: null,
+  }),
+  ...both("unknown-member", "a member that nobody knows", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
+  ...wrong("no-input", "no input", null, { input: undefined }),
+  ...wrong("input-type", "an input that is a number", "input", { input: 7 }),
+  ...wrong("temperature", "a temperature of 3", "temperature", { temperature: 3 }),
+  ...wrong("temperature-type", "a temperature in words", "temperature", { temperature: "warm" }),
+  ...wrong("max-output-tokens", "a negative max_output_tokens", "max_output_tokens", { max_output_tokens: -1 }),
+  ...wrong("top-logprobs", "top_logprobs of 21", "top_logprobs", { top_logprobs: 21 }),
+  ...wrong("tool-choice", "a tool_choice without tools", "tool_choice", { tool_choice: "required" }),
+  ...wrong("tool-unknown", "a tool_choice that names no tool", "tool_choice", {
+    tools: [weather],
+    tool_choice: { type: "function", name: "no_such_tool" },
+  }),
+  ...wrong("effort", "an effort that does not exist", "reasoning.effort", { reasoning: { effort: "extreme" } }),
+  ...wrong("format", "a schema left out", "text.format.schema", {
+    text: { format: { type: "json_schema", name: "x" } },
+  }),
+  ...wrong("previous", "a response that does not exist before it", "previous_response_id", {
+    previous_response_id: "resp_0000000000000000000000000000000000000000000000000",
+  }),
+  ...wrong("model", "a model that does not exist", "model", { model: "no-such-model" }),
+  response(
+    "wrong/json",
+    "a body that is not JSON",
+    {},
+    { rawBody: '{"model": "x", ', expects: { refusal: 400, param: null } },
+  ),
+];

@@ -1,0 +1,276 @@
+import { shown } from "../place.ts";
+import type { Offence } from "../rule.ts";
+import { specOffence } from "../spec/validate.ts";
+import { callsOf, contentOf, isWhole, type ResponseView } from "./response-view.ts";
+import { response as schema } from "./schemas.ts";
+import type { ResponseRule } from "./response-rule.ts";
+
+const lost = "text is lost or wrong";
+const calls = "tool calls break";
+
+function* member(view: ResponseView, name: string, right: (value: unknown) => boolean): Generator<Offence> {
+  const value = view.response[name];
+  if (!right(value)) yield view.at(name, `${name} is ${shown(value)}`);
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === "string" && value !== "";
+}
+
+const prefixes: Readonly<Record<string, string>> = {
+  message: "msg_",
+  reasoning: "rs_",
+  function_call: "fc_",
+  custom_tool_call: "ctc_",
+};
+
+/** A response as it ended, streamed or whole. Source: specification, `Response`; 363 streams and 414 bodies of 2026. */
+export const responseRules: readonly ResponseRule[] = [
+  {
+    id: "responses/id",
+    severity: "error",
+    concern: lost,
+    says: "The response has an id, a string that is not empty.",
+    source: "specification: Response.id",
+    breaks: ["Codex (the answer is not read)", "clients that continue with previous_response_id"],
+    judges: "response",
+    judge: (view) => member(view, "id", isText),
+  },
+  {
+    id: "responses/object",
+    severity: "error",
+    concern: lost,
+    says: "object is response.",
+    source: "specification (a constant)",
+    breaks: ["official SDKs (openai-python: output_text)", "typed clients (Go, Rust, Java, C#)"],
+    judges: "response",
+    judge: (view) => member(view, "object", (value) => value === "response"),
+  },
+  {
+    id: "responses/created",
+    severity: "error",
+    concern: lost,
+    says: "created_at is an integer: Unix time in seconds.",
+    source: "specification: Response.created_at; llama.cpp #20607",
+    breaks: ["AI SDK (schema)", "typed clients (Go, Rust, Java, C#)"],
+    judges: "response",
+    judge: (view) =>
+      member(
+        view,
+        "created_at",
+        (value) => Number.isInteger(value) && (value as number) > 0 && (value as number) < 1e11,
+      ),
+  },
+  {
+    id: "responses/model",
+    severity: "error",
+    concern: lost,
+    says: "The response names its model.",
+    source: "specification: Response.model; llama.cpp #20607",
+    breaks: ["AI SDK (schema)", "cost accounting"],
+    judges: "response",
+    judge: (view) => member(view, "model", isText),
+  },
+  {
+    id: "responses/end",
+    severity: "error",
+    concern: "the answer seems to end wrongly",
+    says: "The response says how it ended: completed, incomplete with a reason, or failed with an error, and nothing else beside it.",
+    source: "specification: Response.status, incomplete_details, error; recordings 777 of 777",
+    breaks: ["openai-agents", "Codex (it reads the code of an error)", "clients that look whether the answer is whole"],
+    judges: "response",
+    shown: ({ exchange }) => exchange.request.body?.background !== true,
+    *judge(view) {
+      const { status, error, incomplete_details: details } = view.response;
+      if (status !== "completed" && status !== "incomplete" && status !== "failed" && status !== "cancelled")
+        yield view.at("status", `status is ${shown(status)}`);
+      const reason = (details as { reason?: unknown } | null | undefined)?.reason;
+      if (status === "incomplete" && reason !== "max_output_tokens" && reason !== "content_filter")
+        yield view.at("incomplete_details", `incomplete because of ${shown(reason)}`);
+      if (status !== "incomplete" && details !== null && details !== undefined)
+        yield view.at(
+          "incomplete_details",
+          `incomplete_details is ${shown(details)} of a response that is ${shown(status)}`,
+        );
+      const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+      if (status === "failed" && !(isText(code) && isText(message))) yield view.at("error", `error is ${shown(error)}`);
+      if (status === "completed" && error !== null && error !== undefined)
+        yield view.at("error", `error is ${shown(error)} of a response that is completed`);
+    },
+  },
+  {
+    id: "responses/output",
+    severity: "error",
+    concern: lost,
+    says: "output is a list of items, each with a type; of a completed response it is not empty.",
+    source: "specification: Response.output; sub2api #4468",
+    breaks: ["openai-agents", "official SDKs: output_text", "LangChain"],
+    judges: "response",
+    *judge(view) {
+      const { output, status } = view.response;
+      if (!Array.isArray(output)) yield view.at("output", `output is ${shown(output)}`);
+      else if (output.length === 0 && status === "completed") yield view.at("output", "no items");
+      else if (view.output.length !== output.length || view.output.some(({ type }) => !isText(type)))
+        yield view.at("output", "an item without a type");
+    },
+  },
+  {
+    id: "responses/item-id",
+    severity: "error",
+    concern: lost,
+    says: "Every item has an id of its own.",
+    source: "specification: OutputItem; recordings 777 of 777; llama.cpp #20607, opencode #46885",
+    breaks: ["AI SDK, opencode (a call without one is dropped)", "clients that give items back by reference"],
+    judges: "response",
+    shown: (view) => view.output.length > 0,
+    *judge(view) {
+      const ids = view.output.map(({ id }) => id);
+      for (const [at, id] of ids.entries()) {
+        if (!isText(id)) yield view.at("output", `output[${at}].id is ${shown(id)}`);
+        else if (ids.indexOf(id) !== at) yield view.at("output", `the id ${shown(id)} twice`);
+      }
+    },
+  },
+  {
+    id: "responses/message",
+    severity: "error",
+    concern: lost,
+    says: "A message has role assistant, and parts output_text (text, annotations) or refusal (refusal).",
+    source: "specification: OutputMessage; LM Studio #1089 (no annotations)",
+    breaks: ["AI SDK, ElizaOS (schema)", "official SDKs: output_text"],
+    judges: "response",
+    shown: (view) => view.output.some(({ type }) => type === "message"),
+    *judge(view) {
+      for (const item of view.output) {
+        if (item.type !== "message") continue;
+        if (item.role !== "assistant") yield view.at("role", `role is ${shown(item.role)}`);
+        if (!Array.isArray(item.content)) yield view.at("content", `content is ${shown(item.content)}`);
+        for (const { type, text, refusal, annotations } of contentOf(item)) {
+          if (type === "refusal") {
+            if (typeof refusal !== "string") yield view.at("refusal", `refusal is ${shown(refusal)}`);
+          } else if (type !== "output_text") yield view.at("content", `a part of type ${shown(type)}`);
+          else if (typeof text !== "string") yield view.at("text", `text is ${shown(text)}`);
+          else if (!Array.isArray(annotations)) yield view.at("content", `annotations is ${shown(annotations)}`);
+        }
+      }
+    },
+  },
+  {
+    id: "responses/call",
+    severity: "error",
+    concern: calls,
+    says: "A call has a call_id of its own, a name, and its input as a string (function_call: arguments, custom_tool_call: input).",
+    source: "specification: FunctionToolCall, CustomToolCall",
+    breaks: ["every agent"],
+    judges: "response",
+    shown: (view) => callsOf(view).length > 0,
+    *judge(view) {
+      const ids = callsOf(view).map((call) => call.call_id);
+      for (const [at, call] of callsOf(view).entries()) {
+        const input = call.type === "function_call" ? "arguments" : "input";
+        if (!isText(call.call_id)) yield view.at("call_id", `call_id is ${shown(call.call_id)}`);
+        else if (ids.indexOf(call.call_id) !== at) yield view.at("call_id", `the call_id ${shown(call.call_id)} twice`);
+        if (!isText(call.name)) yield view.at("name", `name is ${shown(call.name)}`);
+        if (typeof call[input] !== "string") yield view.at(input, `${input} is ${shown(call[input])}`);
+      }
+    },
+  },
+  {
+    id: "responses/arguments",
+    severity: "error",
+    concern: calls,
+    says: "The arguments of a completed function_call are a JSON object.",
+    source: "specification: FunctionToolCall.arguments; recordings 777 of 777",
+    breaks: ["every agent (JSON.parse throws)"],
+    judges: "response",
+    shown: (view) => callsOf(view).some(isFinished),
+    *judge(view) {
+      for (const call of callsOf(view).filter(isFinished)) {
+        const { arguments: text } = call;
+        if (typeof text === "string" && !isObjectText(text)) yield view.at("arguments", `arguments are ${shown(text)}`);
+      }
+    },
+  },
+  {
+    id: "responses/reasoning",
+    severity: "error",
+    concern: lost,
+    says: "A reasoning item has its summary, a list, and shows thoughts in summary (summary_text) or content (reasoning_text), nowhere else.",
+    source: "specification: ReasoningItem; recordings 777 of 777",
+    breaks: ["AI SDK, LangChain (they read summary)", "Codex"],
+    judges: "response",
+    shown: (view) => view.output.some(({ type }) => type === "reasoning"),
+    *judge(view) {
+      for (const item of view.output) {
+        if (item.type !== "reasoning") continue;
+        if (!Array.isArray(item.summary)) yield view.at("summary", `summary is ${shown(item.summary)}`);
+        const parts = [
+          ...contentOf({ content: item.summary }).map((part) => ({ part, due: "summary_text" })),
+          ...contentOf(item).map((part) => ({ part, due: "reasoning_text" })),
+        ];
+        for (const { part, due } of parts)
+          if (part.type !== due || typeof part.text !== "string")
+            yield view.at("output", `${shown(part)} in place of ${due}`);
+      }
+    },
+  },
+  {
+    id: "responses/prefixes",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Ids begin with resp_, msg_, rs_, fc_, ctc_, and those of calls with call_.",
+    source: "recordings 777 of 777",
+    breaks: [],
+    judges: "response",
+    *judge(view) {
+      const { id } = view.response;
+      if (typeof id === "string" && !id.startsWith("resp_")) yield view.at("id", `id ${shown(id)}`);
+      for (const item of view.output) {
+        const prefix = prefixes[String(item.type)];
+        if (prefix !== undefined && typeof item.id === "string" && !item.id.startsWith(prefix))
+          yield view.at("output", `the id ${shown(item.id)} of a ${String(item.type)}`);
+      }
+    },
+  },
+  {
+    id: "spec/response",
+    severity: "error",
+    concern: lost,
+    says: "A response matches the schema of the specification.",
+    source: "OpenAI's OpenAPI document: Response; llama.cpp #20607, LM Studio #1089",
+    breaks: ["clients that validate answers against the specification", "the compliance suite of Open Responses"],
+    judges: "response",
+    *judge(view) {
+      const offence = specOffence(schema, view.response);
+      if (offence) yield view.at(offence.member, `${offence.path} ${offence.found}`);
+    },
+  },
+  {
+    id: "responses/whole-items",
+    severity: "error",
+    concern: "the answer seems to end wrongly",
+    says: "In a completed response every message and call is completed.",
+    source: "specification: OutputItem.status; recordings 777 of 777",
+    breaks: ["agents (they run half of a call)", "AI SDK (a call without a status is dropped)"],
+    judges: "response",
+    shown: (view) => isWhole(view) && view.output.length > 0,
+    *judge(view) {
+      for (const { type, status } of view.output)
+        if (/^(message|function_call|custom_tool_call)$/.test(String(type)) && status !== "completed")
+          yield view.at("output", `a ${String(type)} with status ${shown(status)}`);
+    },
+  },
+];
+
+function isFinished({ type, status }: { readonly [name: string]: unknown }): boolean {
+  return type === "function_call" && status !== "incomplete";
+}
+
+function isObjectText(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}

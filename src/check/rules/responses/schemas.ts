@@ -1,0 +1,200 @@
+/**
+ * What the specification says of a response and its events, as JSON Schemas of our own words. Source: OpenAI's OpenAPI document,
+ * `Response`, `OutputItem`, `ResponseUsage`, `ResponseStreamEvent`. Where recordings differ from it, they are followed:
+ * `response.function_call_arguments.done` has no name, and an `error` event has its members in an object (4 of 4).
+ */
+type Schema = Readonly<Record<string, unknown>>;
+
+const string: Schema = { type: "string" };
+const nullableString: Schema = { type: ["string", "null"] };
+const nullableNumber: Schema = { type: ["number", "null"] };
+const nullableInteger: Schema = { type: ["integer", "null"] };
+const nullableObject: Schema = { type: ["object", "null"] };
+const nullableBoolean: Schema = { type: ["boolean", "null"] };
+const count: Schema = { type: "integer", minimum: 0 };
+
+function object(required: readonly string[], properties: Readonly<Record<string, Schema>>): Schema {
+  return { type: "object", required, properties };
+}
+
+function list(items: Schema): Schema {
+  return { type: "array", items };
+}
+
+/** An object whose further schema depends on its type; of other types nothing is said. */
+function byType(schemas: Readonly<Record<string, Schema>>): Schema {
+  return {
+    ...object(["type"], { type: string }),
+    allOf: Object.entries(schemas).map(([type, schema]) => ({
+      if: { not: { type: "object", required: ["type"], properties: { type: { const: type } } } },
+      else: schema,
+    })),
+  };
+}
+
+const itemStatus: Schema = { enum: ["in_progress", "completed", "incomplete"] };
+
+const alternative = object(["token", "logprob", "bytes"], {
+  token: string,
+  logprob: { type: "number" },
+  bytes: list({ type: "integer", minimum: 0, maximum: 255 }),
+});
+const token: Schema = { allOf: [alternative, object(["top_logprobs"], { top_logprobs: list(alternative) })] };
+
+const annotation = byType({
+  url_citation: object(["start_index", "end_index", "url", "title"], {
+    start_index: count,
+    end_index: count,
+    url: string,
+    title: string,
+  }),
+});
+
+const contentPart = byType({
+  output_text: object(["text", "annotations", "logprobs"], {
+    text: string,
+    annotations: list(annotation),
+    logprobs: list(token),
+  }),
+  refusal: object(["refusal"], { refusal: string }),
+  reasoning_text: object(["text"], { text: string }),
+});
+
+const summaryPart = object(["type", "text"], { type: { const: "summary_text" }, text: string });
+
+const item = byType({
+  message: object(["id", "role", "content", "status"], {
+    id: string,
+    role: { const: "assistant" },
+    content: list(contentPart),
+    status: itemStatus,
+    phase: { enum: ["commentary", "final_answer", null] },
+  }),
+  function_call: object(["call_id", "name", "arguments"], {
+    id: string,
+    call_id: string,
+    name: string,
+    namespace: string,
+    arguments: string,
+    status: itemStatus,
+  }),
+  custom_tool_call: object(["call_id", "name", "input"], {
+    id: string,
+    call_id: string,
+    name: string,
+    namespace: string,
+    input: string,
+  }),
+  reasoning: object(["id", "summary"], {
+    id: string,
+    summary: list(summaryPart),
+    content: list(contentPart),
+    encrypted_content: nullableString,
+    status: itemStatus,
+  }),
+});
+
+const usage = object(
+  ["input_tokens", "input_tokens_details", "output_tokens", "output_tokens_details", "total_tokens"],
+  {
+    input_tokens: count,
+    input_tokens_details: object(["cached_tokens"], { cached_tokens: count, cache_write_tokens: count }),
+    output_tokens: count,
+    output_tokens_details: object(["reasoning_tokens"], { reasoning_tokens: count }),
+    total_tokens: count,
+  },
+);
+
+export const response: Schema = object(
+  [
+    "id",
+    "object",
+    "created_at",
+    "error",
+    "incomplete_details",
+    "instructions",
+    "model",
+    "tools",
+    "output",
+    "parallel_tool_calls",
+    "metadata",
+    "tool_choice",
+    "temperature",
+    "top_p",
+  ],
+  {
+    id: string,
+    object: { const: "response" },
+    created_at: { type: "number" },
+    completed_at: nullableNumber,
+    status: { enum: ["completed", "failed", "in_progress", "cancelled", "queued", "incomplete"] },
+    error: { anyOf: [object(["code", "message"], { code: string, message: string }), { type: "null" }] },
+    incomplete_details: {
+      anyOf: [object([], { reason: { enum: ["max_output_tokens", "content_filter"] } }), { type: "null" }],
+    },
+    instructions: { type: ["string", "array", "null"] },
+    model: string,
+    tools: list(object(["type"], { type: string })),
+    output: list(item),
+    parallel_tool_calls: { type: "boolean" },
+    metadata: nullableObject,
+    tool_choice: { type: ["string", "object"] },
+    temperature: nullableNumber,
+    top_p: nullableNumber,
+    top_logprobs: nullableInteger,
+    max_output_tokens: nullableInteger,
+    max_tool_calls: nullableInteger,
+    background: nullableBoolean,
+    store: nullableBoolean,
+    previous_response_id: nullableString,
+    prompt_cache_key: nullableString,
+    prompt_cache_retention: nullableString,
+    safety_identifier: nullableString,
+    user: nullableString,
+    reasoning: nullableObject,
+    service_tier: { enum: ["auto", "default", "flex", "scale", "priority", "fast", null] },
+    text: object([], {
+      format: object(["type"], { type: string }),
+      verbosity: { enum: ["low", "medium", "high", null] },
+    }),
+    truncation: { enum: ["auto", "disabled", null] },
+    usage: { anyOf: [usage, { type: "null" }] },
+  },
+);
+
+const inItem = { item_id: string, output_index: count };
+const inContent = { ...inItem, content_index: count };
+const inSummary = { ...inItem, summary_index: count };
+
+function all(properties: Readonly<Record<string, Schema>>): Schema {
+  return object([...Object.keys(properties), "sequence_number"], { ...properties, sequence_number: count });
+}
+
+/** By the type of the event; events of other types have none. */
+export const events: Readonly<Record<string, Schema>> = {
+  ...Object.fromEntries(
+    ["created", "queued", "in_progress", "completed", "incomplete", "failed"].map((name) => [
+      `response.${name}`,
+      all({ response }),
+    ]),
+  ),
+  "response.output_item.added": all({ item, output_index: count }),
+  "response.output_item.done": all({ item, output_index: count }),
+  "response.content_part.added": all({ ...inContent, part: contentPart }),
+  "response.content_part.done": all({ ...inContent, part: contentPart }),
+  "response.output_text.delta": all({ ...inContent, delta: string, logprobs: list(token) }),
+  "response.output_text.done": all({ ...inContent, text: string, logprobs: list(token) }),
+  "response.output_text.annotation.added": all({ ...inContent, annotation, annotation_index: count }),
+  "response.refusal.delta": all({ ...inContent, delta: string }),
+  "response.refusal.done": all({ ...inContent, refusal: string }),
+  "response.reasoning_text.delta": all({ ...inContent, delta: string }),
+  "response.reasoning_text.done": all({ ...inContent, text: string }),
+  "response.reasoning_summary_part.added": all({ ...inSummary, part: summaryPart }),
+  "response.reasoning_summary_part.done": all({ ...inSummary, part: summaryPart }),
+  "response.reasoning_summary_text.delta": all({ ...inSummary, delta: string }),
+  "response.reasoning_summary_text.done": all({ ...inSummary, text: string }),
+  "response.function_call_arguments.delta": all({ ...inItem, delta: string }),
+  "response.function_call_arguments.done": all({ ...inItem, arguments: string }),
+  "response.custom_tool_call_input.delta": all({ ...inItem, delta: string }),
+  "response.custom_tool_call_input.done": all({ ...inItem, input: string }),
+};

@@ -1,0 +1,17 @@
+import type { IllegalChange } from "../mutation.ts";
+import { eventMutations } from "./events.ts";
+import { itemMutations } from "./items.ts";
+import { obedienceMutations } from "./obedience.ts";
+import { partMutations } from "./parts.ts";
+import { profileMutations } from "./profile.ts";
+import { responseMutations } from "./response.ts";
+
+/** Every change of an answer of the Responses API that some rule must notice. */
+export const illegalResponses: readonly IllegalChange[] = [
+  ...eventMutations,
+  ...itemMutations,
+  ...partMutations,
+  ...responseMutations,
+  ...obedienceMutations,
+  ...profileMutations,
+];
