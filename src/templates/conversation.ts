@@ -175,7 +175,7 @@ function laterSystemsTold(messages: readonly TemplateMessage[]): TemplateMessage
   for (const message of messages) {
     const last = told.at(-1);
     const isLater = isSystem(message) && last !== undefined && !isSystem(last);
-    const joins = isLater ? last.role !== "assistant" : isMade && message.role === "user";
+    const joins: boolean = isLater ? last.role !== "assistant" : isMade && message.role === "user";
     if (joins && last) told[told.length - 1] = { ...last, content: joinedContent(last, message) };
     else told.push(isLater ? { ...message, role: "user" } : message);
     isMade = isLater && (!joins || isMade);
