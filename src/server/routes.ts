@@ -96,7 +96,7 @@ function listingVoice(header: HeaderReader): Voice {
 export function knownPaths(): string[] {
   return [...routes].flatMap(([path, { methods }]) => {
     if (path === "") return [];
-    const shown = `${path.startsWith("/health") ? "" : "/v1"}${path}`;
+    const shown = (path.startsWith("/health") ? "" : "/v1") + path.replace("{rest}", "{id}");
     return Object.keys(methods).map((method) => `${method} ${shown}`);
   });
 }
