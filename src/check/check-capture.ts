@@ -1,6 +1,7 @@
 import type { Judgement } from "./report/report.ts";
 import type { Exchange } from "./rules/exchange.ts";
 import { judge } from "./rules/judge.ts";
+import { parsedJson } from "./rules/view.ts";
 import type { ProfileName } from "./rules/profile/profile-rule.ts";
 import { isObject } from "../generation/json.ts";
 
@@ -25,18 +26,28 @@ export function judgeCapture(
 
 function endpointOf(body: string, request: Record<string, unknown> | undefined): Exchange["endpoint"] {
   if (/"object"\s*:\s*"response"|"type"\s*:\s*"response\.\w/.test(body)) return "responses";
+  const anthropics = anthropicEndpoint(body);
+  if (anthropics) return anthropics;
   if (request) return "prompt" in request ? "completions" : "chat";
   if (/"object"\s*:\s*"text_completion"/.test(body)) return "completions";
   return /"object"\s*:\s*"list"/.test(body) ? "models" : "chat";
 }
 
+/** Of the Messages API: what its events and bodies say that they are. */
+function anthropicEndpoint(body: string): Exchange["endpoint"] | undefined {
+  if (/"type"\s*:\s*"(message_(start|delta|stop)|content_block_(start|delta|stop))"/.test(body)) return "messages";
+  const value = parsedJson(body);
+  if (!isObject(value)) return undefined;
+  if (value.type === "message" || (value.type === "error" && "error" in value)) return "messages";
+  if (Object.keys(value).join() === "input_tokens") return "message-tokens";
+  if (value.type === "model") return "anthropic-model";
+  const isList = Array.isArray(value.data) && value.object === undefined && "has_more" in value;
+  return isList ? "anthropic-models" : undefined;
+}
+
 /** A body alone has no status; one that is nothing but an error was not sent with 200. */
 function statusOf(body: string): number {
-  try {
-    const value: unknown = JSON.parse(body);
-    if (!isObject(value) || value.object === "response") return 200;
-    return "error" in value ? 400 : 200;
-  } catch {
-    return 200;
-  }
+  const value = parsedJson(body);
+  if (!isObject(value) || value.object === "response") return 200;
+  return "error" in value ? 400 : 200;
 }

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { text } from "node:stream/consumers";
 import pc from "picocolors";
 import { judgeCapture } from "../check/check-capture.ts";
-import { CheckError, runCheck } from "../check/probe/run-check.ts";
+import { CheckError, isMessagesOnly, runCheck } from "../check/probe/run-check.ts";
 import { htmlReport } from "../check/report/html.ts";
 import { jsonReport } from "../check/report/json.ts";
 import { junitReport } from "../check/report/junit.ts";
@@ -76,7 +76,8 @@ export async function checkAction(url: string | undefined, flags: CheckFlags): P
 async function checkServer(url: string | undefined, flags: CheckFlags, profile?: ProfileName): Promise<Report> {
   if (url === undefined || !URL.canParse(url))
     throw new CheckError("Give the API's base URL, such as http://localhost:11434/v1, or a capture with --file.");
-  const key = flags.key ?? process.env.OPENAI_API_KEY;
+  const only = flags.only === undefined ? undefined : [flags.only].flat();
+  const key = flags.key ?? (isMessagesOnly(only) ? process.env.ANTHROPIC_API_KEY : process.env.OPENAI_API_KEY);
   const tty = process.stderr.isTTY;
   const run = await runCheck({
     url,
@@ -85,7 +86,7 @@ async function checkServer(url: string | undefined, flags: CheckFlags, profile?:
     ...(flags.model !== undefined && { model: flags.model }),
     ...(key !== undefined && { key }),
     ...(profile && { profile }),
-    ...(flags.only !== undefined && { only: [flags.only].flat() }),
+    ...(only && { only }),
     onProgress: (done, all, about) => tty && process.stderr.write(`\r\x1b[K${pc.dim(`${done}/${all} ${about}`)}`),
   });
   if (tty) process.stderr.write("\r\x1b[K");

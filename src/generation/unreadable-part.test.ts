@@ -34,6 +34,12 @@ test.each([
   expect(refusal([{ ...last, path: "input[7]" } as Message])?.failure.param).toBe("input[7].content[1].type");
 });
 
+// A document of text was refused as a file, though its text is all that a model needs.
+test("a document's text is text", () => {
+  const document = { type: "file", name: "Note", text: "Ada is 36." } as const;
+  expect(refusal([{ role: "user", content: [document] }])).toBeNull();
+});
+
 // The local engine took the calls and thoughts of earlier turns for files, and refused every conversation that had one.
 test("thoughts, calls and refusals are text", () => {
   const messages: Message[] = [

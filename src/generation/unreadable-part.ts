@@ -5,9 +5,10 @@ import type { AssistantPart, ContentPart, Message } from "./message.ts";
 export function requireText(messages: readonly Message[]): void {
   for (const [index, { content, path = `messages[${index}]` }] of messages.entries()) {
     if (typeof content === "string" || content === null) continue;
-    for (const [part, { type }] of content.entries()) {
-      const medium = media[type];
-      if (medium !== null) throw unreadablePart(medium, `${path}.content[${part}]`, "text");
+    for (const [at, part] of content.entries()) {
+      const medium = media[part.type];
+      const isDocument = part.type === "file" && part.text !== undefined;
+      if (medium !== null && !isDocument) throw unreadablePart(medium, `${path}.content[${at}]`, "text");
     }
   }
 }

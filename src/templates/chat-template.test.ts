@@ -431,3 +431,15 @@ test("documents for a template that shows none are left out, with a warning", ()
   expect(text).toBe("Hi");
   expect(warnings).toEqual(["documents were ignored: the chat template does not use any."]);
 });
+
+// The local engine refused documents whose text a client had sent.
+test("a document's text stands in its place, under its name", () => {
+  const content = [
+    { type: "file", name: "Note", text: "Ada is 36." },
+    { type: "file", text: "Bo is 7." },
+    { type: "text", text: "How old is Ada?" },
+  ] as const;
+  expect(render("{{ messages[0].content }}", [{ role: "user", content }])).toBe(
+    "Note\n\nAda is 36.\nBo is 7.\nHow old is Ada?",
+  );
+});

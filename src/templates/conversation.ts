@@ -1,7 +1,7 @@
 import { callsOf, partsOf, thoughtOf } from "../generation/assistant-parts.ts";
 import { argumentsOfInput } from "../generation/custom-tool.ts";
 import { isObject } from "../generation/json.ts";
-import type { AssistantMessage, Content, Message, ToolCall } from "../generation/message.ts";
+import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../generation/message.ts";
 import { matchCalls } from "./call-ids.ts";
 import type { TemplateCapabilities } from "./capabilities.ts";
 import { parseExactJson } from "./exact-json.ts";
@@ -211,6 +211,19 @@ function spokenBy(message: AssistantMessage): string | undefined {
 /** Text parts are joined with newlines, as the servers around llama.cpp and vLLM do. */
 function textOf(content: Content): string {
   if (typeof content === "string") return content;
-  const texts = content.map((part) => (part.type === "text" ? part.text : part.type === "refusal" ? part.refusal : ""));
-  return texts.join("\n");
+  return content.map(partText).join("\n");
+}
+
+/** A document of text begins with its name. */
+function partText(part: ContentPart): string {
+  switch (part.type) {
+    case "text":
+      return part.text;
+    case "refusal":
+      return part.refusal;
+    case "file":
+      return [part.name, part.text].filter((text) => text !== undefined).join("\n\n");
+    default:
+      return "";
+  }
 }

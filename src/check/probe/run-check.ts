@@ -6,9 +6,11 @@ import { judge } from "../rules/judge.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import type { Finding } from "../rules/rule.ts";
 import { isObject } from "../../generation/json.ts";
+import { requestHeaders } from "./request-headers.ts";
 import { leaveAndAsk, secondStream, streamsSideBySide } from "./live.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
-import { probes } from "./probes.ts";
+import { messagesProbes } from "./messages-probes.ts";
+import { probes as openaiProbes } from "./probes.ts";
 import { send, type Target } from "./send.ts";
 
 export interface CheckOptions extends Omit<Target, "model"> {
@@ -47,6 +49,8 @@ export class CheckError extends Error {
   override readonly name = "CheckError";
 }
 
+const probes: readonly Probe[] = [...openaiProbes, ...messagesProbes];
+
 /** The words of `--only` that are an API's. */
 const apis = [...new Set(probes.flatMap(({ endpoint }) => apiOf[endpoint] ?? []))];
 
@@ -63,8 +67,11 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   const model = options.model ?? (await firstModel(url, options));
   const target: Target = { ...options, url, model };
   const { only } = options;
+  const absent = only === undefined && !(await speaksMessages(target)) ? "messages" : null;
   const wanted = (id: string, api: string | undefined) =>
-    only === undefined || only.some((word) => (apis.includes(word) ? api === word : id.startsWith(word)));
+    only === undefined
+      ? api !== absent
+      : only.some((word) => (apis.includes(word) ? api === word : id.startsWith(word)));
   const chosen = probes.filter(({ id, endpoint }) => wanted(id, apiOf[endpoint]));
   const twins = probes.flatMap((plain) => {
     const api = apiOf[plain.endpoint];
@@ -154,12 +161,13 @@ async function judgeTwin(plain: Probe, streamed: Probe, target: Target, signal?:
 }
 
 function twinOf(probe: Probe): Probe | undefined {
-  if (probe.expects !== "answer" || (probe.endpoint !== "chat" && probe.endpoint !== "responses")) return undefined;
+  if (probe.expects !== "answer" || !["chat", "responses", "messages"].includes(probe.endpoint)) return undefined;
   return probes.find(({ id }) => id === `${probe.id}/stream`);
 }
 
 async function firstModel(url: string, options: CheckOptions): Promise<string> {
-  const headers = options.key === undefined ? {} : { authorization: `Bearer ${options.key}` };
+  const endpoint = isMessagesOnly(options.only) ? "anthropic-models" : "models";
+  const headers = requestHeaders({ endpoint }, options.key);
   let status: number;
   let text: string;
   try {
@@ -172,7 +180,9 @@ async function firstModel(url: string, options: CheckOptions): Promise<string> {
     });
   }
   if (status === 401 || status === 403)
-    throw new CheckError(`${url} asks for a key: pass it with --key or in OPENAI_API_KEY.`);
+    throw new CheckError(
+      `${url} asks for a key: pass it with --key or in ${endpoint === "models" ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY"}.`,
+    );
   let id: unknown;
   try {
     const list: unknown = JSON.parse(text);
@@ -188,6 +198,27 @@ async function firstModel(url: string, options: CheckOptions): Promise<string> {
     );
   }
   return id;
+}
+
+/** Nothing but the Messages API is to be asked: the server may have no other. */
+export function isMessagesOnly(only: readonly string[] | undefined): boolean {
+  return only !== undefined && only.every((word) => word === "messages" || word.startsWith("messages/"));
+}
+
+/** A server without the Messages API is legal, unless `--only` asks for it. Nothing is generated: the request is empty. */
+async function speaksMessages({ url, key, timeout }: Target): Promise<boolean> {
+  try {
+    const { statusCode, body } = await httpRequest(`${url}/messages`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...requestHeaders({ endpoint: "messages" }, key) },
+      body: "{}",
+      signal: AbortSignal.timeout(timeout),
+    });
+    await body.dump();
+    return ![401, 403, 404, 405, 501].includes(statusCode);
+  } catch {
+    return false;
+  }
 }
 
 /** Maps in order, with at most `limit` running at once. */

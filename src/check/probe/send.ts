@@ -1,6 +1,7 @@
 import { request as httpRequest } from "undici";
 import type { Exchange } from "../rules/exchange.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
+import { requestHeaders } from "./request-headers.ts";
 
 export interface Target {
   /** The API's base URL, `…/v1`, without a slash at its end. */
@@ -30,7 +31,7 @@ export async function send(probe: Probe, target: Target, signal?: AbortSignal): 
       method: probe.method,
       headers: {
         ...(text !== undefined && { "content-type": "application/json" }),
-        ...(target.key !== undefined && { authorization: `Bearer ${target.key}` }),
+        ...requestHeaders(probe, target.key),
       },
       ...(text !== undefined && { body: text }),
       signal: signal ? AbortSignal.any([signal, limit]) : limit,

@@ -45,7 +45,7 @@ export const apiOf: Readonly<Record<Exchange["endpoint"], string | undefined>> =
 };
 
 /** Whose API it is: what it says beside its answers (errors, headers) has a form of its own. */
-export function vendorOf({ endpoint }: Exchange): "OpenAI" | "Anthropic" {
+export function vendorOf({ endpoint }: Pick<Exchange, "endpoint">): "OpenAI" | "Anthropic" {
   return apiOf[endpoint] === "messages" ? "Anthropic" : "OpenAI";
 }
 

@@ -43,6 +43,17 @@ export function writtenMessageStream(
   return { ...answer, response: { ...answer.response, headers: streamHeaders } };
 }
 
+/** A message with these events, whole. */
+export function writtenMessageBody(
+  body: Record<string, unknown>,
+  events: readonly GenerationEvent[],
+  profile: Profile,
+  random: () => number,
+): Exchange {
+  const { writeResponse } = messagesPort.readRequest(body, "req_1", { profile });
+  return exchangeOf("messages", "/v1/messages", writeResponse(accumulate(events), contextOf(profile, random)), body);
+}
+
 /** A legal exchange of the Messages API without a stream: a message, a count, a list of models, a model, or an error. */
 export function legalMessageBody(seed: number): Legal {
   const random = seeded(seed);
@@ -50,9 +61,7 @@ export function legalMessageBody(seed: number): Legal {
   const kind = random();
   if (kind < 0.6) {
     const body = messageRequest(random);
-    const { writeResponse } = messagesPort.readRequest(body, "req_1", { profile });
-    const text = writeResponse(accumulate(messageEventsFor(body, random, false)), contextOf(profile, random));
-    return { exchange: exchangeOf("messages", "/v1/messages", text, body), profile };
+    return { exchange: writtenMessageBody(body, messageEventsFor(body, random, false), profile, random), profile };
   }
   if (kind < 0.65) {
     const text = messagesPort.tokenCounter?.write(between(1, 9000, random)) ?? "";

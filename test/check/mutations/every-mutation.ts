@@ -3,6 +3,7 @@ import { legalBodies } from "./body/legal-bodies.ts";
 import { expectationMutations, legalExpectations } from "./group/expectations.ts";
 import { legalLives, liveMutations } from "./group/live.ts";
 import { legalSames, sameMutations } from "./group/same.ts";
+import { legalGroups } from "./messages/groups.ts";
 import { legalMessages } from "./messages/legal-messages.ts";
 import { messageMutations } from "./messages/message-mutations.ts";
 import type { IllegalChange, LegalChange } from "./mutation.ts";
@@ -33,4 +34,5 @@ export const legalChanges: readonly LegalChange[] = [
   ...legalSames,
   ...legalLives,
   ...legalMessages,
+  ...legalGroups,
 ];

@@ -1,6 +1,6 @@
 import { isObject } from "../../../generation/json.ts";
-import { bodyView } from "../view.ts";
-import type { Exchange } from "../exchange.ts";
+import { bodyView, type Json } from "../view.ts";
+import { type Exchange, vendorOf } from "../exchange.ts";
 import type { Finding, Offence } from "../rule.ts";
 import { shown } from "../place.ts";
 import type { GroupRule } from "./group-rule.ts";
@@ -39,8 +39,8 @@ export const expectationRules: readonly GroupRule[] = [
     id: "wrong/exact-status",
     severity: "note",
     concern: "it differs from OpenAI",
-    says: "An invalid request gets OpenAI's status: 400, or 404 for an unknown model or path.",
-    source: "recorded errors of OpenAI",
+    says: "An invalid request gets the vendor's status: 400, or 404 for an unknown model or path.",
+    source: "recorded errors of OpenAI and Anthropic",
     breaks: [],
     judges: "group",
   },
@@ -48,8 +48,8 @@ export const expectationRules: readonly GroupRule[] = [
     id: "wrong/param",
     severity: "warning",
     concern: misunderstood,
-    says: "error.param names the invalid member, with its full path.",
-    source: "specification: Error; recorded errors of OpenAI",
+    says: "error.param names the invalid member, with its full path; in the Messages API error.message does.",
+    source: "specification: Error; recorded errors of OpenAI and Anthropic",
     breaks: ["developers (they have to guess)", "forms that mark the wrong field"],
     judges: "group",
   },
@@ -85,11 +85,22 @@ export function judgeExpectation(exchange: Exchange, expects: Expectation): { fi
     const error = isObject(value) && isObject(value.error) ? value.error : {};
     if (expects.param !== null) {
       rules.push("wrong/param");
-      // A path below it (tool_choice.function.name) names the member more exactly.
-      const param = typeof error.param === "string" ? error.param : "";
-      if (param !== expects.param && !param.startsWith(`${expects.param}.`))
-        offend("wrong/param", `param ${shown(error.param)} instead of ${shown(expects.param)}`);
+      const found = vendorOf(exchange) === "Anthropic" ? unnamed(error, expects.param) : misnamed(error, expects.param);
+      if (found !== undefined) offend("wrong/param", found);
     }
   }
   return { findings, shown: rules };
+}
+
+function misnamed({ param }: Json, due: string): string | undefined {
+  // A path below it (tool_choice.function.name) names the member more exactly.
+  const isNamed = typeof param === "string" && (param === due || param.startsWith(`${due}.`));
+  return isNamed ? undefined : `param ${shown(param)} instead of ${shown(due)}`;
+}
+
+/** Anthropic's errors have no param: their message begins with the path. */
+function unnamed({ message }: Json, due: string): string | undefined {
+  return typeof message === "string" && message.includes(due)
+    ? undefined
+    : `${shown(message)}, which does not name ${due}`;
 }

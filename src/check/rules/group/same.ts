@@ -1,5 +1,6 @@
 import type { Exchange } from "../exchange.ts";
 import { isStream } from "../judge.ts";
+import { saidInMessage } from "../messages/said.ts";
 import { shown } from "../place.ts";
 import { saidInResponse } from "../responses/said.ts";
 import type { Finding } from "../rule.ts";
@@ -69,6 +70,7 @@ export function judgeSame(
 function said(exchange: Exchange): Said | undefined {
   if (exchange.response.status !== 200) return undefined;
   if (exchange.endpoint === "responses") return saidInResponse(exchange);
+  if (exchange.endpoint === "messages") return saidInMessage(exchange);
   return isStream(exchange) ? saidInStream(exchange) : saidAtOnce(exchange);
 }
 

@@ -1,6 +1,7 @@
 import type { IllegalChange } from "../mutation.ts";
 import { bodyMutations } from "./bodies.ts";
 import { contentMutations } from "./contents.ts";
+import { groupMutations } from "./groups.ts";
 import { illegalMessageStreams } from "./illegal-streams.ts";
 import { messageProfileMutations } from "./profiles.ts";
 
@@ -10,4 +11,5 @@ export const messageMutations: readonly IllegalChange[] = [
   ...contentMutations,
   ...bodyMutations,
   ...messageProfileMutations,
+  ...groupMutations,
 ];
