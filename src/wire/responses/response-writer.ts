@@ -88,7 +88,8 @@ function otherItem(
       const id = frame.itemId(kind === "custom" ? "ctc_" : "fc_", itemId);
       const call = { id, callId, kind, ...frame.callName(name, namespace) };
       return (status) => {
-        const own = ended === null ? status : "completed";
+        // Arguments that are not an object may have been cut by the limit.
+        const own = ended === "succeeded" ? "completed" : status;
         return callItem(call, own, text === "" && own === "completed" ? emptyInput(kind) : text);
       };
     }

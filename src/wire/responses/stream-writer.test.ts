@@ -220,6 +220,10 @@ describe("sequences", () => {
   test("a call that was cut is incomplete; one that was whole when the limit came is not", () => {
     const cut = writtenResponse([[start, ...call(0, "a", '{"x').slice(0, 2), finish("length"), done]], exact);
     expect(responseEvents(cut).at(-2)?.["item"]).toMatchObject({ status: "incomplete", arguments: '{"x' });
+    // Readers of local models end a cut call as failed before they tell the limit; it went out as completed, with half an object.
+    const failed: GenerationEvent = { type: "tool-call-end", choice: 0, index: 0, status: "failed" };
+    const ended = writtenResponse([[start, ...call(0, "a", '{"x').slice(0, 2), failed, finish("length"), done]], exact);
+    expect(responseEvents(ended).at(-2)?.["item"]).toMatchObject({ status: "incomplete", arguments: '{"x' });
     const whole = writtenResponse([[start, ...call(0, "a", "{}"), finish("length"), done]], exact);
     expect(responseEvents(whole).at(-2)?.["item"]).toMatchObject({ status: "completed" });
   });

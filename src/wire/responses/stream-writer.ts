@@ -40,6 +40,8 @@ export class ResponseStreamWriter implements StreamWriter {
   #item: OpenMessage | OpenThought | OpenCall | null = null;
   /** The call that is open has all its input. */
   #callHasEnded = false;
+  /** … and it is an object. One that is not may have been cut by the limit. */
+  #callSucceeded = false;
   /** The client has been told of a whole call. */
   #toldCall = false;
   /** A part that is announced and has nothing to show yet. */
@@ -112,6 +114,7 @@ export class ResponseStreamWriter implements StreamWriter {
         return this.#item?.kind === "call" && !this.#callHasEnded ? this.#item.input(event.arguments) : "";
       case "tool-call-end":
         this.#callHasEnded = true;
+        this.#callSucceeded = event.status === "succeeded";
         return "";
       case "extra":
         return this.#extra(event);
@@ -213,10 +216,11 @@ export class ResponseStreamWriter implements StreamWriter {
       case "reasoning":
         return item.close(undefined, undefined);
       case "call": {
-        const hasEnded = this.#callHasEnded;
+        const succeeded = this.#callSucceeded;
         this.#callHasEnded = false;
+        this.#callSucceeded = false;
         this.#toldCall = true;
-        return item.close(hasEnded ? "completed" : status);
+        return item.close(succeeded ? "completed" : status);
       }
       case undefined:
         return "";
