@@ -36,6 +36,8 @@ function endpointOf(body: string, request: Record<string, unknown> | undefined):
 /** Of the Messages API: what its events and bodies say that they are. */
 function anthropicEndpoint(body: string): Exchange["endpoint"] | undefined {
   if (/"type"\s*:\s*"(message_(start|delta|stop)|content_block_(start|delta|stop))"/.test(body)) return "messages";
+  // A stream that is nothing but an error.
+  if (/^(event: *error\s+)?data: *\{"type"\s*:\s*"error"\s*,\s*"error"\s*:/.test(body)) return "messages";
   const value = parsedJson(body);
   if (!isObject(value)) return undefined;
   if (value.type === "message" || (value.type === "error" && "error" in value)) return "messages";

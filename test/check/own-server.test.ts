@@ -47,5 +47,6 @@ test.each<["lean" | "exact", string]>([
       .map(({ rule, found: what }) => `${id}: ${rule}: ${what}`),
   );
   expect(found).toEqual([]);
-  expect(run.judged.length).toBeGreaterThan(60);
+  expect(run.judged.length).toBeGreaterThan(120);
+  expect(run.judged.filter(({ id }) => id.startsWith("messages/")).length).toBeGreaterThan(50);
 });
