@@ -100,6 +100,30 @@ describe("a server", () => {
     expect(exchanges.filter((exchange) => !id.test(exchange.id))).toEqual([]);
   });
 
+  test("--only responses does, too, and tells that this engine obeys nobody", async () => {
+    const { code, stdout } = await check(`${url}/v1`, "--only", "responses", "--format", "json");
+    expect(code).toBe(1);
+    const { exchanges, rules } = JSON.parse(stdout) as {
+      exchanges: { id: string }[];
+      rules: { id: string; status: string }[];
+    };
+    expect(exchanges.length).toBeGreaterThan(60);
+    expect(exchanges.filter(({ id }) => !/^(same\/)?responses\//.test(id))).toEqual([]);
+    const broken = rules.filter(({ status }) => status === "broken").map(({ id }) => id);
+    expect(broken.toSorted()).toEqual(["responses/json-text", "responses/logprobs", "responses/required"]);
+  });
+
+  // A server without the Responses API is legal; who asks for it is told.
+  test("without an API that it need not have: not asked, and errors where the API is asked for", async () => {
+    const { stdout } = await check(`${url}/none`, "--model", "m", "--format", "json");
+    const { exchanges } = JSON.parse(stdout) as { exchanges: { id: string }[] };
+    expect(exchanges.length).toBeGreaterThan(60);
+    expect(exchanges.filter(({ id }) => /^(same\/)?responses/.test(id))).toEqual([]);
+    const asked = await check(`${url}/none`, "--model", "m", "--only", "responses");
+    expect(asked.code).toBe(1);
+    expect(asked.stdout).toContain("answer/status");
+  });
+
   test("that is no such server has errors: 1", async () => {
     const { code, stdout } = await check(`${url}/html`, "--model", "m", "--only", "text", "wrong");
     expect(code).toBe(1);

@@ -17,8 +17,6 @@ export interface Probe {
    * may answer or refuse; either way the rules judge what it sent.
    */
   readonly expects: "answer" | { readonly refusal: number; readonly param: string | null } | "any";
-  /** A server without this API is legal: unless `--only` names it, a 404, 405 or 501 shows nothing. */
-  readonly optional?: boolean;
   /** Why an answer shows nothing about the probe's subject ("the model called no tool"); undefined when it does. */
   readonly notShown?: (exchange: Exchange) => string | undefined;
 }

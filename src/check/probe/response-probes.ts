@@ -42,14 +42,13 @@ function response(id: string, about: string, members: Record<string, unknown>, m
     ...members,
   });
   return {
-    id: `responses-${id}`,
-    about: `a response: ${about}`,
+    id: `responses/${id}`,
+    about: `Responses: ${about}`,
     endpoint: "responses",
     method: "POST",
     path: () => "/responses",
     body,
     expects: "answer",
-    optional: true,
     ...more,
   };
 }
@@ -215,6 +214,21 @@ export const responseProbes: readonly Probe[] = [
     stream_options: null,
   }),
   ...both("unknown-member", "a member that nobody knows", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
+  {
+    ...response("input-tokens", "the tokens of an input", {}, { expects: "any" }),
+    endpoint: "response-tokens",
+    path: () => "/responses/input_tokens",
+    body: (model) => ({ model, input: hello, tools: [weather] }),
+  },
+  // Of a server that stores nothing, too.
+  {
+    id: "responses/get/unknown",
+    about: "Responses: a stored response that does not exist",
+    endpoint: "responses",
+    method: "GET",
+    path: () => "/responses/resp_0000000000000000000000000000000000000000000000000",
+    expects: { refusal: 404, param: null },
+  },
   ...wrong("no-input", "no input", null, { input: undefined }),
   ...wrong("input-type", "an input that is a number", "input", { input: 7 }),
   ...wrong("temperature", "a temperature of 3", "temperature", { temperature: 3 }),

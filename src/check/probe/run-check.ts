@@ -6,6 +6,7 @@ import { judge } from "../rules/judge.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import type { Finding } from "../rules/rule.ts";
 import { isObject } from "../../generation/json.ts";
+import { absentApis } from "./absent-apis.ts";
 import { requestHeaders } from "./request-headers.ts";
 import { leaveAndAsk, secondStream, streamsSideBySide } from "./live.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
@@ -67,10 +68,11 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   const model = options.model ?? (await firstModel(url, options));
   const target: Target = { ...options, url, model };
   const { only } = options;
-  const absent = only === undefined && !(await speaksMessages(target)) ? "messages" : null;
+  // A server without them is legal, unless `--only` asks for them.
+  const absent = only === undefined ? await absentApis(target) : undefined;
   const wanted = (id: string, api: string | undefined) =>
     only === undefined
-      ? api !== absent
+      ? absent?.has(api) !== true
       : only.some((word) => (apis.includes(word) ? api === word : id.startsWith(word)));
   const chosen = probes.filter(({ id, endpoint }) => wanted(id, apiOf[endpoint]));
   const twins = probes.flatMap((plain) => {
@@ -106,11 +108,7 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   return { url, model, judged };
 }
 
-/** How servers answer at a path that they do not have. */
-const lacking: ReadonlySet<number> = new Set([404, 405, 501]);
-
-async function judgeProbe(probe: Probe, target: Target, options: CheckOptions): Promise<Judged> {
-  const { signal, profile, only } = options;
+async function judgeProbe(probe: Probe, target: Target, { signal, profile }: CheckOptions): Promise<Judged> {
   const { id, about } = probe;
   const result = await send(probe, target, signal);
   const { exchange } = result;
@@ -121,9 +119,6 @@ async function judgeProbe(probe: Probe, target: Target, options: CheckOptions): 
     const findings = [{ rule: "answer/status", start: 0, end: 0, found }];
     return { id, about, result, findings, shown: ["answer/status"] };
   }
-  const isAsked = only?.includes(apiOf[probe.endpoint] ?? "") === true;
-  if (probe.optional && !isAsked && lacking.has(exchange.response.status))
-    return { id, about, result, findings: [], shown: [], notShown: "the server has no such API" };
   const verdict = judge(exchange, profile);
   const expected = judgeExpectation(exchange, probe.expects);
   const notShown = exchange.response.status === 200 ? probe.notShown?.(exchange) : undefined;
@@ -203,22 +198,6 @@ async function firstModel(url: string, options: CheckOptions): Promise<string> {
 /** Nothing but the Messages API is to be asked: the server may have no other. */
 export function isMessagesOnly(only: readonly string[] | undefined): boolean {
   return only !== undefined && only.every((word) => word === "messages" || word.startsWith("messages/"));
-}
-
-/** A server without the Messages API is legal, unless `--only` asks for it. Nothing is generated: the request is empty. */
-async function speaksMessages({ url, key, timeout }: Target): Promise<boolean> {
-  try {
-    const { statusCode, body } = await httpRequest(`${url}/messages`, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...requestHeaders({ endpoint: "messages" }, key) },
-      body: "{}",
-      signal: AbortSignal.timeout(timeout),
-    });
-    await body.dump();
-    return ![401, 403, 404, 405, 501].includes(statusCode);
-  } catch {
-    return false;
-  }
 }
 
 /** Maps in order, with at most `limit` running at once. */

@@ -4,6 +4,8 @@ export interface Exchange {
     | "chat"
     | "completions"
     | "responses"
+    /** Of the Responses API: how many tokens an input has. */
+    | "response-tokens"
     | "models"
     | "model"
     | "embeddings"
@@ -34,6 +36,7 @@ export const apiOf: Readonly<Record<Exchange["endpoint"], string | undefined>> =
   chat: "chat",
   completions: "completions",
   responses: "responses",
+  "response-tokens": "responses",
   models: "models",
   model: "models",
   embeddings: "embeddings",

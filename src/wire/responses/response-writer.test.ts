@@ -27,6 +27,19 @@ test("a body in profile exact is Python's JSON, and says who pays", () => {
   expect(body.endsWith("\n}")).toBe(true);
 });
 
+// As in a stream: it was told as completed.
+test("a call that the limit cut is incomplete", () => {
+  const events: GenerationEvent[] = [
+    { type: "tool-call-start", choice: 0, index: 0, id: "call_0", name: "f" },
+    { type: "tool-call-delta", choice: 0, index: 0, arguments: '{"x' },
+    { type: "tool-call-end", choice: 0, index: 0, status: "failed" },
+    { type: "finish", choice: 0, reason: "length" },
+    { type: "end", end: { kind: "done" } },
+  ];
+  const body = JSON.parse(writeResponse(accumulate(events), responseContext(lean), askedResponse()));
+  expect(body).toMatchObject({ status: "incomplete", output: [{ status: "incomplete", arguments: '{"x' }] });
+});
+
 test("a body in profile lean is compact", () => {
   const body = writeResponse(accumulate(said("ñ")), responseContext(lean), askedResponse());
   expect(body).not.toContain("\n");

@@ -107,6 +107,11 @@ function callEvents({ name, kind }: Call, index: number, random: () => number, c
   return [
     { type: "tool-call-start", choice: 0, index, id: toolCallId(random), name, kind },
     ...deltas.map((piece): GenerationEvent => ({ type: "tool-call-delta", choice: 0, index, arguments: piece })),
-    ...(cut ? [] : [{ type: "tool-call-end", choice: 0, index, status: "succeeded" } as const]),
+    // A reader of raw text ends it as failed, others do not end it at all.
+    ...(cut && random() < 0.5 ? [] : [ended(index, cut ? "failed" : "succeeded")]),
   ];
+}
+
+function ended(index: number, status: "succeeded" | "failed"): GenerationEvent {
+  return { type: "tool-call-end", choice: 0, index, status };
 }

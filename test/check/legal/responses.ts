@@ -5,6 +5,7 @@ import { invalidRequest } from "../../../src/generation/failure.ts";
 import { incorrectApiKey, modelDoesNotExist } from "../../../src/wire/failures.ts";
 import type { AnswerContext } from "../../../src/wire/port.ts";
 import { exact, lean, type Profile } from "../../../src/wire/profile.ts";
+import { bodyText } from "../../../src/wire/responses/body-text.ts";
 import { responsesPort } from "../../../src/wire/responses/port.ts";
 import { responsesVoice } from "../../../src/wire/responses/responses-voice.ts";
 import { between, oneOf, seeded } from "../random.ts";
@@ -26,6 +27,7 @@ export function legalResponseBody(seed: number): Legal {
   const random = seeded(seed);
   const profile = oneOf([lean, exact], random);
   if (random() < 0.15) return { exchange: refused(profile, random), profile };
+  if (random() < 0.05) return { exchange: counted(profile), profile };
   const body = responseRequest(random);
   return { exchange: bodyOf(body, responseEventsFor(body, random, false), profile, random), profile };
 }
@@ -54,6 +56,13 @@ export function bodyOf(
   const read = responsesPort.readRequest(body, "req_1", { profile });
   const text = read.writeResponse(accumulate(events), contextOf(profile, random));
   return exchangeOf(body, text, { "content-type": "application/json" });
+}
+
+/** How many tokens an input has. */
+function counted(profile: Profile): Exchange {
+  const text = bodyText({ object: "response.input_tokens", input_tokens: 11 }, profile);
+  const { request, ...rest } = exchangeOf({ model: "m", input: "Hi" }, text, { "content-type": "application/json" });
+  return { ...rest, endpoint: "response-tokens", request: { ...request, path: "/v1/responses/input_tokens" } };
 }
 
 function refused(profile: Profile, random: () => number): Exchange {

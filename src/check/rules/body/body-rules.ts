@@ -1,4 +1,5 @@
 import { messageBodyRules } from "../messages/body-rules.ts";
+import { tokenCountRules } from "../responses/token-count-rules.ts";
 import type { BodyRule } from "../rule.ts";
 import { answerRules } from "./answer.ts";
 import { callRules } from "./call.ts";
@@ -18,4 +19,5 @@ export const bodyRules: readonly BodyRule[] = [
   ...headerRules,
   ...specBodyRules,
   ...messageBodyRules,
+  ...tokenCountRules,
 ];

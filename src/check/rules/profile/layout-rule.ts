@@ -48,7 +48,7 @@ function layoutsOf({ exchange, value }: BodyView, profile: ProfileName): readonl
   const { endpoint } = exchange;
   const { status } = exchange.response;
   if (profile === "lean") return [compact];
-  if (status < 400 && endpoint === "responses") return [response];
+  if (status < 400 && (endpoint === "responses" || endpoint === "response-tokens")) return [response];
   if (status < 400) return [endpoint === "models" || endpoint === "model" ? list : answer];
   return { gateway: [gateway], application: [refusal], either: [refusal, gateway] }[refuserOf(exchange, value)];
 }

@@ -128,6 +128,8 @@ function wantedOf({ exchange }: BodyView, profile: ProfileName): readonly string
       return ["id", "object", "created", "owned_by"];
     case "embeddings":
       return ["object", "data", "model", usage];
+    case "response-tokens":
+      return ["object", "input_tokens"];
     default:
       return undefined;
   }

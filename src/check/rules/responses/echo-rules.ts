@@ -28,7 +28,7 @@ export const echoRules: readonly ResponseRule[] = [
     severity: "warning",
     concern: "requests are misunderstood",
     says: "The response repeats the parameters of its request: sampling, limits, tool_choice, the names of its tools, text.format, reasoning.effort, metadata, instructions.",
-    source: "specification: Response; recordings 777 of 777",
+    source: "specification: Response; recordings 642 of 642",
     breaks: [
       "tracing (dd-trace and others read the settings from the response)",
       "clients that check what was understood",
@@ -46,7 +46,7 @@ export const echoRules: readonly ResponseRule[] = [
     severity: "note",
     concern: "it differs from OpenAI",
     says: "The response has every member that repeats a parameter, those that the request left out with their defaults.",
-    source: "recordings 777 of 777",
+    source: "recordings 642 of 642",
     breaks: [],
     judges: "response",
     *judge(view) {

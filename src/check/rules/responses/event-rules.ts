@@ -7,7 +7,7 @@ import { endTypes, fromStart, storyOf } from "./stream-story.ts";
 const endpoints = ["responses"] as const;
 const unreadable = "the stream cannot be read";
 
-/** What every event has. Source: specification, `ResponseStreamEvent`; 363 recorded streams of 2026. */
+/** What every event has. Source: specification, `ResponseStreamEvent`; 227 recorded streams of 2026. */
 export const eventRules: readonly StreamRule[] = [
   {
     id: "responses/event-type",
@@ -28,7 +28,7 @@ export const eventRules: readonly StreamRule[] = [
     severity: "warning",
     concern: unreadable,
     says: "Every event has an `event:` line, which is its type.",
-    source: "recordings 363 of 363; Open Responses specification; LiteLLM #22102",
+    source: "recordings 227 of 227; Open Responses specification; LiteLLM #22102",
     breaks: ["EventSource-based clients (they listen for names)", "the compliance suite of Open Responses"],
     judges: "stream",
     endpoints,

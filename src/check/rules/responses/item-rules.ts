@@ -27,7 +27,7 @@ function idIn(event: StreamedEvent): unknown {
   return "item" in event.value ? itemIn(event).id : event.value.item_id;
 }
 
-/** The items of a response in its stream. Source: specification; 363 recorded streams of 2026; what clients read. */
+/** The items of a response in its stream. Source: specification; 227 recorded streams of 2026; what clients read. */
 export const itemRules: readonly StreamRule[] = [
   {
     id: "responses/item-place",
@@ -52,7 +52,7 @@ export const itemRules: readonly StreamRule[] = [
     severity: "error",
     concern: lost,
     says: "The first event of an item is response.output_item.added.",
-    source: "recordings 363 of 363; openai-python #2852; LiteLLM #22102, #37852, #41185; vLLM's agentic-api #62",
+    source: "recordings 227 of 227; openai-python #2852; LiteLLM #22102, #37852, #41185; vLLM's agentic-api #62",
     breaks: [
       "official SDKs: responses.stream()",
       "AI SDK (an error, or the text is dropped)",
@@ -74,7 +74,7 @@ export const itemRules: readonly StreamRule[] = [
     severity: "error",
     concern: lost,
     says: "An item is added once and done once: every item has a place of its own.",
-    source: "recordings 363 of 363; LiteLLM #36375 (one output_index for several items)",
+    source: "recordings 227 of 227; LiteLLM #36375 (one output_index for several items)",
     breaks: ["AI SDK", "official SDKs: responses.stream()", "Codex (a call is run twice)"],
     judges: "stream",
     endpoints,
@@ -90,7 +90,7 @@ export const itemRules: readonly StreamRule[] = [
     severity: "error",
     concern: lost,
     says: "Items are added at output_index 0, 1, 2 …",
-    source: "recordings 363 of 363; openai-python #2852, #3126 (an item is looked up by its place)",
+    source: "recordings 227 of 227; openai-python #2852, #3126 (an item is looked up by its place)",
     breaks: ["official SDKs: responses.stream() (before openai-python #3126)", "clients that keep items in a list"],
     judges: "stream",
     endpoints,
@@ -107,7 +107,7 @@ export const itemRules: readonly StreamRule[] = [
     severity: "warning",
     concern: lost,
     says: "A message, thought or call is done before the next one is added.",
-    source: "recordings 363 of 363; source code of Codex CLI: one item is open at a time",
+    source: "recordings 227 of 227; source code of Codex CLI: one item is open at a time",
     breaks: ["Codex (deltas go to the item that was added last)"],
     judges: "stream",
     endpoints,
@@ -127,7 +127,7 @@ export const itemRules: readonly StreamRule[] = [
     severity: "error",
     concern: lost,
     says: "Every message, thought and call ends with response.output_item.done, and nothing of it follows.",
-    source: "recordings 363 of 363; source code of Codex CLI and AI SDK: a call is run at its output_item.done",
+    source: "recordings 227 of 227; source code of Codex CLI and AI SDK: a call is run at its output_item.done",
     breaks: ["Codex (no text, no call)", "AI SDK (no call)"],
     judges: "stream",
     endpoints,
@@ -148,7 +148,7 @@ export const itemRules: readonly StreamRule[] = [
     severity: "error",
     concern: lost,
     says: "Every item has an id, and every event of it the same one.",
-    source: "recordings 363 of 363; vLLM #23218; LiteLLM #27671, #30071; llama.cpp #20607; opencode #46885",
+    source: "recordings 227 of 227; vLLM #23218; LiteLLM #27671, #30071; llama.cpp #20607; opencode #46885",
     breaks: ["AI SDK, opencode (they find the text and the thought by it)", "LangChain"],
     judges: "stream",
     endpoints,
@@ -176,7 +176,7 @@ export const itemRules: readonly StreamRule[] = [
     severity: "error",
     concern: "tool calls break",
     says: "An item is done as it was added: with its type, and a call with its call_id, name and namespace.",
-    source: "recordings 363 of 363; specification",
+    source: "recordings 227 of 227; specification",
     breaks: ["AI SDK, LangChain (the result belongs to no call)"],
     judges: "stream",
     endpoints,
@@ -196,7 +196,7 @@ export const itemRules: readonly StreamRule[] = [
     severity: "error",
     concern: lost,
     says: "An item is added empty: no content, no summary, no arguments, no input.",
-    source: "recordings 363 of 363; source code of openai-python and openai-node: deltas are added to what is there",
+    source: "recordings 227 of 227; source code of openai-python and openai-node: deltas are added to what is there",
     breaks: ["official SDKs: responses.stream() (the text is there twice)", "AI SDK, LangChain (arguments twice)"],
     judges: "stream",
     endpoints,
@@ -221,7 +221,7 @@ export const itemRules: readonly StreamRule[] = [
     severity: "error",
     concern: "tool calls break",
     says: "Messages and calls have a status: in_progress when added, completed or incomplete when done.",
-    source: "recordings 363 of 363; source code of AI SDK: its schema demands it of a call",
+    source: "recordings 227 of 227; source code of AI SDK: its schema demands it of a call",
     breaks: ["AI SDK (the call is dropped)"],
     judges: "stream",
     endpoints,
@@ -244,7 +244,7 @@ export const itemRules: readonly StreamRule[] = [
     concern: lost,
     says: "The output of the response that ended is the messages, thoughts and calls that were done, in their order.",
     source:
-      "recordings 363 of 363; source code of openai-agents (it reads nothing but response.completed); sub2api #4468",
+      "recordings 227 of 227; source code of openai-agents (it reads nothing but response.completed); sub2api #4468",
     breaks: ["openai-agents (no answer, no call)", "official SDKs: final response", "LangChain", "tracing"],
     judges: "stream",
     endpoints,

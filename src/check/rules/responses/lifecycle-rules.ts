@@ -20,14 +20,14 @@ function afterEnd(view: StreamView): readonly StreamedEvent[] {
   return end ? events.slice(events.indexOf(end) + 1) : [];
 }
 
-/** How a response begins and ends. Source: specification; 363 recorded streams of 2026; what clients read. */
+/** How a response begins and ends. Source: specification; 227 recorded streams of 2026; what clients read. */
 export const lifecycleRules: readonly StreamRule[] = [
   {
     id: "responses/created-first",
     severity: "error",
     concern: unreadable,
     says: "The first event is response.created.",
-    source: "recordings 363 of 363; source code of openai-python and openai-node: responses.stream() throws without it",
+    source: "recordings 227 of 227; source code of openai-python and openai-node: responses.stream() throws without it",
     breaks: ["official SDKs: responses.stream()", "AI SDK (no id, no time)"],
     judges: "stream",
     endpoints,
@@ -42,7 +42,7 @@ export const lifecycleRules: readonly StreamRule[] = [
     severity: "note",
     concern: "it differs from OpenAI",
     says: "response.in_progress follows response.created (in the background: response.queued) before anything else.",
-    source: "recordings 363 of 363",
+    source: "recordings 227 of 227",
     breaks: [],
     judges: "stream",
     endpoints,
@@ -59,7 +59,7 @@ export const lifecycleRules: readonly StreamRule[] = [
     severity: "error",
     concern: ends,
     says: "The stream ends with response.completed, response.incomplete or response.failed, or with an error.",
-    source: "recordings 363 of 363; Ollama #17118, #14600",
+    source: "recordings 227 of 227; Ollama #17118, #14600",
     breaks: [
       "Codex (it sends the request again, up to five times)",
       "openai-agents (no answer)",
@@ -76,7 +76,7 @@ export const lifecycleRules: readonly StreamRule[] = [
     severity: "error",
     concern: ends,
     says: "Nothing follows the event that ends the response; after an error only response.failed.",
-    source: "recordings 363 of 363",
+    source: "recordings 227 of 227",
     breaks: ["clients that close there (they lose what follows)", "clients that take a later end for success"],
     judges: "stream",
     endpoints,
@@ -92,7 +92,7 @@ export const lifecycleRules: readonly StreamRule[] = [
     severity: "error",
     concern: "choices mix",
     says: "The response keeps its id, its time and its model in all events that show it.",
-    source: "recordings 363 of 363; specification: Response.id",
+    source: "recordings 227 of 227; specification: Response.id",
     breaks: ["clients that continue with previous_response_id", "openai-agents, LangChain (they key by the id)"],
     judges: "stream",
     endpoints,
@@ -112,7 +112,7 @@ export const lifecycleRules: readonly StreamRule[] = [
     severity: "error",
     concern: ends,
     says: "response.status is that of its event: in_progress, completed, incomplete, failed.",
-    source: "specification: Response.status; recordings 363 of 363",
+    source: "specification: Response.status; recordings 227 of 227",
     breaks: ["clients that look at the status of the response", "openai-agents"],
     judges: "stream",
     endpoints,
@@ -131,7 +131,7 @@ export const lifecycleRules: readonly StreamRule[] = [
     severity: "note",
     concern: "it differs from OpenAI",
     says: "usage is null until the response ends.",
-    source: "recordings 363 of 363",
+    source: "recordings 227 of 227",
     breaks: [],
     judges: "stream",
     endpoints,

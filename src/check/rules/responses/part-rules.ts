@@ -39,7 +39,7 @@ function texts({ deltas, textDone }: StreamedPart): readonly StreamedEvent[] {
   return [...deltas, ...textDone];
 }
 
-/** Texts in pieces. Source: specification; 363 recorded streams of 2026; what clients read. */
+/** Texts in pieces. Source: specification; 227 recorded streams of 2026; what clients read. */
 export const partRules: readonly StreamRule[] = [
   {
     id: "responses/part-added",
@@ -47,7 +47,7 @@ export const partRules: readonly StreamRule[] = [
     concern: lost,
     says: "A part begins with response.content_part.added (of a summary: reasoning_summary_part.added), once and before its text.",
     source:
-      "recordings 363 of 363; source code of openai-python and openai-node: a delta is added to the part at its index; LiteLLM #24445, #32777; sub2api #4468",
+      "recordings 227 of 227; source code of openai-python and openai-node: a delta is added to the part at its index; LiteLLM #24445, #32777; sub2api #4468",
     breaks: ["official SDKs: responses.stream()", "AI SDK (of a summary)", "opencode"],
     judges: "stream",
     endpoints,
@@ -69,7 +69,7 @@ export const partRules: readonly StreamRule[] = [
     severity: "error",
     concern: lost,
     says: "The parts of an item have content_index (of a summary: summary_index) 0, 1, 2 …",
-    source: "recordings 363 of 363; vLLM #24788; lemonade #3607",
+    source: "recordings 227 of 227; vLLM #24788; lemonade #3607",
     breaks: ["official SDKs: responses.stream()", "AI SDK, LangChain (parts run together)"],
     judges: "stream",
     endpoints,
@@ -92,7 +92,7 @@ export const partRules: readonly StreamRule[] = [
     severity: "error",
     concern: lost,
     says: "What is streamed is what was added: output_text in a part output_text of a message, arguments in a function_call.",
-    source: "recordings 363 of 363; vLLM #24788 (thoughts in a part output_text)",
+    source: "recordings 227 of 227; vLLM #24788 (thoughts in a part output_text)",
     breaks: ["official SDKs: responses.stream()", "clients that show thoughts apart"],
     judges: "stream",
     endpoints,
@@ -119,7 +119,7 @@ export const partRules: readonly StreamRule[] = [
     severity: "error",
     concern: lost,
     says: "A text ends with its own .done and then its part's, both once, before the item is done; no delta follows.",
-    source: "recordings 363 of 363; specification",
+    source: "recordings 227 of 227; specification",
     breaks: ["AI SDK (a summary that never ends)", "LangChain (it reads a refusal there)", "clients that wait for it"],
     judges: "stream",
     endpoints,
@@ -156,7 +156,7 @@ export const partRules: readonly StreamRule[] = [
     severity: "error",
     concern: lost,
     says: "The deltas of a text add up to what its .done, its part and its item say.",
-    source: "recordings 363 of 363; specification",
+    source: "recordings 227 of 227; specification",
     breaks: ["users (the text changes at its end)", "agents (other arguments than the ones that were shown)"],
     judges: "stream",
     endpoints,

@@ -24,7 +24,7 @@ const prefixes: Readonly<Record<string, string>> = {
   custom_tool_call: "ctc_",
 };
 
-/** A response as it ended, streamed or whole. Source: specification, `Response`; 363 streams and 414 bodies of 2026. */
+/** A response as it ended, streamed or whole. Source: specification, `Response`; 227 streams and 415 bodies of 2026. */
 export const responseRules: readonly ResponseRule[] = [
   {
     id: "responses/id",
@@ -76,7 +76,7 @@ export const responseRules: readonly ResponseRule[] = [
     severity: "error",
     concern: "the answer seems to end wrongly",
     says: "The response says how it ended: completed, incomplete with a reason, or failed with an error, and nothing else beside it.",
-    source: "specification: Response.status, incomplete_details, error; recordings 777 of 777",
+    source: "specification: Response.status, incomplete_details, error; recordings 642 of 642",
     breaks: ["openai-agents", "Codex (it reads the code of an error)", "clients that look whether the answer is whole"],
     judges: "response",
     shown: ({ exchange }) => exchange.request.body?.background !== true,
@@ -119,7 +119,7 @@ export const responseRules: readonly ResponseRule[] = [
     severity: "error",
     concern: lost,
     says: "Every item has an id of its own.",
-    source: "specification: OutputItem; recordings 777 of 777; llama.cpp #20607, opencode #46885",
+    source: "specification: OutputItem; recordings 642 of 642; llama.cpp #20607, opencode #46885",
     breaks: ["AI SDK, opencode (a call without one is dropped)", "clients that give items back by reference"],
     judges: "response",
     shown: (view) => view.output.length > 0,
@@ -180,7 +180,7 @@ export const responseRules: readonly ResponseRule[] = [
     severity: "error",
     concern: calls,
     says: "The arguments of a completed function_call are a JSON object.",
-    source: "specification: FunctionToolCall.arguments; recordings 777 of 777",
+    source: "specification: FunctionToolCall.arguments; recordings 642 of 642",
     breaks: ["every agent (JSON.parse throws)"],
     judges: "response",
     shown: (view) => callsOf(view).some(isFinished),
@@ -196,7 +196,7 @@ export const responseRules: readonly ResponseRule[] = [
     severity: "error",
     concern: lost,
     says: "A reasoning item has its summary, a list, and shows thoughts in summary (summary_text) or content (reasoning_text), nowhere else.",
-    source: "specification: ReasoningItem; recordings 777 of 777",
+    source: "specification: ReasoningItem; recordings 642 of 642",
     breaks: ["AI SDK, LangChain (they read summary)", "Codex"],
     judges: "response",
     shown: (view) => view.output.some(({ type }) => type === "reasoning"),
@@ -219,7 +219,7 @@ export const responseRules: readonly ResponseRule[] = [
     severity: "note",
     concern: "it differs from OpenAI",
     says: "Ids begin with resp_, msg_, rs_, fc_, ctc_, and those of calls with call_.",
-    source: "recordings 777 of 777",
+    source: "recordings 642 of 642",
     breaks: [],
     judges: "response",
     *judge(view) {
@@ -250,7 +250,7 @@ export const responseRules: readonly ResponseRule[] = [
     severity: "error",
     concern: "the answer seems to end wrongly",
     says: "In a completed response every message and call is completed.",
-    source: "specification: OutputItem.status; recordings 777 of 777",
+    source: "specification: OutputItem.status; recordings 642 of 642",
     breaks: ["agents (they run half of a call)", "AI SDK (a call without a status is dropped)"],
     judges: "response",
     shown: (view) => isWhole(view) && view.output.length > 0,

@@ -9,7 +9,6 @@ const string: Schema = { type: "string" };
 const nullableString: Schema = { type: ["string", "null"] };
 const nullableNumber: Schema = { type: ["number", "null"] };
 const nullableInteger: Schema = { type: ["integer", "null"] };
-const nullableObject: Schema = { type: ["object", "null"] };
 const nullableBoolean: Schema = { type: ["boolean", "null"] };
 const count: Schema = { type: "integer", minimum: 0 };
 
@@ -21,12 +20,12 @@ function list(items: Schema): Schema {
   return { type: "array", items };
 }
 
-/** An object whose further schema depends on its type; of other types nothing is said. */
-function byType(schemas: Readonly<Record<string, Schema>>): Schema {
+/** An object whose further schema depends on its type. `type`: which there are; default: any, and of others nothing is said. */
+function byType(schemas: Readonly<Record<string, Schema>>, type = string): Schema {
   return {
-    ...object(["type"], { type: string }),
-    allOf: Object.entries(schemas).map(([type, schema]) => ({
-      if: { not: { type: "object", required: ["type"], properties: { type: { const: type } } } },
+    ...object(["type"], { type }),
+    allOf: Object.entries(schemas).map(([name, schema]) => ({
+      if: { not: { type: "object", required: ["type"], properties: { type: { const: name } } } },
       else: schema,
     })),
   };
@@ -50,49 +49,66 @@ const annotation = byType({
   }),
 });
 
-const contentPart = byType({
-  output_text: object(["text", "annotations", "logprobs"], {
-    text: string,
-    annotations: list(annotation),
-    logprobs: list(token),
-  }),
-  refusal: object(["refusal"], { refusal: string }),
-  reasoning_text: object(["text"], { text: string }),
-});
+const contentPart = byType(
+  {
+    output_text: object(["text", "annotations", "logprobs"], {
+      text: string,
+      annotations: list(annotation),
+      logprobs: list(token),
+    }),
+    refusal: object(["refusal"], { refusal: string }),
+    reasoning_text: object(["text"], { text: string }),
+  },
+  { enum: ["output_text", "refusal", "reasoning_text"] },
+);
 
 const summaryPart = object(["type", "text"], { type: { const: "summary_text" }, text: string });
 
-const item = byType({
-  message: object(["id", "role", "content", "status"], {
-    id: string,
-    role: { const: "assistant" },
-    content: list(contentPart),
-    status: itemStatus,
-    phase: { enum: ["commentary", "final_answer", null] },
-  }),
-  function_call: object(["call_id", "name", "arguments"], {
-    id: string,
-    call_id: string,
-    name: string,
-    namespace: string,
-    arguments: string,
-    status: itemStatus,
-  }),
-  custom_tool_call: object(["call_id", "name", "input"], {
-    id: string,
-    call_id: string,
-    name: string,
-    namespace: string,
-    input: string,
-  }),
-  reasoning: object(["id", "summary"], {
-    id: string,
-    summary: list(summaryPart),
-    content: list(contentPart),
-    encrypted_content: nullableString,
-    status: itemStatus,
-  }),
-});
+/** Of an item. Those of other vendors have their name before a colon (Open Responses). */
+const itemType: Schema = {
+  type: "string",
+  pattern: `^(${[
+    "message|reasoning|compaction|program|program_output|additional_tools",
+    "(function|computer|custom_tool|local_shell|shell|apply_patch)_call(_output)?",
+    "(file_search|web_search|image_generation|code_interpreter|mcp)_call",
+    "tool_search_(call|output)|mcp_(list_tools|approval_request|approval_response)",
+  ].join("|")})$|:`,
+};
+
+const item = byType(
+  {
+    message: object(["id", "role", "content", "status"], {
+      id: string,
+      role: { const: "assistant" },
+      content: list(contentPart),
+      status: itemStatus,
+      phase: { enum: ["commentary", "final_answer", null] },
+    }),
+    function_call: object(["call_id", "name", "arguments"], {
+      id: string,
+      call_id: string,
+      name: string,
+      namespace: string,
+      arguments: string,
+      status: itemStatus,
+    }),
+    custom_tool_call: object(["call_id", "name", "input"], {
+      id: string,
+      call_id: string,
+      name: string,
+      namespace: string,
+      input: string,
+    }),
+    reasoning: object(["id", "summary"], {
+      id: string,
+      summary: list(summaryPart),
+      content: list(contentPart),
+      encrypted_content: nullableString,
+      status: itemStatus,
+    }),
+  },
+  itemType,
+);
 
 const usage = object(
   ["input_tokens", "input_tokens_details", "output_tokens", "output_tokens_details", "total_tokens"],
@@ -104,6 +120,21 @@ const usage = object(
     total_tokens: count,
   },
 );
+
+const named = object(["name"], { name: string });
+const toolChoices = {
+  function: named,
+  custom: named,
+  allowed_tools: object(["mode", "tools"], { mode: { enum: ["auto", "required"] }, tools: list({ type: "object" }) }),
+  mcp: object(["server_label"], { server_label: string }),
+};
+
+const reasoning = object([], {
+  context: nullableString,
+  effort: { enum: ["none", "minimal", "low", "medium", "high", "xhigh", "max", null] },
+  mode: string,
+  summary: { enum: ["auto", "concise", "detailed", null] },
+});
 
 export const response: Schema = object(
   [
@@ -132,26 +163,27 @@ export const response: Schema = object(
     incomplete_details: {
       anyOf: [object([], { reason: { enum: ["max_output_tokens", "content_filter"] } }), { type: "null" }],
     },
-    instructions: { type: ["string", "array", "null"] },
+    instructions: { type: ["string", "array", "null"], items: { type: "object" } },
     model: string,
     tools: list(object(["type"], { type: string })),
     output: list(item),
     parallel_tool_calls: { type: "boolean" },
-    metadata: nullableObject,
-    tool_choice: { type: ["string", "object"] },
-    temperature: nullableNumber,
-    top_p: nullableNumber,
+    metadata: { type: ["object", "null"], additionalProperties: string },
+    tool_choice: { anyOf: [{ enum: ["none", "auto", "required"] }, byType(toolChoices)] },
+    temperature: { type: ["number", "null"], minimum: 0, maximum: 2 },
+    top_p: { type: ["number", "null"], minimum: 0, maximum: 1 },
     top_logprobs: nullableInteger,
     max_output_tokens: nullableInteger,
     max_tool_calls: nullableInteger,
     background: nullableBoolean,
     store: nullableBoolean,
+    moderation: { type: ["object", "null"] },
     previous_response_id: nullableString,
     prompt_cache_key: nullableString,
-    prompt_cache_retention: nullableString,
+    prompt_cache_retention: { enum: ["in_memory", "in-memory", "24h", null] },
     safety_identifier: nullableString,
     user: nullableString,
-    reasoning: nullableObject,
+    reasoning: { anyOf: [reasoning, { type: "null" }] },
     service_tier: { enum: ["auto", "default", "flex", "scale", "priority", "fast", null] },
     text: object([], {
       format: object(["type"], { type: string }),

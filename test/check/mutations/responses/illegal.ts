@@ -5,6 +5,7 @@ import { obedienceMutations } from "./obedience.ts";
 import { partMutations } from "./parts.ts";
 import { profileMutations } from "./profile.ts";
 import { responseMutations } from "./response.ts";
+import { sameResponseMutations } from "./same.ts";
 
 /** Every change of an answer of the Responses API that some rule must notice. */
 export const illegalResponses: readonly IllegalChange[] = [
@@ -14,4 +15,5 @@ export const illegalResponses: readonly IllegalChange[] = [
   ...responseMutations,
   ...obedienceMutations,
   ...profileMutations,
+  ...sameResponseMutations,
 ];

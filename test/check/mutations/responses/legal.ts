@@ -3,6 +3,7 @@ import { legalResponseBody, legalResponseStream } from "../../legal/responses.ts
 import { seeded } from "../../random.ts";
 import { bodyDraftOf, bodyExchangeOf } from "../body/body-draft.ts";
 import type { LegalChange } from "../mutation.ts";
+import { legalSameResponses } from "./same.ts";
 import {
   type EventsDraft,
   eventsDraftOf,
@@ -35,7 +36,8 @@ function onBody(name: string, change: (value: Json, random: () => number) => boo
     name: `of a whole response: ${name}`,
     make(seed) {
       const draft = bodyDraftOf(legalResponseBody(seed).exchange);
-      if (draft.status !== 200 || !change(draft.value, seeded(seed))) return undefined;
+      if (draft.status !== 200 || draft.endpoint !== "responses" || !change(draft.value, seeded(seed)))
+        return undefined;
       return judge(bodyExchangeOf(draft)).findings;
     },
   };
@@ -43,6 +45,7 @@ function onBody(name: string, change: (value: Json, random: () => number) => boo
 
 /** Changes that leave a legal answer legal. */
 export const legalResponses: readonly LegalChange[] = [
+  ...legalSameResponses,
   onStream("comments between events", true, (draft, random) => {
     draft.rewrite = (body) =>
       body.replaceAll("\n\nevent", () => (random() < 0.5 ? "\n\n: keep-alive\n\nevent" : "\n\nevent"));

@@ -92,7 +92,7 @@ function inBody(seed: number, change: Change): ReturnType<IllegalChange["make"]>
   const draft = bodyDraftOf(legalResponseBody(seed).exchange);
   const before = JSON.stringify(bodyExchangeOf(draft));
   const changed = { response: draft.value, request: draft.request };
-  if (draft.status !== 200 || change(changed) === false) return undefined;
+  if (draft.status !== 200 || draft.endpoint !== "responses" || change(changed) === false) return undefined;
   draft.request = changed.request;
   const mutated = bodyExchangeOf(draft);
   return JSON.stringify(mutated) === before ? undefined : judge(mutated).findings;

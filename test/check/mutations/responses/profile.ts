@@ -71,6 +71,9 @@ export const profileMutations: readonly IllegalChange[] = [
     true,
   ),
   onBodyText("profile/response-numbers", "printed otherwise", (body) => body.replace(/("top_p": ?)[\d.]+/, "$110e-1")),
+  onBodyText("profile/members", "the count first", (body) =>
+    body.includes("response.input_tokens") ? '{"input_tokens":11,"object":"response.input_tokens"}' : body,
+  ),
   onBodyText("profile/layout", "of other white space", (body) => JSON.stringify(JSON.parse(body), null, 3)),
   onBodyText("profile/layout", "a final line feed", (body) => `${body}\n`),
 ];

@@ -1,3 +1,5 @@
+import { judge } from "../../../../src/check/rules/judge.ts";
+import { legalResponseBody } from "../../legal/responses.ts";
 import type { IllegalChange } from "../mutation.ts";
 import { itemsOf, onItem, onPart, onResponse, type ResponseDraft, spoiledMember } from "./on-response.ts";
 import type { Json } from "./stream-draft.ts";
@@ -9,6 +11,21 @@ const isWhole = ({ response }: ResponseDraft) => response.status === "completed"
 const firstCall = ({ response }: ResponseDraft) => itemsOf(response, call)[0];
 const message = ({ response }: ResponseDraft) => itemsOf(response, /^message$/)[0];
 const thought = ({ response }: ResponseDraft) => itemsOf(response, /^reasoning$/)[0];
+
+/** Changes the count of an input's tokens. */
+function onCount(name: string, change: (value: Json) => unknown): IllegalChange {
+  return {
+    rule: "responses/input-tokens",
+    name,
+    make(seed) {
+      const { exchange } = legalResponseBody(seed);
+      if (exchange.endpoint !== "response-tokens") return undefined;
+      const value = JSON.parse(exchange.response.body) as Json;
+      change(value);
+      return judge({ ...exchange, response: { ...exchange.response, body: JSON.stringify(value) } }).findings;
+    },
+  };
+}
 
 /** A response as it ended. */
 export const responseMutations: readonly IllegalChange[] = [
@@ -133,6 +150,10 @@ export const responseMutations: readonly IllegalChange[] = [
     if (counts) counts.output_tokens_details = { reasoning_tokens: 1000 };
     return counts !== undefined;
   }),
+  onCount("no object", (value) => delete value.object),
+  onCount("another object", (value) => (value.object = "response")),
+  onCount("no count", (value) => delete value.input_tokens),
+  onCount("a count as text", (value) => (value.input_tokens = "11")),
   onResponse("responses/usage-zero", "nothing counted", (draft) => {
     const counts = usage(draft);
     if (counts) Object.assign(counts, { input_tokens: 0, output_tokens: 0, total_tokens: 0 });
