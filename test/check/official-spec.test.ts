@@ -1,18 +1,16 @@
-import { existsSync, readFileSync } from "node:fs";
-import { Ajv, type ValidateFunction } from "ajv";
 import { beforeAll, describe, expect, test } from "vitest";
-import { parse } from "yaml";
 import type { Exchange } from "../../src/check/rules/exchange.ts";
 import { isStream, judge } from "../../src/check/rules/judge.ts";
 import { bodyView, streamView } from "../../src/check/rules/view.ts";
 import { legalBody } from "./legal/body.ts";
 import { legalStream } from "./legal/stream.ts";
-import { between, oneOf, seeded } from "./random.ts";
+import { hasOfficialSchemas, type OfficialSchemas, readOfficialSchemas } from "./official-schemas.ts";
+import { oneOf, seeded } from "./random.ts";
+import { spoiledValue } from "./spoiled-value.ts";
 
 // The schemas of the rules are in our own words. Here OpenAI's are compiled from its document, and what they reject must be found.
 
-const document = new URL("../../../shared/openapi/openapi-2026-08-21.yaml", import.meta.url);
-const isHere = existsSync(document);
+const isHere = hasOfficialSchemas;
 if (!isHere) console.log("skipped: no ../shared/openapi to compare with");
 
 const schemas = {
@@ -34,23 +32,14 @@ const tolerated =
 const toleratedInChunks = /finish_reason must be|^usage must be (?:object|null)/;
 
 describe.skipIf(!isHere)("OpenAI's own schemas", { timeout: 240_000 }, () => {
-  const compiled = new Map<string, ValidateFunction>();
-
+  let official: OfficialSchemas;
   beforeAll(() => {
-    const { components } = parse(readFileSync(document, "utf8")) as { components: object };
-    const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: false });
-    ajv.addSchema({ $id: "openai", components: withNulls(components) as object });
-    for (const name of Object.values(schemas))
-      compiled.set(name, ajv.compile({ $ref: `openai#/components/schemas/${name}` }));
+    official = readOfficialSchemas();
   }, 240_000);
 
   /** What the document rejects, in its validator's words. */
   function rejected(schema: string, value: unknown): readonly string[] {
-    const validate = compiled.get(schema);
-    if (!validate || validate(value)) return [];
-    const errors = (validate.errors ?? [])
-      .filter(({ keyword }) => keyword !== "anyOf" && keyword !== "oneOf")
-      .map(({ instancePath, message }) => `${instancePath.replaceAll("/", " ").trim()} ${message ?? ""}`);
+    const errors = official.rejected(schema, value);
     const told = errors.filter((error) => !tolerated.test(error));
     // Of a union, the other branch reports the same fault once more.
     return told.every((error) => error.endsWith(" must be null")) && told.length < errors.length ? [] : told;
@@ -93,15 +82,6 @@ describe.skipIf(!isHere)("OpenAI's own schemas", { timeout: 240_000 }, () => {
   });
 });
 
-/** OpenAPI 3.0 says `nullable` where JSON Schema has a union. */
-function withNulls(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withNulls);
-  if (typeof schema !== "object" || schema === null) return schema;
-  const { nullable, ...rest } = schema as { nullable?: unknown };
-  const mapped = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, withNulls(value)]));
-  return nullable === true ? { anyOf: [mapped, { type: "null" }] } : mapped;
-}
-
 /** The exchange with one value somewhere in its JSON dropped, or of another type. */
 function withOneSpoiled(exchange: Exchange, random: () => number): Exchange | undefined {
   const { body } = exchange.response;
@@ -117,31 +97,4 @@ function withOneSpoiled(exchange: Exchange, random: () => number): Exchange | un
 
 function withBody(exchange: Exchange, body: string): Exchange {
   return { ...exchange, response: { ...exchange.response, body } };
-}
-
-/** A copy in which one member, at any depth, is dropped or has a value of another kind. */
-function spoiledValue(value: unknown, random: () => number): unknown {
-  const copy = structuredClone(value);
-  const places = placesIn(copy);
-  const { owner, key } = oneOf(places, random);
-  if (random() < 0.3) delete (owner as Record<string, unknown>)[key];
-  else {
-    const others = [null, 7, -1, 0.5, "x", "", true, [], {}, [7], { x: 1 }].filter((other) => other !== owner[key]);
-    owner[key] = others[between(0, others.length - 1, random)];
-  }
-  return copy;
-}
-
-interface Owner {
-  [key: string]: unknown;
-}
-
-function placesIn(value: unknown): readonly { readonly owner: Owner; readonly key: string }[] {
-  if (typeof value !== "object" || value === null) return [];
-  const owner = value as Owner;
-  // An array's elements are changed, not dropped: a hole is no JSON.
-  return Object.keys(owner).flatMap((key) => [
-    ...(Array.isArray(owner) ? [] : [{ owner, key }]),
-    ...placesIn(owner[key]),
-  ]);
 }

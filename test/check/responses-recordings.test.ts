@@ -46,6 +46,16 @@ test.skipIf(!present).each([
   expect(all.length).toBeGreaterThan(atLeast);
 });
 
+test.skipIf(!present)("recorded counts of tokens are right, and profile exact", () => {
+  const counts = readRecordings("responses-other").filter(({ endpoint }) => endpoint.endsWith("/input_tokens"));
+  const found = counts.flatMap(
+    (recording) => judge(exchangeOfRecording(recording, "response-tokens"), "exact").findings,
+  );
+  const wrong = found.filter(({ rule }) => ruleNamed(rule).severity !== "note");
+  expect(wrong).toEqual([]);
+  expect(counts.length).toBeGreaterThan(3);
+});
+
 // What OpenAI sends today is profile exact.
 test.skipIf(!present).each([
   ["responses-stream", 60],
