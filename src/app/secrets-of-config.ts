@@ -1,9 +1,13 @@
 import type { ModelConfig } from "../config/model-schema.ts";
 import type { Config } from "../config/schema.ts";
 
-/** What nobody may read in an answer or a log: keys of clients and of upstreams, and what an upstream's headers and URLs hold of such. */
-export function secretsOf({ apiKey, models }: Config): readonly string[] {
-  return [...apiKey, ...models.flatMap((model) => secretsOfModel(model))];
+/**
+ * What nobody may read in an answer or a log: keys of clients and of upstreams, and what an upstream's headers and URLs, or the store's,
+ * hold of such.
+ */
+export function secretsOf({ apiKey, store, models }: Config): readonly string[] {
+  const ofStore = URL.canParse(store.at) ? secretsOfUrl(new URL(store.at)) : [];
+  return [...apiKey, ...ofStore, ...models.flatMap((model) => secretsOfModel(model))];
 }
 
 const isSecretName = /auth|key|token|secret|cookie|password|sig/i;

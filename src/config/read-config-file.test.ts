@@ -41,6 +41,7 @@ describe("readConfigFile", () => {
     const config = await read(
       [
         "logStream: events.log",
+        "store: { at: kept, maxAge: 7d }",
         "models:",
         "  - name=models/a.gguf",
         "  - ./p.ts",
@@ -50,6 +51,10 @@ describe("readConfigFile", () => {
       ].join("\n"),
     );
     expect(config.logStream).toBe(join(folder, "events.log"));
+    expect(config.store).toEqual({ at: join(folder, "kept"), maxAge: "7d" });
+    expect((await read("store: kept")).store).toBe(join(folder, "kept"));
+    expect((await read("store: memory")).store).toBe("memory");
+    expect((await read("store: redis://localhost")).store).toBe("redis://localhost");
     expect(config.models).toEqual([
       { kind: "local", path: join(folder, "models/a.gguf"), name: "name" },
       { kind: "program", program: join(folder, "p.ts") },

@@ -100,8 +100,12 @@ function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {
       ...(chatTemplate !== undefined && { chatTemplate: path(chatTemplate) }),
     };
   };
+  const store = (place: string): string => (place === "memory" || place.includes("://") ? place : path(place));
   return {
     ...config,
+    ...(typeof config.store === "string" && { store: store(config.store) }),
+    ...(typeof config.store === "object" &&
+      config.store.at !== undefined && { store: { ...config.store, at: store(config.store.at) } }),
     ...(config.logStream !== undefined && { logStream: path(config.logStream) }),
     ...(config.models && { models: config.models.map(entry) }),
   };
