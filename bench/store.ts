@@ -9,8 +9,6 @@
 // `cpu` is user and system time of this process for each, on average: on a busy machine it says more than the percentiles.
 //
 // Targets: memory stays below twice the limit; at the 99th percentile at most 5 ms to go on from a response.
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,6 +20,7 @@ import { responsesPort } from "../src/wire/responses/port.ts";
 import { MemoryStore } from "../src/store/memory-store.ts";
 import { openStore } from "../src/store/open-store.ts";
 import type { Store } from "../src/store/store.ts";
+import { freePort, redisCommand, startRedis } from "../test/support/redis-server.ts";
 
 const { values } = parseArgs({
   options: {
@@ -135,17 +134,10 @@ function shelvesOn(store: Store): Shelves {
 }
 
 async function inRedis(): Promise<Result | undefined> {
-  const command = ["redis-server", "valkey-server"].find((name) => spawnSync(name, ["--version"]).status === 0);
-  if (command === undefined) {
-    console.log("redis: left out, neither redis-server nor valkey-server is on the PATH");
-    return undefined;
-  }
-  const port = 20_000 + (process.pid % 10_000);
-  const server = spawn(command, ["--port", String(port), "--bind", "127.0.0.1", "--save", ""], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  if (redisCommand() === undefined) return undefined;
+  const port = await freePort();
+  const server = await startRedis(port);
   try {
-    for (let text = ""; !text.includes("Ready to accept");) text += String((await once(server.stdout, "data"))[0]);
     return await measure("redis", `redis://127.0.0.1:${port}`);
   } finally {
     server.kill();

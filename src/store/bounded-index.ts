@@ -50,6 +50,8 @@ export class BoundedIndex<Value> {
   /** `at`: when the value was set, by the clock of `Date.now`. */
   set(key: string, value: Value, bytes: number, at: number = Date.now()): void {
     this.delete(key);
+    // One that is larger than all may be must not drive out the others first.
+    if (bytes > this.#limits.maxBytes) return this.#leave(key);
     this.#entries.set(key, { value, bytes, at });
     this.#bytes += bytes;
     this.#sweep();

@@ -42,6 +42,10 @@ describe("a store in a folder", () => {
     const again = await openFolderStore(folder, limits);
     await again.set("e", "e");
     await expect.poll(() => readdir(folder)).toHaveLength(3);
+    const small = await openFolderStore(folder, { ...limits, maxBytes: 10 });
+    await small.set("f", "larger than ten bytes");
+    await expect.poll(() => readdir(folder)).toHaveLength(3);
+    expect(await small.get("f")).toBeUndefined();
     const late = await openFolderStore(folder, { ...roomy, maxAgeMs: 1 });
     expect(await late.get("e")).toBeUndefined();
   });

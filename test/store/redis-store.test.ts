@@ -1,23 +1,19 @@
-import { spawn, spawnSync } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openStore } from "../../src/store/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
+import { freePort, redisCommand, startRedis } from "../support/redis-server.ts";
 import { until } from "../support/scripted-engine.ts";
 
 const limits = { maxCount: 10, maxBytes: 1e6, maxAgeMs: 60_000 };
-const command = ["redis-server", "valkey-server"].find((name) => spawnSync(name, ["--version"]).status === 0);
-if (command === undefined) console.log("skipped: neither redis-server nor valkey-server is on the PATH");
 
-describe.skipIf(command === undefined)("a store in Redis", () => {
+describe.skipIf(redisCommand() === undefined)("a store in Redis", () => {
   let server: ChildProcess;
   let port: number;
   beforeAll(async () => {
     port = await freePort();
-    server = await start(port);
+    server = await startRedis(port);
   });
   afterAll(() => void server.kill("SIGKILL"));
 
@@ -51,7 +47,7 @@ describe.skipIf(command === undefined)("a store in Redis", () => {
     expect(warnings[0]).toContain("the store's Redis cannot be reached");
     await expect(store.get("a")).rejects.toThrow();
     await expect(store.set("a", "x")).rejects.toThrow();
-    server = await start(port);
+    server = await startRedis(port);
     await until(
       () =>
         store.set("a", "y").then(
@@ -69,23 +65,3 @@ describe.skipIf(command === undefined)("a store in Redis", () => {
     await expect(openStore(`redis://127.0.0.1:${nobody}`, limits, () => {})).rejects.toThrow(/ECONNREFUSED|refused/);
   });
 });
-
-async function start(port: number): Promise<ChildProcess> {
-  const options = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
-  const child = spawn(command ?? "", options, { stdio: ["ignore", "pipe", "inherit"] });
-  await new Promise<void>((resolve, reject) => {
-    child.once("exit", () => reject(new Error("the server did not start")));
-    child.stdout.on("data", (piece: Buffer) => {
-      if (piece.toString().includes("Ready to accept connections")) resolve();
-    });
-  });
-  return child;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
