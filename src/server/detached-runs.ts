@@ -104,7 +104,11 @@ class Run implements DetachedRun {
   async #generate(): Promise<void> {
     const { engine, request, answer } = this.#detached;
     const { writer } = answer;
-    const timer = setInterval(() => void this.#beat(), beatMs);
+    // One after the other, and none behind the end: it would tell that the answer still goes on.
+    let beating = Promise.resolve();
+    const timer = setInterval(() => {
+      beating = beating.then(() => this.#beat());
+    }, beatMs);
     const end = await runGeneration(engine, request, this.#departure, (events) => {
       const text = writer.write(events);
       this.#add(text);
@@ -112,6 +116,7 @@ class Run implements DetachedRun {
       return undefined;
     });
     clearInterval(timer);
+    await beating;
     if (end.kind === "client-gone") this.#add(writer.write([{ type: "end", end }]));
     try {
       await answer.end(this.#pieces.join(""), this.#isCancelled);
@@ -124,7 +129,9 @@ class Run implements DetachedRun {
 
   async #beat(): Promise<void> {
     try {
-      if (await this.#detached.answer.beat()) await this.cancel();
+      if (!(await this.#detached.answer.beat())) return;
+      this.#isCancelled = true;
+      this.stop();
     } catch (error) {
       this.#log.warn({ response: this.#detached.answer.id, cause: String(error) }, "the store cannot be reached");
     }

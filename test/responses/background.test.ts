@@ -165,9 +165,15 @@ describe("background", () => {
       response.text(),
     );
     const second = await begin(one.url);
-    const stopping = fetch(`${other.url}/${second.id}/cancel`, { method: "POST" });
-    // The instance that generates it looks for that from time to time.
-    expect(await (await stopping).json()).toMatchObject({ status: "cancelled" });
+    const third = await begin(one.url);
+    // The instance that generates them looks for that from time to time.
+    const [stopped, deleted] = await Promise.all([
+      fetch(`${other.url}/${second.id}/cancel`, { method: "POST" }),
+      fetch(`${other.url}/${third.id}`, { method: "DELETE" }),
+    ]);
+    expect(await stopped.json()).toMatchObject({ status: "cancelled" });
+    expect(deleted.status).toBe(200);
+    expect((await fetch(`${one.url}/${third.id}`)).status).toBe(404);
     one.goOn();
     expect(numbers(await following)[0]).toBe(4);
   });

@@ -10,7 +10,7 @@ import { deleteResponse } from "./kept-response.ts";
 import type { Item } from "./kept-response.ts";
 import { listInputItems } from "./list-input-items.ts";
 import { recall } from "./recall.ts";
-import { cancelResponse, showResponse, theResponse } from "./show-response.ts";
+import { cancelResponse, showResponse, stopResponse } from "./show-response.ts";
 
 /** The paths below `/responses`. */
 export const responsesRoutes: readonly PortRoute[] = [
@@ -23,8 +23,7 @@ export const responsesRoutes: readonly PortRoute[] = [
 ];
 
 async function forget(call: PortCall): Promise<PortAnswer> {
-  const { kept, isBrief } = await theResponse(call);
-  await call.run(call.id)?.cancel();
+  const { kept, isBrief } = await stopResponse(call);
   const { brief, lasting } = call.shelves;
   if (isBrief) await deleteResponse(brief, kept);
   await deleteResponse(lasting, kept);

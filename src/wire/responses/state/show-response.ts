@@ -29,19 +29,22 @@ export async function showResponse(call: PortCall): Promise<PortAnswer> {
 
 /** `POST /responses/{id}/cancel` */
 export async function cancelResponse(call: PortCall): Promise<PortAnswer> {
-  const { kept, isBrief } = await theResponse(call);
+  const { kept } = await theResponse(call);
   if (!isBackground(kept)) throw invalidRequest("Cannot cancel a synchronous response.");
+  return { body: bodyNow((await stopResponse(call)).kept, call) };
+}
+
+/** The response, which nobody generates any more then. */
+export async function stopResponse(call: PortCall): Promise<FoundResponse> {
   const run = call.run(call.id);
   if (run) await run.cancel();
-  else if (isRunning(kept, call)) {
-    // Another instance generates it, and looks for this.
-    const { brief, lasting } = call.shelves;
-    await (isBrief ? brief : lasting).set(stopKey(call.id), "");
-    for (let now = await theResponse(call); isRunning(now.kept, call); now = await theResponse(call)) {
-      if (!(await call.pause(lookEveryMs))) break;
-    }
-  }
-  return { body: bodyNow((await theResponse(call)).kept, call) };
+  let found = await theResponse(call);
+  if (!isRunning(found.kept, call)) return found;
+  // Another instance generates it, and looks for this.
+  const { brief, lasting } = call.shelves;
+  await (found.isBrief ? brief : lasting).set(stopKey(call.id), "");
+  while (isRunning(found.kept, call) && (await call.pause(lookEveryMs))) found = await theResponse(call);
+  return found;
 }
 
 /** The response that a path names. Rejects with 404. */
