@@ -46,7 +46,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
     );
   }
   const { settings: answerSettings } = model.from;
-  const engine = maskedEngine(model.from.engine, settings.mask);
+  const engine = read.preparesOnly === true ? silence : maskedEngine(model.from.engine, settings.mask);
   const context: AnswerContext = {
     profile,
     created: now(),
@@ -79,6 +79,18 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
     ...(keep && { keep }),
   });
 }
+
+/** Says nothing. */
+const silence: Pick<Engine, "generate"> = {
+  async *generate() {
+    yield [
+      { type: "start", choice: 0 },
+      { type: "usage", usage: { promptTokens: 0, completionTokens: 0 } },
+      { type: "finish", choice: 0, reason: "stop" },
+      { type: "end", end: { kind: "done" } },
+    ];
+  },
+};
 
 /** Reads a request that may refer to what is stored for its client. */
 async function readKept(

@@ -61,6 +61,8 @@ export interface ReadRequest {
   readonly request: GenerationRequest;
   /** What was accepted and ignored, or looks like a mistake; for the log. */
   readonly warnings: readonly string[];
+  /** The client only prepares for what it will ask: the answer is empty, and no engine is asked. */
+  readonly preparesOnly?: boolean;
   /** A writer for the streamed answer. */
   streamWriter(context: AnswerContext): StreamWriter;
   /** The body of the answer without a stream; `generation.end` is "done". */

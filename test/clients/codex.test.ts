@@ -110,6 +110,34 @@ describe.skipIf(launcher === undefined)("Codex", () => {
     expect(roles?.slice(-3)).toEqual(["user", "assistant", "user"]);
   });
 
+  test("by WebSocket", async () => {
+    const { server, codex } = await start(
+      [
+        [thought("Look."), run("echo ran")],
+        [thought("Seen."), "It ran."],
+      ],
+      {
+        config: "supports_websockets = true",
+      },
+    );
+    const { code, items } = await codex.exec("Hello");
+    expect({ code, items }).toMatchObject({
+      code: 0,
+      items: [
+        { type: "reasoning", text: "Look." },
+        { type: "command_execution", aggregated_output: "ran\n" },
+        { type: "reasoning", text: "Seen." },
+        { type: "agent_message", text: "It ran." },
+      ],
+    });
+    const asked = server.asked();
+    expect(asked).toHaveLength(2);
+    expect(asked[1]?.messages.slice(asked[0]?.messages.length)).toMatchObject([
+      { role: "assistant", reasoning_content: "Look." },
+      { role: "tool", content: expect.stringContaining("ran\n") as string },
+    ]);
+  });
+
   // Comments in the stream do not count for Codex, so it gave up on prompts that take long to read, and asked again.
   test.each(["lean", "exact"])("waits for a first word that comes later than its patience, wire %s", async (wire) => {
     const { server, codex } = await start([[{ wait: 5000 }, "Here I am."]], {

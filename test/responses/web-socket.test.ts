@@ -146,6 +146,19 @@ describe("Responses by WebSocket", () => {
     expect(said(await other.answer({ input: "z", previous_response_id: third }))).toBe("7");
   });
 
+  // Codex sends its instructions and tools so before it is asked anything. It was answered at length, to no question.
+  test("what is only prepared has an empty answer, and is gone on from", async () => {
+    const [url, engine] = await serve();
+    const client = await connect(url);
+    const input = [{ role: "developer", content: "Be kind." }];
+    const events = await client.answer({ input, store: false, generate: false });
+    expect(events.map(({ type }) => type)).toEqual(["response.created", "response.in_progress", "response.completed"]);
+    expect(events.at(-1)?.response).toMatchObject({ status: "completed", output: [] });
+    expect(engine.requests).toHaveLength(0);
+    const next = await client.answer({ input: "x", store: false, previous_response_id: idOf(events) });
+    expect(said(next)).toBe("2");
+  });
+
   test("a turn that fails ends the conversation", async () => {
     const [url] = await serve();
     const client = await connect(url);

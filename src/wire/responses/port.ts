@@ -15,10 +15,9 @@ export const responsesPort: ServedPort = {
   path: "/responses",
   voice: responsesVoice,
   readRequest(body, requestId, options) {
-    const { request, asked, warnings } = readResponsesRequest(body, requestId, options);
+    const { asked, ...read } = readResponsesRequest(body, requestId, options);
     return {
-      request,
-      warnings,
+      ...read,
       streamWriter: (context) => new ResponseStreamWriter(new ResponseFrame(context, asked, "stream")),
       writeResponse: (generation, context) => writeResponse(generation, context, asked),
     };

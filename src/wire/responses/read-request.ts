@@ -20,6 +20,7 @@ export interface ReadResponsesRequest {
   readonly request: GenerationRequest;
   readonly asked: AskedResponse;
   readonly warnings: readonly string[];
+  readonly preparesOnly: boolean;
 }
 
 /** Reads the body of `POST /v1/responses`. `recalled`: what it refers to. Throws `FailureError` in OpenAI's words. */
@@ -69,7 +70,7 @@ export function readResponsesRequest(
     ...(includeObfuscation !== undefined && { includeObfuscation }),
     grouped: read.grouped,
   };
-  return { request, asked, warnings };
+  return { request, asked, warnings, preparesOnly: draft.preparesOnly ?? false };
 }
 
 /** The body without what only this server can know: for an upstream that speaks the same API. */

@@ -9,6 +9,8 @@ export interface ResponsesDraft extends RequestDraft {
   toolList?: readonly unknown[];
   /** As the client sent it. */
   choice?: unknown;
+  /** The answer is to be empty. */
+  preparesOnly?: boolean;
   /** What the response repeats of the request. */
   readonly told: { -readonly [Member in keyof ResponseEcho]?: ResponseEcho[Member] };
 }

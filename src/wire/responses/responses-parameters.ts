@@ -267,6 +267,17 @@ const own: readonly ResponsesParameter[] = [
       told.previousResponseId = value;
     },
   ),
+  honoured(
+    "generate",
+    {
+      endpoints,
+      note: "With `false`, the answer is empty, and `previous_response_id` goes on from it: Codex sends so what it will need, before anybody has asked anything.",
+      shape: z.boolean(),
+    },
+    (value, draft: ResponsesDraft) => {
+      draft.preparesOnly = !value;
+    },
+  ),
   refuseAlways("conversation", "No conversations are stored.", z.union([z.string(), anyObject()])),
   refuseAlways("prompt", "No prompts are stored.", anyObject()),
   refuseAlways("moderation", "No moderation of prompts and answers.", anyObject()),

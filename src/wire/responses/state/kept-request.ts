@@ -35,6 +35,7 @@ export async function readKeptRequest(
 class KeptResponsesRequest implements KeptRequest {
   readonly request: KeptRequest["request"];
   readonly warnings: KeptRequest["warnings"];
+  readonly preparesOnly: boolean;
   readonly detach?: (context: AnswerContext) => DetachedAnswer;
   readonly #asked: ReadResponsesRequest["asked"];
   readonly #input: unknown;
@@ -47,6 +48,7 @@ class KeptResponsesRequest implements KeptRequest {
   constructor(read: ReadResponsesRequest, body: unknown, recalled: Recalled, shelves: Shelves) {
     this.request = read.request;
     this.warnings = read.warnings;
+    this.preparesOnly = read.preparesOnly;
     this.#asked = read.asked;
     // It was read, so it is an object.
     this.#input = (body as { readonly input?: unknown }).input;
