@@ -18,14 +18,17 @@ import type { Block } from "./read-blocks.ts";
  * - `ts`: run as a module; one whose first line is `// name.ts` is kept under that name, and served if it is a program.
  * - `python`: run where Python has the official SDK.
  * - `yaml`: kept as truewire.yaml and checked.
+ * - `json`: parsed.
  * - any other language is not a command. A block under `<!-- skip: reason -->` is not run, and the reason is told.
  */
 const pages = [
   "README.md",
   "CONTRIBUTING.md",
-  ...readdirSync("docs")
-    .filter((name) => name.endsWith(".md"))
-    .map((name) => `docs/${name}`),
+  ...["docs", "docs/clients"].flatMap((folder) =>
+    readdirSync(folder)
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => `${folder}/${name}`),
+  ),
 ];
 const run = promisify(execFile);
 const python = [resolve(".cache/python/bin/python"), "python3"];
@@ -62,7 +65,7 @@ const inputs: Readonly<Record<string, string>> = {
 
 const jiti = join(process.cwd(), "node_modules/jiti/lib/jiti-cli.mjs");
 
-const runnable = new Set(["sh", "ts", "python", "yaml"]);
+const runnable = new Set(["sh", "ts", "python", "yaml", "json"]);
 
 /** The runnable blocks of each page that has some. */
 const blocksOf = new Map<string, readonly Block[]>();
@@ -105,6 +108,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       if (language === "sh") await runShell(block);
       else if (language === "ts") await runTypeScript(block);
       else if (language === "yaml") await checkConfiguration(block);
+      else if (language === "json") JSON.parse(block.text);
       else if (!(await runPython(block))) {
         console.log(`skipped: ${page}:${line}: Python with the official SDK is not installed`);
         skipNow();
