@@ -11,6 +11,10 @@ const launcher = codexLauncher();
 const run = (cmd: string): TurnItem => ({ type: "tool-call", name: "exec_command", arguments: { cmd } });
 const thought = (text: string): TurnItem => ({ type: "reasoning", text });
 
+const trains = `[mcp_servers.trains]
+command = ${JSON.stringify(process.execPath)}
+args = [${JSON.stringify(resolve("test/fixtures/trains-mcp.js"))}]`;
+
 describe.skipIf(launcher === undefined)("Codex", () => {
   const open: { close(): Promise<void> }[] = [];
   afterEach(async () => {
@@ -19,11 +23,11 @@ describe.skipIf(launcher === undefined)("Codex", () => {
 
   async function start(
     turns: readonly (readonly TurnItem[])[],
-    { args = [], config = "" }: { args?: readonly string[]; config?: string } = {},
+    { args = [], ...settings }: { args?: readonly string[]; config?: string; searches?: boolean } = {},
   ): Promise<{ server: TurnsServer; codex: Codex }> {
     const server = await serveTurns(turns, ...args);
     open.push(server);
-    const codex = await startCodex(launcher ?? "", server.url, "scripted", config);
+    const codex = await startCodex(launcher ?? "", { url: server.url, model: "scripted", ...settings });
     open.push(codex);
     return { server, codex };
   }
@@ -41,7 +45,6 @@ describe.skipIf(launcher === undefined)("Codex", () => {
       [{ type: "tool-call", name: "view_image", arguments: { path: "dot.png" } }],
       [thought("That is all."), "Done. ", "All of it."],
     ] satisfies TurnItem[][];
-    const trains = `[mcp_servers.trains]\ncommand = ${JSON.stringify(process.execPath)}\nargs = ${JSON.stringify([resolve("test/fixtures/trains-mcp.js")])}`;
     const { server, codex } = await start(turns, { args: ["--wire", wire], config: trains });
     const notes = join(codex.folder, "notes.txt");
     writeFileSync(notes, "first\nsecond\nthird\n");
@@ -108,6 +111,28 @@ describe.skipIf(launcher === undefined)("Codex", () => {
     expect(items).toMatchObject([{ type: "agent_message", text: "Still here." }]);
     const roles = server.asked()[1]?.messages.map(({ role }) => role);
     expect(roles?.slice(-3)).toEqual(["user", "assistant", "user"]);
+  });
+
+  // Codex hides the tools of MCP servers behind a search where it knows the model by name, and runs that search itself.
+  test("the search for tools, which brings those of an MCP server", async () => {
+    const turns = [
+      [{ type: "tool-call", name: "tool_search", arguments: { query: "train" } }],
+      [{ type: "tool-call", name: "mcp__trains__next_train", arguments: { station: "Bern" } }],
+      ["At 12:34."],
+    ] satisfies TurnItem[][];
+    const { server, codex } = await start(turns, { config: trains, searches: true });
+    const { items } = await codex.exec("When?");
+    expect(items).toMatchObject([
+      { type: "mcp_tool_call", server: "trains", tool: "next_train", arguments: { station: "Bern" }, error: null },
+      { type: "agent_message", text: "At 12:34." },
+    ]);
+    const offers = (ask: number): boolean =>
+      JSON.stringify(server.asked()[ask]?.tools ?? []).includes('"mcp__trains__next_train"');
+    expect([offers(0), offers(1), offers(2)]).toEqual([false, true, true]);
+    const found = server.asked()[1]?.messages.at(-1)?.content;
+    expect(JSON.parse(String(found))).toEqual({
+      tools: [{ name: "mcp__trains__next_train", description: "When the next train leaves" }],
+    });
   });
 
   test("by WebSocket", async () => {

@@ -44,11 +44,22 @@ export interface Codex {
   close(): Promise<void>;
 }
 
+export interface CodexSettings {
+  readonly url: string;
+  readonly model: string;
+  readonly config?: string;
+  readonly searches?: boolean;
+}
+
 /**
  * Codex in a home of its own, with nothing of this process's environment, and the configuration of docs/clients/codex.md with `model` of
- * the server at `url`. `more` follows the configuration's provider. Whatever else it would call is refused.
+ * the server at `url`. `config` follows the configuration's provider; `searches`: the model is said to search for the tools of MCP servers.
+ * Whatever else it would call is refused.
  */
-export async function startCodex(launcher: string, url: string, model: string, more = ""): Promise<Codex> {
+export async function startCodex(
+  launcher: string,
+  { url, model, config = "", searches = false }: CodexSettings,
+): Promise<Codex> {
   const home = mkdtempSync(join(resolve(".cache"), "codex-home-"));
   const folder = join(home, "work");
   await mkdir(join(home, ".codex"), { recursive: true });
@@ -60,8 +71,8 @@ export async function startCodex(launcher: string, url: string, model: string, m
     if (block === undefined) throw new Error(`${page} has no ${language}`);
     return block.text.replaceAll("my-model", model).replaceAll("http://127.0.0.1:8080", url);
   };
-  await writeFile(join(home, ".codex/config.toml"), `${file("toml")}\n${more}\n`);
-  await writeFile(join(home, ".codex/truewire-models.json"), file("json"));
+  await writeFile(join(home, ".codex/config.toml"), `${file("toml")}\n${config}\n`);
+  await writeFile(join(home, ".codex/truewire-models.json"), file("json").replace('"supports_search_tool": false', `"supports_search_tool": ${searches}`));
   const nowhere = "http://127.0.0.1:9";
   const env = { HOME: home, PATH: "/usr/bin:/bin", HTTP_PROXY: nowhere, HTTPS_PROXY: nowhere, NO_PROXY: "127.0.0.1" };
   return {

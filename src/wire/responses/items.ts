@@ -1,4 +1,5 @@
 import type { Annotation, TokenLogprob } from "../../generation/event.ts";
+import { isObject } from "../../generation/json.ts";
 import type { JsonValue } from "../json-text.ts";
 import { itemLogprobs } from "./response-logprobs.ts";
 import type { ResponseFrame } from "./response-frame.ts";
@@ -44,24 +45,45 @@ export function refusalPart(refusal: string): JsonValue {
   return { type: "refusal", refusal };
 }
 
+/** `search`: of tools, which the client makes. */
+export type CallKind = "function" | "custom" | "search";
+
+/** By kind, what the id of a call's item begins with. */
+export const callPrefixes = { function: "fc_", custom: "ctc_", search: "tsc_" } as const;
+
 export interface CallItem {
   readonly id: string;
   readonly callId: string;
-  readonly kind: "function" | "custom";
+  readonly kind: CallKind;
   readonly name: string;
   readonly namespace?: string;
 }
 
 /** What a whole call has where nothing was written for it. */
-export function emptyInput(kind: "function" | "custom"): string {
-  return kind === "function" ? "{}" : "";
+export function emptyInput(kind: CallKind): string {
+  return kind === "custom" ? "" : "{}";
 }
 
 export function callItem(call: CallItem, status: ItemStatus, text: string): JsonValue {
   const { id, callId, kind, name, namespace } = call;
-  return kind === "custom"
-    ? { id, type: "custom_tool_call", status, call_id: callId, input: text, name, namespace }
-    : { id, type: "function_call", status, arguments: text, call_id: callId, name, namespace };
+  switch (kind) {
+    case "custom":
+      return { id, type: "custom_tool_call", status, call_id: callId, input: text, name, namespace };
+    case "function":
+      return { id, type: "function_call", status, arguments: text, call_id: callId, name, namespace };
+    case "search":
+      return { id, type: "tool_search_call", status, arguments: objectIn(text), call_id: callId, execution: "client" };
+  }
+}
+
+/** The arguments of a search are no text; those that are no object are none. */
+function objectIn(text: string): JsonValue {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? (value as JsonValue) : {};
+  } catch {
+    return {};
+  }
 }
 
 export interface Thought {

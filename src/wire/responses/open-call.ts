@@ -1,6 +1,6 @@
 import type { ToolCallStartEvent } from "../../generation/event.ts";
 import { DeltaFrame } from "./delta-frame.ts";
-import { callItem, emptyInput } from "./items.ts";
+import { callItem, callPrefixes, emptyInput } from "./items.ts";
 import type { CallItem, ItemStatus } from "./items.ts";
 import type { ResponseEvents } from "./response-events.ts";
 
@@ -13,14 +13,14 @@ export class OpenCall {
   readonly #pieces: string[] = [];
   readonly #frame: DeltaFrame;
 
-  constructor(events: ResponseEvents, { id, name, kind = "function", namespace, itemId }: ToolCallStartEvent) {
+  constructor(events: ResponseEvents, { id, name, kind: told = "function", namespace, itemId }: ToolCallStartEvent) {
     this.#events = events;
     const outputIndex = (this.#outputIndex = events.output.length);
     const { frame } = events;
-    const isCustom = kind === "custom";
-    const ownId = frame.itemId(isCustom ? "ctc_" : "fc_", itemId);
+    const kind = frame.callKind(told, name);
+    const ownId = frame.itemId(callPrefixes[kind], itemId);
     this.#call = { id: ownId, callId: id, kind, ...frame.callName(name, namespace) };
-    const type = isCustom ? "response.custom_tool_call_input.delta" : "response.function_call_arguments.delta";
+    const type = kind === "custom" ? "response.custom_tool_call_input.delta" : "response.function_call_arguments.delta";
     this.#frame = new DeltaFrame(type, { itemId: ownId, outputIndex, obfuscate: frame.obfuscate });
   }
 
@@ -31,6 +31,8 @@ export class OpenCall {
   input(text: string): string {
     if (text === "") return "";
     this.#pieces.push(text);
+    // A search is told as a whole item alone (recordings of 2026).
+    if (this.#call.kind === "search") return "";
     return this.#frame.write(text, this.#events.next());
   }
 
@@ -40,10 +42,11 @@ export class OpenCall {
     const empty = status === "completed" && this.#pieces.length === 0 ? this.input(emptyInput(kind)) : "";
     const text = this.#pieces.join("");
     const place = { item_id: id, output_index: this.#outputIndex };
-    const done =
-      kind === "custom"
-        ? this.#events.write("response.custom_tool_call_input.done", { input: text, ...place })
-        : this.#events.write("response.function_call_arguments.done", { arguments: text, ...place });
+    let done = "";
+    if (kind === "custom") done = this.#events.write("response.custom_tool_call_input.done", { input: text, ...place });
+    else if (kind === "function") {
+      done = this.#events.write("response.function_call_arguments.done", { arguments: text, ...place });
+    }
     return empty + done + this.#events.itemDone(callItem(this.#call, status, text));
   }
 }

@@ -1,6 +1,6 @@
 import { contentOf } from "../../generation/assistant-parts.ts";
 import { invalidRequest } from "../../generation/failure.ts";
-import type { AssistantPart, Message, ReasoningPart, ToolCallPart } from "../../generation/message.ts";
+import type { AssistantPart, Content, Message, ReasoningPart, Tool, ToolCallPart } from "../../generation/message.ts";
 import { qualifiedName } from "../../generation/qualified-name.ts";
 import { unsupportedEnumValue } from "../request/refusals.ts";
 import { RawMembers } from "./raw-members.ts";
@@ -8,6 +8,7 @@ import { withoutCompactions } from "./state/compaction.ts";
 import type { PlacedItem } from "./state/compaction.ts";
 import type { Recalled } from "./state/recall.ts";
 import { readContent, readSpoken } from "./read-parts.ts";
+import { readDeclaration, toolSearch } from "./read-tools.ts";
 import { openThought } from "./sealed-thought.ts";
 
 export interface InputOptions {
@@ -16,6 +17,8 @@ export interface InputOptions {
   /** A server behind may open thoughts that others have sealed. */
   readonly forwards: boolean;
   readonly warnings: string[];
+  /** Gets the tools that the conversation brings. */
+  readonly found: Tool[];
   readonly recalled: Recalled;
 }
 
@@ -84,6 +87,14 @@ class InputReader {
       case "function_call_output":
       case "custom_tool_call_output":
         return this.#output(item);
+      case "tool_search_call":
+      case "tool_search_output":
+        // Without an id it is a search that OpenAI made itself.
+        if (item.optionalString("call_id") === undefined) break;
+        return type === "tool_search_call" ? this.#searched(item) : this.#found(item);
+      case "additional_tools":
+        this.#brought(item);
+        return;
       case "item_reference":
         return this.#reference(item);
       case "compaction":
@@ -144,9 +155,32 @@ class InputReader {
   }
 
   #output(item: RawMembers): void {
+    this.#answered(item, readContent(item, "output", this.#isStrict));
+  }
+
+  /** The model has asked the client to search for tools. */
+  #searched(item: RawMembers): void {
+    const id = item.string("call_id");
+    this.#names.set(id, toolSearch);
+    const asked = JSON.stringify(item.optionalObject("arguments")?.value ?? {});
+    this.#said(item, { type: "tool-call", id, name: toolSearch, arguments: asked });
+  }
+
+  /** What a search has found: the model is told, and may call it from now on. */
+  #found(item: RawMembers): void {
+    const tools = this.#brought(item).map(({ name, description }) => ({ name, description }));
+    this.#answered(item, JSON.stringify({ tools }));
+  }
+
+  #brought(item: RawMembers): Tool[] {
+    const tools = item.list("tools").flatMap((tool) => readDeclaration(tool, this.#isStrict)?.tools ?? []);
+    this.#options.found.push(...tools);
+    return tools;
+  }
+
+  #answered(item: RawMembers, content: Content): void {
     const { strict, warnings, recalled } = this.#options;
     const toolCallId = item.string("call_id");
-    const content = readContent(item, "output", this.#isStrict);
     const name = this.#names.get(toolCallId);
     if (name === undefined) {
       const message = `No tool call found for function call output with call_id ${toolCallId}.`;
@@ -190,6 +224,9 @@ const knownItems = [
   "function_call_output",
   "custom_tool_call",
   "custom_tool_call_output",
+  "tool_search_call",
+  "tool_search_output",
+  "additional_tools",
   "item_reference",
   "compaction",
 ] as const;
@@ -202,7 +239,6 @@ const hostedItems: ReadonlySet<string> = new Set([
   "web_search_call",
   "tool_search_call",
   "tool_search_output",
-  "additional_tools",
   "image_generation_call",
   "code_interpreter_call",
   "local_shell_call",

@@ -196,6 +196,57 @@ describe("tools", () => {
     });
   });
 
+  // Codex hides the tools of MCP servers behind its search, and the search was left out: no model could call them.
+  test("a search that the client makes is a function, and what it has found can be called", () => {
+    const search = { type: "tool_search", execution: "client", description: "Search.", parameters: { type: "object" } };
+    const late = { type: "function", name: "late", defer_loading: true };
+    const read0 = read({ tools: [search, late] });
+    expect(read0.request.tools).toEqual([
+      { name: "tool_search", description: "Search.", parameters: { type: "object" }, path: "tools[0].parameters" },
+    ]);
+    expect(read0.asked).toMatchObject({ searches: true, echo: { tools: [search, { name: "late" }] } });
+    expect(read0.warnings).toEqual([]);
+
+    const inside = { type: "function", name: "next", description: "Next.", defer_loading: true };
+    const found = [late, { type: "namespace", name: "trains", tools: [inside] }];
+    const input = [
+      { type: "tool_search_call", call_id: "call_1", execution: "client", arguments: { query: "a" } },
+      { type: "tool_search_output", call_id: "call_1", execution: "client", tools: found },
+    ];
+    const { request, asked, warnings } = read({ tools: [search, late], input });
+    expect(request.tools).toMatchObject([
+      { name: "tool_search" },
+      { name: "late" },
+      { name: "trains__next", namespace: "trains" },
+    ]);
+    expect(request.tools?.some(({ deferred }) => deferred)).toBe(false);
+    expect(asked.grouped.get("trains__next")).toEqual({ namespace: "trains", name: "next" });
+    expect(request.prompt).toMatchObject({
+      messages: [
+        { role: "assistant", content: [{ id: "call_1", name: "tool_search", arguments: '{"query":"a"}' }] },
+        {
+          role: "tool",
+          toolCallId: "call_1",
+          name: "tool_search",
+          content: '{"tools":[{"name":"late"},{"name":"trains__next","description":"Next."}]}',
+        },
+      ],
+    });
+    expect(warnings).toEqual([]);
+  });
+
+  test("without a search of the client's, deferred tools are there at once, and one that OpenAI makes is left out", () => {
+    const late = { type: "function", name: "late", defer_loading: true };
+    const { request, warnings } = read({ tools: [{ type: "tool_search" }, late] });
+    expect(request.tools).toMatchObject([{ name: "late" }]);
+    expect(warnings).toEqual(['tools: nothing here runs a tool of type "tool_search"; it is left out']);
+  });
+
+  test("tools that an item brings can be called", () => {
+    const input = [{ type: "additional_tools", role: "developer", tools: [{ type: "function", name: "more" }] }];
+    expect(read({ input: [...input, { role: "user", content: "Hi" }] }).request.tools).toMatchObject([{ name: "more" }]);
+  });
+
   test("a tool that OpenAI runs is left out with a warning, and a 400 only where it is forced", () => {
     const tools = [{ type: "web_search" }, { type: "function", name: "f" }];
     const { request, warnings } = read({ tools });

@@ -1,4 +1,5 @@
 import { invalidRequest } from "../../generation/failure.ts";
+import type { Tool } from "../../generation/message.ts";
 import type { GenerationRequest, ReasoningOptions } from "../../generation/request.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
@@ -36,11 +37,12 @@ export function readResponsesRequest(
   const { warnings } = draft;
   const previousId = draft.told.previousResponseId ?? undefined;
   if (previousId !== undefined && !recalled.previous && !forwards) throw previousNotFound(previousId);
-  const messages = readInput(inputOf(draft), { strict, forwards, warnings, recalled });
+  const found: Tool[] = [];
+  const messages = readInput(inputOf(draft), { strict, forwards, warnings, found, recalled });
   if (draft.instructions !== undefined) {
     messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
   }
-  const read = readTools(draft.toolList ?? [], strict);
+  const read = readTools(draft.toolList ?? [], strict, found);
   const { tools, hosted } = read;
   for (const { type } of hosted)
     warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(type)}; it is left out`);
@@ -69,6 +71,7 @@ export function readResponsesRequest(
     logprobs: wantsLogprobs,
     ...(includeObfuscation !== undefined && { includeObfuscation }),
     grouped: read.grouped,
+    searches: read.searches,
   };
   return { request, asked, warnings, preparesOnly: draft.preparesOnly ?? false };
 }

@@ -1,6 +1,6 @@
 import { invalidRequest } from "../../generation/failure.ts";
 import type { HostedTool, Tool } from "../../generation/message.ts";
-import { qualifiedName } from "../../generation/qualified-name.ts";
+import { nameWithin, qualifiedName } from "../../generation/qualified-name.ts";
 import type { JsonValue } from "../json-text.ts";
 import { checkName } from "../request/output-parameters.ts";
 import { checkStrictSchema } from "../request/strict-schema.ts";
@@ -14,39 +14,77 @@ export interface ReadTools {
   readonly echo: readonly JsonValue[];
   /** Those of groups, by the name under which a model knows them. */
   readonly grouped: ReadonlyMap<string, { readonly namespace: string; readonly name: string }>;
+  /** The client searches for tools itself, when the model calls `toolSearch`. */
+  readonly searches: boolean;
 }
 
-/** Functions and custom tools that the client runs, alone or in a `namespace`; all others are tools that the API's server would run. */
-export function readTools(list: readonly unknown[], strict: boolean): ReadTools {
-  const tools: Tool[] = [];
+/** The name under which a model calls the client's search for tools. A request gives it none. */
+export const toolSearch = "tool_search";
+
+/**
+ * Functions and custom tools that the client runs, alone or in a `namespace`, and its search for tools; all others are tools that the
+ * API's server would run. `found`: tools that the conversation brings. Where the client searches, a deferred tool is there once it is found.
+ */
+export function readTools(list: readonly unknown[], strict: boolean, found: readonly Tool[] = []): ReadTools {
+  const declared: Tool[] = [];
   const hosted: HostedTool[] = [];
   const echo: JsonValue[] = [];
-  const grouped = new Map<string, { readonly namespace: string; readonly name: string }>();
+  let searches = false;
   for (const [index, raw] of list.entries()) {
     const members = new RawMembers(raw, `tools[${index}]`);
-    const type = members.string("type");
-    if (type === "function" || type === "custom") {
-      const { tool, shown } = readTool(members, type, strict);
-      tools.push(tool);
-      echo.push(shown);
-    } else if (type === "namespace") {
-      const namespace = members.string("name");
-      const inside = members
-        .list("tools")
-        .map((member) => readTool(member, member.word("type", ["function", "custom"]), strict));
-      for (const { tool } of inside) {
-        const name = qualifiedName(namespace, tool.name);
-        grouped.set(name, { namespace, name: tool.name });
-        tools.push({ ...tool, name, namespace });
-      }
-      const description = members.optionalString("description") ?? null;
-      echo.push({ type, description, name: namespace, tools: inside.map(({ shown }) => shown) });
-    } else {
-      hosted.push({ type, declaration: members.value });
-      echo.push(asSent(members.value));
-    }
+    const read = readDeclaration(members, strict);
+    echo.push(read?.shown ?? asSent(members.value));
+    if (read) declared.push(...read.tools);
+    else hosted.push({ type: members.string("type"), declaration: members.value });
+    searches ||= read?.isSearch ?? false;
   }
-  return { tools, hosted, echo, grouped };
+  const tools = declared.filter(({ deferred }) => !searches || deferred !== true);
+  const names = new Set(tools.map(({ name }) => name));
+  for (const { deferred: _, ...tool } of found) {
+    if (!names.has(tool.name)) tools.push(tool);
+    names.add(tool.name);
+  }
+  const grouped = new Map<string, { readonly namespace: string; readonly name: string }>();
+  for (const { name, namespace } of tools) {
+    if (namespace !== undefined) grouped.set(name, { namespace, name: nameWithin(namespace, name) });
+  }
+  return { tools, hosted, echo, grouped, searches };
+}
+
+interface Declaration {
+  readonly tools: readonly Tool[];
+  readonly shown: JsonValue;
+  readonly isSearch: boolean;
+}
+
+/** What an entry of a list of tools declares; null: a tool that the API's server would run. */
+export function readDeclaration(members: RawMembers, strict: boolean): Declaration | null {
+  const type = members.string("type");
+  const description = members.optionalString("description");
+  if (type === "function" || type === "custom") {
+    const { tool, shown } = readTool(members, type, strict);
+    return { tools: [tool], shown, isSearch: false };
+  }
+  if (type === "namespace") {
+    const namespace = members.string("name");
+    const inside = members
+      .list("tools")
+      .map((member) => readTool(member, member.word("type", ["function", "custom"]), strict));
+    return {
+      tools: inside.map(({ tool }) => ({ ...tool, name: qualifiedName(namespace, tool.name), namespace })),
+      shown: { type, description: description ?? null, name: namespace, tools: inside.map(({ shown }) => shown) },
+      isSearch: false,
+    };
+  }
+  if (type !== "tool_search" || members.optionalString("execution") !== "client") return null;
+  const parameters = members.optionalObject("parameters")?.value;
+  const search: Tool = {
+    name: toolSearch,
+    path: members.at("parameters"),
+    ...(description !== undefined && { description }),
+    ...(parameters && { parameters }),
+  };
+  return { tools: [search], shown: asSent(members.value), isSearch: true };
 }
 
 interface ReadTool {

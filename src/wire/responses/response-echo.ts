@@ -44,4 +44,6 @@ export interface AskedResponse {
   readonly includeObfuscation?: boolean;
   /** Tools that belong to a group, by the one name under which a model knows them. */
   readonly grouped: ReadonlyMap<string, { readonly namespace: string; readonly name: string }>;
+  /** A call of `toolSearch` is the client's search for tools, an item of its own. */
+  readonly searches: boolean;
 }

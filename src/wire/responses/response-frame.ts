@@ -5,8 +5,10 @@ import type { AnswerContext } from "../port.ts";
 import { nameWithin } from "../../generation/qualified-name.ts";
 import { doneText } from "../sse-text.ts";
 import { ResponseIds } from "./ids.ts";
+import type { CallKind } from "./items.ts";
 import { bodyNumber, plainNumber, streamNumber } from "./number-form.ts";
 import type { NumberForm } from "./number-form.ts";
+import { toolSearch } from "./read-tools.ts";
 import type { AskedResponse } from "./response-echo.ts";
 import { bodyText } from "./body-text.ts";
 import { responseUsage } from "./response-usage.ts";
@@ -111,8 +113,13 @@ export class ResponseFrame {
   }
 
   /** `own`: the id that the source gave. */
-  itemId(prefix: "msg_" | "rs_" | "fc_" | "ctc_", own: string | undefined): string {
+  itemId(prefix: "msg_" | "rs_" | "fc_" | "ctc_" | "tsc_", own: string | undefined): string {
     return own?.startsWith(prefix) === true ? own : this.#ids.item(prefix, this.#now());
+  }
+
+  /** What kind of item a call is. */
+  callKind(kind: "function" | "custom", name: string): CallKind {
+    return kind === "function" && name === toolSearch && this.#asked.searches ? "search" : kind;
   }
 
   /** The name of a call, and its group's apart. `name` begins with the group's. */

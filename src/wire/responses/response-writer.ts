@@ -3,7 +3,7 @@ import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
 import { bodyText } from "./body-text.ts";
 import { incompleteReason } from "./incomplete-reason.ts";
-import { annotationObject, callItem, emptyInput, messageItem, reasoningItem } from "./items.ts";
+import { annotationObject, callItem, callPrefixes, emptyInput, messageItem, reasoningItem } from "./items.ts";
 import type { ItemStatus, MessagePart } from "./items.ts";
 import { ResponseFrame } from "./response-frame.ts";
 import type { AskedResponse } from "./response-echo.ts";
@@ -84,8 +84,9 @@ function otherItem(
       return () => reasoningItem(id, thought, frame);
     }
     case "tool-call": {
-      const { id: callId, kind, name, namespace, itemId, arguments: text, status: ended } = part;
-      const id = frame.itemId(kind === "custom" ? "ctc_" : "fc_", itemId);
+      const { id: callId, name, namespace, itemId, arguments: text, status: ended } = part;
+      const kind = frame.callKind(part.kind, name);
+      const id = frame.itemId(callPrefixes[kind], itemId);
       const call = { id, callId, kind, ...frame.callName(name, namespace) };
       return (status) => {
         // Arguments that are not an object may have been cut by the limit.

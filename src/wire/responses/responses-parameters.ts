@@ -124,7 +124,7 @@ const own: readonly ResponsesParameter[] = [
     "tools",
     {
       endpoints,
-      note: "Functions, custom tools (a local model's calls are held to their grammars, `regex` or `lark`), and both in a `namespace`, which a model knows as `NAMESPACE__NAME`. Tools that OpenAI runs are left out, with a warning.",
+      note: "Functions, custom tools (a local model's calls are held to their grammars, `regex` or `lark`), and both in a `namespace`, which a model knows as `NAMESPACE__NAME`. A `tool_search` that the client executes is a function of that name; what it finds is added. Tools that OpenAI runs are left out, with a warning.",
       shape: z.array(z.unknown(), expecting("an array of objects")),
     },
     (value, draft: ResponsesDraft) => {

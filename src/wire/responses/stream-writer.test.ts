@@ -267,6 +267,24 @@ describe("sequences", () => {
     expect(responseEvents(stream).at(-2)?.["item"]).toMatchObject({ name: "read", namespace: "files" });
   });
 
+  test("a search for tools that the client makes is a whole item, with its arguments as an object", () => {
+    const tools = [{ type: "tool_search", execution: "client" }];
+    const events = [start, ...call(0, "tool_search", '{"query":', '"a"}'), finish("tool-calls"), done];
+    const stream = writtenResponse([events], exact, { tools });
+    expect(typesOf(stream).slice(2, -1)).toEqual(["output_item.added", "output_item.done"]);
+    const shown = responseEvents(stream).map(({ item }) => JSON.stringify(item));
+    const item = (status: string, asked: string): RegExp =>
+      new RegExp(
+        `^{"id":"tsc_[0-9a-f]{50}","type":"tool_search_call","status":"${status}","arguments":${asked},"call_id":"call_0","execution":"client"}$`,
+      );
+    expect(shown[2]).toMatch(item("in_progress", "{}"));
+    expect(shown[3]).toMatch(item("completed", '{"query":"a"}'));
+    const broken = writtenResponse([[start, ...call(0, "tool_search", "who"), finish("tool-calls"), done]], exact, {
+      tools,
+    });
+    expect(JSON.stringify(responseEvents(broken)[3]?.["item"])).toMatch(item("completed", "{}"));
+  });
+
   test("log probabilities go with their text, and come rounded in the whole item", () => {
     const token = { token: "Hi", logprob: -0.000_000_193_612_649, bytes: [72, 105], top: [] };
     const stream = writtenResponse(

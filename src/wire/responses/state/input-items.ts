@@ -9,6 +9,8 @@ const prefixes: Readonly<Record<string, string>> = {
   function_call_output: "fco_",
   custom_tool_call: "ctc_",
   custom_tool_call_output: "ctco_",
+  tool_search_call: "tsc_",
+  tool_search_output: "tso_",
   compaction: "cmp_",
 };
 
