@@ -72,7 +72,10 @@ export async function startCodex(
     return block.text.replaceAll("my-model", model).replaceAll("http://127.0.0.1:8080", url);
   };
   await writeFile(join(home, ".codex/config.toml"), `${file("toml")}\n${config}\n`);
-  await writeFile(join(home, ".codex/truewire-models.json"), file("json").replace('"supports_search_tool": false', `"supports_search_tool": ${searches}`));
+  await writeFile(
+    join(home, ".codex/truewire-models.json"),
+    file("json").replace('"supports_search_tool": false', `"supports_search_tool": ${searches}`),
+  );
   const nowhere = "http://127.0.0.1:9";
   const env = { HOME: home, PATH: "/usr/bin:/bin", HTTP_PROXY: nowhere, HTTPS_PROXY: nowhere, NO_PROXY: "127.0.0.1" };
   return {

@@ -1,6 +1,7 @@
 import type { Annotation, TokenLogprob } from "../../generation/event.ts";
 import { isObject } from "../../generation/json.ts";
 import type { JsonValue } from "../json-text.ts";
+import type { CallKind } from "./call-kind.ts";
 import { itemLogprobs } from "./response-logprobs.ts";
 import type { ResponseFrame } from "./response-frame.ts";
 
@@ -44,12 +45,6 @@ export function textPart(
 export function refusalPart(refusal: string): JsonValue {
   return { type: "refusal", refusal };
 }
-
-/** `search`: of tools, which the client makes. */
-export type CallKind = "function" | "custom" | "search";
-
-/** By kind, what the id of a call's item begins with. */
-export const callPrefixes = { function: "fc_", custom: "ctc_", search: "tsc_" } as const;
 
 export interface CallItem {
   readonly id: string;

@@ -1,6 +1,7 @@
 import type { ToolCallStartEvent } from "../../generation/event.ts";
+import { callPrefixes } from "./call-kind.ts";
 import { DeltaFrame } from "./delta-frame.ts";
-import { callItem, callPrefixes, emptyInput } from "./items.ts";
+import { callItem, emptyInput } from "./items.ts";
 import type { CallItem, ItemStatus } from "./items.ts";
 import type { ResponseEvents } from "./response-events.ts";
 

@@ -8,7 +8,8 @@ import { withoutCompactions } from "./state/compaction.ts";
 import type { PlacedItem } from "./state/compaction.ts";
 import type { Recalled } from "./state/recall.ts";
 import { readContent, readSpoken } from "./read-parts.ts";
-import { readDeclaration, toolSearch } from "./read-tools.ts";
+import { toolSearch } from "./call-kind.ts";
+import { readDeclaration } from "./read-tools.ts";
 import { openThought } from "./sealed-thought.ts";
 
 export interface InputOptions {

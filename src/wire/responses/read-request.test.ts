@@ -244,7 +244,9 @@ describe("tools", () => {
 
   test("tools that an item brings can be called", () => {
     const input = [{ type: "additional_tools", role: "developer", tools: [{ type: "function", name: "more" }] }];
-    expect(read({ input: [...input, { role: "user", content: "Hi" }] }).request.tools).toMatchObject([{ name: "more" }]);
+    expect(read({ input: [...input, { role: "user", content: "Hi" }] }).request.tools).toMatchObject([
+      { name: "more" },
+    ]);
   });
 
   test("a tool that OpenAI runs is left out with a warning, and a 400 only where it is forced", () => {

@@ -4,6 +4,7 @@ import { nameWithin, qualifiedName } from "../../generation/qualified-name.ts";
 import type { JsonValue } from "../json-text.ts";
 import { checkName } from "../request/output-parameters.ts";
 import { checkStrictSchema } from "../request/strict-schema.ts";
+import { toolSearch } from "./call-kind.ts";
 import { RawMembers } from "./raw-members.ts";
 import { madeStrict } from "./made-strict.ts";
 
@@ -17,9 +18,6 @@ export interface ReadTools {
   /** The client searches for tools itself, when the model calls `toolSearch`. */
   readonly searches: boolean;
 }
-
-/** The name under which a model calls the client's search for tools. A request gives it none. */
-export const toolSearch = "tool_search";
 
 /**
  * Functions and custom tools that the client runs, alone or in a `namespace`, and its search for tools; all others are tools that the

@@ -2,8 +2,9 @@ import type { GeneratedPart, GeneratedRefusal, GeneratedText, Generation } from 
 import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
 import { bodyText } from "./body-text.ts";
+import { callPrefixes } from "./call-kind.ts";
 import { incompleteReason } from "./incomplete-reason.ts";
-import { annotationObject, callItem, callPrefixes, emptyInput, messageItem, reasoningItem } from "./items.ts";
+import { annotationObject, callItem, emptyInput, messageItem, reasoningItem } from "./items.ts";
 import type { ItemStatus, MessagePart } from "./items.ts";
 import { ResponseFrame } from "./response-frame.ts";
 import type { AskedResponse } from "./response-echo.ts";
