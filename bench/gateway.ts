@@ -40,6 +40,10 @@ interface Gateway {
 }
 
 const children: ChildProcess[] = [];
+// Also where a process failed to start: what is left running holds the terminal's pipe open.
+process.on("exit", () => {
+  for (const child of children) child.kill();
+});
 
 async function startProcess(file: string, ...args: string[]): Promise<{ url: string; pid: number }> {
   const child = spawn(process.execPath, [new URL(file, folder).pathname, ...args], {

@@ -70,6 +70,13 @@ const server = createServer((request, response) => {
   let body = "";
   request.setEncoding("utf8").on("data", (piece: string) => (body += piece));
   request.on("end", () => {
+    // A gateway asks with empty bodies which APIs there are; this upstream has one.
+    const isChat = request.url?.endsWith("/chat/completions") === true;
+    if (!isChat || body === "") {
+      const head = { "content-type": "application/json" };
+      response.writeHead(isChat ? 400 : 404, head).end('{"error":{"message":"Not for this upstream"}}');
+      return;
+    }
     const { model, stream } = JSON.parse(body) as { model: string; stream?: boolean };
     if (stream !== true) {
       response.writeHead(200, { "content-type": "application/json" }).end(json);

@@ -48,13 +48,16 @@ async function answer(reply: Reply, service: Service): Promise<void> {
   const { exchange } = reply;
   const { method, path } = exchange;
   const { route, parameter } = placeOf(reply, service.settings);
-  const methods = Object.keys(route.methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
-  if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methods));
+  if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methodsOf(route)));
   const answering = route.methods[(method === "HEAD" ? "GET" : method) as keyof typeof route.methods];
   if (!answering && exchange.header("upgrade")?.toLowerCase() === "websocket") throw noWebSocket();
-  if (!answering) throw methodNotAllowed(method, path, [...methods, "OPTIONS"]);
+  if (!answering) throw methodNotAllowed(method, path, [...methodsOf(route), "OPTIONS"]);
   await checkClient(reply, route, service);
   await answering(reply, service, parameter);
+}
+
+function methodsOf({ methods }: Route): string[] {
+  return Object.keys(methods).flatMap((name) => (name === "GET" ? ["GET", "HEAD"] : [name]));
 }
 
 /** The route of a request, and what its headers say of the answer. Throws `FailureError` for a page that may not call. */
@@ -75,12 +78,12 @@ function placeOf(reply: Reply, settings: Settings): { readonly route: Route; rea
 async function checkClient(reply: Reply, route: Route, service: Service): Promise<void> {
   const { exchange, voice } = reply;
   const { keys } = service.settings;
-  const key = voice.keyIn((name) => exchange.header(name));
-  if (route.open === true) reply.isStranger = !(await keys.admits(key));
-  else {
-    await keys.check(key, reply.profile);
-    if (service.state !== "ready") throw notReady(service.state);
+  if (keys.required) {
+    const key = voice.keyIn((name) => exchange.header(name));
+    if (route.open === true) reply.isStranger = !(await keys.admits(key));
+    else await keys.check(key, reply.profile);
   }
+  if (route.open !== true && service.state !== "ready") throw notReady(service.state);
 }
 
 /** The one line that each request has in the log. */

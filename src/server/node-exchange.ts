@@ -8,7 +8,7 @@ import { joined } from "./read-all.ts";
 /** After a refused body: how long what the client still sends is read and thrown away, so that it can read the refusal. */
 const lingerMs = 2000;
 
-/** A client that reads nothing for so long, while data waits for it, counts as gone: it would hold its source for ever. */
+/** The last piece of an answer may wait for its reader so long; then the connection is cut. */
 const stalledMs = 5 * 60_000;
 
 /** An exchange over node:http, or over a framework that passes node:http's objects on (Express, Fastify). Types only: nothing of Node is loaded. */
@@ -40,6 +40,7 @@ export class NodeExchange implements Exchange {
     if (socket.destroyed) left();
     response.once("close", () => {
       socket.removeListener("close", left);
+      unread.delete(this);
       left();
     });
     // A connection that breaks is told by "close"; without a listener, "error" would be thrown.
@@ -146,11 +147,28 @@ export class NodeExchange implements Exchange {
     response.end(text);
     // Of pipelined requests, one that waits for the socket is not stalled by its reader.
     if (!response.socket || (response.writableLength === 0 && response.socket.writableLength === 0)) return;
-    const stalled = setTimeout(() => this.cut(), stalledMs);
-    stalled.unref();
-    const over = (): void => clearTimeout(stalled);
-    response.once("finish", over).once("close", over);
+    unread.set(this, performance.now());
+    if (unread.size === 1) lookLater();
   }
+}
+
+/** Answers that were sent and not read to their end, with the time of their last piece; the oldest first. */
+const unread = new Map<NodeExchange, number>();
+let timer: NodeJS.Timeout | undefined;
+
+/** One timer for all: most answers are read within a moment. */
+function lookLater(): void {
+  timer ??= setTimeout(() => {
+    timer = undefined;
+    const now = performance.now();
+    for (const [exchange, since] of unread) {
+      if (now - since < stalledMs) break;
+      unread.delete(exchange);
+      exchange.cut();
+    }
+    if (unread.size > 0) lookLater();
+  }, stalledMs / 10);
+  timer.unref();
 }
 
 function pathOf(url: string): string {

@@ -31,9 +31,16 @@ export function restrictedOrigins(options: OriginOptions): Origins {
       (name) => name.toLowerCase(),
     ),
   );
+  const checksHost = options.ownNames !== undefined && !options.keysRequired && !all;
+  // Clients name the server as they did before.
+  let knownHost: string | undefined;
   return {
     headersFor(exchange) {
-      if (options.ownNames && !options.keysRequired && !all) requireOwnHost(exchange.header("host"), ownNames);
+      const host = checksHost ? exchange.header("host") : undefined;
+      if (host !== knownHost) {
+        requireOwnHost(host, ownNames);
+        knownHost = host;
+      }
       const origin = exchange.header("origin");
       if (origin === undefined) return all ? anyOrigin : noOrigin;
       const url = parsedOrigin(origin);

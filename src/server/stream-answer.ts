@@ -32,7 +32,6 @@ export interface StreamAnswer {
 export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<void> {
   const { engine, request, writer, headers, streamLog } = answer;
   const { exchange, record } = reply;
-  let slow = false;
   const reader = new SlowReader(answer.readerPatienceMs, answer.othersWait, () => {
     record.cut = true;
     exchange.cut();
@@ -54,10 +53,8 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
     const logged = streamLog?.write(reply.requestId, text);
     const sent = exchange.write(text);
     if (!sent) return logged;
-    slow = true;
-    return Promise.all([reader.wait(sent), logged]).then(() => {
-      slow = false;
-    });
+    const taken = reader.wait(sent);
+    return logged ? Promise.all([taken, logged]).then(() => {}) : taken;
   };
 
   // One timer for both: it ends the hold; once the answer is open, it looks for silence.
@@ -65,7 +62,7 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
     const silence = performance.now() - lastWrite;
     if (!reply.sent) return void send(writer.open());
     const silent = silence >= answer.keepAliveMs;
-    if (silent && !slow) void send(writer.keepAlive());
+    if (silent && !reader.stalls) void send(writer.keepAlive());
     timer = setTimeout(beat, silent ? answer.keepAliveMs : answer.keepAliveMs - silence);
   };
   let timer = setTimeout(beat, answer.holdMs);
@@ -100,6 +97,7 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
     throw cause;
   } finally {
     clearTimeout(timer);
+    reader.end();
   }
 }
 

@@ -37,10 +37,12 @@ export class UpgradableRequest extends IncomingMessage {
   declare private asks: boolean | null | undefined;
 
   get upgrade(): boolean {
+    // Asked of every request; most ask for nothing.
+    if (this.asks !== true) return false;
     const { method, headers, url = "" } = this;
     const hasBody = headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
     const isWebSocket = method === "GET" && !hasBody && headers.upgrade?.toLowerCase() === "websocket";
-    return this.asks === true && isWebSocket && socketAt(pathOf(url)) !== undefined;
+    return isWebSocket && socketAt(pathOf(url)) !== undefined;
   }
 
   set upgrade(asks: boolean | null) {

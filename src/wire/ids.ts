@@ -30,7 +30,10 @@ export function toolCallId(random: () => number): string {
 /** `req_` and 32 hexadecimal digits, as in the `x-request-id` header. */
 export function requestId(random: () => number): string {
   let id = "req_";
-  for (let i = 0; i < 32; i++) id += base62.charAt(Math.floor(random() * 16)).toLowerCase();
+  for (let i = 0; i < 4; i++) {
+    const digits = Math.floor(random() * 2 ** 32);
+    id += digits.toString(16).padStart(8, "0");
+  }
   return id;
 }
 

@@ -48,9 +48,13 @@ export function openTransport(origin: string, options: UpstreamOptions): Transpo
   return {
     sharesTimers: true,
     // Attempts keep their own time-outs (see Watch), with better messages.
-    dispatch({ fresh = false, ...request }, handler) {
+    dispatch({ method, path, headers, body, fresh = false, onReusedConnection }, handler) {
       const from = fresh ? freshPool : pool;
-      from.dispatch({ ...request, reset: fresh, headersTimeout: 0, bodyTimeout: 0 }, handler);
+      const always = { reset: fresh, headersTimeout: 0, bodyTimeout: 0 };
+      const options: Dispatcher.DispatchOptions & Pick<TransportRequest, "onReusedConnection"> =
+        body === undefined ? { method, path, headers, ...always } : { method, path, headers, body, ...always };
+      if (onReusedConnection) Object.assign(options, { onReusedConnection });
+      from.dispatch(options, handler);
     },
     request: ask,
     decoder: () => new StringDecoder("utf8"),
