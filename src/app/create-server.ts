@@ -60,12 +60,20 @@ export interface ServerOptions {
 export async function createServer(config: TruewireConfig, options: ServerOptions = {}): Promise<TruewireServer> {
   let current = parseConfig(config);
   // Node's modules are loaded only here: whoever imports `createHandler` for another runtime imports this file, too.
-  const [{ listen }, { descriptorLimit }, { openLog }, { openStreamLog }, { openWebSockets }] = await Promise.all([
+  const [
+    { listen },
+    { descriptorLimit },
+    { openLog },
+    { openStreamLog },
+    { openWebSockets },
+    { readServerCertificate },
+  ] = await Promise.all([
     import("../server/listen.ts"),
     import("../server/descriptor-limit.ts"),
     import("../server/logger.ts"),
     import("../server/stream-log.ts"),
     import("../server/web-sockets.ts"),
+    import("./server-certificate.ts"),
   ]);
   let settings = settingsOf(current, false);
   const log = maskedLog(options.log ?? openLog(current.logLevel), () => settings.mask);
@@ -82,12 +90,14 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     runs: new DetachedRuns(),
     ...(streamLog && { streamLog }),
   };
+  const certificate = await readServerCertificate(current);
   const sockets = openWebSockets(service);
   const openFiles = descriptorLimit();
-  const http = await listen(
+  const listener = await listen(
     {
       host,
       port,
+      ...(certificate && { certificate }),
       headerTimeoutMs: current.headerTimeout,
       requestTimeoutMs: current.requestTimeout,
       idleTimeoutMs: current.idleTimeout,
@@ -97,6 +107,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     (request, response) => void handle(new NodeExchange(request, response), service),
     (request, connection, head) => void sockets.upgrade(request, connection, head),
   );
+  const { http } = listener;
   if (!isLoopback(host) && current.apiKey.length === 0) {
     log.warn({ host }, "everybody who reaches this address may use the API: set a key with --api-key");
   }
@@ -120,10 +131,14 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   let reloading = Promise.resolve();
   const goOver = async (next: TruewireConfig): Promise<void> => {
     const parsed = parseConfig(next);
+    // Read before anything changes: a certificate that is broken must not cost the rest.
+    const renewed = await readServerCertificate(parsed);
     service.directory = await pool.use(parsed.models);
+    if (renewed) listener.renew?.(renewed);
     service.settings = settings = settingsOf(parsed, false);
     const fixed = ["host", "port", "logLevel", "logStream", "headerTimeout", "requestTimeout", "idleTimeout"] as const;
     const needRestart: string[] = fixed.filter((name) => parsed[name] !== current[name]);
+    if ((renewed === undefined) !== (certificate === undefined)) needRestart.push("tlsCert", "tlsKey");
     if (JSON.stringify(parsed.store) !== JSON.stringify(current.store)) needRestart.push("store");
     if (needRestart.length > 0) log.warn({ settings: needRestart }, "these settings change with a restart only");
     current = { ...parsed, host, port };
@@ -147,7 +162,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     await streamLog?.close();
   };
   return {
-    url: urlOf(host, (http.address() as AddressInfo).port),
+    url: urlOf(certificate ? "https" : "http", host, (http.address() as AddressInfo).port),
     models: () => service.directory.list().map(({ info }) => info),
     reload(next) {
       const earlier = reloading;
@@ -162,9 +177,9 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   };
 }
 
-function urlOf(host: string, port: number): string {
+function urlOf(scheme: "http" | "https", host: string, port: number): string {
   const shown = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host;
-  return `http://${shown}:${port}`;
+  return `${scheme}://${shown}:${port}`;
 }
 
 function after(ms: number): { readonly promise: Promise<void>; cancel(): void } {

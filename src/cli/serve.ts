@@ -16,6 +16,8 @@ export function register(program: Command): void {
     )
     .option("--host <address>", "where to listen (default: 127.0.0.1)")
     .option("-p, --port <number>", "the port; 0 takes any free port (default: 8080)")
+    .option("--tls-cert <file>", "a certificate (PEM); the server then speaks HTTPS")
+    .option("--tls-key <file>", "the certificate's private key (PEM)")
     .option("--api-key <key>", "a key that clients may use; repeatable (or set TRUEWIRE_API_KEY)", collect)
     .option(
       "--cors-origin <origin>",

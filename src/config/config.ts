@@ -10,6 +10,10 @@ export interface TruewireConfig {
   readonly host?: string;
   /** Default 8080; 0 takes any free one. */
   readonly port?: number | string;
+  /** A PEM file with the server's certificate and those between it and its authority; the server then speaks HTTPS. */
+  readonly tlsCert?: string;
+  /** A PEM file with the certificate's private key. */
+  readonly tlsKey?: string;
   /** Keys that clients may use; default: no key is needed. */
   readonly apiKey?: string | readonly string[];
   /** Origins of the web pages that may call, or `*`; default: pages from this machine. */

@@ -107,6 +107,8 @@ function withPathsFrom(config: TruewireConfig, folder: string): TruewireConfig {
     ...(typeof config.store === "object" &&
       config.store.at !== undefined && { store: { ...config.store, at: store(config.store.at) } }),
     ...(config.logStream !== undefined && { logStream: path(config.logStream) }),
+    ...(config.tlsCert !== undefined && { tlsCert: path(config.tlsCert) }),
+    ...(config.tlsKey !== undefined && { tlsKey: path(config.tlsKey) }),
     ...(config.models && { models: config.models.map(entry) }),
   };
 }

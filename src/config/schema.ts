@@ -14,6 +14,8 @@ import { duration, size } from "./units.ts";
 export interface Config {
   readonly host: string;
   readonly port: number;
+  readonly tlsCert?: string | undefined;
+  readonly tlsKey?: string | undefined;
   readonly apiKey: readonly string[];
   readonly corsOrigin: readonly string[];
   readonly wire: WireName;
@@ -34,8 +36,11 @@ export interface Config {
 /** Checks a configuration given as an object. Throws `ConfigError` with every problem that it has. */
 export function parseConfig(value: TruewireConfig): Config {
   const result = server.safeParse(withTargets(value), { error: expectation });
-  if (result.success) return result.data;
-  throw new ConfigError(result.error.issues.flatMap(problemsOf));
+  if (!result.success) throw new ConfigError(result.error.issues.flatMap(problemsOf));
+  const { tlsCert, tlsKey } = result.data;
+  if ((tlsCert === undefined) === (tlsKey === undefined)) return result.data;
+  const [given, missing] = tlsKey === undefined ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
+  throw new ConfigError([{ path: [given], message: `expected ${missing} beside it, a PEM file` }]);
 }
 
 /** The JSON schema of `truewire.yaml`, for editors. */
@@ -70,6 +75,10 @@ const server = settings(
       .default("127.0.0.1")
       .describe("The address to listen on (default 127.0.0.1)"),
     port: integer(0, 65_535).default(8080).describe("The port to listen on; 0 takes any free port (default 8080)"),
+    tlsCert: text("a PEM file, such as cert.pem")
+      .optional()
+      .describe("The server's certificate, with those between it and its authority; HTTPS in place of HTTP"),
+    tlsKey: text("a PEM file, such as key.pem").optional().describe("The certificate's private key"),
     apiKey: list("a key, such as ${TRUEWIRE_KEY}", "Keys that clients may use (default: no key is needed)"),
     corsOrigin: list(
       "an origin, such as https://app.example.com",

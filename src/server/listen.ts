@@ -1,4 +1,5 @@
 import { createServer } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
@@ -8,10 +9,24 @@ import { UpgradableRequest } from "./web-sockets.ts";
 import { lean } from "../wire/profile.ts";
 import type { Log } from "./log.ts";
 
+/** PEM texts. */
+export interface ServerCertificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface Listener {
+  readonly http: Server;
+  /** From now on connections see this certificate. Absent: there is none. */
+  readonly renew?: (certificate: ServerCertificate) => void;
+}
+
 export interface ListenOptions {
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
+  /** Makes it HTTPS. */
+  readonly certificate?: ServerCertificate;
   /** A request's headers must be complete within so many milliseconds, */
   readonly headerTimeoutMs: number;
   /** the whole request within these, */
@@ -36,16 +51,18 @@ export async function listen(
   options: ListenOptions,
   onRequest: RequestListener,
   onUpgrade: UpgradeListener,
-): Promise<Server> {
-  const { headerTimeoutMs, requestTimeoutMs, idleTimeoutMs, descriptorLimit, log } = options;
-  const server = createServer({
+): Promise<Listener> {
+  const { certificate, headerTimeoutMs, requestTimeoutMs, idleTimeoutMs, descriptorLimit, log } = options;
+  const httpOptions = {
     headersTimeout: headerTimeoutMs,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: idleTimeoutMs,
     connectionsCheckingInterval: Math.max(100, Math.min(5000, headerTimeoutMs / 4)),
     noDelay: true,
     IncomingMessage: UpgradableRequest,
-  });
+  };
+  const secure = certificate && createSecureServer({ ...httpOptions, ...certificate });
+  const server: Server = secure ?? createServer(httpOptions);
   server.on("upgrade", onUpgrade);
   const responses = new WeakMap<Duplex, ServerResponse>();
   server.on("request", (request, response) => {
@@ -85,7 +102,7 @@ export async function listen(
   server.on("error", (error: NodeJS.ErrnoException) =>
     log.error({ code: error.code }, `accepting failed: ${error.message}`),
   );
-  return server;
+  return { http: server, ...(secure && { renew: (renewed) => secure.setSecureContext(renewed) }) };
 }
 
 /**

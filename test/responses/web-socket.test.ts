@@ -314,7 +314,7 @@ describe("the limits of a connection", () => {
       },
       { pingMs: 20, idleMs: 60_000, lifeMs: 60_000, ...limits },
     );
-    const http = await listen(
+    const { http } = await listen(
       {
         host: "127.0.0.1",
         port: 0,

@@ -57,7 +57,7 @@ export async function startTruewire(args: readonly string[], options: StartOptio
     });
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       stdout += text;
-      const found = /(http:\/\/\S+)\/v1\b[^\n]*\n/.exec(stdout);
+      const found = /(https?:\/\/\S+)\/v1\b[^\n]*\n/.exec(stdout);
       if (!found) return;
       clearTimeout(timer);
       settle(found[1] ?? "");
