@@ -8,6 +8,7 @@ import type { TruewireServer } from "../app/create-server.ts";
 import { bundledModel } from "./bundled-model.ts";
 import { printReady } from "./print-ready.ts";
 import { openProgressBar } from "./progress-bar.ts";
+import { tellSystemd } from "./tell-systemd.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 
@@ -41,6 +42,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
     bar?.close();
   }
   const readAgain = async (): Promise<void> => {
+    tellSystemd("reloading", "Reading the configuration again");
     try {
       await server.reload(await configuration(targets, options, file));
     } catch (error) {
@@ -48,6 +50,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
         `truewire: ${messageOf(error)}\ntruewire: The configuration was not reloaded; nothing has changed.`,
       );
     }
+    tellSystemd("ready", statusOf(server));
   };
   // A rejection that a program does not handle must not end the streams of other requests.
   process.on("unhandledRejection", (reason) => {
@@ -61,6 +64,13 @@ export async function serve(targets: readonly string[], options: Options): Promi
   });
   // Last: whoever reads it may send a signal at once.
   printReady(server, config, targets.length === 0 && file === undefined);
+  tellSystemd("ready", statusOf(server));
+}
+
+/** What `systemctl status` shows. */
+function statusOf(server: TruewireServer): string {
+  const count = server.models().length;
+  return `Serving ${count === 1 ? "1 model" : `${count} models`} on ${server.url}`;
 }
 
 function configFile(targets: readonly string[], { config }: Options): string | undefined {
@@ -101,6 +111,7 @@ function stopOnSignals(server: TruewireServer): void {
   const stop = (): void => {
     if (stopping) process.exit(1);
     stopping = true;
+    tellSystemd("stopping", "Waiting for running answers");
     server.close().then(
       () => process.exit(0),
       (error: unknown) => {

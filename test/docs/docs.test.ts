@@ -19,7 +19,8 @@ import type { Block } from "./read-blocks.ts";
  * - `python`: run where Python has the official SDK.
  * - `yaml`: kept as truewire.yaml and checked.
  * - `json`: parsed.
- * - any other language is not a command. A block under `<!-- skip: reason -->` is not run, and the reason is told.
+ * - any other language is not a command. A block under `<!-- skip: reason -->` is not run, and the reason is told; under
+ *   `<!-- needs: command -->` it runs where there is that command.
  */
 const pages = [
   "README.md",
@@ -120,7 +121,7 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
   function onFreePorts(text: string): string {
     const { url } = text.includes("demo") ? demo : (server ?? demo);
     return text
-      .replaceAll(/http:\/\/(?:127\.0\.0\.1|localhost):(?:8080|9000)/g, url)
+      .replaceAll(/https?:\/\/(?:127\.0\.0\.1|localhost):(?:8080|9000)/g, url)
       .replaceAll("http://localhost:11434", demo.url);
   }
 

@@ -1,3 +1,5 @@
+import { spawnSync } from "node:child_process";
+
 /** A fenced block of a Markdown file. */
 export interface Block {
   readonly file: string;
@@ -5,7 +7,7 @@ export interface Block {
   readonly line: number;
   readonly language: string;
   readonly text: string;
-  /** From `<!-- skip: reason -->` in the line above it. */
+  /** From `<!-- skip: reason -->` in the line above it, or where the command of `<!-- needs: command -->` is not on the PATH. */
   readonly skip: string | undefined;
 }
 
@@ -19,9 +21,14 @@ export function readBlocks(file: string, markdown: string): Block[] {
     const end = lines.indexOf("```", at + 1);
     if (end === -1) throw new Error(`${file}:${at + 1}: the block has no end`);
     const [, language = ""] = fence;
-    const skip = /^<!-- skip: (.+) -->$/.exec(lines[at - 1] ?? "")?.[1];
+    const [, note, what = ""] = /^<!-- (skip|needs): (.+) -->$/.exec(lines[at - 1] ?? "") ?? [];
+    const skip = note === "needs" ? missing(what) : note && what;
     blocks.push({ file, line: at + 1, language, text: lines.slice(at + 1, end).join("\n"), skip });
     at = end;
   }
   return blocks;
+}
+
+function missing(command: string): string | undefined {
+  return spawnSync("sh", ["-c", `command -v ${command}`]).status === 0 ? undefined : `${command} is not on the PATH`;
 }
