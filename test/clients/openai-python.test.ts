@@ -1,21 +1,9 @@
-import { execFile, execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { said, serveFixture } from "../support/fixture-server.ts";
 import type { FixtureServer } from "../support/fixture-server.ts";
+import { pythonWith, runPython } from "../support/python.ts";
 
-/** A Python that has the official SDK: the one in .cache/python, which .ci/run makes where it can, else the system's. */
-const python = [".cache/python/bin/python", "python3"].find((command) => {
-  try {
-    if (command.includes("/") && !existsSync(command)) return false;
-    execFileSync(command, ["-c", "import openai"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-});
-if (!python) console.log("skipped: the official Python SDK is not installed (pip install openai)");
+const python = pythonWith("openai");
 
 const script = `
 import json, os, openai
@@ -51,10 +39,7 @@ describe.skipIf(!python)("the official Python SDK", () => {
   afterAll(() => server.close());
 
   test("create, naive loop, strict accumulator, tools, completions, models, typed exceptions", async () => {
-    const { stdout } = await promisify(execFile)(python ?? "", ["-c", script], {
-      env: { ...process.env, BASE_URL: server.baseURL },
-    });
-    expect(JSON.parse(stdout)).toEqual({
+    expect(await runPython(python ?? "", script, server.baseURL)).toEqual({
       whole: said.plain,
       naive: said.unicode,
       stream: said.plain,
