@@ -19,12 +19,13 @@ const rooms = {
   "engines/upstream": ["generation", "formats", "templates", "wire", "engines/lifecycle"],
   "engines/program": ["generation", "formats", "wire", "engines/lifecycle"],
   check: ["generation", "wire"],
+  capture: ["generation", "wire"],
   config: ["generation", "formats", "wire"],
   store: [],
   server: ["generation", "wire", "store"],
   library: ["generation", "formats", "templates", "wire"],
   app: belowApp,
-  cli: [...belowApp, "app", "library", "check"],
+  cli: [...belowApp, "app", "library", "check", "capture"],
   entry: [...belowApp, "app", "library", "check"],
 };
 /** Rooms, or parts of them, that run in a browser as they are. */

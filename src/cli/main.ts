@@ -5,8 +5,10 @@ import { register as check } from "./check.ts";
 import { register as config } from "./config.ts";
 import { register as formats } from "./formats.ts";
 import { register as parse } from "./parse.ts";
+import { register as record } from "./record.ts";
 import { register as repair } from "./repair.ts";
 import { register as render } from "./render.ts";
+import { register as replay } from "./replay.ts";
 import { register as serve } from "./serve.ts";
 
 // What a command needs is imported when it runs, so that `--help` is instant.
@@ -16,7 +18,7 @@ const program = new Command("truewire")
   .description("The OpenAI API, exactly, over anything that generates text.")
   .version(version)
   .showHelpAfterError("(run truewire --help for the commands and options)");
-for (const register of [serve, check, parse, formats, render, repair, config]) register(program);
+for (const register of [serve, check, parse, formats, render, repair, record, replay, config]) register(program);
 
 try {
   await program.parseAsync();

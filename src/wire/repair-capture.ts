@@ -22,7 +22,7 @@ export function repairCapture(capture: string, options: RepairOptions): Repaired
 }
 
 /** The API that a capture is of, by what only its answers hold. */
-function apiOf(capture: string): CapturedApi {
+export function apiOf(capture: string): CapturedApi {
   if (/"(type|object)"\s*:\s*"response(\.\w+)*"/.test(capture)) return "responses";
   if (/"type"\s*:\s*"(message_start|content_block_(start|delta)|message)"/.test(capture)) return "messages";
   return /"object"\s*:\s*"text_completion"/.test(capture) ? "completions" : "chat";

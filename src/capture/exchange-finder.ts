@@ -1,0 +1,84 @@
+import type { CapturedExchange } from "./captured-exchange.ts";
+import { maskedPath } from "./masked-path.ts";
+import { commonValues, jsonDifference } from "./json-difference.ts";
+
+/** The longest part of a value that a message shows, in characters. */
+const shownLength = 80;
+
+export interface AskedRequest {
+  readonly method: string;
+  /** With the query. */
+  readonly path: string;
+  readonly body: string;
+}
+
+/**
+ * Finds the answer to a request among captures. Bodies are compared as JSON, whatever the order of their members; headers are not
+ * compared. Where the same request was captured several times, its answers come in that order, and the last one from then on.
+ */
+export class ExchangeFinder {
+  readonly #captures: readonly (CapturedExchange & { readonly json: unknown })[];
+  readonly #used = new Set<CapturedExchange>();
+
+  constructor(captures: readonly CapturedExchange[]) {
+    this.#captures = captures.map((capture) => ({ ...capture, json: jsonOf(capture.request.body ?? "") }));
+  }
+
+  /** The capture that answers the request, or a sentence that says why there is none. */
+  find(asked: AskedRequest): CapturedExchange | string {
+    const body = jsonOf(asked.body);
+    const ofPath = this.#captures.filter(
+      ({ request }) => request.method === asked.method && samePath(request.path, asked.path),
+    );
+    const same = ofPath.filter(({ request, json }) => request.body === undefined || !jsonDifference(json, body));
+    // What says its body goes before what takes any.
+    const exact = same.filter(({ request }) => request.body !== undefined);
+    const [first, ...rest] = exact.length > 0 ? exact : same;
+    if (!first) return this.#why(asked, ofPath, body);
+    const next = [first, ...rest].find((capture) => !this.#used.has(capture)) ?? rest.at(-1) ?? first;
+    this.#used.add(next);
+    return next;
+  }
+
+  #why(
+    { method, path }: AskedRequest,
+    ofPath: readonly (CapturedExchange & { readonly json: unknown })[],
+    body: unknown,
+  ): string {
+    let nearest = ofPath[0];
+    let most = -1;
+    for (const capture of ofPath) {
+      const common = commonValues(capture.json, body);
+      if (common <= most) continue;
+      most = common;
+      nearest = capture;
+    }
+    if (!nearest) {
+      const known = [...new Set(this.#captures.map(({ request }) => `${request.method} ${request.path}`))].join(", ");
+      return `No capture has ${method} ${path}. The captures have: ${known}.`;
+    }
+    const difference = jsonDifference(nearest.json, body);
+    const place = difference?.path === "" ? "its body" : difference?.path;
+    return `No capture has this request. The nearest one (${nearest.from}) differs at ${place}: expected ${shown(difference?.expected)}, received ${shown(difference?.actual)}.`;
+  }
+}
+
+/** With and without `/v1` before it: a base URL may have it or not. */
+function samePath(one: string, other: string): boolean {
+  const plain = (path: string): string => maskedPath(path).replace(/^\/v1(?=\/)/, "");
+  return plain(one) === plain(other);
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}
+
+function shown(value: unknown): string {
+  if (value === undefined) return "nothing";
+  const text = JSON.stringify(value);
+  return text.length <= shownLength ? text : `${text.slice(0, shownLength)}…`;
+}

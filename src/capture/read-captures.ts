@@ -1,0 +1,54 @@
+import { apiOf } from "../wire/repair-capture.ts";
+import type { CapturedApi } from "../wire/repaired-capture.ts";
+import type { CapturedExchange } from "./captured-exchange.ts";
+import { readHar } from "./read-har.ts";
+import { readRecording } from "./recording.ts";
+import { readTranscript } from "./read-transcript.ts";
+
+const paths: Readonly<Record<CapturedApi, string>> = {
+  chat: "/v1/chat/completions",
+  completions: "/v1/completions",
+  responses: "/v1/responses",
+  messages: "/v1/messages",
+};
+
+/**
+ * The exchanges of a file: a recording of `truewire record`, a HAR file, a transcript of `curl -v`, or the body of an answer alone
+ * (`.sse`, or JSON), which then answers any request to its API. Throws an Error of one sentence that begins with `name`. Pure.
+ */
+export function readCaptures(text: string, name: string): CapturedExchange[] {
+  const start = text.trimStart();
+  if (start === "") throw new Error(`${name}: the file is empty`);
+  if (start.startsWith('{"truewire":')) {
+    return text
+      .split("\n")
+      .flatMap((line, at) => (line.trim() === "" ? [] : [readRecording(line, `${name}:${at + 1}`)]));
+  }
+  if (/^[*>] /m.test(text) && /^< HTTP\//m.test(text)) return [readTranscript(text, name)];
+  const value = start.startsWith("{") ? parsed(start) : undefined;
+  if (value !== undefined && "log" in value) return readHar(value, name);
+  return [bodyAlone(text, name, value !== undefined)];
+}
+
+/** Undefined where it is no JSON object: a stream whose events are bare JSON, say. */
+function parsed(text: string): object | undefined {
+  try {
+    return JSON.parse(text) as object;
+  } catch {
+    return undefined;
+  }
+}
+
+function bodyAlone(text: string, from: string, isJson: boolean): CapturedExchange {
+  if (!isJson && !/^(data|event|id|retry|:)/m.test(text) && !text.trimStart().startsWith("{")) {
+    throw new Error(
+      `${from}: expected a recording of truewire record, a HAR file, a transcript of curl -v, or the body of an answer`,
+    );
+  }
+  const contentType = isJson ? "application/json" : "text/event-stream; charset=utf-8";
+  return {
+    from,
+    request: { method: "POST", path: paths[apiOf(text)] },
+    response: { status: 200, headers: [["content-type", contentType]], pieces: [{ ms: 0, text }] },
+  };
+}

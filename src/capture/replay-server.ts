@@ -1,0 +1,81 @@
+import { createServer } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { CapturedExchange } from "./captured-exchange.ts";
+import type { ExchangeFinder } from "./exchange-finder.ts";
+
+/** Of a request's body, in bytes. */
+const longestBody = 64 * 1024 * 1024;
+
+export interface ReplayOptions {
+  readonly finder: ExchangeFinder;
+  /** How many times as fast as it was; `Infinity`: at once. */
+  readonly speed: number;
+  /** For people: what was answered. */
+  readonly tell: (line: string) => void;
+}
+
+/** Headers that this server's own connection decides. */
+const ownHeaders = new Set(["connection", "keep-alive", "transfer-encoding"]);
+
+/**
+ * Answers requests as captures have it: status, headers and bytes, each piece at its time. A request that is in none of them is a 404 that
+ * shows the nearest one and the first difference.
+ */
+export function replayServer({ finder, speed, tell }: ReplayOptions): Server {
+  return createServer((request, response) => {
+    void answer(request, response).catch(() => response.destroy());
+  });
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = "GET", url = "/" } = request;
+    const body = await bodyOf(request);
+    if (body === null) return refuse(response, 413, `The request body is longer than ${longestBody} bytes.`);
+    const found = finder.find({ method, path: url, body });
+    if (typeof found === "string") {
+      tell(`${method} ${url}: 404 ${found}`);
+      return refuse(response, 404, found);
+    }
+    tell(`${method} ${url}: ${found.response.status} from ${found.from}`);
+    await send(found, response);
+  }
+
+  async function send({ response: captured }: CapturedExchange, response: ServerResponse): Promise<void> {
+    const begun = performance.now();
+    const headers = captured.headers.filter(([name]) => !ownHeaders.has(name.toLowerCase()));
+    response.writeHead(captured.status, headers.flat());
+    response.flushHeaders();
+    for (const { ms, text, base64 } of captured.pieces) {
+      const wait = ms / speed - (performance.now() - begun);
+      if (wait > 0) await sleep(wait);
+      if (response.destroyed) return;
+      const bytes = text === undefined ? Buffer.from(base64 ?? "", "base64") : Buffer.from(text, "utf8");
+      if (!response.write(bytes)) await taken(response);
+    }
+    // It broke off then, so it breaks off now; what was written goes out first.
+    if (captured.brokeOff === true) response.socket?.end(() => response.destroy());
+    else response.end();
+  }
+}
+
+/** The reader has caught up, or has left. */
+function taken(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => response.once("drain", resolve).once("close", resolve));
+}
+
+/** null: it is too long. */
+async function bodyOf(request: IncomingMessage): Promise<string | null> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of request as AsyncIterable<Buffer>) {
+    size += piece.length;
+    if (size <= longestBody) pieces.push(piece);
+  }
+  return size > longestBody ? null : Buffer.concat(pieces).toString("utf8");
+}
+
+function refuse(response: ServerResponse, status: number, message: string): void {
+  const error = { message, type: "invalid_request_error", param: null, code: status === 404 ? "not_captured" : null };
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(JSON.stringify({ error }));
+}

@@ -1,0 +1,24 @@
+import { closeSync, openSync, writeSync } from "node:fs";
+import { recordServer } from "../capture/record-server.ts";
+import { writeRecording } from "../capture/recording.ts";
+import { listenUntilSignal } from "./listen-until-signal.ts";
+
+/** Records until a signal ends it. Throws an error of one sentence when it cannot start. */
+export async function record(
+  url: string,
+  { output, ...address }: { readonly output: string; readonly host: string; readonly port: string },
+): Promise<void> {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+    throw new Error(`${url} is not a base URL; expected one such as http://localhost:11434/v1`);
+  }
+  // Only its user may read what was said.
+  const file = openSync(output, "a", 0o600);
+  const server = recordServer({
+    target: url,
+    // A line at once and whole: the file is good wherever the process ends.
+    keep: (exchange) => writeSync(file, `${writeRecording(exchange)}\n`),
+    tell: (line) => console.error(line),
+  });
+  const here = await listenUntilSignal(server, address, () => closeSync(file));
+  console.log(`${here}/v1 passes everything on to ${url}, and records it in ${output}. Ctrl+C ends it.`);
+}
