@@ -5,7 +5,7 @@ import { callItem, emptyInput } from "./items.ts";
 import type { CallItem, ItemStatus } from "./items.ts";
 import type { ResponseEvents } from "./response-events.ts";
 
-/** A call while it is written. Methods return the events' text. */
+/** A call while it is written: nothing of it before it begins. Methods return the events' text. */
 export class OpenCall {
   readonly kind = "call";
   readonly #events: ResponseEvents;
@@ -13,6 +13,7 @@ export class OpenCall {
   readonly #call: CallItem;
   readonly #pieces: string[] = [];
   readonly #frame: DeltaFrame;
+  #begun = false;
 
   constructor(events: ResponseEvents, { id, name, kind: told = "function", namespace, itemId }: ToolCallStartEvent) {
     this.#events = events;
@@ -25,20 +26,28 @@ export class OpenCall {
     this.#frame = new DeltaFrame(type, { itemId: ownId, outputIndex, obfuscate: frame.obfuscate });
   }
 
+  get hasBegun(): boolean {
+    return this.#begun;
+  }
+
+  /** Tells that there is a call, with the input that has come; once. */
   begin(): string {
-    return this.#events.itemAdded(callItem(this.#call, "in_progress", ""));
+    if (this.#begun) return "";
+    this.#begun = true;
+    let events = this.#events.itemAdded(callItem(this.#call, "in_progress", ""));
+    for (const piece of this.#pieces) events += this.#delta(piece);
+    return events;
   }
 
   input(text: string): string {
     if (text === "") return "";
     this.#pieces.push(text);
-    // A search is told as a whole item alone (recordings of 2026).
-    if (this.#call.kind === "search") return "";
-    return this.#frame.write(text, this.#events.next());
+    return this.#begun ? this.#delta(text) : "";
   }
 
   close(status: ItemStatus): string {
     const { id, kind } = this.#call;
+    const begun = this.begin();
     // A call without arguments has an empty object (17 of 17 recordings).
     const empty = status === "completed" && this.#pieces.length === 0 ? this.input(emptyInput(kind)) : "";
     const text = this.#pieces.join("");
@@ -48,6 +57,11 @@ export class OpenCall {
     else if (kind === "function") {
       done = this.#events.write("response.function_call_arguments.done", { arguments: text, ...place });
     }
-    return empty + done + this.#events.itemDone(callItem(this.#call, status, text));
+    return begun + empty + done + this.#events.itemDone(callItem(this.#call, status, text));
+  }
+
+  #delta(text: string): string {
+    // A search is told as a whole item alone (recordings of 2026).
+    return this.#call.kind === "search" ? "" : this.#frame.write(text, this.#events.next());
   }
 }

@@ -43,7 +43,7 @@ describe.each([lean, exact])("any legal generation in profile $name", (profile) 
     );
   });
 
-  test("tells no call as whole before a failure", () => {
+  test("tells no call as whole before a failure, and half of none after one", () => {
     fc.assert(
       fc.property(legalBatches(), fc.nat(), (batches, cut) => {
         const all = batches.flat();
@@ -51,10 +51,13 @@ describe.each([lean, exact])("any legal generation in profile $name", (profile) 
         const end: GenerationEvent = { type: "end", end: { kind: "truncated", failure } };
         const events = responseEvents(writtenResponse([[...all.slice(0, cut % all.length), end]], profile));
         const failed = events.at(-1)?.type === "response.failed";
-        const called = events.some(
-          ({ type, item }) => type === "response.output_item.done" && (item as { type: string }).type.endsWith("_call"),
-        );
+        const items = events.filter(({ type }) => type === "response.output_item.done").map(({ item }) => item as Item);
+        const called = items.some(({ type }) => type.endsWith("_call"));
         expect(failed).toBe(!called);
+        if (failed) return;
+        const added = events.filter(({ type }) => type === "response.output_item.added");
+        expect(added).toHaveLength(items.length);
+        expect(items.filter(({ status = "completed" }) => status !== "completed")).toEqual([]);
       }),
       { numRuns: 200 },
     );
@@ -73,6 +76,7 @@ function assembled(events: readonly ResponseEvent[]): string[] {
 
 interface Item {
   readonly type: string;
+  readonly status?: string;
   readonly content?: readonly { readonly text?: string; readonly refusal?: string }[];
   readonly summary?: readonly { readonly text: string }[];
   readonly arguments?: string;

@@ -362,10 +362,51 @@ describe("failures", () => {
   });
 
   test("after a whole call there is no failure any more: the response ends with what there is", () => {
-    const stream = writtenResponse([[start, ...call(0, "a", "{}")], call(1, "b", '{"x').slice(0, 2), [broken]], exact);
+    const stream = writtenResponse([[start, ...call(0, "a", "{}"), text("Hel")], [broken]], exact);
     expect(stream).not.toMatch(/event: (error|response\.failed)/);
-    const last = responseEvents(stream).at(-1);
-    expect(last).toMatchObject({ type: "response.completed", response: { output: [{ name: "a" }] } });
+    const output = [{ name: "a", status: "completed" }, { content: [{ text: "Hel" }] }];
+    expect(responseEvents(stream).at(-1)).toMatchObject({ type: "response.completed", response: { output } });
+  });
+
+  // The second call stayed added and was never done.
+  test.each(["function", "custom"] as const)("half of a %s call after a whole one was never there", (kind) => {
+    const half: GenerationEvent[] = [
+      { type: "tool-call-start", choice: 0, index: 1, id: "call_1", name: "b", kind },
+      { type: "tool-call-delta", choice: 0, index: 1, arguments: '{"x' },
+    ];
+    const cut: GenerationEvent = { type: "tool-call-end", choice: 0, index: 1, status: "failed" };
+    for (const events of [half.slice(0, 1), half, [...half, cut]]) {
+      const stream = writtenResponse([[start, ...call(0, "a", "{}")], events, [broken]], exact);
+      expect(stream).not.toContain("call_1");
+      const output = [{ name: "a", status: "completed" }];
+      expect(responseEvents(stream).at(-1)).toMatchObject({ type: "response.completed", response: { output } });
+      expect(typesOf(stream).filter((type) => type === "output_item.added")).toHaveLength(1);
+    }
+  });
+
+  test("a call after a whole one is told when its input is whole, piece by piece, and is done when something follows", () => {
+    const writer = responseWriter(exact);
+    const [begun, first, second, end] = call(1, "b", '{"x":', "1}") as [
+      GenerationEvent,
+      GenerationEvent,
+      GenerationEvent,
+      GenerationEvent,
+    ];
+    writer.write([start, ...call(0, "a", "{}")]);
+    expect(typesOf(writer.write([begun, first, second]))).toEqual(["function_call_arguments.done", "output_item.done"]);
+    const delta = "function_call_arguments.delta";
+    expect(typesOf(writer.write([end]))).toEqual(["output_item.added", delta, delta]);
+    expect(typesOf(writer.write([broken]))).toEqual(["function_call_arguments.done", "output_item.done", "completed"]);
+  });
+
+  test("a call after a whole one that the limit cuts is told, incomplete", () => {
+    const half = call(1, "b", '{"x').slice(0, 2);
+    const stream = writtenResponse([[start, ...call(0, "a", "{}")], half, [finish("length"), done]], exact);
+    expect(responseEvents(stream).at(-2)?.["item"]).toMatchObject({
+      name: "b",
+      arguments: '{"x',
+      status: "incomplete",
+    });
   });
 
   test("a client that has gone is told nothing", () => {

@@ -31,6 +31,9 @@ import { incompleteReason } from "./incomplete-reason.ts";
  * A call's last events wait until the next event shows that the generation goes on: Codex runs a call as soon as it is complete, and
  * again when the response fails after it. So a failure comes before a call is complete, or not at all: after that, the response ends
  * with what there is.
+ *
+ * So the calls behind a whole one are told when they are whole, too, or when the limit cuts them. Half of one could not be taken back
+ * when the generation fails, and clients run it whatever its status is (source code of Codex CLI and the AI SDK).
  */
 export class ResponseStreamWriter implements StreamWriter {
   readonly #frame: ResponseFrame;
@@ -108,14 +111,14 @@ export class ResponseStreamWriter implements StreamWriter {
         this.#announced = null;
         const closed = this.#next();
         const call = (this.#item = new OpenCall(this.#events, event));
-        return closed + call.begin();
+        return closed + (this.#toldCall ? "" : call.begin());
       }
       case "tool-call-delta":
         return this.#item?.kind === "call" && !this.#callHasEnded ? this.#item.input(event.arguments) : "";
       case "tool-call-end":
         this.#callHasEnded = true;
         this.#callSucceeded = event.status === "succeeded";
-        return "";
+        return this.#callSucceeded && this.#item?.kind === "call" ? this.#item.begin() : "";
       case "extra":
         return this.#extra(event);
       case "finish":
@@ -252,8 +255,9 @@ export class ResponseStreamWriter implements StreamWriter {
   }
 
   #whole(): string {
-    // A call that was cut is not there at all: half of its input must not be run.
-    const closed = this.#item?.kind === "call" && !this.#callHasEnded ? "" : this.#closeItem("completed");
+    // Half of a call is not there at all: it must not be run.
+    const isHalf = this.#item?.kind === "call" && !(this.#callHasEnded && this.#item.hasBegun);
+    const closed = isHalf ? "" : this.#closeItem("completed");
     const usage = this.#usage;
     const reason = this.#finish === null ? undefined : incompleteReason(this.#finish.reason);
     return (

@@ -7,7 +7,7 @@ type Body = Readonly<Record<string, unknown>>;
 
 /**
  * The events of an answer to a request, in an order in which they may come: thoughts, texts, refusals, calls; `mayFail`: one in ten
- * fails before its first call.
+ * fails, anywhere: before its calls, between them, or in the middle of one.
  */
 export function responseEventsFor(body: Body, random: () => number, mayFail: boolean): GenerationEvent[] {
   const events: GenerationEvent[] = [{ type: "start", choice: 0 }];
@@ -20,20 +20,20 @@ export function responseEventsFor(body: Body, random: () => number, mayFail: boo
   for (const [index, call] of calls.entries())
     events.push(...callEvents(call, index, random, cut && index === calls.length - 1));
   const reason: FinishReason = cut ? "length" : calls.length > 0 ? "tool-calls" : "stop";
-  if (mayFail && random() < 0.1) {
-    const failure = { message: "The engine failed.", status: 500, kind: "internal" as const };
-    const call = events.findIndex(({ type }) => type === "tool-call-start");
-    return [
-      ...events.slice(0, between(1, call < 0 ? events.length : call, random)),
-      { type: "end", end: { kind: "engine-error", failure } },
-    ];
-  }
   const usage = {
     promptTokens: 7,
     completionTokens: 20,
     promptDetails: { cached_tokens: 3 },
     completionDetails: { reasoning_tokens: 4 },
   };
+  if (mayFail && random() < 0.1) {
+    const failure = { message: "The engine failed.", status: 500, kind: "internal" as const };
+    return [
+      ...events.slice(0, between(1, events.length, random)),
+      { type: "usage", usage },
+      { type: "end", end: { kind: "engine-error", failure } },
+    ];
+  }
   return [
     ...events,
     { type: "finish", choice: 0, reason },
