@@ -55,6 +55,8 @@ export class AnswerItem {
   #waiting = "";
   #encrypted: string | undefined;
   #native: JsonObject | null = null;
+  /** The source says that it was cut. */
+  #isCut = false;
 
   constructor(kind: ItemKind, id: string | undefined, around: ItemSurroundings) {
     this.kind = kind;
@@ -159,6 +161,7 @@ export class AnswerItem {
   /** The whole item: what is missing is told, and it ends. */
   whole(raw: JsonObject): void {
     this.done = true;
+    this.#isCut = raw["status"] === "incomplete";
     this.#phase ??= text(raw["phase"]);
     switch (this.kind) {
       case "message": {
@@ -291,7 +294,8 @@ export class AnswerItem {
       this.input("{}");
     }
     const { index, text: raw } = this.#call;
-    const succeeded = this.kind === "custom" || holdsObject(raw);
+    // Half of a text looks like a whole one.
+    const succeeded = this.kind === "custom" ? !this.#isCut : holdsObject(raw);
     this.#out.push(
       succeeded
         ? { type: "tool-call-end", choice: 0, index, status: "succeeded" }

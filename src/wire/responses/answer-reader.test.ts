@@ -164,6 +164,21 @@ describe("what only Responses has", () => {
     ]);
   });
 
+  // It went on as a whole call, and an agent would have run half of a patch.
+  test("a custom call that the limit has cut is no whole call", () => {
+    const item = { type: "custom_tool_call", id: "ctc_1", call_id: "call_1", name: "patch", input: "*** Beg" };
+    const end = { ...response, status: "incomplete", incomplete_details: { reason: "max_output_tokens" }, usage };
+    const done = (status: string): Event => ({
+      type: "response.output_item.done",
+      output_index: 0,
+      item: { ...item, status },
+    });
+    const readWith = (status: string): readonly Partial<GeneratedPart>[] =>
+      partsOf(read(sse([done(status), { type: "response.incomplete", response: end }])).generation);
+    expect(readWith("incomplete")).toMatchObject([{ arguments: "*** Beg", status: "failed" }]);
+    expect(readWith("completed")).toMatchObject([{ arguments: "*** Beg", status: "succeeded" }]);
+  });
+
   test("an incomplete response says why", () => {
     const incomplete = (reason: string): Event => ({
       type: "response.incomplete",

@@ -1,5 +1,6 @@
 import { contentOf } from "../../generation/assistant-parts.ts";
 import { invalidRequest } from "../../generation/failure.ts";
+import { isObject } from "../../generation/json.ts";
 import type { AssistantPart, Content, Message, ReasoningPart, Tool, ToolCallPart } from "../../generation/message.ts";
 import { qualifiedName } from "../../generation/qualified-name.ts";
 import { unsupportedEnumValue } from "../request/refusals.ts";
@@ -31,12 +32,17 @@ export function readInput(input: string | readonly unknown[], options: InputOpti
       ? [{ item: { role: "user", content: input }, path: "input" }]
       : input.map((item, index) => ({ item, path: `input[${index}]` }));
   const earlier = history.map((item) => ({ item, path: "previous_response_id", again: true }) as const);
-  const reader = new InputReader(options);
-  for (const { item, path, again } of withoutCompactions([...earlier, ...own])) {
+  const items = withoutCompactions([...earlier, ...own]);
+  const reader = new InputReader(options, callsWithResult(items.map(({ item }) => item)));
+  for (const { item, path, again } of items) {
     if (again) reader.readAgain(item, path);
     else reader.read(new RawMembers(item, path));
   }
   return reader.done();
+}
+
+function callsWithResult(items: readonly unknown[]): ReadonlySet<unknown> {
+  return new Set(items.flatMap((item) => (isObject(item) && "output" in item ? [item["call_id"]] : [])));
 }
 
 /**
@@ -44,6 +50,8 @@ export function readInput(input: string | readonly unknown[], options: InputOpti
  */
 class InputReader {
   readonly #options: InputOptions;
+  /** The ids of the calls that have a result. */
+  readonly #withResult: ReadonlySet<unknown>;
   /** Not for what was accepted before. */
   #isStrict: boolean;
   readonly #messages: Message[] = [];
@@ -54,8 +62,9 @@ class InputReader {
   /** What was left out, by reason. */
   readonly #skipped = new Map<string, { readonly path: string; count: number }>();
 
-  constructor(options: InputOptions) {
+  constructor(options: InputOptions, withResult: ReadonlySet<unknown>) {
     this.#options = options;
+    this.#withResult = withResult;
     this.#isStrict = options.strict;
   }
 
@@ -140,6 +149,10 @@ class InputReader {
 
   #called(item: RawMembers, kind: "function" | "custom", text: string): void {
     const id = item.string("call_id");
+    // Nobody ran it; servers refuse a call without a result.
+    if (item.value["status"] === "incomplete" && !this.#withResult.has(id)) {
+      return this.#skip(item, "a call that was cut, and has no result, is left out");
+    }
     const namespace = item.optionalString("namespace");
     const own = item.string("name");
     const name = namespace === undefined ? own : qualifiedName(namespace, own);

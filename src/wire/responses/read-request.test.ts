@@ -113,6 +113,19 @@ describe("input", () => {
     expect(read({ input }).warnings).toHaveLength(2);
   });
 
+  // An upstream of chat refused the whole conversation: each call there needs a result.
+  test("a call that was cut is left out, unless it has a result", () => {
+    const cut = { type: "function_call", call_id: "call_1", name: "f", arguments: '{"x', status: "incomplete" };
+    const user = { role: "user", content: "Go on." };
+    expect(messagesOf([cut, user])).toEqual([user]);
+    expect(read({ input: [cut, user] }).warnings).toEqual([
+      "input[0]: a call that was cut, and has no result, is left out",
+    ]);
+    const result = { type: "function_call_output", call_id: "call_1", output: "No JSON." };
+    expect(messagesOf([cut, result, user])).toHaveLength(3);
+    expect(messagesOf([{ ...cut, status: "completed" }, user])).toHaveLength(2);
+  });
+
   test("an item of unknown type is an error in profile exact, a warning in lean", () => {
     const input = [{ type: "telepathy" }, { role: "user", content: "Hi" }];
     expect(messagesOf(input)).toEqual([{ role: "user", content: "Hi" }]);
