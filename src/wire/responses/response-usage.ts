@@ -4,8 +4,9 @@ import type { JsonValue } from "../json-text.ts";
 const unknown: Usage = { promptTokens: 0, completionTokens: 0 };
 
 /**
- * `usage` of a response that is over. Clients refuse a response without it (Codex, the AI SDK), so what nobody counted is 0; both details
- * are always there.
+ * `usage` of a response that is over; both details are always there. What nobody counted is 0, not null: a response that is over always
+ * has its usage (642 of 642 recordings; the specification has no null), and without it AI SDK 5 (@ai-sdk/openai 2) refuses a body, and
+ * of a stream does not read how it ended.
  */
 export function responseUsage(usage: Usage = unknown): JsonValue {
   const { promptTokens, completionTokens, totalTokens, promptDetails = {}, completionDetails = {} } = usage;

@@ -26,8 +26,8 @@ export const usageRules: readonly ResponseRule[] = [
     severity: "error",
     concern: wrongCounts,
     says: "A response that completed, or was cut, has usage.",
-    source: "recordings 642 of 642; source code of AI SDK: its schema demands it",
-    breaks: ["AI SDK (the end is not read)", "Codex, LangChain, cost accounting"],
+    source: "recordings 642 of 642; source code of AI SDK 5 (@ai-sdk/openai 2): its schema demands it",
+    breaks: ["AI SDK 5 (generateText throws; of a stream the end is not read)", "LangChain, cost accounting"],
     judges: "response",
     shown: ({ response }) => response.status === "completed" || response.status === "incomplete",
     *judge(view) {
@@ -94,7 +94,7 @@ export const usageRules: readonly ResponseRule[] = [
     id: "responses/usage-zero",
     severity: "error",
     concern: wrongCounts,
-    says: "output_tokens is not 0 after text or calls, and the counts are not all 0.",
+    says: "Where the input was counted, output_tokens is not 0 after text or calls.",
     source: "LiteLLM #8349, LM Studio #1602",
     breaks: ["cost accounting", "Codex (it compacts its history by them)"],
     judges: "response",
@@ -102,9 +102,22 @@ export const usageRules: readonly ResponseRule[] = [
     *judge(view) {
       const { input_tokens: input, output_tokens: output } = usageOf(view) ?? {};
       const spoke = textOf(view) !== "" || view.output.some(isCall);
-      if (output !== 0) return;
-      if (input === 0) yield view.at("usage", "all counts are 0");
-      else if (spoke) yield view.at("output_tokens", "output_tokens 0 after an answer");
+      if (output === 0 && input !== 0 && spoke) yield view.at("output_tokens", "output_tokens 0 after an answer");
+    },
+  },
+  {
+    id: "responses/usage-counted",
+    // Clients refuse a response without usage, so a server that cannot count has nothing better to say.
+    severity: "warning",
+    concern: wrongCounts,
+    says: "The tokens were counted: the counts are not all 0.",
+    source: "LiteLLM #8349, LM Studio #1602",
+    breaks: ["cost accounting", "Codex (it compacts its history by them)"],
+    judges: "response",
+    shown: hasUsage,
+    *judge(view) {
+      const { input_tokens: input, output_tokens: output } = usageOf(view) ?? {};
+      if (input === 0 && output === 0) yield view.at("usage", "all counts are 0");
     },
   },
 ];

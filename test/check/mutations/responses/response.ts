@@ -154,7 +154,7 @@ export const responseMutations: readonly IllegalChange[] = [
   onCount("another object", (value) => (value.object = "response")),
   onCount("no count", (value) => delete value.input_tokens),
   onCount("a count as text", (value) => (value.input_tokens = "11")),
-  onResponse("responses/usage-zero", "nothing counted", (draft) => {
+  onResponse("responses/usage-counted", "nothing counted", (draft) => {
     const counts = usage(draft);
     if (counts) Object.assign(counts, { input_tokens: 0, output_tokens: 0, total_tokens: 0 });
     return counts !== undefined;

@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { judge } from "../../src/check/rules/judge.ts";
+import { ruleNamed } from "../../src/check/rules/every-rule.ts";
+import type { GenerationEvent } from "../../src/generation/event.ts";
+import { exact, lean } from "../../src/wire/profile.ts";
+import { bodyOf, streamOf } from "./legal/responses.ts";
+import { streamedResponseRequest } from "./legal/response-requests.ts";
+import { seeded } from "./random.ts";
+
+// Our writer wrote zeros where nobody had counted, and our own rule called that an error. A program need not count; a response without
+// usage would be worse.
+test.each([lean, exact])("tokens that nobody counted are a warning in profile $name, streamed and whole", (profile) => {
+  const events: GenerationEvent[] = [
+    { type: "start", choice: 0 },
+    { type: "text-delta", choice: 0, text: "Hello" },
+    { type: "finish", choice: 0, reason: "stop" },
+    { type: "end", end: { kind: "done" } },
+  ];
+  const body = { model: "m", input: "Hi" };
+  const random = seeded(1);
+  const exchanges = [
+    streamOf(streamedResponseRequest(body, random), events, profile, random),
+    bodyOf(body, events, profile, random),
+  ];
+  for (const exchange of exchanges) {
+    const broken = judge(exchange, profile.name).findings.map(({ rule }) => [rule, ruleNamed(rule).severity]);
+    expect(broken).toEqual([["responses/usage-counted", "warning"]]);
+  }
+});
