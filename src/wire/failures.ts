@@ -50,6 +50,15 @@ export function modelDoesNotExist(model: string): FailureError {
   return new FailureError({ ...failure, model });
 }
 
+/** 404 of legacy completions, for a model that takes conversations alone. */
+export function modelOnlyChats(): FailureError {
+  return notFound(
+    "This is a chat model and not supported in the v1/completions endpoint. Did you mean to use v1/chat/completions?",
+    "model",
+    null,
+  );
+}
+
 /** 404 for a path that the API does not have. */
 export function unknownUrl(method: string, path: string): FailureError {
   return notFound(`Invalid URL (${method} ${path})`, null, null);

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
@@ -12,8 +13,11 @@ import { askMessage } from "./support.ts";
 import type { Json } from "./support.ts";
 
 /*
- * Whatever a client speaks and whatever answers, the same is said: clients of the Messages API, of chat and of Responses before an engine,
- * a program, and servers of each of these APIs. Each pair with a text, a thought, two calls, an answer that is cut, and an error.
+ * Whatever a client speaks and whatever answers, the same is said: clients of chat, legacy completions, Responses and Messages before an
+ * engine, a program, and servers of each of these APIs. Each pair with a text, a thought, two calls, an answer that is cut, and an error.
+ *
+ * Completions have no place for thoughts and calls, so their clients get the text alone. A conversation is not to be had from a server
+ * that only continues texts, nor the continuation of a text from one that only has conversations: both are refused with a status.
  */
 
 /** What a source is to say: asked for by the user's message. */
@@ -45,7 +49,7 @@ function call(index: number, name: string, json: string): GenerationEvent[] {
 
 function engine(): ScriptedEngine {
   return new ScriptedEngine(function* ({ prompt }) {
-    const scenario = asked(prompt.kind === "chat" ? prompt.messages.at(-1)?.content : "");
+    const scenario = asked(prompt.kind === "chat" ? prompt.messages.at(-1)?.content : prompt.prompts[0]);
     yield [{ type: "start", choice: 0 }];
     for (const event of engineEvents[scenario]) yield [event];
     const failure = { kind: "unavailable", message: "The engine broke.", status: 503 } as const;
@@ -100,13 +104,52 @@ const chatStreams: Readonly<Record<Scenario, string>> = {
   error: chatEvent({ content: "Once" }) + chatCall(0, "look", '{"at":1}'),
 };
 
+function textEvent(text: string, finish_reason: string | null = null): string {
+  const choices = [{ text, index: 0, logprobs: null, finish_reason }];
+  return `data: ${JSON.stringify({ id: "cmpl-1", object: "text_completion", created: 1, model: "m", choices })}\n\n`;
+}
+
+const textUsage = chatUsage.replace("chat.completion.chunk", "text_completion");
+
+const textStreams: Readonly<Record<Scenario, string>> = {
+  text: textEvent("Hello ") + textEvent("there.") + textEvent("", "stop"),
+  thought: textEvent("Yes.") + textEvent("", "stop"),
+  calls: textEvent("I look.") + textEvent("", "stop"),
+  cut: textEvent("Once upon a") + textEvent("", "length"),
+  error: textEvent("Once"),
+};
+
+const brokenChat = 'data: {"error":{"message":"The server broke.","type":"server_error"}}\n\n';
+
+function continueText(response: ServerResponse, body: Json): void {
+  const scenario = asked(body["prompt"]);
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  response.end(textStreams[scenario] + (scenario === "error" ? brokenChat : textUsage + chatDone));
+}
+
+const noChatModel =
+  "This is not a chat model and thus not supported in the v1/chat/completions endpoint. Did you mean to use v1/completions?";
+const onlyChatModel =
+  "This is a chat model and not supported in the v1/completions endpoint. Did you mean to use v1/chat/completions?";
+
+/** A server of a base model: it continues texts, and has no conversations. */
+function completionsUpstream(): Promise<ScriptedServer> {
+  return startScripted((response, body) => {
+    if ("prompt" in body) return continueText(response, body);
+    response.writeHead(404, { "content-type": "application/json" });
+    const error = { message: noChatModel, type: "invalid_request_error", param: "model", code: null };
+    response.end(JSON.stringify({ error }));
+  });
+}
+
 /** A body as its stream: what these upstreams answer does not depend on how they are asked, which readers take, too. */
 function chatUpstream(): Promise<ScriptedServer> {
   return startScripted((response, body) => {
+    if ("prompt" in body) return continueText(response, body);
     const scenario = asked((body["messages"] as Json[]).at(-1)?.["content"]);
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(chatEvent({ role: "assistant", content: "" }) + chatStreams[scenario]);
-    if (scenario === "error") response.end('data: {"error":{"message":"The server broke.","type":"server_error"}}\n\n');
+    if (scenario === "error") response.end(brokenChat);
     else response.end(chatUsage + chatDone);
   });
 }
@@ -238,6 +281,8 @@ interface Said {
   readonly tokens: readonly [input: unknown, output: unknown] | null;
   /** The status before anything was told, or that an error came behind it. */
   readonly failed: false | "status" | "stream";
+  /** What a 404 says. */
+  readonly refusal: string | null;
   /** Calls that a client would run. */
   readonly runs: readonly string[];
 }
@@ -260,7 +305,14 @@ const expected: Readonly<Record<Scenario, Said>> = {
 };
 
 function nothing(): Said {
-  return { text: "", thought: "", calls: [], end: null, tokens: [9, 4], failed: false, runs: [] };
+  return { text: "", thought: "", calls: [], end: null, tokens: [9, 4], failed: false, refusal: null, runs: [] };
+}
+
+/** What a client has of an answer that is none. */
+function refused(status: number, body: string): Said {
+  const { error } = JSON.parse(body) as { error: Json };
+  expect(error["message"]).toBeTypeOf("string");
+  return { ...nothing(), tokens: null, failed: "status", refusal: status === 404 ? String(error["message"]) : null };
 }
 
 const tools = ["look", "wait"].map((name) => ({ name, input_schema: { type: "object" } }));
@@ -270,10 +322,11 @@ async function byMessages(server: TruewireServer, model: string, scenario: Scena
   const answer = await askMessage(server, { model, messages, stream, tools });
   const { message, error, closedCalls, status } = answer;
   if (status !== 200 || error) {
+    const refusal = status === 404 ? refused(status, JSON.stringify(message)) : nothing();
     const { type, request_id, error: told } = (error ?? message) as Json & { error: Json };
     expect({ type, request_id }).toMatchObject({ type: "error", request_id: expect.stringMatching(/^req_/) as string });
     expect(told["message"]).toBeTypeOf("string");
-    return { ...nothing(), tokens: null, failed: error ? "stream" : "status", runs: closedCalls };
+    return { ...refusal, tokens: null, failed: error ? "stream" : "status", runs: closedCalls };
   }
   const blocks = message.content ?? [];
   const usage = message["usage"] as Json;
@@ -287,6 +340,7 @@ async function byMessages(server: TruewireServer, model: string, scenario: Scena
       ({ end_turn: "stop", max_tokens: "length", tool_use: "calls" } as const)[String(message["stop_reason"])] ?? null,
     tokens: [usage["input_tokens"], usage["output_tokens"]],
     failed: false,
+    refusal: null,
     runs: stream ? closedCalls : calls.map(({ name }) => String(name)),
   };
 }
@@ -307,10 +361,8 @@ async function byChat(server: TruewireServer, model: string, scenario: Scenario,
     }),
   });
   const text = await response.text();
-  if (response.status !== 200) return { ...nothing(), tokens: null, failed: "status" };
-  const chunks = stream
-    ? text.split("\n\n").flatMap((frame) => (frame.startsWith("data: {") ? [JSON.parse(frame.slice(6)) as Json] : []))
-    : [JSON.parse(text) as Json];
+  if (response.status !== 200) return refused(response.status, text);
+  const chunks = stream ? chunksOf(text) : [JSON.parse(text) as Json];
   if (chunks.some((chunk) => chunk["error"])) return { ...nothing(), tokens: null, failed: "stream" };
   const said = { text: "", thought: "", end: null as Said["end"] };
   const calls: { name: string; json: string }[] = [];
@@ -340,6 +392,42 @@ async function byChat(server: TruewireServer, model: string, scenario: Scenario,
   };
 }
 
+async function byCompletions(
+  server: TruewireServer,
+  model: string,
+  scenario: Scenario,
+  stream: boolean,
+): Promise<Said> {
+  const response = await fetch(`${server.url}/v1/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      model,
+      prompt: scenario,
+      stream,
+      ...(stream && { stream_options: { include_usage: true } }),
+    }),
+  });
+  const text = await response.text();
+  if (response.status !== 200) return refused(response.status, text);
+  const chunks = stream ? chunksOf(text) : [JSON.parse(text) as Json];
+  if (chunks.some((chunk) => chunk["error"])) return { ...nothing(), tokens: null, failed: "stream" };
+  const choices = chunks.flatMap((chunk) => chunk["choices"] as { text: string; finish_reason: "stop" | "length" }[]);
+  const usage = chunks.at(-1)?.["usage"] as Json;
+  return {
+    ...nothing(),
+    text: choices.map((choice) => choice.text).join(""),
+    end: choices.at(-1)?.finish_reason ?? null,
+    tokens: [usage["prompt_tokens"], usage["completion_tokens"]],
+  };
+}
+
+function chunksOf(stream: string): Json[] {
+  return stream
+    .split("\n\n")
+    .flatMap((frame) => (frame.startsWith("data: {") ? [JSON.parse(frame.slice(6)) as Json] : []));
+}
+
 async function byResponses(server: TruewireServer, model: string, scenario: Scenario, stream: boolean): Promise<Said> {
   const response = await fetch(`${server.url}/v1/responses`, {
     method: "POST",
@@ -357,7 +445,7 @@ async function byResponses(server: TruewireServer, model: string, scenario: Scen
     }),
   });
   const text = await response.text();
-  if (response.status !== 200) return { ...nothing(), tokens: null, failed: "status" };
+  if (response.status !== 200) return refused(response.status, text);
   const events: readonly (Json & { type: unknown })[] = stream
     ? responseEvents(text)
     : [{ type: "response.completed", response: JSON.parse(text) as Json }];
@@ -384,18 +472,49 @@ async function byResponses(server: TruewireServer, model: string, scenario: Scen
     end: status === "incomplete" ? "length" : calls.length > 0 ? "calls" : "stop",
     tokens: [usage["input_tokens"], usage["output_tokens"]],
     failed: false,
+    refusal: null,
     runs: (stream ? runs : calls).map(({ name }) => String(name)),
   };
 }
 
-const sources = ["engine", "program", "chat upstream", "responses upstream", "messages upstream"] as const;
-const clients = { messages: byMessages, chat: byChat, responses: byResponses } as const;
+const sources = [
+  "engine",
+  "program",
+  "chat upstream",
+  "completions upstream",
+  "responses upstream",
+  "messages upstream",
+] as const;
+const clients = { chat: byChat, completions: byCompletions, responses: byResponses, messages: byMessages } as const;
+
+/** What each client is told of each source; an error comes before anything is told, or behind some of it. */
+function expectedOf(
+  client: keyof typeof clients,
+  source: (typeof sources)[number],
+  scenario: Scenario,
+  how: "stream" | "whole",
+): Said {
+  const isText = client === "completions";
+  const refusal =
+    !isText && source === "completions upstream"
+      ? noChatModel
+      : isText && (source === "responses upstream" || source === "messages upstream")
+        ? onlyChatModel
+        : null;
+  if (refusal !== null) return { ...nothing(), tokens: null, failed: "status", refusal };
+  const said = expected[scenario];
+  if (scenario === "error") return { ...said, failed: how === "stream" ? "stream" : "status" };
+  if (!isText) return said;
+  return { ...nothing(), text: said.text, end: said.end === "length" ? "length" : "stop" };
+}
+
 let server: TruewireServer;
 const upstreams: ScriptedServer[] = [];
 
 beforeAll(async () => {
-  const [chat, responses, messages] = [await chatUpstream(), await responsesUpstream(), await messagesUpstream()];
-  upstreams.push(chat, responses, messages);
+  const [chat, completions] = [await chatUpstream(), await completionsUpstream()];
+  const [responses, messages] = [await responsesUpstream(), await messagesUpstream()];
+  upstreams.push(chat, completions, responses, messages);
   server = await createServer({
     port: 0,
     logLevel: "silent",
@@ -403,6 +522,7 @@ beforeAll(async () => {
       { kind: "engine", engine: engine(), aliases: ["engine"] },
       { kind: "program", program, name: "program" },
       { kind: "upstream", url: chat.url, models: { "chat upstream": "m" }, name: "chat" },
+      { kind: "upstream", url: completions.url, models: { "completions upstream": "m" }, name: "completions" },
       {
         kind: "upstream",
         url: responses.url,
@@ -425,9 +545,19 @@ describe.each(Object.keys(clients) as (keyof typeof clients)[])("a client of %s"
     test.each(Object.keys(expected) as Scenario[])("%s", async (scenario) => {
       const streamed = await clients[client](server, source, scenario, true);
       const whole = await clients[client](server, source, scenario, false);
-      const failed = scenario === "error";
-      expect(streamed).toEqual({ ...expected[scenario], failed: failed && "stream" });
-      expect(whole).toEqual({ ...expected[scenario], failed: failed && "status" });
+      expect(streamed).toEqual(expectedOf(client, source, scenario, "stream"));
+      expect(whole).toEqual(expectedOf(client, source, scenario, "whole"));
     });
   });
+});
+
+test("a text that nobody can continue is refused with OpenAI's error, which says what to ask instead", async () => {
+  const response = await fetch(`${server.url}/v1/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model: "messages upstream", prompt: "Once upon a" }),
+  });
+  expect(response.status).toBe(404);
+  const error = { message: onlyChatModel, type: "invalid_request_error", param: "model", code: null };
+  expect(await response.json()).toEqual({ error });
 });

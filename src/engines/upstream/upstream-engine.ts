@@ -1,10 +1,11 @@
 import type { EmbeddingAnswer, EmbeddingRequest, Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
-import { FailureError, invalidRequest } from "../../generation/failure.ts";
+import { FailureError } from "../../generation/failure.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { completionsSource } from "../../wire/completions/source-port.ts";
 import { sourcePorts } from "../../wire/source-ports.ts";
 import type { SourcePort, SourceTokenCount } from "../../wire/source-port.ts";
+import { modelOnlyChats } from "../../wire/failures.ts";
 import { toolCallId } from "../../wire/ids.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { badAnswer } from "../../wire/tolerant/read-failure.ts";
@@ -216,10 +217,13 @@ export class UpstreamEngine implements Engine {
     };
   }
 
-  /** A text is continued by OpenAI's legacy API; no other has one. */
+  /**
+   * A text is continued by OpenAI's legacy API; Responses and Messages have nothing for it. A model that is shown a text as a user's turn
+   * answers it, and does not continue it.
+   */
   #textSource(): SourcePort {
     if (this.#source === sourcePorts.chat) return completionsSource;
-    throw invalidRequest("This model takes conversations, and continues no texts.", "model", "model_not_supported");
+    throw modelOnlyChats();
   }
 
   #newWatch(): Watch {
