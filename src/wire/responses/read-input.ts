@@ -198,8 +198,8 @@ class InputReader {
     const name = this.#names.get(toolCallId);
     if (name === undefined) {
       const message = `No tool call found for function call output with call_id ${toolCallId}.`;
-      // Who goes on from a response has all of its calls there.
-      if (strict || recalled.previous) throw invalidRequest(message, "input");
+      // Who goes on from a response has all of its calls there. Open Responses wants a code; OpenAI sends none.
+      if (strict || recalled.previous) throw invalidRequest(message, "input", strict ? null : "tool_call_not_found");
       warnings.push(`${item.path}: ${message}`);
     }
     this.#endTurn();
