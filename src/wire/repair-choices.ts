@@ -16,14 +16,14 @@ import { answerId, toolCallId } from "./ids.ts";
 import type { StreamWriter } from "./port.ts";
 import type { RepairedCapture, RepairOptions } from "./repaired-capture.ts";
 import type { ChoiceState } from "./tolerant/answer-choices.ts";
-import type { AnswerReader, ChoicesReaderOptions } from "./tolerant/answer-reader.ts";
+import type { ChoicesReader, ChoicesReaderOptions } from "./tolerant/choices-reader.ts";
 import { ChunkOrder } from "./tolerant/chunk-order.ts";
 import { readResponseBody } from "./tolerant/read-response.ts";
 
 /** An API whose answers are made of choices, as `repair` reads and writes it. */
 interface ChoicesApi {
   readonly prefix: "chatcmpl-" | "cmpl-";
-  reader(options: ChoicesReaderOptions): AnswerReader<ChoiceState>;
+  reader(options: ChoicesReaderOptions): ChoicesReader<ChoiceState>;
   /** For an answer that is not OpenAI's own. */
   writer(context: ChoicesContext): StreamWriter;
   writeBody(generation: Generation, context: ChoicesContext): string;
@@ -80,7 +80,7 @@ export function repairChoices(api: ChoicesApi, capture: string, options: RepairO
 function contextOf(
   { prefix }: ChoicesApi,
   { choices, usage }: Generation,
-  { identity, form, madeByOpenAi }: AnswerReader<ChoiceState>,
+  { identity, form, madeByOpenAi }: ChoicesReader<ChoiceState>,
   { profile, random, now, isBody }: RepairOptions & { readonly isBody: boolean },
 ): ChoicesContext {
   const created = identity.created ?? now;

@@ -1,5 +1,5 @@
 import type { GenerationEvent, StartEvent } from "../../generation/event.ts";
-import { AnswerReader } from "../tolerant/answer-reader.ts";
+import { ChoicesReader } from "../tolerant/choices-reader.ts";
 import type { ChoiceState } from "../tolerant/answer-choices.ts";
 import { CallAssembler } from "../tolerant/call-assembler.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
@@ -14,8 +14,8 @@ interface ChatChoice extends ChoiceState {
   legacyCall: boolean;
 }
 
-/** Reads a chat answer of any server of OpenAI's dialect into generation events. See `AnswerReader`. */
-export class ChatStreamReader extends AnswerReader<ChatChoice> {
+/** Reads a chat answer of any server of OpenAI's dialect into generation events. See `ChoicesReader`. */
+export class ChatStreamReader extends ChoicesReader<ChatChoice> {
   protected readonly chunkObject: string = "chat.completion.chunk";
   protected readonly bodyObject: string = "chat.completion";
 

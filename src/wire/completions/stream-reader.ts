@@ -1,14 +1,14 @@
 import type { GenerationEvent } from "../../generation/event.ts";
 import { readContent } from "../chat/read-content.ts";
-import { AnswerReader } from "../tolerant/answer-reader.ts";
+import { ChoicesReader } from "../tolerant/choices-reader.ts";
 import type { ChoiceState } from "../tolerant/answer-choices.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
 import { readLogprobs } from "../tolerant/read-logprobs.ts";
 import { isObject } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
 
-/** Reads a legacy completions answer of any server of OpenAI's dialect into generation events. See `AnswerReader`. */
-export class CompletionsStreamReader extends AnswerReader<ChoiceState> {
+/** Reads a legacy completions answer of any server of OpenAI's dialect into generation events. See `ChoicesReader`. */
+export class CompletionsStreamReader extends ChoicesReader<ChoiceState> {
   protected readonly chunkObject: string = "text_completion";
   protected readonly bodyObject: string = "text_completion";
 

@@ -1,33 +1,19 @@
-import type {
-  FinishEvent,
-  GenerationEnd,
-  GenerationEvent,
-  GenerationFailure,
-  SourceIdentity,
-} from "../../generation/event.ts";
+import type { FinishEvent, GenerationEvent, GenerationFailure, SourceIdentity } from "../../generation/event.ts";
 import { isObject, nonEmpty } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
-import { FrameReader } from "../sse/frame-reader.ts";
-import type { AnswerReaderOptions, EventReader } from "../source-port.ts";
-import { readFrame } from "../tolerant/frame-content.ts";
-import { badAnswer, failureOfText, readFailure } from "../tolerant/read-failure.ts";
+import type { AnswerReaderOptions } from "../source-port.ts";
+import { AnswerReader } from "../tolerant/answer-reader.ts";
+import { badAnswer, readFailure } from "../tolerant/read-failure.ts";
 import { readUsage } from "../tolerant/read-usage.ts";
-import { RepairLog } from "../tolerant/repairs.ts";
 import type { ItemKind } from "./answer-item.ts";
 import { AnswerItems } from "./answer-items.ts";
 
-/**
- * Reads the answer of any server that speaks Responses, streamed or whole, into generation events. What arrives may be broken in the
- * ways that servers are known to break it; what leaves is in the waist's order. What was mended is counted in `repairs`.
- */
-export class ResponseReader implements EventReader {
+/** Reads the answer of any server that speaks Responses into generation events in the waist's order. */
+export class ResponseReader extends AnswerReader {
   /** Events of this API have names. */
   readonly named = true;
-  readonly repairs: RepairLog = new RepairLog();
   readonly #observe: (event: JsonObject) => void;
-  readonly #frames: FrameReader;
   readonly #items: AnswerItems;
-  #out: GenerationEvent[] = [];
   #identity: SourceIdentity = {};
   #started = false;
   /** The number of the next event, if the source numbers them rightly. */
@@ -35,78 +21,41 @@ export class ResponseReader implements EventReader {
   #createdSeen = false;
   /** The event that ends the response has come. */
   #over = false;
-  #ended = false;
-  /** The input is over: an event that is not complete now was cut. */
-  #ending = false;
-  /** Text that was no event: what a proxy or a framework said instead. */
-  #strayText = "";
 
   /** `observe` sees each event as it came, and a whole body as the event that it stands for. */
   constructor(options: AnswerReaderOptions, observe: (event: JsonObject) => void = () => {}) {
+    super(options.frameLimit);
     this.#observe = observe;
     this.#items = new AnswerItems(this.repairs, options.newCallId);
-    this.#frames = new FrameReader(this, this.repairs, options.frameLimit);
   }
 
   get finished(): boolean {
     return this.#over;
   }
 
-  push(input: Uint8Array | string): GenerationEvent[] {
-    if (this.#ended) return [];
-    try {
-      this.#frames.push(input);
-    } catch (error) {
-      if (!(error instanceof Error)) throw error;
-      this.#fail(badAnswer(error.message, error));
-    }
-    return this.#take();
-  }
-
-  end(cause?: Error): GenerationEvent[] {
-    if (this.#ended) return [];
-    this.#ending = true;
-    this.#frames.end();
-    if (this.#ended) return this.#take();
-    if (this.#items.count === 0 && !this.#createdSeen && this.#strayText !== "") {
-      this.#fail(failureOfText(this.#strayText));
-      return this.#take();
-    }
-    const why = cause
-      ? `The upstream's answer was cut off: ${cause.message}`
-      : "The upstream's answer ended too early.";
-    this.#end({ kind: "truncated", failure: badAnswer(why, cause) });
-    return this.#take();
+  get begun(): boolean {
+    return this.#items.count > 0 || this.#createdSeen;
   }
 
   readBody(body: unknown): GenerationEvent[] {
     const failure = readFailure(body);
-    if (failure) this.#fail(failure);
+    if (failure) this.fail(failure);
     else if (!isObject(body) || !Array.isArray(body["output"])) {
-      this.#fail(badAnswer("The upstream's answer is no response."));
+      this.fail(badAnswer("The upstream's answer is no response."));
     } else this.#wholeResponse(body);
-    return this.#take();
+    return this.handOut();
   }
 
-  abandon(end: GenerationEnd): GenerationEvent[] {
-    if (!this.#ended) this.#end(end);
-    return this.#take();
-  }
-
-  /** A frame of the stream; called by the frame reader. */
   frame(data: string, event: string, bare: boolean): void {
-    if (this.#ended) return;
+    if (this.ended) return;
     const trimmed = data.trim();
-    if (trimmed === "[DONE]") return this.#done();
-    if (trimmed === "") return this.repairs.note("keep-alive");
-    const content = readFrame(data, { event, bare, ending: this.#ending }, this.repairs);
-    if (content.kind === "failure") this.#fail(content.failure);
-    else if (content.kind === "words" && this.#strayText.length < 20_000) this.#strayText += `${data}\n`;
-    else if (content.kind === "object") this.#object(content.value, event, bare);
+    if (trimmed === "[DONE]") this.#done();
+    else if (trimmed === "") this.repairs.note("keep-alive");
+    else this.content(data, event, bare);
   }
 
-  #object(value: object | null, name: string, bare: boolean): void {
-    if (!isObject(value)) return this.#fail(badAnswer("The upstream sent an event that is no object."));
+  protected object(value: object | null, _data: string, name: string, bare: boolean): void {
+    if (!isObject(value)) return this.fail(badAnswer("The upstream sent an event that is no object."));
     if (bare) this.repairs.note("bare-json");
     const own = nonEmpty(value["type"]);
     if (own === undefined && Array.isArray(value["output"])) {
@@ -117,14 +66,14 @@ export class ResponseReader implements EventReader {
     if (type === "" || type === "error") {
       this.#observe(value);
       const failure = readFailure(type === "error" && !isObject(value["error"]) ? { error: value } : value);
-      return this.#fail(failure ?? badAnswer("The upstream sent an event without a type."));
+      return this.fail(failure ?? badAnswer("The upstream sent an event without a type."));
     }
     if (name === "") this.repairs.note("no-event-name");
     else if (own !== name) this.repairs.note("other-event-name");
     this.#checkNumber(value["sequence_number"]);
     this.#observe(value);
     this.#event(type, value);
-    if (!this.#ended) this.#items.advance(this.#out);
+    if (!this.ended) this.#items.advance(this.out);
   }
 
   #checkNumber(number: unknown): void {
@@ -223,15 +172,15 @@ export class ResponseReader implements EventReader {
     this.#started = true;
     if (!this.#createdSeen) this.repairs.note("no-created");
     this.#createdSeen = true;
-    this.#out.push({ type: "start", choice: 0, source: this.#identity });
+    this.out.push({ type: "start", choice: 0, source: this.#identity });
   }
 
   /** The response is over; it comes whole, so whatever did not come before comes now. */
   #finish(type: string, response: unknown): void {
-    if (!isObject(response)) return this.#fail(badAnswer("The upstream's last event has no response."));
+    if (!isObject(response)) return this.fail(badAnswer("The upstream's last event has no response."));
     this.#identify(response);
     const status = type.replace(/^response\./, "");
-    if (status === "failed") return this.#fail(failureOfResponse(response));
+    if (status === "failed") return this.fail(failureOfResponse(response));
     this.#start();
     const output = response["output"];
     if (Array.isArray(output)) this.#items.reconcile(output.filter(isObject));
@@ -242,9 +191,9 @@ export class ResponseReader implements EventReader {
     this.#createdSeen = true;
     this.#observe({ type: "response.completed", response });
     const status = nonEmpty(response["status"]) ?? "completed";
-    if (status === "failed" || status === "cancelled") return this.#fail(failureOfResponse(response));
+    if (status === "failed" || status === "cancelled") return this.fail(failureOfResponse(response));
     if (status !== "completed" && status !== "incomplete") {
-      return this.#fail(badAnswer(`The upstream's response is ${status}, not complete.`));
+      return this.fail(badAnswer(`The upstream's response is ${status}, not complete.`));
     }
     this.#identify(response);
     this.#start();
@@ -253,43 +202,31 @@ export class ResponseReader implements EventReader {
     for (const [index, item] of output.entries()) {
       this.#items.added(item, index);
       this.#items.whole(item, index);
-      this.#items.advance(this.#out);
+      this.#items.advance(this.out);
     }
     this.#conclude(status, response);
   }
 
   #conclude(status: string, response: JsonObject): void {
     this.#over = true;
-    this.#items.advance(this.#out);
-    this.#items.close(this.#out);
-    this.#out.push(finishOf(status, response["incomplete_details"], this.#items.calls));
+    this.#items.advance(this.out);
+    this.#items.close(this.out);
+    this.out.push(finishOf(status, response["incomplete_details"], this.#items.calls));
     const usage = readUsage(response["usage"], this.repairs);
-    if (usage) this.#out.push({ type: "usage", usage });
-    this.#end({ kind: "done" });
+    if (usage) this.out.push({ type: "usage", usage });
+    this.conclude({ kind: "done" });
   }
 
   /** [DONE], which OpenAI never sends here. A response without an end of its own ends with it. */
   #done(): void {
-    if (this.#items.count === 0) return this.#fail(badAnswer("The upstream ended its answer without any item."));
+    if (this.#items.count === 0) return this.fail(badAnswer("The upstream ended its answer without any item."));
     this.repairs.note("no-completed");
     this.#conclude("completed", {});
   }
 
-  #fail(failure: GenerationFailure): void {
-    this.#items.advance(this.#out);
-    this.#end({ kind: "upstream-error", failure });
-  }
-
-  #end(end: GenerationEnd): void {
-    if (this.#ended) return;
-    this.#ended = true;
-    this.#out.push({ type: "end", end });
-  }
-
-  #take(): GenerationEvent[] {
-    const out = this.#out;
-    this.#out = [];
-    return out;
+  protected override fail(failure: GenerationFailure): void {
+    this.#items.advance(this.out);
+    super.fail(failure);
   }
 }
 

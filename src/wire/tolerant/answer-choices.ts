@@ -2,7 +2,7 @@ import type { FinishReason } from "../../generation/event.ts";
 import type { RepairLog } from "./repairs.ts";
 import type { JsonObject } from "../../generation/json.ts";
 
-/** What a reader of an endpoint keeps of a choice, and what `AnswerReader` does. */
+/** What a reader of an endpoint keeps of a choice, and what `ChoicesReader` does. */
 export interface ChoiceState {
   readonly choice: number;
   started: boolean;

@@ -1,72 +1,28 @@
-import type {
-  GenerationEnd,
-  GenerationEvent,
-  GenerationFailure,
-  SourceIdentity,
-  StartEvent,
-  Usage,
-} from "../../generation/event.ts";
-import type { CaptureForm } from "../capture-form.ts";
-import type { AnswerReaderOptions, EventReader } from "../source-port.ts";
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
+import type { EventReader } from "../source-port.ts";
 import { FrameReader } from "../sse/frame-reader.ts";
-import { AnswerChoices } from "./answer-choices.ts";
-import type { ChoiceState } from "./answer-choices.ts";
-import type { ChunkOrder } from "./chunk-order.ts";
-import { isAnnouncement, isWhole } from "./answer-shape.ts";
-import { ExtraReader } from "./extra-reader.ts";
-import { readFinishReason } from "./finish-reasons.ts";
+import type { FrameSink } from "../sse/frame-reader.ts";
 import { readFrame } from "./frame-content.ts";
-import { KnownChunks } from "./known-chunks.ts";
-import type { Hole } from "./known-chunks.ts";
-import { badAnswer, callsWithoutCall, failureOfText, readFailure } from "./read-failure.ts";
-import { readUsage } from "./read-usage.ts";
+import { badAnswer, failureOfText } from "./read-failure.ts";
 import { RepairLog } from "./repairs.ts";
-import { SourceReader } from "./source-reader.ts";
-import { isObject } from "../../generation/json.ts";
-import type { JsonObject } from "../../generation/json.ts";
-import { trueFinishReason } from "./true-finish-reason.ts";
-
-export interface ChoicesReaderOptions extends AnswerReaderOptions {
-  /** Is told which chunk holds what, for a capture that is written again. */
-  readonly order?: ChunkOrder;
-}
 
 /**
- * Reads the answer of any server of OpenAI's dialect, streamed or whole, into generation events. What arrives may be broken in every
- * way that servers are known to break it; the events are in their legal order. Repairs are counted in `repairs`.
- *
- * A finish reason is held back until the choice is surely over ([DONE], the usage chunk, the end of the input, or another choice
- * going on while the source has been exact so far), because servers send text and calls after it.
+ * Reads one answer, streamed or whole, into events, of which there is one end: what the readers of all APIs share. What arrives may be
+ * broken in every way that servers are known to break it. What was mended is counted in `repairs`.
  */
-export abstract class AnswerReader<Choice extends ChoiceState> implements EventReader {
+export abstract class AnswerReader implements EventReader, FrameSink {
   readonly repairs: RepairLog = new RepairLog();
-  protected readonly options: ChoicesReaderOptions;
-  /** Chunks of this object are streamed, those of `bodyObject` are whole answers. */
-  protected abstract readonly chunkObject: string;
-  protected abstract readonly bodyObject: string;
-
-  #frames: FrameReader;
-  #out: GenerationEvent[] = [];
-  /** How many events were handed out. */
-  #taken = 0;
-  #choices: AnswerChoices<Choice>;
-  #source = new SourceReader(this.repairs);
-  #usage: Usage | null = null;
-  #usageTold = false;
-  #extras = new ExtraReader();
+  /** Events that are not handed out yet. */
+  protected out: GenerationEvent[] = [];
+  readonly #frames: FrameReader;
   #ended = false;
-  #sawWholeAnswer = false;
-  #doneSeen = false;
   /** The input is over: an event that is not complete now was cut. */
-  #ending = false;
-  /** Text that was no event: what a proxy or a framework said instead. */
+  #isOver = false;
   #strayText = "";
-  #knownChunks = new KnownChunks<Choice>();
 
-  constructor(options: ChoicesReaderOptions) {
-    this.options = options;
-    this.#choices = new AnswerChoices((choice) => this.newChoice(choice), this.repairs);
-    this.#frames = new FrameReader(this, this.repairs, options.frameLimit);
+  /** `frameLimit`: the longest event, in characters. */
+  constructor(frameLimit: number | undefined) {
+    this.#frames = new FrameReader(this, this.repairs, frameLimit);
   }
 
   /** The `end` event is out; further input is ignored. */
@@ -74,29 +30,11 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
     return this.#ended;
   }
 
-  /** Every choice that began has its finish reason: only usage, [DONE] and noise are still due. */
-  get finished(): boolean {
-    return this.#choices.finished;
-  }
+  /** All is said: only usage, the end mark and noise are still due. */
+  abstract get finished(): boolean;
 
-  /** Whether any choice has begun: a failure before is still a failure with a status. */
-  get begun(): boolean {
-    return this.#choices.size > 0;
-  }
-
-  /** Whether the source is OpenAI itself. */
-  get madeByOpenAi(): boolean {
-    return this.#source.isOpenAi;
-  }
-
-  get identity(): SourceIdentity {
-    return this.#source.identity ?? {};
-  }
-
-  /** The form of an answer of OpenAI's own; see `CaptureForm`. */
-  get form(): CaptureForm {
-    return this.#source.form;
-  }
+  /** Something of the answer has come: a failure before is still a failure with a status. */
+  abstract get begun(): boolean;
 
   /** A piece of the answer, cut anywhere (text: at characters). Never throws for what it reads. */
   push(input: Uint8Array | string): GenerationEvent[] {
@@ -105,311 +43,75 @@ export abstract class AnswerReader<Choice extends ChoiceState> implements EventR
       this.#frames.push(input);
     } catch (error) {
       if (!(error instanceof Error)) throw error;
-      this.#fail(badAnswer(error.message, error));
+      this.fail(badAnswer(error.message, error));
     }
-    return this.#take();
+    return this.handOut();
   }
 
   /** The input is over. `cause`: it did not end by itself, but was cut off. */
   end(cause?: Error): GenerationEvent[] {
     if (this.#ended) return [];
-    this.#ending = true;
+    this.#isOver = true;
     this.#frames.end();
-    if (this.#ended) return this.#take();
-    if (this.finished) {
-      if (!this.#sawWholeAnswer) this.repairs.note("no-done");
-      this.#finish();
-      return this.#take();
-    }
-    if (!this.begun && this.#strayText !== "") this.#fail(failureOfText(this.#strayText));
-    else {
-      const why = cause
-        ? `The upstream's answer was cut off: ${cause.message}`
-        : "The upstream's answer ended too early.";
-      this.#end({ kind: "truncated", failure: badAnswer(why, cause) });
-    }
-    return this.#take();
+    if (!this.#ended) this.inputOver(cause);
+    return this.handOut();
   }
 
   /** The transport gives up; `end` becomes the last event, unless the answer was complete already. */
   abandon(end: GenerationEnd): GenerationEvent[] {
-    if (this.#ended) return [];
-    if (this.finished && end.kind !== "client-gone") this.#finish();
-    else this.#end(end);
-    return this.#take();
+    if (!this.#ended) this.givenUp(end);
+    return this.handOut();
   }
 
   /** A whole JSON answer (or an error in its place), parsed. */
-  readBody(body: unknown): GenerationEvent[] {
-    this.#sawWholeAnswer = true;
-    this.#object(body);
-    if (this.#ended) return this.#take();
-    if (this.finished) this.#finish();
-    else this.#fail(badAnswer("The upstream's answer has no choice that is complete."));
-    return this.#take();
-  }
+  abstract readBody(body: unknown): GenerationEvent[];
 
   /** A frame of the stream; called by the frame reader. */
-  frame(data: string, event: string, bare: boolean): void {
-    if (this.#ended) {
-      if (this.#doneSeen) this.repairs.note("after-done");
-      return;
-    }
-    const trimmed = data.trim();
-    if (trimmed === "[DONE]") this.#done();
-    else if (trimmed === "") this.repairs.note("keep-alive");
-    else this.#parse(data, event, bare);
+  abstract frame(data: string, event: string, bare: boolean): void;
+
+  /** Reads what a frame says in JSON; `data` is its text. */
+  protected abstract object(value: object | null, data: string, event: string, bare: boolean): void;
+
+  /** The input has ended, and the answer has not: it was cut. */
+  protected inputOver(cause: Error | undefined): void {
+    if (!this.begun && this.#strayText !== "") return this.fail(failureOfText(this.#strayText));
+    const why = cause
+      ? `The upstream's answer was cut off: ${cause.message}`
+      : "The upstream's answer ended too early.";
+    this.conclude({ kind: "truncated", failure: badAnswer(why, cause) });
   }
 
-  /** A chunk that differs from an earlier one in one string alone; called by the frame reader. */
-  take(line: string, start: number, end: number): boolean {
-    if (this.#ended) return false;
-    const isKnown = this.#knownChunks.match(line, start, end, (state, kind, text) => {
-      const { choice } = state;
-      if (kind === "text") this.#out.push({ type: "text-delta", choice, text });
-      else if (kind === "reasoning") this.#out.push({ type: "reasoning-delta", choice, text });
-      else return this.continueCall(state, text, this.#out);
-      return true;
-    });
-    if (isKnown) this.options.order?.endChunk(this.#position);
-    return isKnown;
+  protected givenUp(end: GenerationEnd): void {
+    this.conclude(end);
   }
 
-  /** Reads one element of `choices`; false when it holds nothing. */
-  protected abstract readChoice(raw: JsonObject, state: Choice, out: GenerationEvent[]): boolean;
-  /** A choice is over: what is open is closed. */
-  protected abstract closeChoice(state: Choice, out: GenerationEvent[]): void;
-  protected abstract newChoice(choice: number): Choice;
-  /** How many calls a choice has. */
-  protected abstract callCount(state: Choice): number;
-  /** Where the one string of a chunk stood that became this one event; null when such chunks cannot be proved. */
-  protected abstract holePath(raw: JsonObject, event: GenerationEvent): Hole | null;
-  /** Continues a call with text that a template proved; false: not possible, read the chunk. */
-  protected continueCall(_state: Choice, _text: string, _out: GenerationEvent[]): boolean {
-    return false;
+  /** What was no event: what a proxy or a framework said instead. */
+  protected get strayText(): string {
+    return this.#strayText;
   }
 
-  /** Whether a choice's call came in the legacy form. */
-  protected sawLegacyCall(_state: Choice): boolean {
-    return false;
-  }
-
-  /** Opens a choice, if it is not open. */
-  protected start(state: Choice, out: GenerationEvent[], announced?: StartEvent["announced"]): void {
-    if (state.started) return;
-    state.started = true;
-    out.push({
-      type: "start",
-      choice: state.choice,
-      ...(announced && { announced }),
-      ...(this.#source.identity && { source: this.#source.identity }),
-    });
-  }
-
-  /** How many events there are so far. */
-  get #position(): number {
-    return this.#taken + this.#out.length;
-  }
-
-  /** Whether this is OpenAI's own answer in its legacy API, which has freedoms that chat does not. */
-  get #isOpenAiCompletion(): boolean {
-    return this.chunkObject === "text_completion" && this.madeByOpenAi;
-  }
-
-  #parse(data: string, event: string, bare: boolean): void {
-    const content = readFrame(data, { event, bare, ending: this.#ending }, this.repairs);
-    if (content.kind === "object") this.#frameObject(content.value, data, event, bare);
-    else if (content.kind === "failure") this.#fail(content.failure);
+  /** A frame that has text. */
+  protected content(data: string, event: string, bare: boolean): void {
+    const content = readFrame(data, { event, bare, ending: this.#isOver }, this.repairs);
+    if (content.kind === "object") this.object(content.value, data, event, bare);
+    else if (content.kind === "failure") this.fail(content.failure);
     else if (content.kind === "words" && this.#strayText.length < 20_000) this.#strayText += `${data}\n`;
   }
 
-  #frameObject(value: object | null, data: string, event: string, bare: boolean): void {
-    const isBody = bare && !this.begun && isWhole(value, this.bodyObject);
-    const isShared = !isBody && isObject(value) && Array.isArray(value["choices"]) && value["choices"].length > 1;
-    if (bare) this.repairs.note(isBody ? "json-body" : "bare-json");
-    if (event === "error" && readFailure(value) === null) this.#fail(failureOfText(JSON.stringify(value)));
-    else this.#object(value, data);
-    if (isShared && !this.#isOpenAiCompletion) this.repairs.note("shared-chunk");
-    this.options.order?.endChunk(this.#position);
-    if (isBody && !this.#ended && this.finished) {
-      this.#sawWholeAnswer = true;
-      this.#finish();
-    }
+  protected fail(failure: GenerationFailure): void {
+    this.conclude({ kind: "upstream-error", failure });
   }
 
-  #object(value: unknown, text?: string): void {
-    const failure = readFailure(value);
-    if (failure) {
-      this.#fail(failure);
-      return;
-    }
-    if (!isObject(value)) {
-      this.#fail(badAnswer("The upstream's answer is not an object."));
-      return;
-    }
-    const before = { repairs: this.repairs.total, events: this.#out.length };
-    const choices = Array.isArray(value["choices"]) ? value["choices"].filter(isObject) : [];
-    const usage = this.#readUsage(value);
-    if (choices.length === 0 && !usage && !isAnnouncement(value)) this.repairs.note("no-choices");
-    const [first] = choices;
-    this.#source.identify(value, first !== undefined);
-    if (first && !this.begun) this.#source.describeForm(value, first);
-    const object = isWhole(value, this.bodyObject) ? this.bodyObject : this.chunkObject;
-    if (value["object"] !== object) this.repairs.note("object");
-    for (const [position, raw] of choices.entries()) this.#choice(raw, position, choices.length);
-    if (this.#ended) return;
-    if (choices.length === 0 && usage && this.finished) this.#tellUsage();
-    this.#extras.chunk(value, this.#out);
-    if (text !== undefined && choices.length === 1 && !usage) this.#learn(text, first ?? {}, before);
-  }
-
-  #choice(raw: JsonObject, position: number, siblings: number): void {
-    if (this.#ended) return;
-    const state = this.#choices.of(raw, position, siblings);
-    const out = this.#out;
-    if (state.told) {
-      // Usage came, or another choice went on while the source was exact. What follows may be OpenAI's farewell to audio.
-      const before = out.length;
-      this.#extras.choice(raw, state.choice, out);
-      if (readFinishReason(raw["finish_reason"])) this.#finishAgain(state, raw["text"] === "");
-      else if (out.length === before) this.repairs.note("early-finish");
-      return;
-    }
-    if (this.#choices.size > 1 && this.repairs.total === 0) this.#settleOthers(state);
-    const eventsBefore = out.length;
-    const hadContent = this.readChoice(raw, state, out);
-    this.#extras.choice(raw, state.choice, out);
-    if (hadContent && state.finish !== null) {
-      this.repairs.note("early-finish");
-      this.options.order?.moveFinish(state.choice);
-    }
-    const finish = readFinishReason(raw["finish_reason"]);
-    if (!finish) return;
-    this.start(state, out);
-    if (finish.reason === "failed") {
-      this.#fail(badAnswer(`The upstream ended the answer with finish_reason "${String(raw["finish_reason"])}".`));
-      return;
-    }
-    if (!finish.exact) this.repairs.note("finish-reason");
-    if (state.finish !== null) {
-      this.#finishAgain(state, !hadContent);
-      return;
-    }
-    const whole = raw["message"] !== undefined || this.#sawWholeAnswer;
-    if (out.length > eventsBefore && !whole && this.chunkObject !== "text_completion") {
-      this.repairs.note("finish-with-content");
-    }
-    state.finish = finish.reason;
-    this.options.order?.addFinish(state.choice);
-    const stop = raw["stop_reason"] ?? raw["matched_stop"] ?? raw["stopping_word"];
-    if (typeof stop === "string" && stop !== "") state.stop = stop;
-    // What comes now has to be looked at: it may end the other choices' waiting, too.
-    this.#knownChunks.forget();
-  }
-
-  /** OpenAI's legacy completions say `length` on the last text and once more alone, now and then (2 of 22 recordings). */
-  #finishAgain({ choice }: Choice, isAlone: boolean): void {
-    if (isAlone && this.#isOpenAiCompletion) this.options.order?.addFinish(choice);
-    else this.repairs.note("repeated-finish");
-  }
-
-  /** Keeps the usage that a chunk carries; true when it does. */
-  #readUsage(value: JsonObject): boolean {
-    const groq = isObject(value["x_groq"]) ? value["x_groq"]["usage"] : undefined;
-    const usage = readUsage(value["usage"] ?? groq, this.repairs);
-    if (!usage) return false;
-    const hasChoices = Array.isArray(value["choices"]) && value["choices"].length > 0;
-    if ((hasChoices && value["object"] === this.chunkObject && !this.#sawWholeAnswer) || isObject(groq)) {
-      if (this.chunkObject !== this.bodyObject) this.repairs.note("usage-place");
-    }
-    this.#usage = usage;
-    return true;
-  }
-
-  #tellUsage(): void {
-    this.#settle();
-    if (this.#usageTold || this.#ended || !this.#usage) return;
-    this.#usageTold = true;
-    this.#out.push({ type: "usage", usage: this.#usage });
-  }
-
-  /** Tells the finish of the choices that have one, but for `current`, which goes on. */
-  #settleOthers(current: Choice): void {
-    for (const state of this.#choices) if (state !== current && state.finish !== null) this.#tellFinish(state);
-  }
-
-  #settle(): void {
-    for (const state of this.#choices) this.#tellFinish(state);
-  }
-
-  #tellFinish(state: Choice): void {
-    if (state.told || state.finish === null || this.#ended) return;
-    state.told = true;
-    const from = this.#position;
-    this.closeChoice(state, this.#out);
-    const { choice, stop, finish: said } = state;
-    const calls = this.callCount(state);
-    const form = this.form.choices.get(choice);
-    const { callsInText = false, legacyFunctions } = this.options;
-    const sawLegacyCall = this.sawLegacyCall(state);
-    const isOpenAi = this.madeByOpenAi;
-    const reason = trueFinishReason({ said, calls, sawLegacyCall, callsInText, legacyFunctions, isOpenAi });
-    if (reason === null) {
-      this.#fail(callsWithoutCall());
-      return;
-    }
-    if (reason !== said) {
-      if (said !== "stop") this.repairs.note("finish-reason");
-      else if (form) form.stopWithCalls = true;
-      else this.repairs.note("finish-calls");
-    }
-    this.#out.push({ type: "finish", choice, reason, ...(stop !== undefined && { stop }) });
-    this.options.order?.close(choice, from, this.#position);
-  }
-
-  /** [DONE]. A choice without a finish reason ends here all the same: the source says that it is complete. */
-  #done(): void {
-    this.#doneSeen = true;
-    for (const state of this.#choices) {
-      if (state.finish !== null || state.told) continue;
-      this.repairs.note("no-finish");
-      state.finish = "stop";
-    }
-    if (!this.begun) {
-      const stray = this.#strayText;
-      this.#fail(stray === "" ? badAnswer("The upstream ended its answer without any choice.") : failureOfText(stray));
-    } else this.#finish();
-  }
-
-  #finish(): void {
-    for (const state of this.#choices) this.start(state, this.#out);
-    this.#tellUsage();
-    if (!this.#ended) this.#end({ kind: "done" });
-  }
-
-  #fail(failure: GenerationFailure): void {
-    this.#end({ kind: "upstream-error", failure });
-  }
-
-  #end(end: GenerationEnd): void {
+  /** The first end counts. */
+  protected conclude(end: GenerationEnd): void {
     if (this.#ended) return;
     this.#ended = true;
-    this.#out.push({ type: "end", end });
+    this.out.push({ type: "end", end });
   }
 
-  /** Keeps what a chunk looked like that was exact and became one event, as the proof for those that follow. */
-  #learn(chunk: string, raw: JsonObject, before: { readonly repairs: number; readonly events: number }): void {
-    const event = this.#out[before.events];
-    if (!event || this.#out.length !== before.events + 1 || this.repairs.total !== before.repairs) return;
-    const hole = this.holePath(raw, event);
-    const state = "choice" in event && event.choice !== undefined ? this.#choices.get(event.choice) : undefined;
-    if (hole && state && state.finish === null) this.#knownChunks.learn(chunk, hole, event, state);
-  }
-
-  #take(): GenerationEvent[] {
-    const out = this.#out;
-    this.#taken += out.length;
-    if (out.length > 0) this.#out = [];
+  protected handOut(): GenerationEvent[] {
+    const { out } = this;
+    if (out.length > 0) this.out = [];
     return out;
   }
 }
