@@ -150,9 +150,9 @@ describe("an upstream that speaks the Messages API", () => {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ model: "m", prompt: "Once" }),
     });
-    expect(response.status).toBe(400);
+    expect(response.status).toBe(404);
     expect(await response.json()).toMatchObject({
-      error: { message: expect.stringContaining("conversations") as string },
+      error: { message: expect.stringContaining("Did you mean to use v1/chat/completions?") as string },
     });
   });
 

@@ -1,13 +1,15 @@
 import type { Profile } from "../profile.ts";
+import { messageForms } from "./form.ts";
 
-const spaces = " ".repeat(15);
+const spaces = " ".repeat(Math.max(...Object.values(messageForms).map(({ mostPadding }) => mostPadding)));
 
 /**
- * What stands before an event's last brace: in profile `exact` 0 to 15 spaces, by which Anthropic hides the length of what is told from
- * whoever watches the encrypted stream. Source: 14,388 recorded events of 2024 to 2026, each number of spaces as frequent as the others.
+ * What stands before an event's last brace: 0 to 15 spaces, by which Anthropic hides the length of what is told from whoever watches the
+ * encrypted stream. Source: 14,388 recorded events of 2024 to 2026, each number of spaces as frequent as the others.
  */
 export function padding({ name }: Profile, random: () => number): string {
-  return name === "exact" ? spaces.slice(0, Math.floor(random() * 16)) : "";
+  const { mostPadding } = messageForms[name];
+  return mostPadding === 0 ? "" : spaces.slice(0, Math.floor(random() * (mostPadding + 1)));
 }
 
 /** One event of a stream. `json`: a compact object, without its last brace; its `type` is the event's name. */

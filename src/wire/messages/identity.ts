@@ -1,6 +1,7 @@
 import type { SourceIdentity } from "../../generation/event.ts";
 import { toolUseId } from "./ids.ts";
 import type { MessageContext } from "./asked-message.ts";
+import { messageForms } from "./form.ts";
 
 /** The members of a message that stand before its content, in the order of recordings since October 2025. */
 export function messageHead(
@@ -16,11 +17,7 @@ export function messageHead(
   };
 }
 
-/**
- * The id of a call. A source's own is kept where Anthropic could have given it; in profile `lean`, also where clients take it: they send
- * it back, and a server behind may know its own ids only.
- */
+/** The id of a call: a source's own, where the form keeps such, else a new one. */
 export function callId(id: string, { profile, random }: MessageContext): string {
-  const fits = profile.name === "lean" ? /^[a-zA-Z0-9_-]+$/ : /^toolu_[a-zA-Z0-9_]+$/;
-  return fits.test(id) ? id : toolUseId(random);
+  return messageForms[profile.name].callIds.test(id) ? id : toolUseId(random);
 }

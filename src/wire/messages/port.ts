@@ -1,6 +1,6 @@
 import type { Port } from "../port.ts";
-import { unbufferedStream } from "../stream-headers.ts";
 import type { MessageContext } from "./asked-message.ts";
+import { messageForms } from "./form.ts";
 import { messageId } from "./ids.ts";
 import { readMessageRequest } from "./read-request.ts";
 import { writeMessageResponse } from "./response-writer.ts";
@@ -29,12 +29,9 @@ export const messagesPort: Port = {
     write: (tokens) => JSON.stringify({ input_tokens: tokens }),
   },
   probePath: "/api/hello",
-  streamHeaders: ({ name }) => (name === "lean" ? unbufferedStream : exactHeaders),
+  streamHeaders: ({ name }) => messageForms[name].streamHeaders,
 };
 
 function idOf({ created, random }: Pick<MessageContext, "created" | "random">): string {
   return messageId(created, random);
 }
-
-/** As Anthropic sends them (recordings of 2024 to 2026). */
-const exactHeaders = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };

@@ -15,6 +15,7 @@ import type { AskedMessage, ShownThoughts } from "./asked-message.ts";
 import { withKnownBlocks } from "./known-blocks.ts";
 import { memberShapes, messageParameters } from "./message-parameters.ts";
 import { checkConversation } from "./check-conversation.ts";
+import { messageForms } from "./form.ts";
 import { readConversation } from "./read-conversation.ts";
 import { toolChanges } from "./tool-changes.ts";
 import { readTools } from "./read-tools.ts";
@@ -180,10 +181,9 @@ function reasoningOf({ thinking, output_config: config, messages }: RawRequest):
 
 const modes = { enabled: "on", adaptive: "adaptive", between_tools: "adaptive", disabled: "off" } as const;
 
-/** Whom nobody asked to think may think all the same; profile `lean` shows it, Anthropic's clients do not expect it. */
 function shownThoughts(reasoning: ReasoningOptions | undefined, { name }: Profile): ShownThoughts {
   const { mode, show } = reasoning ?? {};
-  if (mode === "off" || (mode === undefined && name === "exact")) return "hidden";
+  if (mode === "off" || (mode === undefined && !messageForms[name].showsUnaskedThoughts)) return "hidden";
   return show === "omitted" ? "omitted" : "shown";
 }
 

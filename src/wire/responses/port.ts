@@ -1,5 +1,5 @@
 import type { ServedPort } from "../port-state.ts";
-import { unbufferedStream } from "../stream-headers.ts";
+import { responseForms } from "./form.ts";
 import { ResponseFrame } from "./response-frame.ts";
 import { readResponsesRequest } from "./read-request.ts";
 import { writeResponse } from "./response-writer.ts";
@@ -24,8 +24,5 @@ export const responsesPort: ServedPort = {
   },
   state: { readRequest: readKeptRequest, routes: responsesRoutes },
   socket: responsesSocket,
-  streamHeaders: ({ name }) => (name === "lean" ? unbufferedStream : exactHeaders),
+  streamHeaders: ({ name }) => responseForms[name].streamHeaders,
 };
-
-/** As OpenAI sends them (recordings of 2026). */
-const exactHeaders = { "content-type": "text/event-stream; charset=utf-8" };

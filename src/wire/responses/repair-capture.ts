@@ -10,6 +10,7 @@ import type { Repair } from "../tolerant/repairs.ts";
 import { ResponseReader } from "./answer-reader.ts";
 import { capturedRequest } from "./captured-request.ts";
 import { writeCapturedBody, writeCapturedEvents } from "./capture-writer.ts";
+import { responseForms } from "./form.ts";
 import { ResponseFrame } from "./response-frame.ts";
 import { writeResponse } from "./response-writer.ts";
 import { responsesVoice } from "./responses-voice.ts";
@@ -32,7 +33,12 @@ export function repairResponseCapture(capture: string, options: Omit<RepairOptio
   const last = events.at(-1);
   const end = last?.type === "end" ? last.end : ({ kind: "done" } as const);
   const response = seen.map((event) => event["response"]).findLast(isObject);
-  if (profile.name === "exact" && isOpenAis(response) && isWhole(seen) && !repairs.some(isStructural)) {
+  if (
+    responseForms[profile.name].copiesCaptures &&
+    isOpenAis(response) &&
+    isWhole(seen) &&
+    !repairs.some(isStructural)
+  ) {
     if (isBody) return { body: writeCapturedBody(response, request), repairs, end };
     // Some recorders end a file with a blank line of their own.
     const blank = /(?:\r?\n){2}((?:\r?\n)*)$/.exec(capture)?.[1] ?? "";

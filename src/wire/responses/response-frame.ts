@@ -3,11 +3,11 @@ import { JsonText } from "../json-text.ts";
 import type { JsonValue } from "../json-text.ts";
 import type { AnswerContext } from "../port.ts";
 import { nameWithin } from "../../generation/qualified-name.ts";
-import { doneText } from "../sse-text.ts";
+import { responseForms } from "./form.ts";
+import type { ResponseForm } from "./form.ts";
 import { ResponseIds } from "./ids.ts";
 import { toolSearch } from "./call-kind.ts";
 import type { CallKind } from "./call-kind.ts";
-import { bodyNumber, plainNumber, streamNumber } from "./number-form.ts";
 import type { NumberForm } from "./number-form.ts";
 import type { AskedResponse } from "./response-echo.ts";
 import { bodyText } from "./body-text.ts";
@@ -35,9 +35,7 @@ export class ResponseFrame {
   /** Thoughts are shown as summaries. */
   readonly summarizes: boolean;
   readonly showsLogprobs: boolean;
-  /** The event that keeps a connection alive. */
-  readonly keepAlive: "keepalive" | "response.in_progress";
-  /** What follows the last event. */
+  readonly keepAlive: ResponseForm["keepAlive"];
   readonly endMark: string;
   /** The events that a stream opens with. */
   readonly opening: readonly ("created" | "queued" | "in_progress")[];
@@ -45,7 +43,7 @@ export class ResponseFrame {
   readonly seals: Record<string, string> = {};
   readonly #context: AnswerContext;
   readonly #asked: AskedResponse;
-  readonly #isExact: boolean;
+  readonly #form: ResponseForm;
   readonly #isBody: boolean;
   readonly #ids: ResponseIds;
   readonly #now: () => number;
@@ -59,16 +57,14 @@ export class ResponseFrame {
   constructor(context: AnswerContext, asked: AskedResponse, form: "stream" | "body") {
     this.#context = context;
     this.#asked = asked;
-    const isExact = (this.#isExact = context.profile.name === "exact");
+    const own = (this.#form = responseForms[context.profile.name]);
     this.#isBody = form === "body";
-    this.number = !isExact ? plainNumber : this.#isBody ? bodyNumber : streamNumber;
-    this.obfuscate = (asked.includeObfuscation ?? isExact) ? context.random : undefined;
+    this.number = own.number[form];
+    this.obfuscate = (asked.includeObfuscation ?? own.obfuscates) ? context.random : undefined;
     this.summarizes = asked.summarizes;
     this.showsLogprobs = asked.logprobs;
-    // Comments reset no client's timer that counts events (Codex); OpenAI has an event of its own, which strict clients do not know.
-    this.keepAlive = isExact ? "keepalive" : "response.in_progress";
-    // The Open Responses specification demands the mark, OpenAI never sends it.
-    this.endMark = isExact ? "" : doneText;
+    this.keepAlive = own.keepAlive;
+    this.endMark = own.endMark;
     this.opening = asked.echo.background ? ["created", "queued", "in_progress"] : ["created", "in_progress"];
     this.#ids = new ResponseIds(context.random);
     this.#now = context.now ?? (() => context.created);
@@ -81,8 +77,8 @@ export class ResponseFrame {
     if (this.#id !== undefined) return;
     const own = source?.id?.startsWith("resp_") === true ? source.id : undefined;
     if (own !== undefined) this.#created = source?.created ?? this.#created;
-    const { model } = this.#context;
-    if (this.#isExact && source?.model?.startsWith(`${model}-`) === true) this.#model = source.model;
+    const { model, profile } = this.#context;
+    if (profile.resolvesModels && source?.model?.startsWith(`${model}-`) === true) this.#model = source.model;
     this.#tier = source?.serviceTier;
     this.#id = own ?? this.#ids.response(this.#created);
   }
@@ -138,7 +134,7 @@ export class ResponseFrame {
 
   response(state: ResponseState): JsonValue {
     const { echo } = this.#asked;
-    const isExact = this.#isExact;
+    const form = this.#form;
     const isOver = !isRunning.has(state.event);
     if (isOver) this.#last = state;
     const float = (value: number): JsonValue => new JsonText(this.number(value));
@@ -148,7 +144,7 @@ export class ResponseFrame {
       created_at: this.#created,
       status: state.event === "created" ? (echo.background ? "queued" : "in_progress") : state.event,
       background: echo.background,
-      billing: isExact && this.#isBody ? { payer: "developer" } : undefined,
+      billing: this.#isBody ? form.billing : undefined,
       completed_at: state.event === "completed" ? Math.floor(this.#now()) : null,
       error: state.failure ? { code: state.failure.code, message: state.failure.message } : null,
       frequency_penalty: float(echo.frequencyPenalty),
@@ -157,21 +153,21 @@ export class ResponseFrame {
       max_output_tokens: echo.maxOutputTokens,
       max_tool_calls: echo.maxToolCalls,
       model: this.#model,
-      moderation: isExact ? null : undefined,
+      moderation: form.moderation,
       output: state.output,
       parallel_tool_calls: echo.parallelToolCalls,
       presence_penalty: float(echo.presencePenalty),
       previous_response_id: echo.previousResponseId,
       prompt_cache_key: echo.promptCacheKey,
-      prompt_cache_retention: echo.promptCacheRetention ?? (isExact ? "in_memory" : null),
-      reasoning: this.#reasoning(),
+      prompt_cache_retention: echo.promptCacheRetention ?? form.promptCacheRetention,
+      reasoning: form.reasoning(echo.reasoning.effort, echo.reasoning.summary),
       safety_identifier: echo.safetyIdentifier,
       service_tier: this.#serviceTier(isOver),
       store: echo.store,
       temperature: float(echo.temperature),
       text: { format: echo.textFormat, verbosity: echo.verbosity },
       tool_choice: echo.toolChoice,
-      tool_usage: isExact ? toolUsage : undefined,
+      tool_usage: form.toolUsage,
       tools: echo.tools,
       top_logprobs: echo.topLogprobs,
       top_p: float(echo.topP),
@@ -182,15 +178,6 @@ export class ResponseFrame {
     };
   }
 
-  #reasoning(): JsonValue {
-    const { effort, summary } = this.#asked.echo.reasoning;
-    if (!this.#isExact) return { effort, summary };
-    const shown = summary === "auto" ? "detailed" : summary;
-    return effort === null
-      ? { context: null, effort, summary: shown }
-      : { context: "current_turn", effort, mode: "standard", summary: shown };
-  }
-
   #serviceTier(isOver: boolean): string | null {
     const asked = this.#asked.echo.serviceTier ?? "auto";
     if (!isOver || asked === "flex" || asked === "priority") return asked;
@@ -199,15 +186,3 @@ export class ResponseFrame {
 }
 
 const isRunning: ReadonlySet<ResponseState["event"]> = new Set(["created", "queued", "in_progress"]);
-
-/** Nothing of it is ever used here. As recorded since 2026-07. */
-const toolUsage: JsonValue = {
-  image_gen: {
-    input_tokens: 0,
-    input_tokens_details: { image_tokens: 0, text_tokens: 0 },
-    output_tokens: 0,
-    output_tokens_details: { image_tokens: 0, text_tokens: 0 },
-    total_tokens: 0,
-  },
-  web_search: { num_requests: 0 },
-};
