@@ -199,6 +199,21 @@ describe.skipIf(launcher === undefined)("Codex", () => {
     expect(server.asked()).toHaveLength(2);
   });
 
+  // Codex runs a call whatever its status is.
+  test("half of a call behind a whole one is not run", async () => {
+    const half: TurnItem[] = [
+      { type: "tool-call-start", name: "exec_command" },
+      { type: "tool-call-delta", arguments: '{"cmd":"echo half >> ran.txt"}' },
+    ];
+    const turns = [[run("echo ran >> ran.txt"), ...half, { wait: 500 }, { fail: "broken" }], ["Done."]];
+    const { server, codex } = await start(turns);
+    const { code, items } = await codex.exec("Hello");
+    expect(code).toBe(0);
+    expect(items.at(-1)).toMatchObject({ type: "agent_message", text: "Done." });
+    expect(readFileSync(join(codex.folder, "ran.txt"), "utf8")).toBe("ran\n");
+    expect(server.asked()).toHaveLength(2);
+  });
+
   test.each([
     ["invalid_value", "Too hot."],
     ["context_length_exceeded", "Codex ran out of room in the model's context window."],
