@@ -30,7 +30,7 @@ export const messageBodyRules: readonly BodyRule[] = [
     concern: hidden,
     says: 'An error\'s body is {"type": "error", "error": {type, message}}.',
     source: `${errors}; recordings 42 of 42`,
-    breaks: ["official SDKs (an error without its type)", "Claude Code", "AI SDK (schema)"],
+    breaks: ["official SDKs (an error without its type)", "AI SDK (schema)"],
     judges: "body",
     shown: failed,
     *judge(view) {
@@ -140,7 +140,7 @@ export const messageBodyRules: readonly BodyRule[] = [
     concern: misunderstood,
     says: 'A model has type "model", id, display_name and created_at, a time as RFC 3339 has it.',
     source: list,
-    breaks: ["Claude Code (its list of models)", "typed clients (Go, Rust, Java, C#)"],
+    breaks: ["typed clients (Go, Rust, Java, C#)"],
     judges: "body",
     shown: (view) => lists(view) || answers(view, "anthropic-model"),
     *judge(view) {

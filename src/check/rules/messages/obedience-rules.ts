@@ -101,7 +101,7 @@ export const obedienceRules: readonly MessageRule[] = [
     concern: misunderstood,
     says: "With output_config.format the text is one JSON value.",
     source: "Anthropic's documentation: Structured outputs; recordings 32 of 32 bodies",
-    breaks: ["structured extraction (JSON.parse throws)", "Claude Code (the titles of its sessions)"],
+    breaks: ["structured extraction (JSON.parse throws)"],
     judges: "message",
     shown: (view) => isWhole(view) && demands(view).json && callsIn(view).length === 0,
     *judge(view) {

@@ -28,11 +28,9 @@ export const echoRules: readonly ResponseRule[] = [
     severity: "warning",
     concern: "requests are misunderstood",
     says: "The response repeats the parameters of its request: sampling, limits, tool_choice, the names of its tools, text.format, reasoning.effort, metadata, instructions.",
-    source: "specification: Response; recordings 642 of 642",
-    breaks: [
-      "tracing (dd-trace and others read the settings from the response)",
-      "clients that check what was understood",
-    ],
+    source:
+      "specification: Response; recordings 642 of 642; source code of dd-trace-py: openai_get_metadata_from_response reads the settings there",
+    breaks: ["dd-trace-py (a trace shows other settings than those that were sent)"],
     judges: "response",
     shown: (view) => view.exchange.request.body !== undefined && view.exchange.request.method === "POST",
     *judge(view) {

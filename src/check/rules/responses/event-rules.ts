@@ -46,7 +46,7 @@ export const eventRules: readonly StreamRule[] = [
     concern: "text is lost or wrong",
     says: "Text, thoughts and calls come in events that the specification names.",
     source:
-      "specification: ResponseStreamEvent; pi #4193 (clients drop what they do not know); older servers send response.reasoning.delta",
+      "specification: ResponseStreamEvent; pi #4193 (clients drop what they do not know); source code of AI SDK, LangChain and Codex CLI",
     breaks: ["AI SDK, LangChain, Codex (they pass over events that they do not know)"],
     judges: "stream",
     endpoints,
@@ -62,7 +62,8 @@ export const eventRules: readonly StreamRule[] = [
     severity: "error",
     concern: unreadable,
     says: "Every event has a sequence_number, an integer.",
-    source: "specification (required in every event); LiteLLM #28899, llama.cpp #24957",
+    source:
+      "specification (required in every event); LiteLLM #28899, llama.cpp #24957; source code of AI SDK: its schema of a failed response",
     breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK (a failed response without one is not read)"],
     judges: "stream",
     endpoints,

@@ -175,8 +175,9 @@ export const obedienceRules: readonly ResponseRule[] = [
     severity: "warning",
     concern: misunderstood,
     says: "With include reasoning.encrypted_content every reasoning item has it.",
-    source: "specification: include; recordings 642 of 642",
-    breaks: ["AI SDK, openai-agents with store: false (the model forgets its thoughts between two calls)"],
+    source:
+      "specification: include; recordings 642 of 642; source code of AI SDK: with store: false a thought without it is not sent back",
+    breaks: ["AI SDK with store: false (the model forgets its thoughts between two calls)"],
     judges: "response",
     shown: (view) => demands(view).sealed && view.output.some(({ type }) => type === "reasoning"),
     *judge(view) {

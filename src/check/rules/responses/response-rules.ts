@@ -31,7 +31,7 @@ export const responseRules: readonly ResponseRule[] = [
     severity: "error",
     concern: lost,
     says: "The response has an id, a string that is not empty.",
-    source: "specification: Response.id",
+    source: "specification: Response.id; source code of Codex CLI: ResponseCompleted.id",
     breaks: ["Codex (the answer is not read)", "clients that continue with previous_response_id"],
     judges: "response",
     judge: (view) => member(view, "id", isText),
@@ -76,8 +76,9 @@ export const responseRules: readonly ResponseRule[] = [
     severity: "error",
     concern: "the answer seems to end wrongly",
     says: "The response says how it ended: completed, incomplete with a reason, or failed with an error, and nothing else beside it.",
-    source: "specification: Response.status, incomplete_details, error; recordings 642 of 642",
-    breaks: ["openai-agents", "Codex (it reads the code of an error)", "clients that look whether the answer is whole"],
+    source:
+      "specification: Response.status, incomplete_details, error; recordings 642 of 642; source code of Codex CLI",
+    breaks: ["Codex (it reads the code of an error)", "clients that look whether the answer is whole"],
     judges: "response",
     shown: ({ exchange }) => exchange.request.body?.background !== true,
     *judge(view) {
@@ -103,7 +104,7 @@ export const responseRules: readonly ResponseRule[] = [
     severity: "error",
     concern: lost,
     says: "output is a list of items, each with a type; of a completed response it is not empty.",
-    source: "specification: Response.output; sub2api #4468",
+    source: "specification: Response.output; sub2api #4468; source code of openai-agents and LangChain",
     breaks: ["openai-agents", "official SDKs: output_text", "LangChain"],
     judges: "response",
     *judge(view) {
@@ -136,7 +137,8 @@ export const responseRules: readonly ResponseRule[] = [
     severity: "error",
     concern: lost,
     says: "A message has role assistant, and parts output_text (text, annotations) or refusal (refusal).",
-    source: "specification: OutputMessage; LM Studio #1089 (no annotations)",
+    source:
+      "specification: OutputMessage; LM Studio #1089 (no annotations: ElizaOS fails, by the schema of the AI SDK)",
     breaks: ["AI SDK, ElizaOS (schema)", "official SDKs: output_text"],
     judges: "response",
     shown: (view) => view.output.some(({ type }) => type === "message"),
@@ -196,8 +198,8 @@ export const responseRules: readonly ResponseRule[] = [
     severity: "error",
     concern: lost,
     says: "A reasoning item has its summary, a list, and shows thoughts in summary (summary_text) or content (reasoning_text), nowhere else.",
-    source: "specification: ReasoningItem; recordings 642 of 642",
-    breaks: ["AI SDK, LangChain (they read summary)", "Codex"],
+    source: "specification: ReasoningItem; recordings 642 of 642; source code of AI SDK and LangChain",
+    breaks: ["AI SDK, LangChain (they read summary)"],
     judges: "response",
     shown: (view) => view.output.some(({ type }) => type === "reasoning"),
     *judge(view) {
@@ -251,7 +253,7 @@ export const responseRules: readonly ResponseRule[] = [
     concern: "the answer seems to end wrongly",
     says: "In a completed response every message and call is completed.",
     source: "specification: OutputItem.status; recordings 642 of 642",
-    breaks: ["agents (they run half of a call)", "AI SDK (a call without a status is dropped)"],
+    breaks: ["agents (they run half of a call)"],
     judges: "response",
     shown: (view) => isWhole(view) && view.output.length > 0,
     *judge(view) {
