@@ -17,4 +17,16 @@ export { judgeExpectation } from "./check/rules/group/expectation.ts";
 export type { Expectation } from "./check/rules/group/expectation.ts";
 export { judgeSame } from "./check/rules/group/same.ts";
 export { judgeDisconnect, judgeSideBySide, judgeStreamsApart } from "./check/rules/group/live.ts";
-export type { LeavingTimes, LiveVerdict } from "./check/rules/group/live.ts";
+export {
+  judgeBackground,
+  judgeCompacted,
+  judgeContinued,
+  judgeContinuedBySocket,
+  judgeDeleted,
+  judgeInputItems,
+  judgeNotKept,
+  judgeShown,
+  judgeUnknownBySocket,
+} from "./check/rules/group/stored.ts";
+export type { LeavingTimes } from "./check/rules/group/live.ts";
+export type { GroupVerdict } from "./check/rules/group/group-rule.ts";

@@ -5,7 +5,7 @@ import { formOf } from "../../src/check/rules/form.ts";
 import { judge } from "../../src/check/rules/judge.ts";
 import type { ProfileName } from "../../src/check/rules/profile/profile-rule.ts";
 import { legalBody } from "./legal/body.ts";
-import { legalResponseBody, legalResponseStream } from "./legal/responses.ts";
+import { legalResponseBody, legalResponseSocket, legalResponseStream } from "./legal/responses.ts";
 import { type Legal, legalStream } from "./legal/stream.ts";
 import { runIllegal, runLegal } from "./mutation-run.ts";
 import { illegalChanges, legalChanges } from "./mutations/every-mutation.ts";
@@ -16,6 +16,7 @@ describe.each<[string, (seed: number) => Legal]>([
   ["bodies", legalBody],
   ["streams of responses", legalResponseStream],
   ["whole responses", legalResponseBody],
+  ["responses by WebSocket", legalResponseSocket],
 ])("2,000 %s of our own writer", { timeout: 240_000 }, (_, legal) => {
   test("have no finding, whichever profile is demanded: none, or their own", () => {
     const found: string[] = [];

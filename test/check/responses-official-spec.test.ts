@@ -34,14 +34,23 @@ describe.skipIf(!hasOfficialSchemas)("OpenAI's own schemas of the Responses API"
     }
   }, 240_000);
 
+  /** The schema of each whole answer, by its endpoint; a deletion has none. */
+  const whole: Partial<Record<Exchange["endpoint"], string>> = {
+    responses: "Response",
+    "response-tokens": "TokenCountsResource",
+    "response-items": "ResponseItemList",
+    "response-compaction": "CompactResource",
+  };
+
   function offencesOf(exchange: Exchange): readonly string[] {
     if (exchange.response.status >= 400) return official.rejected("ErrorResponse", bodyView(exchange).value);
-    if (exchange.endpoint === "response-tokens")
-      return official.rejected("TokenCountsResource", bodyView(exchange).value);
-    if (!isStream(exchange)) return official.rejected("Response", bodyView(exchange).value).filter(isTold);
+    if (!isStream(exchange)) {
+      const name = whole[exchange.endpoint];
+      return name === undefined ? [] : official.rejected(name, bodyView(exchange).value).filter(isTold);
+    }
     return streamView(exchange).chunks.flatMap(({ value }) => {
-      const name = value.type === "error" ? undefined : ofEvents.get(value.type);
-      return name === undefined ? [] : official.rejected(name, value).filter(isTold);
+      const schema = value.type === "error" ? undefined : ofEvents.get(value.type);
+      return schema === undefined ? [] : official.rejected(schema, value).filter(isTold);
     });
   }
 
@@ -61,7 +70,8 @@ describe.skipIf(!hasOfficialSchemas)("OpenAI's own schemas of the Responses API"
       const { exchange } = seed % 2 === 0 ? legalResponseStream(seed) : legalResponseBody(seed);
       const spoiled = withOneSpoiled(exchange, seeded(seed));
       const offences = offencesOf(spoiled);
-      if (offences.length === 0) continue;
+      // What was put in is shown again; no rule judges what a request may hold.
+      if (offences.length === 0 || /items|compaction/.test(exchange.endpoint)) continue;
       wrong++;
       if (judge(spoiled).findings.length === 0) missed.push(`seed ${seed}: ${offences.slice(0, 3).join("; ")}`);
     }

@@ -1,12 +1,34 @@
 import { request as httpRequest } from "undici";
-import { judgeDisconnect, judgeSideBySide, judgeStreamsApart, type LiveVerdict } from "../rules/group/live.ts";
+import { type GroupVerdict, notShown } from "../rules/group/group-rule.ts";
+import { judgeDisconnect, judgeSideBySide, judgeStreamsApart } from "../rules/group/live.ts";
+import type { Scenario } from "./scenario.ts";
 import { send, type Target } from "./send.ts";
 import type { Probe } from "./probe.ts";
+
+/** Scenarios of several requests at once. */
+export const liveScenarios: readonly Scenario[] = [
+  scenario("streams", "several streams at once", streamsSideBySide),
+  scenario("second", "a second stream beside a long one", secondStream),
+  scenario("leave", "clients that leave", leaveAndAsk),
+];
+
+function scenario(
+  name: string,
+  about: string,
+  measured: (target: Target, signal?: AbortSignal) => Promise<GroupVerdict>,
+): Scenario {
+  return {
+    id: `live/${name}`,
+    about,
+    api: "chat",
+    run: async ({ target, signal }) => [await measured(target, signal)],
+  };
+}
 
 const words = ["amber", "cobalt", "ivory", "scarlet"];
 
 /** Several streams at once, each asked for a word of its own. */
-export async function streamsSideBySide(target: Target, signal?: AbortSignal): Promise<LiveVerdict> {
+async function streamsSideBySide(target: Target, signal?: AbortSignal): Promise<GroupVerdict> {
   const results = await Promise.all(words.map((word) => send(repeatProbe(word), target, signal)));
   const streams = results.flatMap(({ exchange }, i) =>
     exchange?.response.status === 200 ? [{ word: words[i] ?? "", exchange }] : [],
@@ -15,12 +37,12 @@ export async function streamsSideBySide(target: Target, signal?: AbortSignal): P
 }
 
 /** A long stream, and a second one that begins while it runs. */
-export async function secondStream(target: Target, signal?: AbortSignal): Promise<LiveVerdict> {
+async function secondStream(target: Target, signal?: AbortSignal): Promise<GroupVerdict> {
   const first = await openStream(target, longBody(target.model), signal);
-  if (!first) return { findings: [], shown: [], reason: "no stream could be opened" };
+  if (!first) return notShown("no stream could be opened");
   try {
     const second = await openStream(target, longBody(target.model), signal);
-    if (!second) return { findings: [], shown: [], reason: "no second stream could be opened" };
+    if (!second) return notShown("no second stream could be opened");
     second.leave();
     return judgeSideBySide({ ended: first.ended(), milliseconds: first.milliseconds() });
   } finally {
@@ -32,11 +54,11 @@ export async function secondStream(target: Target, signal?: AbortSignal): Promis
 const clients = 8;
 
 /** Abandons several long streams, then requests something short. */
-export async function leaveAndAsk(target: Target, signal?: AbortSignal): Promise<LiveVerdict> {
+async function leaveAndAsk(target: Target, signal?: AbortSignal): Promise<GroupVerdict> {
   const short = shortProbe();
   const alone = await send(short, target, signal);
   const whole = await send({ ...short, body: longBody }, target, signal);
-  if (!alone.exchange || !whole.exchange) return { findings: [], shown: [], reason: "no answer to compare with" };
+  if (!alone.exchange || !whole.exchange) return notShown("no answer to compare with");
   const times = { alone: alone.milliseconds, long: whole.milliseconds, clients };
   // When the server is too fast to tell, skip the abandoned streams.
   const early = judgeDisconnect({ ...times, after: times.alone });

@@ -6,7 +6,7 @@ export interface Probe {
   /** What it asks, in a few words. */
   readonly about: string;
   readonly endpoint: Exchange["endpoint"];
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "DELETE";
   /** Behind the base URL: `/chat/completions`. */
   readonly path: (model: string) => string;
   readonly body?: (model: string) => Record<string, unknown>;

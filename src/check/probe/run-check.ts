@@ -1,18 +1,21 @@
 import { request as httpRequest } from "undici";
 import { apiOf } from "../rules/exchange.ts";
-import { judgeExpectation } from "../rules/group/expectation.ts";
 import { judgeSame } from "../rules/group/same.ts";
-import { judge } from "../rules/judge.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
-import type { Finding } from "../rules/rule.ts";
 import { isObject } from "../../generation/json.ts";
 import { absentApis } from "./absent-apis.ts";
 import { requestHeaders } from "./request-headers.ts";
-import { leaveAndAsk, secondStream, streamsSideBySide } from "./live.ts";
-import type { Probe, ProbeResult } from "./probe.ts";
+import { backgroundResponse } from "./background-response.ts";
+import { compactedResponse } from "./compacted-response.ts";
+import { type Judged, judgedResult, judgedTogether } from "./judged.ts";
+import { liveScenarios } from "./live.ts";
+import type { Probe } from "./probe.ts";
+import { responseSocket } from "./response-socket.ts";
+import { type Scenario, Steps } from "./scenario.ts";
 import { messagesProbes } from "./messages-probes.ts";
 import { probes as openaiProbes } from "./probes.ts";
 import { send, type Target } from "./send.ts";
+import { storedResponse, unstoredResponse } from "./stored-responses.ts";
 
 export interface CheckOptions extends Omit<Target, "model"> {
   /** Default: the first that the server lists. */
@@ -25,18 +28,6 @@ export interface CheckOptions extends Omit<Target, "model"> {
   readonly concurrency: number;
   readonly signal?: AbortSignal;
   readonly onProgress?: (done: number, all: number, about: string) => void;
-}
-
-/** The result of one probe or live scenario. */
-export interface Judged {
-  readonly id: string;
-  readonly about: string;
-  readonly result?: ProbeResult;
-  readonly findings: readonly Finding[];
-  /** Rules that it could show. */
-  readonly shown: readonly string[];
-  /** Why it shows nothing about its subject. */
-  readonly notShown?: string;
 }
 
 export interface CheckRun {
@@ -55,11 +46,13 @@ const probes: readonly Probe[] = [...openaiProbes, ...messagesProbes];
 /** The words of `--only` that are an API's. */
 const apis = [...new Set(probes.flatMap(({ endpoint }) => apiOf[endpoint] ?? []))];
 
-/** Scenarios of several requests at once, all of them for chat. */
-const live = [
-  { id: "live/streams", about: "several streams at once", run: streamsSideBySide },
-  { id: "live/second", about: "a second stream beside a long one", run: secondStream },
-  { id: "live/leave", about: "clients that leave", run: leaveAndAsk },
+const scenarios: readonly Scenario[] = [
+  storedResponse,
+  unstoredResponse,
+  backgroundResponse,
+  compactedResponse,
+  responseSocket,
+  ...liveScenarios,
 ];
 
 /** Sends every probe, with bounded time and concurrency, and judges what comes back. Throws `CheckError`. */
@@ -80,8 +73,8 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
     const streamed = wanted(`same/${plain.id}`, api) || wanted(plain.id, api) ? twinOf(plain) : undefined;
     return streamed ? [{ plain, streamed }] : [];
   });
-  const scenarios = live.filter(({ id }) => wanted(id, "chat"));
-  const all = chosen.length + twins.length + scenarios.length;
+  const groups = scenarios.filter(({ id, api }) => wanted(id, api));
+  const all = chosen.length + twins.length + groups.length;
   if (all === 0) {
     throw new CheckError(
       `There is no probe for --only ${only?.join(" ")}. It takes APIs (${apis.join(", ")}) and how ids begin (text, tools, wrong, live).`,
@@ -89,7 +82,7 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   }
   let done = 0;
   const judged = await pooled(chosen, options.concurrency, async (probe) => {
-    const one = await judgeProbe(probe, target, options);
+    const one = judgedResult(await send(probe, target, options.signal), options.profile);
     options.onProgress?.(++done, all, probe.about);
     return one;
   });
@@ -97,39 +90,16 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
     judged.push(await judgeTwin(plain, streamed, target, options.signal));
     options.onProgress?.(++done, all, `${plain.about}, streamed and not`);
   }
-  for (const { id, about, run } of scenarios) {
-    const { findings, shown, reason } = await run(target, options.signal);
-    judged.push({ id, about, findings, shown, ...(reason !== undefined && { notShown: reason }) });
-    options.onProgress?.(++done, all, about);
+  for (const scenario of groups) {
+    const steps = new Steps(target, options.profile, options.signal);
+    const verdicts = await scenario.run(steps);
+    judged.push(...steps.judged, judgedTogether(scenario.id, scenario.about, verdicts));
+    options.onProgress?.(++done, all, scenario.about);
   }
   if (judged.every(({ result }) => result !== undefined && result.exchange === undefined)) {
     throw new CheckError(`${url} does not answer: ${judged[0]?.result?.failure ?? "no answer"}.`);
   }
   return { url, model, judged };
-}
-
-async function judgeProbe(probe: Probe, target: Target, { signal, profile }: CheckOptions): Promise<Judged> {
-  const { id, about } = probe;
-  const result = await send(probe, target, signal);
-  const { exchange } = result;
-  if (!exchange) {
-    const found = result.failure ?? "no answer";
-    // A server need not support this.
-    if (probe.expects === "any") return { id, about, result, findings: [], shown: [], notShown: found };
-    const findings = [{ rule: "answer/status", start: 0, end: 0, found }];
-    return { id, about, result, findings, shown: ["answer/status"] };
-  }
-  const verdict = judge(exchange, profile);
-  const expected = judgeExpectation(exchange, probe.expects);
-  const notShown = exchange.response.status === 200 ? probe.notShown?.(exchange) : undefined;
-  return {
-    id,
-    about,
-    result,
-    findings: [...verdict.findings, ...expected.findings],
-    shown: [...verdict.shown, ...expected.shown],
-    ...(notShown !== undefined && { notShown }),
-  };
 }
 
 /**

@@ -3,6 +3,7 @@ import { expectationRules } from "./group/expectation.ts";
 import type { GroupRule } from "./group/group-rule.ts";
 import { liveRules } from "./group/live.ts";
 import { sameRules } from "./group/same.ts";
+import { storedRules } from "./group/stored.ts";
 import { messageRules } from "./messages/message-rules.ts";
 import type { MessageRule } from "./messages/message-view.ts";
 import type { ProfileRule } from "./profile/profile-rule.ts";
@@ -23,6 +24,7 @@ export const everyRule: readonly EveryRule[] = [
   ...profileRules,
   ...expectationRules,
   ...sameRules,
+  ...storedRules,
   ...liveRules,
 ];
 

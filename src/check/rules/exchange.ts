@@ -4,8 +4,18 @@ export interface Exchange {
     | "chat"
     | "completions"
     | "responses"
-    /** Of the Responses API: how many tokens an input has. */
+    /** Of the Responses API: how many tokens an input has, */
     | "response-tokens"
+    /** what was put into a stored response, */
+    | "response-items"
+    /** that it is deleted, */
+    | "response-deletion"
+    /** a history made short, */
+    | "response-compaction"
+    /** an answer by WebSocket: each message as the `data` of an event (what is no text is a comment), */
+    | "response-socket"
+    /** and the one message that refuses a request there. */
+    | "response-socket-error"
     | "models"
     | "model"
     | "embeddings"
@@ -37,6 +47,11 @@ export const apiOf: Readonly<Record<Exchange["endpoint"], string | undefined>> =
   completions: "completions",
   responses: "responses",
   "response-tokens": "responses",
+  "response-items": "responses",
+  "response-deletion": "responses",
+  "response-compaction": "responses",
+  "response-socket": "responses",
+  "response-socket-error": "responses",
   models: "models",
   model: "models",
   embeddings: "embeddings",

@@ -62,9 +62,10 @@ export function judge(exchange: Exchange, demanded?: ProfileName | "openai"): Ve
 
 type Judging<View> = RuleFacts & { shown?(view: View): boolean; judge(view: View): Iterable<Offence> };
 
-/** A stream is what was asked for as one and answered with 200; without the request, what looks like one. */
+/** A stream is what was asked for as one and answered with 200, or comes by WebSocket; without the request, what looks like one. */
 export function isStream(exchange: Exchange): boolean {
-  const { request, response } = exchange;
+  const { endpoint, request, response } = exchange;
+  if (endpoint === "response-socket") return true;
   if (response.status !== 200) return false;
   if (request.body) return request.body.stream === true;
   return (

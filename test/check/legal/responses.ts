@@ -12,6 +12,7 @@ import { between, oneOf, seeded } from "../random.ts";
 import { batches } from "./events.ts";
 import { responseEventsFor } from "./response-events.ts";
 import { responseRequest, streamedResponseRequest } from "./response-requests.ts";
+import { aboutStored, bySocket } from "./stored-responses.ts";
 import type { Legal } from "./stream.ts";
 
 /** A legal stream of the Responses API, made by our own reader and writer from random events, with keep-alives between them. */
@@ -22,12 +23,19 @@ export function legalResponseStream(seed: number): Legal {
   return { exchange: streamOf(body, responseEventsFor(body, random, true), profile, random), profile };
 }
 
-/** A legal answer of the Responses API that is no stream: a response, or an error. */
+/** The same by WebSocket. */
+export function legalResponseSocket(seed: number): Legal {
+  const { exchange, profile } = legalResponseStream(seed);
+  return { exchange: bySocket(exchange), profile };
+}
+
+/** A legal answer of the Responses API that is no stream: a response, what is told about a stored one, or an error. */
 export function legalResponseBody(seed: number): Legal {
   const random = seeded(seed);
   const profile = oneOf([lean, exact], random);
   if (random() < 0.15) return { exchange: refused(profile, random), profile };
   if (random() < 0.05) return { exchange: counted(profile), profile };
+  if (random() < 0.1) return { exchange: aboutStored(profile, random), profile };
   const body = responseRequest(random);
   return { exchange: bodyOf(body, responseEventsFor(body, random, false), profile, random), profile };
 }

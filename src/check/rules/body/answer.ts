@@ -33,7 +33,9 @@ export const answerRules: readonly BodyRule[] = [
     source: "specification; RFC 8259 section 6 (NaN and Infinity are not JSON); SGLang #5984, mlx-omni-server #56",
     breaks: ["every client (JSON.parse throws)"],
     judges: "body",
-    shown: ({ exchange }) => exchange.response.status === 200 && exchange.endpoint !== "other",
+    // The specification gives a deletion no body.
+    shown: ({ exchange }) =>
+      exchange.response.status === 200 && exchange.endpoint !== "other" && exchange.endpoint !== "response-deletion",
     *judge(view) {
       if (!isObject(view.value)) yield notJson(view.exchange.response.body);
     },

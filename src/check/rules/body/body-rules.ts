@@ -1,4 +1,6 @@
 import { messageBodyRules } from "../messages/body-rules.ts";
+import { socketErrorRules } from "../responses/socket-rules.ts";
+import { storedBodyRules } from "../responses/stored-body-rules.ts";
 import { tokenCountRules } from "../responses/token-count-rules.ts";
 import type { BodyRule } from "../rule.ts";
 import { answerRules } from "./answer.ts";
@@ -20,4 +22,6 @@ export const bodyRules: readonly BodyRule[] = [
   ...specBodyRules,
   ...messageBodyRules,
   ...tokenCountRules,
+  ...storedBodyRules,
+  ...socketErrorRules,
 ];

@@ -1,12 +1,16 @@
+import { isObject } from "../../../generation/json.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Finding } from "../rule.ts";
 import { streamView } from "../view.ts";
-import type { GroupRule } from "./group-rule.ts";
+import { saidIn } from "./said.ts";
+import { type GroupRule, type GroupVerdict, notShown, verdictOn } from "./group-rule.ts";
+
+const apart = "live/streams-apart";
 
 /** Rules that only a running server can show. They judge what ../../probe/live.ts measures. */
 export const liveRules: readonly GroupRule[] = [
   {
-    id: "live/streams-apart",
+    id: apart,
     severity: "error",
     concern: "choices mix",
     says: "Concurrent streams do not mix: each has its own id and its own answer.",
@@ -34,48 +38,45 @@ export const liveRules: readonly GroupRule[] = [
   },
 ];
 
-/** What a live probe found, and which of its rules it could show. */
-export interface LiveVerdict {
-  readonly findings: readonly Finding[];
-  readonly shown: readonly string[];
-  /** Why a rule could not be shown. */
-  readonly reason?: string;
-}
-
-/** `streams`: those that ran side by side, and the word that each was asked for. */
+/** `streams`: those that ran side by side, of any API, and the word that each was asked for. */
 export function judgeStreamsApart(
   streams: readonly { readonly word: string; readonly exchange: Exchange }[],
-): LiveVerdict {
+): GroupVerdict {
+  if (streams.length < 2) return notShown("fewer than two streams were answered");
   const findings: Finding[] = [];
   const ids = new Set<unknown>();
   for (const { word, exchange } of streams) {
-    const view = streamView(exchange);
-    const id = view.chunks[0]?.value.id;
-    const text = [...view.choices.values()]
-      .flat()
-      .map(({ delta }) => (typeof delta.content === "string" ? delta.content : ""))
-      .join("");
+    const { id, text } = streamed(exchange);
     const foreign = streams.find((other) => other.word !== word && text.includes(other.word));
-    if (ids.has(id)) findings.push(offence("live/streams-apart", `two streams with the id ${String(id)}`));
+    if (ids.has(id)) findings.push(offence(`two streams with the id ${String(id)}`));
     else if (foreign !== undefined)
-      findings.push(offence("live/streams-apart", `the word "${foreign.word}" in the answer to another request`));
+      findings.push(offence(`the word "${foreign.word}" in the answer to another request`));
     ids.add(id);
   }
-  if (streams.length < 2) return { findings: [], shown: [], reason: "fewer than two streams were answered" };
-  return { findings, shown: ["live/streams-apart"] };
+  return { findings, shown: [apart] };
+}
+
+/** The id of a streamed answer, and its text. */
+function streamed(exchange: Exchange): { readonly id: unknown; readonly text: string } {
+  const view = streamView(exchange);
+  const first = view.chunks.map(({ value }) => value).find((value) => value.type !== "ping") ?? {};
+  const whole = [first, first.response, first.message].filter(isObject).find(({ id }) => id !== undefined);
+  return { id: whole?.id, text: saidIn(exchange)?.text ?? "" };
+}
+
+function offence(found: string): Finding {
+  return { rule: apart, start: 0, end: 0, found };
 }
 
 /** A shorter answer may end before a busy machine can open a second one. In milliseconds. */
 const shortestOverlap = 2000;
 
 /** `first`: a long stream at the moment when a second one began: whether it had ended, and its duration so far. */
-export function judgeSideBySide(first: { readonly ended: boolean; readonly milliseconds: number }): LiveVerdict {
-  const shown = ["live/side-by-side"];
+export function judgeSideBySide(first: { readonly ended: boolean; readonly milliseconds: number }): GroupVerdict {
   // The first ended before the second began: either the server answers one at a time, or the answer was too short to tell.
-  if (!first.ended) return { findings: [], shown };
-  if (first.milliseconds < shortestOverlap)
-    return { findings: [], shown: [], reason: "the answers are too short to overlap" };
-  return { findings: [offence("live/side-by-side", "the second stream began when the first had ended")], shown };
+  if (first.ended && first.milliseconds < shortestOverlap) return notShown("the answers are too short to overlap");
+  const found = first.ended ? "the second stream began when the first had ended" : undefined;
+  return verdictOn("live/side-by-side", found);
 }
 
 export interface LeavingTimes {
@@ -89,16 +90,10 @@ export interface LeavingTimes {
 }
 
 /** If the abandoned answers were still being generated, the short one would wait for much of them. */
-export function judgeDisconnect({ alone, long, after, clients }: LeavingTimes): LiveVerdict {
-  if (long < 10 * alone || long < 3000)
-    return { findings: [], shown: [], reason: "the server answers too fast to tell" };
-  const slow = after > alone * 4 + 500;
+export function judgeDisconnect({ alone, long, after, clients }: LeavingTimes): GroupVerdict {
+  if (long < 10 * alone || long < 3000) return notShown("the server answers too fast to tell");
   const found = `${seconds(after)} for a short answer after ${clients} clients had disconnected, ${seconds(alone)} before`;
-  return { findings: slow ? [offence("live/disconnect", found)] : [], shown: ["live/disconnect"] };
-}
-
-function offence(rule: string, found: string): Finding {
-  return { rule, start: 0, end: 0, found };
+  return verdictOn("live/disconnect", after > alone * 4 + 500 ? found : undefined);
 }
 
 function seconds(milliseconds: number): string {

@@ -1,5 +1,6 @@
 import type { Offence } from "../rule.ts";
 import { isObject } from "../../../generation/json.ts";
+import { apiOf } from "../exchange.ts";
 import { type BodyView } from "../view.ts";
 import { firstDifference, laidOut } from "./json-layout.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
@@ -48,7 +49,8 @@ function layoutsOf({ exchange, value }: BodyView, profile: ProfileName): readonl
   const { endpoint } = exchange;
   const { status } = exchange.response;
   if (profile === "lean") return [compact];
-  if (status < 400 && (endpoint === "responses" || endpoint === "response-tokens")) return [response];
+  if (endpoint === "response-socket-error") return [compact];
+  if (status < 400 && apiOf[endpoint] === "responses") return [response];
   if (status < 400) return [endpoint === "models" || endpoint === "model" ? list : answer];
   return { gateway: [gateway], application: [refusal], either: [refusal, gateway] }[refuserOf(exchange, value)];
 }

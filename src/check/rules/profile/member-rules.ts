@@ -1,4 +1,4 @@
-import { askedForUsage } from "../exchange.ts";
+import { apiOf, askedForUsage } from "../exchange.ts";
 import { atMember } from "../place.ts";
 import type { Offence } from "../rule.ts";
 import { isObject } from "../../../generation/json.ts";
@@ -21,7 +21,7 @@ export const memberRules: readonly ProfileRule[] = [
     judges: "profile",
     stream: {
       // A response's events are judged in ../responses/.
-      shown: (view) => view.chunks.length > 0 && view.exchange.endpoint !== "responses",
+      shown: (view) => view.chunks.length > 0 && apiOf[view.exchange.endpoint] !== "responses",
       *judge(view, profile) {
         const ends = view.exchange.endpoint === "chat" ? chatChunk : completionChunk;
         for (const chunk of view.chunks) if (!("error" in chunk.value)) yield* ends(view, chunk, profile);
@@ -47,7 +47,8 @@ export const memberRules: readonly ProfileRule[] = [
     breaks: ["tests that compare bytes"],
     judges: "profile",
     stream: {
-      shown: (view) => view.exchange.endpoint !== "responses" && view.chunks.some((chunk) => "error" in chunk.value),
+      shown: (view) =>
+        apiOf[view.exchange.endpoint] !== "responses" && view.chunks.some((chunk) => "error" in chunk.value),
       *judge(view) {
         for (const chunk of view.chunks) {
           const found = "error" in chunk.value ? errorOffence(chunk.value) : undefined;

@@ -1,4 +1,4 @@
-import { asked } from "../exchange.ts";
+import { apiOf, asked } from "../exchange.ts";
 import { atFrame, atMember, atPiece, shown } from "../place.ts";
 import type { Offence } from "../rule.ts";
 import { hasObfuscatedLength } from "../stream/obfuscation.ts";
@@ -92,7 +92,7 @@ export const valueRules: readonly ProfileRule[] = [
     judges: "profile",
     stream: {
       shown: (view) =>
-        view.exchange.endpoint !== "responses" &&
+        apiOf[view.exchange.endpoint] !== "responses" &&
         view.frames.some(({ data }) => logprobNumbers(data ?? "").next().done === false),
       *judge(view, profile) {
         for (const frame of view.frames) {

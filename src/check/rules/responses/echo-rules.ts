@@ -32,7 +32,7 @@ export const echoRules: readonly ResponseRule[] = [
       "specification: Response; recordings 642 of 642; source code of dd-trace-py: openai_get_metadata_from_response reads the settings there",
     breaks: ["dd-trace-py (a trace shows other settings than those that were sent)"],
     judges: "response",
-    shown: (view) => view.exchange.request.body !== undefined && view.exchange.request.method === "POST",
+    shown: (view) => view.exchange.request.body !== undefined,
     *judge(view) {
       for (const [name, sent, told] of compared(view))
         if (told !== undefined && JSON.stringify(told) !== JSON.stringify(sent))

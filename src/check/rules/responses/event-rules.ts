@@ -4,7 +4,7 @@ import { specOffence } from "../spec/validate.ts";
 import { events as schemas } from "./schemas.ts";
 import { endTypes, fromStart, storyOf } from "./stream-story.ts";
 
-const endpoints = ["responses"] as const;
+const endpoints = ["responses", "response-socket"] as const;
 const unreadable = "the stream cannot be read";
 
 /** What every event has. Source: specification, `ResponseStreamEvent`; 227 recorded streams of 2026. */
@@ -31,7 +31,8 @@ export const eventRules: readonly StreamRule[] = [
     source: "recordings 227 of 227; Open Responses specification; LiteLLM #22102",
     breaks: ["EventSource-based clients (they listen for names)", "the compliance suite of Open Responses"],
     judges: "stream",
-    endpoints,
+    // A message of a WebSocket has no lines.
+    endpoints: ["responses"],
     *judge(view) {
       for (const { frame, value } of view.chunks) {
         const name = frame.lines.find(({ field }) => field === "event");

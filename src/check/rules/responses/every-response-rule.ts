@@ -7,6 +7,7 @@ import { obedienceRules } from "./obedience-rules.ts";
 import { partRules } from "./part-rules.ts";
 import { responseRules } from "./response-rules.ts";
 import type { ResponseRule } from "./response-rule.ts";
+import { socketRules } from "./socket-rules.ts";
 import { usageRules } from "./usage-rules.ts";
 
 /** Rules about the events of a stream of the Responses API. */
@@ -15,6 +16,7 @@ export const responseStreamRules: readonly StreamRule[] = [
   ...lifecycleRules,
   ...itemRules,
   ...partRules,
+  ...socketRules,
 ];
 
 /** Rules about a response as it ended, streamed or whole. */

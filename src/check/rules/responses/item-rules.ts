@@ -4,7 +4,7 @@ import type { StreamRule } from "../rule.ts";
 import type { Json, StreamView } from "../view.ts";
 import { fromStart, itemIn, responseIn, storyOf, type StreamedEvent } from "./stream-story.ts";
 
-const endpoints = ["responses"] as const;
+const endpoints = ["responses", "response-socket"] as const;
 const lost = "text is lost or wrong";
 
 function hasItems(view: StreamView): boolean {

@@ -11,7 +11,7 @@ import {
   type StreamedEvent,
 } from "./stream-story.ts";
 
-const endpoints = ["responses"] as const;
+const endpoints = ["responses", "response-socket"] as const;
 const ends = "the answer seems to end wrongly";
 const unreadable = "the stream cannot be read";
 

@@ -14,7 +14,7 @@ import {
   type StreamedPart,
 } from "./stream-story.ts";
 
-const endpoints = ["responses"] as const;
+const endpoints = ["responses", "response-socket"] as const;
 const lost = "text is lost or wrong";
 
 interface PartOfItem {

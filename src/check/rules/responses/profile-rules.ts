@@ -1,5 +1,6 @@
 import { isObject } from "../../../generation/json.ts";
 import { atName } from "../body/body-place.ts";
+import { apiOf } from "../exchange.ts";
 import { atEnd, atFrame, atMember } from "../place.ts";
 import { membersOffence } from "../profile/member-order.ts";
 import type { ProfileName, ProfileRule } from "../profile/profile-rule.ts";
@@ -12,7 +13,7 @@ const concern = "it is not the form that was demanded";
 const breaks = ["tests that compare bytes"];
 
 function isStream({ exchange, chunks }: StreamView): boolean {
-  return exchange.endpoint === "responses" && chunks.length > 0;
+  return apiOf[exchange.endpoint] === "responses" && chunks.length > 0;
 }
 
 function isWhole({ exchange, value }: BodyView): boolean {
@@ -89,7 +90,9 @@ export const responseProfileRules: readonly ProfileRule[] = [
     breaks,
     judges: "profile",
     stream: {
-      shown: (view) => isStream(view) && view.chunks.some(({ value }) => endTypes.has(String(value.type))),
+      // A WebSocket stays open.
+      shown: (view) =>
+        view.exchange.endpoint === "responses" && view.chunks.some(({ value }) => endTypes.has(String(value.type))),
       *judge(view, profile) {
         const done = view.frames[view.done];
         if (profile === "lean" && !done) yield atEnd(view.exchange.response.body, "no [DONE]");

@@ -80,7 +80,10 @@ export const responseRules: readonly ResponseRule[] = [
       "specification: Response.status, incomplete_details, error; recordings 642 of 642; source code of Codex CLI",
     breaks: ["Codex (it reads the code of an error)", "clients that look whether the answer is whole"],
     judges: "response",
-    shown: ({ exchange }) => exchange.request.body?.background !== true,
+    // One in the background is shown as it is then.
+    shown: ({ exchange: { request }, response }) =>
+      request.body?.background !== true &&
+      !(request.method === "GET" && (response.status === "queued" || response.status === "in_progress")),
     *judge(view) {
       const { status, error, incomplete_details: details } = view.response;
       if (status !== "completed" && status !== "incomplete" && status !== "failed" && status !== "cancelled")

@@ -18,7 +18,7 @@ export interface ResponseView {
 
 /** undefined: another API's, or no event ends the stream with a response. */
 export function streamedResponse(view: StreamView): ResponseView | undefined {
-  if (view.exchange.endpoint !== "responses") return undefined;
+  if (!["responses", "response-socket"].includes(view.exchange.endpoint)) return undefined;
   const last = storyOf(view).lifecycle.findLast(({ type }) => /\.(completed|incomplete|failed)$/.test(type));
   const response = last?.value.response;
   if (!last || !isObject(response)) return undefined;

@@ -194,6 +194,19 @@ export const response: Schema = object(
   },
 );
 
+const compacted = byType(
+  { compaction: object(["encrypted_content"], { id: string, encrypted_content: string }) },
+  itemType,
+);
+
+export const compaction: Schema = object(["id", "object", "output", "created_at", "usage"], {
+  id: string,
+  object: { const: "response.compaction" },
+  output: list(compacted),
+  created_at: { type: "integer" },
+  usage,
+});
+
 const inItem = { item_id: string, output_index: count };
 const inContent = { ...inItem, content_index: count };
 const inSummary = { ...inItem, summary_index: count };

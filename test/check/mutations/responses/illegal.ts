@@ -6,6 +6,9 @@ import { partMutations } from "./parts.ts";
 import { profileMutations } from "./profile.ts";
 import { responseMutations } from "./response.ts";
 import { sameResponseMutations } from "./same.ts";
+import { socketMutations } from "./sockets.ts";
+import { storedBodyMutations } from "./stored-bodies.ts";
+import { storedMutations } from "./stored.ts";
 
 /** Every change of an answer of the Responses API that some rule must notice. */
 export const illegalResponses: readonly IllegalChange[] = [
@@ -16,4 +19,7 @@ export const illegalResponses: readonly IllegalChange[] = [
   ...obedienceMutations,
   ...profileMutations,
   ...sameResponseMutations,
+  ...storedMutations,
+  ...storedBodyMutations,
+  ...socketMutations,
 ];

@@ -4,6 +4,8 @@ import { seeded } from "../../random.ts";
 import { bodyDraftOf, bodyExchangeOf } from "../body/body-draft.ts";
 import type { LegalChange } from "../mutation.ts";
 import { legalSameResponses } from "./same.ts";
+import { legalSockets } from "./sockets.ts";
+import { legalStored } from "./stored.ts";
 import {
   type EventsDraft,
   eventsDraftOf,
@@ -46,6 +48,8 @@ function onBody(name: string, change: (value: Json, random: () => number) => boo
 /** Changes that leave a legal answer legal. */
 export const legalResponses: readonly LegalChange[] = [
   ...legalSameResponses,
+  ...legalStored,
+  ...legalSockets,
   onStream("comments between events", true, (draft, random) => {
     draft.rewrite = (body) =>
       body.replaceAll("\n\nevent", () => (random() < 0.5 ? "\n\n: keep-alive\n\nevent" : "\n\nevent"));

@@ -1,0 +1,42 @@
+import type { Exchange } from "../rules/exchange.ts";
+import { notShown } from "../rules/group/group-rule.ts";
+import { judgeCompacted } from "../rules/group/stored.ts";
+import { isObject } from "../../generation/json.ts";
+import { parsedJson } from "../rules/view.ts";
+import { create, question, story } from "./response-request.ts";
+import type { Scenario } from "./scenario.ts";
+
+const history = [
+  { type: "message", role: "user", content: story },
+  {
+    type: "message",
+    role: "assistant",
+    status: "completed",
+    content: [{ type: "output_text", text: "Hello Ada.", annotations: [] }],
+  },
+];
+
+/** A history is made short, and goes on. */
+export const compactedResponse: Scenario = {
+  id: "responses/compact",
+  about: "Responses: a history that is compacted",
+  api: "responses",
+  async run(steps) {
+    const compaction = await steps.ask({
+      ...create("compact/create", "a history to be compacted", {}),
+      endpoint: "response-compaction",
+      path: () => "/responses/compact",
+      body: (model) => ({ model, input: history }),
+    });
+    const output = compaction && outputOf(compaction);
+    const input = [...(output ?? []), { type: "message", role: "user", content: question }];
+    const next =
+      output && (await steps.ask(create("compact/continue", "what was compacted goes on", { input, store: false })));
+    return [compaction ? judgeCompacted(compaction, next) : notShown("no answer")];
+  },
+};
+
+function outputOf({ response }: Exchange): readonly unknown[] | undefined {
+  const value = response.status === 200 ? parsedJson(response.body) : undefined;
+  return isObject(value) && Array.isArray(value.output) ? value.output : undefined;
+}

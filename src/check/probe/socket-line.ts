@@ -1,0 +1,93 @@
+import { WebSocket, type RawData } from "ws";
+import type { Exchange } from "../rules/exchange.ts";
+import { isObject } from "../../generation/json.ts";
+import { parsedJson } from "../rules/view.ts";
+import { requestHeaders } from "./request-headers.ts";
+import type { Target } from "./send.ts";
+
+const ends: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed", "error"]);
+
+/** A connection by WebSocket to the Responses API. */
+export class SocketLine {
+  readonly #socket: WebSocket;
+  readonly #timeout: number;
+
+  private constructor(socket: WebSocket, timeout: number) {
+    this.#socket = socket;
+    this.#timeout = timeout;
+  }
+
+  /** The connection; where there is none, why. */
+  static open({ url, key, timeout }: Target): Promise<SocketLine | { readonly refused: string }> {
+    const socket = new WebSocket(`${url.replace(/^http/, "ws")}/responses`, {
+      headers: requestHeaders({ endpoint: "responses" }, key),
+      handshakeTimeout: timeout,
+    });
+    return new Promise((resolve) => {
+      socket.once("open", () => resolve(new SocketLine(socket, timeout)));
+      socket.once("unexpected-response", (request, { statusCode }) => {
+        request.destroy();
+        resolve({ refused: `status ${statusCode}` });
+      });
+      socket.on("error", (error) => resolve({ refused: error.message }));
+    });
+  }
+
+  /**
+   * Asks for a response and gathers the messages up to the one that ends it, those of a connection that ends before included; undefined:
+   * there was none in time.
+   */
+  async ask(body: Record<string, unknown>): Promise<Exchange | undefined> {
+    const messages: string[] = [];
+    const socket = this.#socket;
+    const complete = await new Promise<boolean>((resolve) => {
+      const done = (isComplete: boolean): void => {
+        clearTimeout(timer);
+        socket.off("message", take).off("close", close);
+        resolve(isComplete);
+      };
+      const close = (): void => done(false);
+      const take = (data: RawData, isBinary: boolean): void => {
+        const text = data.toString();
+        messages.push(transcribed(text, isBinary));
+        const value = isBinary ? undefined : parsedJson(text);
+        if (isObject(value) && ends.has(value.type)) done(true);
+      };
+      const timer = setTimeout(close, this.#timeout);
+      socket.on("message", take).on("close", close);
+      if (socket.readyState === socket.OPEN) socket.send(JSON.stringify({ type: "response.create", ...body }));
+      else close();
+    });
+    return messages.length === 0 ? undefined : exchangeOf(body, messages, complete);
+  }
+
+  close(): void {
+    this.#socket.terminate();
+  }
+}
+
+/** A message as an event of a stream. */
+function transcribed(text: string, isBinary: boolean): string {
+  if (isBinary) return `: a binary message of ${text.length} characters\n\n`;
+  return `${text
+    .split(/\r\n|\n|\r/)
+    .map((line) => `data: ${line}\n`)
+    .join("")}\n`;
+}
+
+function exchangeOf(body: Record<string, unknown>, messages: readonly string[], complete: boolean): Exchange {
+  const [first = ""] = messages;
+  const value = messages.length === 1 ? parsedJson(first.replace(/^data: /, "")) : undefined;
+  const isRefusal = isObject(value) && value.type === "error";
+  return {
+    endpoint: isRefusal ? "response-socket-error" : "response-socket",
+    request: { method: "GET", path: "/responses", body },
+    response: {
+      // Of the handshake; a message has none.
+      status: 101,
+      headers: null,
+      body: isRefusal ? first.slice("data: ".length, -2) : messages.join(""),
+      complete,
+    },
+  };
+}

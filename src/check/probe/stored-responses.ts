@@ -1,0 +1,59 @@
+import { type GroupVerdict, notShown } from "../rules/group/group-rule.ts";
+import { judgeContinued, judgeDeleted, judgeInputItems, judgeNotKept, judgeShown } from "../rules/group/stored.ts";
+import { create, idOf, onStored, question, story } from "./response-request.ts";
+import type { Scenario, Steps } from "./scenario.ts";
+
+/** A response is stored, shown, continued and deleted. */
+export const storedResponse: Scenario = {
+  id: "responses/stored",
+  about: "Responses: a response that is stored",
+  api: "responses",
+  run: keepAndForget,
+};
+
+async function keepAndForget(steps: Steps): Promise<readonly GroupVerdict[]> {
+  const created = await steps.ask(create("stored/create", "a response that is to be stored", { input: story }));
+  const id = idOf(created);
+  if (!created || id === undefined) return [notShown("no response was made that could be stored")];
+  const continuing = (name: string) =>
+    create(`stored/${name}`, "one that continues it", { input: question, previous_response_id: id });
+  const found = await steps.ask(onStored("GET", "responses", "stored/get", "it is shown", id));
+  const next = await steps.ask(continuing("continue"));
+  if (!found || !next) return [notShown("no answer about what was stored")];
+  // Many servers keep nothing, which is legal.
+  if (found.response.status >= 400 && next.response.status >= 400 && isLacking(found.response.status))
+    return [notShown("the server keeps no responses: none is shown, continued or deleted")];
+  const shown = judgeShown(created, found);
+  const continued = judgeContinued(created, next);
+  const items = await steps.ask(
+    onStored("GET", "response-items", "stored/items", "its input items", `${id}/input_items`),
+  );
+  const listed = items ? judgeInputItems(story, items) : notShown("no answer about input items");
+  const deletion = await steps.ask(onStored("DELETE", "response-deletion", "stored/delete", "it is deleted", id));
+  if (!deletion) return [shown, continued, listed, notShown("no answer to a deletion")];
+  const gone = await steps.ask(onStored("GET", "responses", "stored/gone", "it is shown after it was deleted", id));
+  // Where what was said is forgotten anyway, that says nothing.
+  const orphan = continued.findings.length === 0 ? await steps.ask(continuing("orphan")) : undefined;
+  const after = [gone, orphan].flatMap((exchange) => exchange ?? []);
+  return [shown, continued, listed, judgeDeleted(deletion, after)];
+}
+
+function isLacking(status: number): boolean {
+  return status === 404 || status === 405 || status === 501;
+}
+
+/** A response with `store: false` leaves nothing. */
+export const unstoredResponse: Scenario = {
+  id: "responses/unstored",
+  about: "Responses: a response that must not be stored",
+  api: "responses",
+  async run(steps) {
+    const created = await steps.ask(
+      create("unstored/create", "a response with store: false", { input: story, store: false }),
+    );
+    const id = idOf(created);
+    const found =
+      id === undefined ? undefined : await steps.ask(onStored("GET", "responses", "unstored/get", "it is shown", id));
+    return [found ? judgeNotKept(found) : notShown("no response was made that could be looked for")];
+  },
+};
