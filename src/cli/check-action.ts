@@ -94,7 +94,7 @@ async function checkServer(url: string | undefined, flags: CheckFlags, profile?:
     ...judged,
     ...(result?.exchange && { exchange: result.exchange }),
   }));
-  return reportOf(run.url, judgements, { model: run.model, ...(profile && { profile }) });
+  return reportOf(run.url, judgements, { model: run.model, remarks: run.remarks, ...(profile && { profile }) });
 }
 
 async function checkFile(file: string, requestFile?: string, profile?: ProfileName): Promise<Report> {

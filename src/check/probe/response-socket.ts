@@ -26,7 +26,10 @@ async function converse(line: SocketLine, steps: Steps): Promise<readonly GroupV
   const ask = async (id: string, about: string, members: Readonly<Record<string, unknown>>) => {
     const probe = create(`socket/${id}`, about, members);
     const begun = performance.now();
-    const exchange = await line.ask(probe.body?.(steps.target.model) ?? {});
+    const { model, refused } = steps.target;
+    const send = () => line.ask(refused.adapted("responses", probe.body?.(model) ?? {}));
+    let exchange = await send();
+    if (exchange && refused.learn(exchange)) exchange = await send();
     if (exchange) steps.note({ probe, exchange, milliseconds: performance.now() - begun });
     return exchange;
   };

@@ -4,6 +4,7 @@ import { judgeSame } from "../rules/group/same.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import { isObject } from "../../generation/json.ts";
 import { absentApis } from "./absent-apis.ts";
+import { RefusedSettings } from "./refused-settings.ts";
 import { requestHeaders } from "./request-headers.ts";
 import { backgroundResponse } from "./background-response.ts";
 import { compactedResponse } from "./compacted-response.ts";
@@ -17,7 +18,7 @@ import { probes as openaiProbes } from "./probes.ts";
 import { send, type Target } from "./send.ts";
 import { storedResponse, unstoredResponse } from "./stored-responses.ts";
 
-export interface CheckOptions extends Omit<Target, "model"> {
+export interface CheckOptions extends Omit<Target, "model" | "refused"> {
   /** Default: the first that the server lists. */
   readonly model?: string;
   /** Only the probes of these APIs (`chat`, `models`), and those whose id begins so (`text`, `wrong/n`); default: all. */
@@ -34,6 +35,8 @@ export interface CheckRun {
   readonly url: string;
   readonly model: string;
   readonly judged: readonly Judged[];
+  /** What was asked in another way than usual; each a sentence without its full stop. */
+  readonly remarks: readonly string[];
 }
 
 /** The server cannot be checked: it does not answer, or rejects the key. `message` is one sentence for the user. */
@@ -59,7 +62,8 @@ const scenarios: readonly Scenario[] = [
 export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   const url = options.url.replace(/\/+$/, "");
   const model = options.model ?? (await firstModel(url, options));
-  const target: Target = { ...options, url, model };
+  const refused = new RefusedSettings();
+  const target: Target = { ...options, url, model, refused };
   const { only } = options;
   // A server without them is legal, unless `--only` asks for them.
   const absent = only === undefined ? await absentApis(target) : undefined;
@@ -99,7 +103,7 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
   if (judged.every(({ result }) => result !== undefined && result.exchange === undefined)) {
     throw new CheckError(`${url} does not answer: ${judged[0]?.result?.failure ?? "no answer"}.`);
   }
-  return { url, model, judged };
+  return { url, model, judged, remarks: refused.remarks() };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { request as httpRequest } from "undici";
 import type { Exchange } from "../rules/exchange.ts";
 import type { Probe, ProbeResult } from "./probe.ts";
+import type { RefusedSettings } from "./refused-settings.ts";
 import { requestHeaders } from "./request-headers.ts";
 
 export interface Target {
@@ -10,15 +11,26 @@ export interface Target {
   readonly key?: string;
   /** How long one probe may take, in milliseconds. */
   readonly timeout: number;
+  /** Learned on the way. */
+  readonly refused: RefusedSettings;
 }
 
 /** The longest answer that is read, in bytes: a server may send without end. */
 const longestAnswer = 8 * 1024 * 1024;
 
-/** Sends one probe and gathers everything that comes back, an unfinished answer included. */
+/**
+ * Sends one probe and gathers everything that comes back, an unfinished answer included. A setting that the model refuses is left out, and
+ * it is asked again.
+ */
 export async function send(probe: Probe, target: Target, signal?: AbortSignal): Promise<ProbeResult> {
+  const result = await sendOnce(probe, target, signal);
+  return result.exchange && target.refused.learn(result.exchange) ? send(probe, target, signal) : result;
+}
+
+async function sendOnce(probe: Probe, target: Target, signal?: AbortSignal): Promise<ProbeResult> {
   const begun = performance.now();
-  const body = probe.rawBody === undefined ? probe.body?.(target.model) : undefined;
+  const whole = probe.rawBody === undefined ? probe.body?.(target.model) : undefined;
+  const body = whole && target.refused.adapted(probe.endpoint, whole);
   const text = probe.rawBody ?? (body && JSON.stringify(body));
   const limit = AbortSignal.timeout(target.timeout);
   const done = (result: Pick<ProbeResult, "exchange" | "failure">): ProbeResult => ({

@@ -1,7 +1,7 @@
 import { WebSocket, type RawData } from "ws";
 import type { Exchange } from "../rules/exchange.ts";
 import { isObject } from "../../generation/json.ts";
-import { parsedJson } from "../rules/view.ts";
+import { type Json, parsedJson } from "../rules/view.ts";
 import { requestHeaders } from "./request-headers.ts";
 import type { Target } from "./send.ts";
 
@@ -37,7 +37,7 @@ export class SocketLine {
    * Asks for a response and gathers the messages up to the one that ends it, those of a connection that ends before included; undefined:
    * there was none in time.
    */
-  async ask(body: Record<string, unknown>): Promise<Exchange | undefined> {
+  async ask(body: Json): Promise<Exchange | undefined> {
     const messages: string[] = [];
     const socket = this.#socket;
     const complete = await new Promise<boolean>((resolve) => {
@@ -75,7 +75,7 @@ function transcribed(text: string, isBinary: boolean): string {
     .join("")}\n`;
 }
 
-function exchangeOf(body: Record<string, unknown>, messages: readonly string[], complete: boolean): Exchange {
+function exchangeOf(body: Json, messages: readonly string[], complete: boolean): Exchange {
   const [first = ""] = messages;
   const value = messages.length === 1 ? parsedJson(first.replace(/^data: /, "")) : undefined;
   const isRefusal = isObject(value) && value.type === "error";

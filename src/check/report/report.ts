@@ -21,6 +21,8 @@ export interface Report {
   readonly model?: string;
   /** The form that was demanded. */
   readonly profile?: ProfileName;
+  /** What was asked in another way than usual; each a sentence without its full stop. */
+  readonly remarks: readonly string[];
   /** Forms of the chat streams that were seen. */
   readonly forms: readonly Form[];
   readonly judgements: readonly Judgement[];
@@ -64,11 +66,12 @@ export const concerns: readonly Concern[] = [
 export interface ReportFacts {
   readonly model?: string;
   readonly profile?: ProfileName;
+  readonly remarks?: readonly string[];
 }
 
 /** Without a demanded profile, the rules about profiles are left out. */
 export function reportOf(subject: string, judgements: readonly Judgement[], facts: ReportFacts = {}): Report {
-  const { model, profile } = facts;
+  const { model, profile, remarks = [] } = facts;
   const shown = new Set(judgements.flatMap((judgement) => judgement.shown));
   const evidence = new Map<string, Evidence[]>();
   for (const judgement of judgements) {
@@ -92,6 +95,7 @@ export function reportOf(subject: string, judgements: readonly Judgement[], fact
     subject,
     ...(model !== undefined && { model }),
     ...(profile !== undefined && { profile }),
+    remarks,
     forms: [...new Set(forms)],
     judgements,
     rules,
@@ -134,7 +138,7 @@ export function heading(concern: Concern): string {
 }
 
 /** One line that sums a report up. */
-export function summaryOf({ counts, forms, profile }: Report): string {
+export function summaryOf({ counts, forms, profile, remarks }: Report): string {
   const numbers = [
     plural(counts.error, "error"),
     plural(counts.warning, "warning"),
@@ -144,7 +148,7 @@ export function summaryOf({ counts, forms, profile }: Report): string {
   ];
   const form = forms.length === 0 ? "" : `; streams in the form "${forms.join('", "')}"`;
   const demanded = profile === undefined ? "" : `; required: the form "${profile}"`;
-  return `${numbers.join(", ")}${form}${demanded}`;
+  return [`${numbers.join(", ")}${form}${demanded}`, ...remarks].join("; ");
 }
 
 function plural(count: number, word: string): string {

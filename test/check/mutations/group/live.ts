@@ -6,7 +6,9 @@ import {
   type LeavingTimes,
 } from "../../../../src/check/rules/group/live.ts";
 import type { GenerationEvent } from "../../../../src/generation/event.ts";
-import { exact, lean } from "../../../../src/wire/profile.ts";
+import { exact, lean, type Profile } from "../../../../src/wire/profile.ts";
+import { writtenMessageStream } from "../../legal/messages.ts";
+import { streamOf } from "../../legal/responses.ts";
 import { writtenStream } from "../../legal/stream.ts";
 import { between, oneOf, seeded } from "../../random.ts";
 import type { IllegalChange, LegalChange } from "../mutation.ts";
@@ -18,15 +20,28 @@ interface Asked {
   readonly exchange: Exchange;
 }
 
+/** Streams of each API. */
+const writers: readonly ((
+  asked: string,
+  events: readonly GenerationEvent[],
+  profile: Profile,
+  random: () => number,
+) => Exchange)[] = [
+  (asked, ...rest) =>
+    writtenStream({ model: "m", messages: [{ role: "user", content: asked }], stream: true }, ...rest),
+  (asked, ...rest) => streamOf({ model: "m", input: asked, stream: true }, ...rest),
+  (asked, ...rest) =>
+    writtenMessageStream(
+      { model: "m", max_tokens: 24, messages: [{ role: "user", content: asked }], stream: true },
+      ...rest,
+    ),
+];
+
 /** As many streams as there are words, each saying its own three times; or those of `said`. */
 function sideBySide(random: () => number, said: readonly string[] = words): Asked[] {
   const profile = oneOf([lean, exact], random);
+  const write = oneOf(writers, random);
   return words.map((word, at) => {
-    const body = {
-      model: "m",
-      messages: [{ role: "user", content: `Say the word ${word} three times.` }],
-      stream: true,
-    };
     const texts = `${said[at] ?? ""}, `.repeat(3).match(/[^]{1,4}/g) ?? [];
     const events: GenerationEvent[] = [
       { type: "start", choice: 0 },
@@ -34,7 +49,7 @@ function sideBySide(random: () => number, said: readonly string[] = words): Aske
       { type: "finish", choice: 0, reason: "stop" },
       { type: "end", end: { kind: "done" } },
     ];
-    return { word, exchange: writtenStream(body, events, profile, random) };
+    return { word, exchange: write(`Say the word ${word} three times.`, events, profile, random) };
   });
 }
 
