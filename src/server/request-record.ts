@@ -6,6 +6,8 @@ export type Outcome = "finished" | "refused" | "failed" | "cancelled";
 
 /** What happened to one request: collected while it runs, logged in one line at its end. */
 export class RequestRecord {
+  /** The name of the client's key, where it has one; never the key. */
+  keyName: string | undefined;
   model: string | undefined;
   stream: boolean | undefined;
   status: number | undefined;
@@ -64,6 +66,7 @@ export class RequestRecord {
     const failure = this.end && "failure" in this.end ? this.end.failure : undefined;
     const cause = this.cause ?? failure?.cause;
     const fields: Record<string, unknown> = {};
+    if (this.keyName !== undefined) fields["key"] = this.keyName;
     if (this.model !== undefined) fields["model"] = this.model;
     if (this.stream !== undefined) fields["stream"] = this.stream;
     if (this.status !== undefined) fields["status"] = this.status;
