@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, sep } from "node:path";
 
 const engines = ["engines/lifecycle", "engines/llama", "engines/upstream", "engines/program"];
-const belowApp = ["generation", "formats", "templates", "wire", ...engines, "config", "store", "server"];
+const belowApp = ["generation", "formats", "templates", "wire", ...engines, "config", "store", "limits", "server"];
 
 /** Room → rooms that it may import. A room is a folder of src/; files directly in src/ are the package's entries. */
 const rooms = {
@@ -22,7 +22,8 @@ const rooms = {
   capture: ["generation", "wire"],
   config: ["generation", "formats", "wire"],
   store: [],
-  server: ["generation", "wire", "store"],
+  limits: [],
+  server: ["generation", "wire", "store", "limits"],
   library: ["generation", "formats", "templates", "wire"],
   app: belowApp,
   cli: [...belowApp, "app", "library", "check", "capture"],

@@ -1,0 +1,48 @@
+/** What the requests under one name may use. An absent bound is none. */
+export interface Limits {
+  readonly requestsPerMinute?: number | undefined;
+  readonly tokensPerMinute?: number | undefined;
+  /** Of a day in UTC. */
+  readonly tokensPerDay?: number | undefined;
+  /** Requests that are open at once. */
+  readonly concurrency?: number | undefined;
+}
+
+/** What is left of a rate. */
+export interface Level {
+  readonly limit: number;
+  readonly remaining: number;
+  /** Milliseconds until all of it is there again. */
+  readonly resetMs: number;
+}
+
+/** Of the rates that are limited. */
+export interface Levels {
+  readonly requests?: Level;
+  readonly tokens?: Level;
+}
+
+/** A request that is beyond a bound. Nothing was taken for it. */
+export interface Refusal {
+  readonly bound: "requests" | "tokens" | "day" | "concurrency";
+  readonly limit: number;
+  readonly used: number;
+  readonly asked: number;
+  /** Until there is room for such a request, as far as known; Infinity: there never will be. */
+  readonly waitMs: number;
+  readonly levels: Levels;
+}
+
+/** A request that was taken. */
+export interface Lease {
+  readonly levels: Levels;
+  /** The request is over: it has cost so many tokens, whatever was taken for it. Further calls do nothing. */
+  end(tokens: number): void;
+}
+
+/** Counts what is used under each name. */
+export interface Limiter {
+  /** Takes a request that will cost about so many tokens; 0: it costs none, so only the bounds of requests hold. Never rejects. */
+  take(name: string, limits: Limits, tokens: number): Promise<Lease | Refusal>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,167 @@
+import { randomUUID } from "node:crypto";
+import { createClient } from "@redis/client";
+import type { Lease, Limiter, Limits, Refusal } from "./limits.ts";
+import { MemoryLimiter } from "./memory-limiter.ts";
+import { beatScript, endScript, takeScript } from "./redis-scripts.ts";
+import type { RedisScript } from "./redis-scripts.ts";
+import { refusalOf } from "./use.ts";
+import type { Use } from "./use.ts";
+
+/** How long a request waits for Redis at most, in milliseconds. */
+const patienceMs = 500;
+/** After a failure, Redis is not asked for so long. */
+const pauseMs = 2000;
+/** A request counts as open for so long after the last sign of life of its instance. */
+const openMs = 60_000;
+
+/**
+ * Counts in Redis or Valkey, for all instances together: one step, and one round trip, when a request begins and one when it ends. While
+ * Redis cannot be reached, this instance counts for itself, from what all had used when it was last asked.
+ */
+export class RedisLimiter implements Limiter {
+  readonly #client: ReturnType<typeof clientOf>;
+  readonly #warn: (line: string) => void;
+  readonly #local = new MemoryLimiter();
+  /** Open requests by name. */
+  readonly #open = new Map<string, Set<string>>();
+  readonly #beat: NodeJS.Timeout;
+  #isAway = false;
+  /** By the clock of `performance.now`. */
+  #askAgainAt = 0;
+  #isClosed = false;
+
+  private constructor(client: ReturnType<typeof clientOf>, warn: (line: string) => void) {
+    this.#client = client;
+    this.#warn = warn;
+    this.#beat = setInterval(() => this.#tellOpen(), openMs / 3).unref();
+  }
+
+  /**
+   * Connects. Never rejects: where there is no Redis, `warn` gets a line, and the limiter counts for itself until there is one. It gets a
+   * line, too, when Redis is lost and when it is back.
+   */
+  static async open(url: string, warn: (line: string) => void): Promise<RedisLimiter> {
+    const client = clientOf(url);
+    const limiter = new RedisLimiter(client, warn);
+    client.on("error", (error: unknown) => limiter.#failed(error));
+    await limiter.#within(client.connect()).catch((error: unknown) => limiter.#failed(error));
+    return limiter;
+  }
+
+  async take(name: string, limits: Limits, tokens: number): Promise<Lease | Refusal> {
+    if (this.#client.isReady && performance.now() >= this.#askAgainAt) {
+      try {
+        return await this.#takeShared(name, limits, tokens);
+      } catch (error) {
+        this.#failed(error);
+      }
+    }
+    return this.#local.take(name, limits, tokens);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#beat);
+    if (!this.#client.isReady) return this.#client.destroy();
+    await this.#within(this.#client.close()).catch(() => this.#client.destroy());
+  }
+
+  async #takeShared(name: string, limits: Limits, tokens: number): Promise<Lease | Refusal> {
+    const { requestsPerMinute = 0, tokensPerMinute = 0, tokensPerDay = 0, concurrency = 0 } = limits;
+    const id = randomUUID();
+    const bounds = [requestsPerMinute, tokensPerMinute, tokensPerDay, concurrency];
+    const reply = await this.#run(takeScript, keysOf(name), [...bounds, tokens, id, openMs]);
+    this.#answered();
+    const [taken = 0, requests = 0, tokensUsed = 0, today = 0, dayLeftMs = 0, open = 0, day = 0] = (
+      reply as readonly string[]
+    ).map(Number);
+    const use: Use = { requests, tokens: tokensUsed, today, dayLeftMs, open };
+    if (taken === 0) {
+      const refusal = refusalOf(use, limits, tokens);
+      if (refusal) return refusal;
+      throw new Error("Redis refused what there is room for.");
+    }
+    const own = this.#local.follow(name, limits, use, tokens);
+    const openHere = this.#openOf(name);
+    openHere.add(id);
+    return {
+      levels: own.levels,
+      end: (cost) => {
+        own.end(cost);
+        if (!openHere.delete(id)) return;
+        const args = [requestsPerMinute, tokensPerMinute, cost - tokens, day, id];
+        this.#run(endScript, keysOf(name), args).catch((error: unknown) => this.#failed(error));
+      },
+    };
+  }
+
+  /** Runs a script; rejects when there is no answer in time. */
+  async #run(
+    { sha, text }: RedisScript,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    const options = { keys: [...keys], arguments: args.map(String) };
+    return this.#within(
+      this.#client.evalSha(sha, options).catch((error: unknown) => {
+        if (error instanceof Error && error.message.startsWith("NOSCRIPT")) return this.#client.eval(text, options);
+        throw error;
+      }),
+    );
+  }
+
+  #within<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`no answer within ${patienceMs} ms`)), patienceMs);
+      work.then(resolve, reject).finally(() => clearTimeout(timer));
+    });
+  }
+
+  #openOf(name: string): Set<string> {
+    let ids = this.#open.get(name);
+    if (!ids) this.#open.set(name, (ids = new Set()));
+    return ids;
+  }
+
+  #tellOpen(): void {
+    if (!this.#client.isReady) return;
+    for (const [name, ids] of this.#open) {
+      if (ids.size === 0) continue;
+      const [, key = ""] = keysOf(name);
+      this.#run(beatScript, [key], [openMs, ...ids]).catch((error: unknown) => this.#failed(error));
+    }
+  }
+
+  #failed(error: unknown): void {
+    this.#askAgainAt = performance.now() + pauseMs;
+    if (this.#isAway || this.#isClosed) return;
+    this.#isAway = true;
+    const reason = error instanceof Error ? error.message || error.name : String(error);
+    this.#warn(
+      `the Redis of the limits cannot be reached (${reason}); this instance counts for itself until it is back`,
+    );
+  }
+
+  #answered(): void {
+    if (!this.#isAway) return;
+    this.#isAway = false;
+    this.#warn("the Redis of the limits is back; all instances count together again");
+  }
+}
+
+/** Of the same slot of a cluster. */
+function keysOf(name: string): readonly string[] {
+  const tag = `truewire:limits:{${encodeURIComponent(name)}}`;
+  return [tag, `${tag}:open`];
+}
+
+/** A client that tries on for ever, and lets no command wait for that. */
+// oxlint-disable-next-line typescript/explicit-function-return-type -- the client's type names all of its commands
+function clientOf(url: string) {
+  return createClient({
+    url,
+    disableOfflineQueue: true,
+    pingInterval: 30_000,
+    socket: { connectTimeout: 3000, reconnectStrategy: (tries: number) => Math.min(100 * 2 ** tries, 5000) },
+  });
+}

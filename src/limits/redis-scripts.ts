@@ -1,0 +1,89 @@
+import { createHash } from "node:crypto";
+
+/** A script that Redis runs as one step. */
+export interface RedisScript {
+  readonly text: string;
+  /** By which Redis knows it once it has seen it. */
+  readonly sha: string;
+}
+
+/**
+ * `account.ts` and `use.ts` in Redis, whose clock counts for all instances. Keys: what is used under a name (a hash), and its open
+ * requests (a sorted set: request → until when it counts, so that those of an instance that died are forgotten).
+ *
+ * A clock that goes back does not stop the draining, since the time is noted anew with each request; the tokens of two days are kept.
+ */
+const begin = `
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local today = math.floor(now / 86400000)
+local perMinute, tokensPerMinute = tonumber(ARGV[1]), tonumber(ARGV[2])
+local kept = redis.call('HMGET', KEYS[1], 'requests', 'tokens', 'at', 'day', 'used', 'otherDay', 'otherUsed')
+for i = 1, 7 do kept[i] = tonumber(kept[i] or 0) end
+local elapsed = math.max(0, now - kept[3])
+local requests, tokens = 0, 0
+if perMinute > 0 then requests = math.max(0, kept[1] - elapsed * perMinute / 60000) end
+if tokensPerMinute > 0 then tokens = math.max(0, kept[2] - elapsed * tokensPerMinute / 60000) end
+local day, used, otherDay, otherUsed = kept[4], kept[5], kept[6], kept[7]
+if day ~= today then
+  day, used, otherDay, otherUsed = otherDay, otherUsed, day, used
+  if day ~= today then day, used = today, 0 end
+end
+local function keep()
+  redis.call('HSET', KEYS[1], 'requests', string.format('%.17g', requests), 'tokens', string.format('%.17g', tokens),
+    'at', string.format('%.0f', now), 'day', day, 'used', string.format('%.0f', used), 'otherDay', otherDay,
+    'otherUsed', string.format('%.0f', otherUsed))
+  redis.call('PEXPIRE', KEYS[1], 172800000)
+end
+`;
+
+/**
+ * Arguments: the bounds (0: none) of requests and tokens a minute, of tokens a day and of open requests; the tokens asked for; the
+ * request's id; and for how long it counts as open, in milliseconds. Replies, as texts: whether it was taken, the `Use` after that, and
+ * the day.
+ */
+export const takeScript: RedisScript = script(`${begin}
+local perDay, most, asked, ttl = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[7])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], now + 2 * ttl, '+inf')
+local open = redis.call('ZCARD', KEYS[2])
+local fits = (perMinute == 0 or requests + 1 <= perMinute + 1e-6) and (most == 0 or open < most)
+if asked > 0 then
+  fits = fits and (tokensPerMinute == 0 or tokens + asked <= tokensPerMinute + 1e-6)
+  fits = fits and (perDay == 0 or used + asked <= perDay)
+end
+if fits then
+  requests, tokens, used, open = requests + 1, tokens + asked, used + asked, open + 1
+  keep()
+  redis.call('ZADD', KEYS[2], now + ttl, ARGV[6])
+  redis.call('PEXPIRE', KEYS[2], 2 * ttl)
+end
+local function text(number) return string.format('%.17g', number) end
+return { fits and '1' or '0', text(requests), text(tokens), text(used), text(86400000 - now % 86400000), text(open), text(day) }
+`);
+
+/** Arguments: the bounds of requests and tokens a minute; by how many tokens the request differs; its day; its id. */
+export const endScript: RedisScript = script(`${begin}
+local difference, counted = tonumber(ARGV[3]), tonumber(ARGV[4])
+redis.call('ZREM', KEYS[2], ARGV[5])
+if difference ~= 0 then
+  tokens = math.max(0, tokens + difference)
+  if counted == day then used = math.max(0, used + difference)
+  elseif counted == otherDay then otherUsed = math.max(0, otherUsed + difference) end
+  keep()
+end
+return 1
+`);
+
+/** Key: open requests. Arguments: for how long they count from now on, and their ids. */
+export const beatScript: RedisScript = script(`
+local time = redis.call('TIME')
+local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+for i = 2, #ARGV do redis.call('ZADD', KEYS[1], now + tonumber(ARGV[1]), ARGV[i]) end
+redis.call('PEXPIRE', KEYS[1], 2 * tonumber(ARGV[1]))
+return 1
+`);
+
+function script(text: string): RedisScript {
+  return { text, sha: createHash("sha1").update(text).digest("hex") };
+}

@@ -1,0 +1,152 @@
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { createClient } from "@redis/client";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Lease, Limiter, Limits, Refusal } from "../../src/limits/limits.ts";
+import { MemoryLimiter } from "../../src/limits/memory-limiter.ts";
+import { openLimiter } from "../../src/limits/open-limiter.ts";
+import { freePort, redisCommand, startRedis } from "../support/redis-server.ts";
+import { until } from "../support/scripted-engine.ts";
+
+const boundOf = (taken: Lease | Refusal): string => ("bound" in taken ? taken.bound : "taken");
+
+describe.skipIf(redisCommand() === undefined)("limits that instances share through Redis", () => {
+  let redis: ChildProcess;
+  let port: number;
+  beforeAll(async () => {
+    port = await freePort();
+    redis = await startRedis(port);
+  });
+  afterAll(() => void redis.kill("SIGKILL"));
+
+  async function opened(count: number, warnings: string[] = []): Promise<readonly Limiter[]> {
+    const url = `redis://127.0.0.1:${port}`;
+    return Promise.all(Array.from({ length: count }, () => openLimiter(url, (line) => warnings.push(line))));
+  }
+
+  async function asked(limiters: readonly Limiter[], name: string, limits: Limits, tokens: number): Promise<string[]> {
+    const answers = await Promise.all(limiters.map((limiter) => limiter.take(name, limits, tokens)));
+    return answers.map(boundOf).sort();
+  }
+
+  async function closeAll(limiters: readonly Limiter[]): Promise<void> {
+    await Promise.all(limiters.map((limiter) => limiter.close()));
+  }
+
+  test.each([
+    ["requests", { requestsPerMinute: 2 }],
+    ["tokens", { tokensPerMinute: 25 }],
+    ["day", { tokensPerDay: 25 }],
+    ["concurrency", { concurrency: 2 }],
+  ])("of what several ask for at once, no more than the bound of %s is taken", async (bound, limits) => {
+    const limiters = await opened(5);
+    expect(await asked(limiters, `at once: ${bound}`, limits, 10)).toEqual(
+      [bound, bound, bound, "taken", "taken"].sort(),
+    );
+    await closeAll(limiters);
+  });
+
+  test("what one gives back, another may take", async () => {
+    const [one, other] = (await opened(2)) as [Limiter, Limiter];
+    const limits: Limits = { concurrency: 1, tokensPerDay: 100, tokensPerMinute: 100 };
+    const lease = await one.take("given back", limits, 90);
+    expect(boundOf(await other.take("given back", limits, 90))).toBe("day");
+    expect(boundOf(await other.take("given back", limits, 5))).toBe("concurrency");
+    if ("end" in lease) lease.end(5);
+    await until(async () => boundOf(await other.take("given back", limits, 90)) === "taken", "it is given back");
+    expect(await one.take("given back", limits, 90)).toMatchObject({ bound: "day", used: 95 });
+    await closeAll([one, other]);
+  });
+
+  test("open requests of an instance that died are forgotten, and those that a clock put far ahead", async () => {
+    const raw = createClient({ url: `redis://127.0.0.1:${port}` });
+    await raw.connect();
+    await raw.zAdd("truewire:limits:{dead}:open", [
+      { score: Date.now() - 1, value: "of one that died" },
+      { score: Date.now() + 3_600_000, value: "by another clock" },
+    ]);
+    await raw.close();
+    const limiters = await opened(2);
+    expect(await asked(limiters, "dead", { concurrency: 1 }, 1)).toEqual(["concurrency", "taken"]);
+    await closeAll(limiters);
+  });
+
+  // The rule is written twice, in TypeScript and in Lua.
+  test("it decides as memory does, whatever the order", async () => {
+    const [shared] = (await opened(1)) as [Limiter];
+    const bound = fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined });
+    const limitsOf = fc.record({
+      requestsPerMinute: bound,
+      tokensPerMinute: bound,
+      tokensPerDay: bound,
+      concurrency: bound,
+    });
+    const step = fc.oneof(fc.record({ take: fc.nat(40) }), fc.record({ end: fc.nat(5), cost: fc.nat(50) }));
+    let turn = 0;
+    await fc.assert(
+      fc.asyncProperty(limitsOf, fc.array(step, { maxLength: 25 }), async (limits, steps) => {
+        const name = `turn {${turn++}}`;
+        // Its clock stands still: nothing to speak of drains in the time that this takes.
+        const memory = new MemoryLimiter(() => ({ ms: 0, unixMs: 1e12 }));
+        const open: (readonly [Lease, Lease])[] = [];
+        for (const one of steps) {
+          if ("take" in one) {
+            const here = await memory.take(name, limits, one.take);
+            const there = await shared.take(name, limits, one.take);
+            expect(boundOf(there)).toBe(boundOf(here));
+            if (!("bound" in here) && !("bound" in there)) open.push([here, there]);
+          } else for (const lease of open.splice(one.end, 1).flat()) lease.end(one.cost);
+        }
+      }),
+      { numRuns: 100 },
+    );
+    await shared.close();
+  });
+
+  test("without Redis, each goes on from what all had used; a line says so once, and once that it is back", async () => {
+    const warnings: string[] = [];
+    const [one] = (await opened(1, warnings)) as [Limiter];
+    const limits: Limits = { tokensPerDay: 100 };
+    expect(await asked([one], "alone", limits, 90)).toEqual(["taken"]);
+    redis.kill("SIGKILL");
+    await once(redis, "exit");
+    await until(() => warnings.length > 0, "the loss is noticed");
+    for (let i = 0; i < 3; i++) expect(await asked([one], "alone", limits, 20)).toEqual(["day"]);
+    expect(await asked([one], "alone", limits, 10)).toEqual(["taken"]);
+    expect(warnings).toEqual([expect.stringContaining("this instance counts for itself until it is back")]);
+    redis = await startRedis(port);
+    // The new server knows of nothing.
+    await until(async () => (await asked([one], "alone", limits, 100)).includes("taken"), "it is asked again");
+    expect(warnings.slice(1)).toEqual([expect.stringContaining("is back")]);
+    await one.close();
+  });
+
+  test("a Redis that hangs costs a request half a second at most, and the next ones nothing", async () => {
+    const warnings: string[] = [];
+    const [one] = (await opened(1, warnings)) as [Limiter];
+    const limits: Limits = { requestsPerMinute: 4 };
+    expect(await asked([one], "hanging", limits, 1)).toEqual(["taken"]);
+    redis.kill("SIGSTOP");
+    try {
+      expect(await asked([one], "hanging", limits, 1)).toEqual(["taken"]);
+      expect(warnings).toEqual([expect.stringContaining("no answer within 500 ms")]);
+      // Not asked again at once: were it, each of these would wait, and say so.
+      let waited = false;
+      setImmediate(() => (waited = true));
+      expect(await asked([one, one, one], "hanging", limits, 1)).toEqual(["requests", "taken", "taken"]);
+      expect(waited).toBe(false);
+    } finally {
+      redis.kill("SIGCONT");
+    }
+    await one.close();
+  });
+
+  test("where there is no Redis from the start, it counts for itself", async () => {
+    const warnings: string[] = [];
+    const limiter = await openLimiter(`redis://127.0.0.1:${await freePort()}`, (line) => warnings.push(line));
+    expect(await asked([limiter, limiter], "nobody", { requestsPerMinute: 1 }, 1)).toEqual(["requests", "taken"]);
+    expect(warnings).toHaveLength(1);
+    await limiter.close();
+  });
+});
