@@ -28,8 +28,10 @@ export function judgedResult(result: ProbeResult, profile: ProfileName | undefin
     const findings = [{ rule: "answer/status", start: 0, end: 0, found }];
     return { id, about, result, findings, shown: ["answer/status"] };
   }
-  const verdict = judge(exchange, profile);
   const expected = judgeExpectation(exchange, probe.expects);
+  // An answer to what should have been refused is one fault; what it says is none of its own.
+  const isAnswered = typeof probe.expects === "object" && exchange.response.status < 400;
+  const verdict = isAnswered ? { findings: [], shown: [] } : judge(exchange, profile);
   const notShown = exchange.response.status === 200 ? probe.notShown?.(exchange) : undefined;
   return {
     id,

@@ -36,7 +36,7 @@ export function responseDemands(body: Json | undefined): ResponseDemands {
     chosen.type === "allowed_tools" && Array.isArray(chosen.tools) ? chosen.tools.filter(isObject) : undefined;
   const allowsHosted = allowed?.some(({ type }) => !isClients(type)) === true;
   const mustCall = choice === "required" || chosen.mode === "required";
-  const format = isObject(text) && isObject(text.format) ? text.format.type : undefined;
+  const format = isObject(text) && isObject(text.format) ? text.format : {};
   const wanted = Array.isArray(include) ? (include as unknown[]) : [];
   return {
     named,
@@ -45,7 +45,7 @@ export function responseDemands(body: Json | undefined): ResponseDemands {
     silent:
       body !== undefined && (choice === "none" || (list.length === 0 && body.tools !== undefined) || hasNone(body)),
     single: body?.parallel_tool_calls === false,
-    json: format === "json_object" || format === "json_schema",
+    json: format.type === "json_object" || (format.type === "json_schema" && isObject(format.schema)),
     limit: Number.isInteger(limit) && (limit as number) > 0 ? (limit as number) : undefined,
     logprobs: wanted.includes("message.output_text.logprobs"),
     sealed: wanted.includes("reasoning.encrypted_content"),
