@@ -1,27 +1,16 @@
 import type { Exchange } from "../rules/exchange.ts";
 import type { Probe } from "./probe.ts";
+import { argumentNamed, bothWays, person, prompts, refused, saying, weatherFound } from "./prompts.ts";
 
-const hello = [{ role: "user", content: "Say hello in one short sentence." }];
-const count = [{ role: "user", content: "Count from 1 to 200, one number a line." }];
-const askWeather = [{ role: "user", content: "What is the weather in Paris? Use the tool." }];
+const hello = saying(prompts.hello);
+const count = saying(prompts.count);
+const askWeather = saying(prompts.weather);
 
 function tool(name: string, description: string, argument: string): Record<string, unknown> {
-  const properties = { [argument]: { type: "string" } };
-  return {
-    name,
-    description,
-    input_schema: { type: "object", properties, required: [argument], additionalProperties: false },
-  };
+  return { name, description, input_schema: argumentNamed(argument) };
 }
 const weather = tool("get_weather", "The current weather in a city", "city");
 const time = tool("get_time", "The current time in a time zone", "timezone");
-
-const person = {
-  type: "object",
-  properties: { name: { type: "string" }, age: { type: "integer" } },
-  required: ["name", "age"],
-  additionalProperties: false,
-};
 
 const noCall = ({ response }: Exchange) =>
   /"type"\s*:\s*"tool_use"/.test(response.body) ? undefined : "the model called no tool";
@@ -41,18 +30,8 @@ function message(id: string, about: string, members: Record<string, unknown>, mo
   };
 }
 
-/** The same request, not streamed and streamed. */
-function both(id: string, about: string, members: Record<string, unknown>, more: Partial<Probe> = {}): Probe[] {
-  return [
-    message(id, about, members, more),
-    message(`${id}/stream`, `${about}, streamed`, { ...members, stream: true }, more),
-  ];
-}
-
-/** An invalid request: either way it must be refused before anything is sent, and the error names the member. */
-function wrong(id: string, about: string, param: string, members: Record<string, unknown>, status = 400): Probe[] {
-  return both(`wrong/${id}`, about, members, { expects: { refusal: status, param } });
-}
+const both = bothWays(message);
+const wrong = refused(both);
 
 /** Everything that `truewire check` asks of Anthropic's Messages API, in this order. */
 export const messagesProbes: readonly Probe[] = [
@@ -105,7 +84,7 @@ export const messagesProbes: readonly Probe[] = [
     max_tokens: 128,
   }),
   ...both("unicode", "text beyond ASCII", {
-    messages: [{ role: "user", content: "Repeat exactly: naïve 日本語 🦙 – “done”" }],
+    messages: saying(prompts.unicode),
   }),
   ...both("blocks", "a message in blocks, with a document", {
     messages: [
@@ -154,9 +133,7 @@ export const messagesProbes: readonly Probe[] = [
     "tools-parallel",
     "two calls at once",
     {
-      messages: [
-        { role: "user", content: "What is the weather in Paris, and in Rome? Call the tool for both cities at once." },
-      ],
+      messages: saying(prompts.twoCities),
       tools: [weather],
       max_tokens: 128,
     },
@@ -166,7 +143,7 @@ export const messagesProbes: readonly Probe[] = [
     "tools-single",
     "one call at most",
     {
-      messages: [{ role: "user", content: "What is the weather in Paris, and in Rome?" }],
+      messages: saying(prompts.oneCity),
       tools: [weather],
       tool_choice: { type: "auto", disable_parallel_tool_use: true },
       max_tokens: 128,
@@ -186,7 +163,7 @@ export const messagesProbes: readonly Probe[] = [
       {
         role: "user",
         content: [
-          { type: "tool_result", tool_use_id: "toolu_01A", content: '{"temperature":21,"sky":"clear"}' },
+          { type: "tool_result", tool_use_id: "toolu_01A", content: weatherFound },
           {
             type: "tool_result",
             tool_use_id: "toolu_01B",
@@ -199,7 +176,7 @@ export const messagesProbes: readonly Probe[] = [
     tools: [weather],
   }),
   ...both("json-schema", "JSON after a schema", {
-    messages: [{ role: "user", content: "A person: Ada, 36 years old. Answer in JSON." }],
+    messages: saying(prompts.person),
     max_tokens: 200,
     output_config: { format: { type: "json_schema", schema: person } },
   }),

@@ -1,37 +1,17 @@
 import type { Exchange } from "../rules/exchange.ts";
 import type { Probe } from "./probe.ts";
+import { argumentNamed, bothWays, person, prompts, refused, saying, weatherFound } from "./prompts.ts";
 import { responseProbes } from "./response-probes.ts";
 
-const hello = [{ role: "user", content: "Say hello in one short sentence." }];
-const count = [{ role: "user", content: "Count from 1 to 200, one number a line." }];
+const hello = saying(prompts.hello);
+const count = saying(prompts.count);
+const askWeather = saying(prompts.weather);
 
-const weather = {
-  type: "function",
-  function: {
-    name: "get_weather",
-    description: "The current weather in a city",
-    parameters: {
-      type: "object",
-      properties: { city: { type: "string" } },
-      required: ["city"],
-      additionalProperties: false,
-    },
-  },
-};
-const time = {
-  type: "function",
-  function: {
-    name: "get_time",
-    description: "The current time in a time zone",
-    parameters: {
-      type: "object",
-      properties: { timezone: { type: "string" } },
-      required: ["timezone"],
-      additionalProperties: false,
-    },
-  },
-};
-const askWeather = [{ role: "user", content: "What is the weather in Paris? Use the tool." }];
+function tool(name: string, description: string, argument: string): Record<string, unknown> {
+  return { type: "function", function: { name, description, parameters: argumentNamed(argument) } };
+}
+const weather = tool("get_weather", "The current weather in a city", "city");
+const time = tool("get_time", "The current time in a time zone", "timezone");
 
 const noCall = (exchange: Exchange) =>
   /"tool_calls"\s*:\s*\[/.test(exchange.response.body) ? undefined : "the model called no tool";
@@ -52,24 +32,8 @@ function chat(id: string, about: string, members: Record<string, unknown>, more:
   };
 }
 
-/** The same request, not streamed and streamed. */
-function both(id: string, about: string, members: Record<string, unknown>, more: Partial<Probe> = {}): Probe[] {
-  return [
-    chat(id, about, members, more),
-    chat(`${id}/stream`, `${about}, streamed`, { ...members, stream: true }, more),
-  ];
-}
-
-/** An invalid request, not streamed and streamed: either way it must be refused before anything is sent. */
-function wrong(
-  id: string,
-  about: string,
-  param: string | null,
-  members: Record<string, unknown>,
-  status = 400,
-): Probe[] {
-  return both(`wrong/${id}`, about, members, { expects: { refusal: status, param } });
-}
+const both = bothWays(chat);
+const wrong = refused(both);
 
 /** Everything that `truewire check` sends, in this order. */
 export const probes: readonly Probe[] = [
@@ -113,7 +77,7 @@ export const probes: readonly Probe[] = [
   ...both("n", "two choices", { n: 2 }, { expects: "any" }),
   ...both("logprobs", "log probabilities", { logprobs: true, top_logprobs: 3 }, { expects: "any", notShown: noText }),
   ...both("unicode", "text beyond ASCII", {
-    messages: [{ role: "user", content: "Repeat exactly: naïve 日本語 🦙 – “done”" }],
+    messages: saying(prompts.unicode),
   }),
   ...both("parts", "a message in parts", {
     messages: [
@@ -156,9 +120,7 @@ export const probes: readonly Probe[] = [
     "tools-parallel",
     "two calls at once",
     {
-      messages: [
-        { role: "user", content: "What is the weather in Paris, and in Rome? Call the tool for both cities at once." },
-      ],
+      messages: saying(prompts.twoCities),
       tools: [weather],
       max_tokens: 128,
     },
@@ -168,7 +130,7 @@ export const probes: readonly Probe[] = [
     "tools-single",
     "one call at most",
     {
-      messages: [{ role: "user", content: "What is the weather in Paris, and in Rome?" }],
+      messages: saying(prompts.oneCity),
       tools: [weather],
       parallel_tool_calls: false,
       max_tokens: 128,
@@ -191,7 +153,7 @@ export const probes: readonly Probe[] = [
           { id: "call_1", type: "function", function: { name: "get_weather", arguments: '{"city":"Paris"}' } },
         ],
       },
-      { role: "tool", tool_call_id: "call_1", content: '{"temperature":21,"sky":"clear"}' },
+      { role: "tool", tool_call_id: "call_1", content: weatherFound },
     ],
     tools: [weather],
   }),
@@ -201,19 +163,14 @@ export const probes: readonly Probe[] = [
     max_tokens: 200,
   }),
   ...both("json-schema", "JSON after a schema", {
-    messages: [{ role: "user", content: "A person: Ada, 36 years old. Answer in JSON." }],
+    messages: saying(prompts.person),
     max_tokens: 200,
     response_format: {
       type: "json_schema",
       json_schema: {
         name: "person",
         strict: true,
-        schema: {
-          type: "object",
-          properties: { name: { type: "string" }, age: { type: "integer" } },
-          required: ["name", "age"],
-          additionalProperties: false,
-        },
+        schema: person,
       },
     },
   }),

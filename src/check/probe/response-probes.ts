@@ -1,29 +1,19 @@
 import type { Exchange } from "../rules/exchange.ts";
 import type { Probe } from "./probe.ts";
+import { argumentNamed, bothWays, person, prompts, refused, weatherFound } from "./prompts.ts";
 
-const hello = "Say hello in one short sentence.";
-const count = "Count from 1 to 200, one number a line.";
-const askWeather = "What is the weather in Paris? Use the tool.";
-
-function tool(name: string, parameter: string): Record<string, unknown> {
-  const parameters = {
-    type: "object",
-    properties: { [parameter]: { type: "string" } },
-    required: [parameter],
-    additionalProperties: false,
+function tool(name: string, argument: string): Record<string, unknown> {
+  return {
+    type: "function",
+    name,
+    description: `The current ${argument}`,
+    parameters: argumentNamed(argument),
+    strict: true,
   };
-  return { type: "function", name, description: `The current ${parameter}`, parameters, strict: true };
 }
 
 const weather = tool("get_weather", "city");
 const time = tool("get_time", "timezone");
-
-const person = {
-  type: "object",
-  properties: { name: { type: "string" }, age: { type: "integer" } },
-  required: ["name", "age"],
-  additionalProperties: false,
-};
 
 const noCall = (exchange: Exchange) =>
   /"type"\s*:\s*"(function|custom_tool)_call"/.test(exchange.response.body) ? undefined : "the model called no tool";
@@ -35,7 +25,7 @@ const noThought = (exchange: Exchange) =>
 function response(id: string, about: string, members: Record<string, unknown>, more: Partial<Probe> = {}): Probe {
   const body = (model: string) => ({
     model,
-    input: hello,
+    input: prompts.hello,
     temperature: 0,
     max_output_tokens: 64,
     store: false,
@@ -53,18 +43,8 @@ function response(id: string, about: string, members: Record<string, unknown>, m
   };
 }
 
-/** The same request, not streamed and streamed. */
-function both(id: string, about: string, members: Record<string, unknown>, more: Partial<Probe> = {}): Probe[] {
-  return [
-    response(id, about, members, more),
-    response(`${id}/stream`, `${about}, streamed`, { ...members, stream: true }, more),
-  ];
-}
-
-/** An invalid request, not streamed and streamed: either way it must be refused before anything is sent. */
-function wrong(id: string, about: string, param: string | null, members: Record<string, unknown>): Probe[] {
-  return both(`wrong/${id}`, about, members, { expects: { refusal: 400, param } });
-}
+const both = bothWays(response);
+const wrong = refused(both);
 
 /** What `truewire check` sends to `POST /responses`. */
 export const responseProbes: readonly Probe[] = [
@@ -84,14 +64,14 @@ export const responseProbes: readonly Probe[] = [
       { expects: "any" },
     ),
   ),
-  ...both("length", "an answer that is cut by max_output_tokens", { input: count, max_output_tokens: 16 }),
+  ...both("length", "an answer that is cut by max_output_tokens", { input: prompts.count, max_output_tokens: 16 }),
   ...both(
     "logprobs",
     "log probabilities",
     { include: ["message.output_text.logprobs"], top_logprobs: 3 },
     { expects: "any", notShown: noText },
   ),
-  ...both("unicode", "text beyond ASCII", { input: "Repeat exactly: naïve 日本語 🦙 – “done”" }),
+  ...both("unicode", "text beyond ASCII", { input: prompts.unicode }),
   ...both("parts", "a message in parts", {
     input: [
       {
@@ -128,11 +108,11 @@ export const responseProbes: readonly Probe[] = [
     { reasoning: { summary: "auto" }, include: ["reasoning.encrypted_content"] },
     { expects: "any", notShown: noThought },
   ),
-  ...both("tools", "a tool that may be called", { input: askWeather, tools: [weather] }, { notShown: noCall }),
+  ...both("tools", "a tool that may be called", { input: prompts.weather, tools: [weather] }, { notShown: noCall }),
   ...both(
     "tools-required",
     "a tool that must be called",
-    { input: askWeather, tools: [weather, time], tool_choice: "required" },
+    { input: prompts.weather, tools: [weather, time], tool_choice: "required" },
     { notShown: noCall },
   ),
   ...both(
@@ -141,12 +121,16 @@ export const responseProbes: readonly Probe[] = [
     { tools: [weather, time], tool_choice: { type: "function", name: "get_time" } },
     { notShown: noCall },
   ),
-  ...both("tools-none", "tools that must not be called", { input: askWeather, tools: [weather], tool_choice: "none" }),
+  ...both("tools-none", "tools that must not be called", {
+    input: prompts.weather,
+    tools: [weather],
+    tool_choice: "none",
+  }),
   ...both(
     "tools-parallel",
     "two calls at once",
     {
-      input: "What is the weather in Paris, and in Rome? Call the tool for both cities at once.",
+      input: prompts.twoCities,
       tools: [weather],
       max_output_tokens: 128,
     },
@@ -156,7 +140,7 @@ export const responseProbes: readonly Probe[] = [
     "tools-single",
     "one call at most",
     {
-      input: "What is the weather in Paris, and in Rome?",
+      input: prompts.oneCity,
       tools: [weather],
       parallel_tool_calls: false,
       max_output_tokens: 128,
@@ -167,7 +151,7 @@ export const responseProbes: readonly Probe[] = [
     "tools-namespace",
     "a tool in a namespace, as Codex sends those of MCP servers",
     {
-      input: askWeather,
+      input: prompts.weather,
       tools: [{ type: "namespace", name: "weather", description: "The weather", tools: [weather] }],
       tool_choice: "required",
       max_output_tokens: 128,
@@ -187,9 +171,9 @@ export const responseProbes: readonly Probe[] = [
   ...both("tools-hosted", "a tool that the vendor runs", { tools: [{ type: "web_search" }] }, { expects: "any" }),
   ...both("tool-result", "a tool's result in the history", {
     input: [
-      { role: "user", content: askWeather },
+      { role: "user", content: prompts.weather },
       { type: "function_call", call_id: "call_1", name: "get_weather", arguments: '{"city":"Paris"}' },
-      { type: "function_call_output", call_id: "call_1", output: '{"temperature":21,"sky":"clear"}' },
+      { type: "function_call_output", call_id: "call_1", output: weatherFound },
     ],
     tools: [weather],
   }),
@@ -199,7 +183,7 @@ export const responseProbes: readonly Probe[] = [
     max_output_tokens: 200,
   }),
   ...both("json-schema", "JSON after a schema", {
-    input: "A person: Ada, 36 years old. Answer in JSON.",
+    input: prompts.person,
     text: { format: { type: "json_schema", name: "person", strict: true, schema: person } },
     max_output_tokens: 200,
   }),
@@ -218,7 +202,7 @@ export const responseProbes: readonly Probe[] = [
     ...response("input-tokens", "the tokens of an input", {}, { expects: "any" }),
     endpoint: "response-tokens",
     path: () => "/responses/input_tokens",
-    body: (model) => ({ model, input: hello, tools: [weather] }),
+    body: (model) => ({ model, input: prompts.hello, tools: [weather] }),
   },
   // Of a server that stores nothing, too.
   {

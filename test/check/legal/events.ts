@@ -13,7 +13,8 @@ export const words: readonly string[] = [
   ' "quoted"',
   "\\",
   " end.",
-  "data: x",
+  "event: x",
+  "data: {}",
   " 1 < 2 & 3 > 2",
 ];
 

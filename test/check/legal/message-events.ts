@@ -1,21 +1,8 @@
 import type { GenerationEvent } from "../../../src/generation/event.ts";
 import { toolUseId } from "../../../src/wire/messages/ids.ts";
 import { between, oneOf } from "../random.ts";
+import { pieces, words } from "./events.ts";
 
-const words = [
-  "Hello",
-  " world",
-  ", ",
-  "über",
-  " 日本",
-  "🦙",
-  "\n\n",
-  ' "quoted"',
-  "\\",
-  " end.",
-  "event: x",
-  "data: {}",
-];
 const choice = 0;
 
 /** A request for a message, of any kind but for `stream`. */
@@ -135,14 +122,4 @@ function callCount(body: Record<string, unknown>, random: () => number): number 
   if (body.tools === undefined || choice?.type === "none") return 0;
   const isForced = choice?.type === "any" || choice?.type === "tool";
   return between(isForced ? 1 : 0, choice?.disable_parallel_tool_use === true ? 1 : 3, random);
-}
-
-function pieces(text: string, random: () => number): string[] {
-  const out: string[] = [];
-  for (let at = 0; at < text.length;) {
-    const next = at + between(1, 6, random);
-    out.push(text.slice(at, next));
-    at = next;
-  }
-  return out;
 }

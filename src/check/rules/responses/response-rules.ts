@@ -1,6 +1,8 @@
+import { ownIdOffences } from "../own-ids.ts";
 import { shown } from "../place.ts";
 import type { Offence } from "../rule.ts";
 import { specOffence } from "../spec/validate.ts";
+import type { Json } from "../view.ts";
 import { callsOf, contentOf, isWhole, type ResponseView } from "./response-view.ts";
 import { response as schema } from "./schemas.ts";
 import type { ResponseRule } from "./response-rule.ts";
@@ -11,6 +13,10 @@ const calls = "tool calls break";
 function* member(view: ResponseView, name: string, right: (value: unknown) => boolean): Generator<Offence> {
   const value = view.response[name];
   if (!right(value)) yield view.at(name, `${name} is ${shown(value)}`);
+}
+
+function ofType({ output }: ResponseView, type: string): readonly Json[] {
+  return output.filter((item) => item.type === type);
 }
 
 function isText(value: unknown): boolean {
@@ -129,10 +135,7 @@ export const responseRules: readonly ResponseRule[] = [
     shown: (view) => view.output.length > 0,
     *judge(view) {
       const ids = view.output.map(({ id }) => id);
-      for (const [at, id] of ids.entries()) {
-        if (!isText(id)) yield view.at("output", `output[${at}].id is ${shown(id)}`);
-        else if (ids.indexOf(id) !== at) yield view.at("output", `the id ${shown(id)} twice`);
-      }
+      for (const { at, found } of ownIdOffences("id", ids)) yield view.at("output", `output[${at}]: ${found}`);
     },
   },
   {
@@ -144,10 +147,9 @@ export const responseRules: readonly ResponseRule[] = [
       "specification: OutputMessage; LM Studio #1089 (no annotations: ElizaOS fails, by the schema of the AI SDK)",
     breaks: ["AI SDK, ElizaOS (schema)", "official SDKs: output_text"],
     judges: "response",
-    shown: (view) => view.output.some(({ type }) => type === "message"),
+    shown: (view) => ofType(view, "message").length > 0,
     *judge(view) {
-      for (const item of view.output) {
-        if (item.type !== "message") continue;
+      for (const item of ofType(view, "message")) {
         if (item.role !== "assistant") yield view.at("role", `role is ${shown(item.role)}`);
         if (!Array.isArray(item.content)) yield view.at("content", `content is ${shown(item.content)}`);
         for (const { type, text, refusal, annotations } of contentOf(item)) {
@@ -171,10 +173,9 @@ export const responseRules: readonly ResponseRule[] = [
     shown: (view) => callsOf(view).length > 0,
     *judge(view) {
       const ids = callsOf(view).map((call) => call.call_id);
-      for (const [at, call] of callsOf(view).entries()) {
+      for (const { found } of ownIdOffences("call_id", ids)) yield view.at("call_id", found);
+      for (const call of callsOf(view)) {
         const input = call.type === "function_call" ? "arguments" : "input";
-        if (!isText(call.call_id)) yield view.at("call_id", `call_id is ${shown(call.call_id)}`);
-        else if (ids.indexOf(call.call_id) !== at) yield view.at("call_id", `the call_id ${shown(call.call_id)} twice`);
         if (!isText(call.name)) yield view.at("name", `name is ${shown(call.name)}`);
         if (typeof call[input] !== "string") yield view.at(input, `${input} is ${shown(call[input])}`);
       }
@@ -204,10 +205,9 @@ export const responseRules: readonly ResponseRule[] = [
     source: "specification: ReasoningItem; recordings 642 of 642; source code of AI SDK and LangChain",
     breaks: ["AI SDK, LangChain (they read summary)"],
     judges: "response",
-    shown: (view) => view.output.some(({ type }) => type === "reasoning"),
+    shown: (view) => ofType(view, "reasoning").length > 0,
     *judge(view) {
-      for (const item of view.output) {
-        if (item.type !== "reasoning") continue;
+      for (const item of ofType(view, "reasoning")) {
         if (!Array.isArray(item.summary)) yield view.at("summary", `summary is ${shown(item.summary)}`);
         const parts = [
           ...contentOf({ content: item.summary }).map((part) => ({ part, due: "summary_text" })),

@@ -1,6 +1,7 @@
 import { isObject } from "../../../generation/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import type { Exchange } from "../exchange.ts";
+import { ownIdOffences } from "../own-ids.ts";
 import { shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
 import { specOffence } from "../spec/validate.ts";
@@ -52,13 +53,9 @@ export const storedBodyRules: readonly BodyRule[] = [
     *judge(view) {
       const data = objectOf(view).data as readonly unknown[];
       const ids = data.map((item) => (isObject(item) ? item.id : undefined));
-      for (const [at, id] of ids.entries()) {
-        const item = data[at];
-        if (typeof id !== "string" || id === "") yield atName(view, "data", `data[${at}].id is ${shown(id)}`);
-        else if (ids.indexOf(id) !== at) yield atName(view, "data", `the id ${shown(id)} twice`);
-        if (isObject(item) && (typeof item.type !== "string" || item.type === ""))
-          yield atName(view, "data", `data[${at}].type is ${shown(item.type)}`);
-      }
+      for (const { at, found } of ownIdOffences("id", ids)) yield atName(view, "data", `data[${at}]: ${found}`);
+      for (const { type } of listed(objectOf(view)))
+        if (typeof type !== "string" || type === "") yield atName(view, "data", `type is ${shown(type)}`);
     },
   },
   {

@@ -1,6 +1,5 @@
-import { judge } from "../../../../src/check/rules/judge.ts";
 import { legalBody } from "../../legal/body.ts";
-import { seeded } from "../../random.ts";
+import { illegalChange } from "../draft-mutation.ts";
 import type { IllegalChange } from "../mutation.ts";
 import { answerMutations } from "./answers.ts";
 import { bodyDraftOf, bodyExchangeOf } from "./body-draft.ts";
@@ -9,22 +8,11 @@ import type { BodyMutation } from "./on-body.ts";
 import { obedienceMutations } from "./obedience.ts";
 import { otherMutations } from "./others.ts";
 
+const drafting = { legal: legalBody, draftOf: bodyDraftOf, exchangeOf: bodyExchangeOf };
+
 /** `demands`: what the body was written in is demanded of it. */
 export function illegalBody(mutation: BodyMutation, demands: boolean): IllegalChange {
-  const { rule, name } = mutation;
-  return {
-    rule,
-    name,
-    make(seed) {
-      const { exchange, profile } = legalBody(seed);
-      const draft = bodyDraftOf(exchange);
-      const before = JSON.stringify(bodyExchangeOf(draft));
-      if (!mutation.apply(draft, seeded(seed))) return undefined;
-      const mutated = bodyExchangeOf(draft);
-      if (JSON.stringify(mutated) === before) return undefined;
-      return judge(mutated, demands ? profile.name : undefined).findings;
-    },
-  };
+  return illegalChange(mutation, drafting, demands);
 }
 
 export const illegalBodies: readonly IllegalChange[] = [

@@ -1,5 +1,5 @@
 import type { Exchange } from "../../../../src/check/rules/exchange.ts";
-import { oneOf } from "../../random.ts";
+import { type DraftMutation, onPart, onText as onDraftText } from "../draft-mutation.ts";
 
 export type Json = Record<string, unknown>;
 
@@ -96,32 +96,10 @@ export function remove(draft: MessageDraft, event: DraftEvent): void {
   draft.events.splice(draft.events.indexOf(event), 1);
 }
 
-/** A change that makes a legal stream illegal. `apply` says whether it could be made in this stream. */
-export interface MessageMutation {
-  /** The rule that must notice. */
-  readonly rule: string;
-  readonly name: string;
-  apply(draft: MessageDraft, random: () => number): boolean;
-}
+export type MessageMutation = DraftMutation<MessageDraft>;
 
 /** Changes one event of those that fit. */
-export function onEvent(
-  rule: string,
-  name: string,
-  fits: (draft: MessageDraft) => DraftEvent[],
-  change: (event: DraftEvent, draft: MessageDraft) => unknown,
-): MessageMutation {
-  return {
-    rule,
-    name,
-    apply(draft, random) {
-      const events = fits(draft);
-      if (events.length === 0) return false;
-      change(oneOf(events, random), draft);
-      return true;
-    },
-  };
-}
+export const onEvent: typeof onPart<MessageDraft, DraftEvent> = onPart;
 
 /** Rewrites the text of the body. */
 export function onText(
@@ -130,12 +108,5 @@ export function onText(
   rewrite: (body: string) => string,
   fits: (draft: MessageDraft) => boolean = () => true,
 ): MessageMutation {
-  return {
-    rule,
-    name,
-    apply(draft) {
-      draft.rewrite = rewrite;
-      return fits(draft);
-    },
-  };
+  return onDraftText(rule, name, fits, rewrite);
 }

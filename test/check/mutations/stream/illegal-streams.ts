@@ -1,6 +1,5 @@
-import { judge } from "../../../../src/check/rules/judge.ts";
 import { legalStream } from "../../legal/stream.ts";
-import { seeded } from "../../random.ts";
+import { illegalChange } from "../draft-mutation.ts";
 import type { IllegalChange } from "../mutation.ts";
 import { deltaMutations } from "./deltas.ts";
 import { envelopeMutations } from "./envelope.ts";
@@ -30,22 +29,11 @@ const mutations: readonly StreamMutation[] = [
   ...obedienceMutations,
 ];
 
+const drafting = { legal: legalStream, draftOf, exchangeOf };
+
 /** `demands`: what the stream was written in is demanded of it. */
 export function illegalStream(mutation: StreamMutation, demands: boolean): IllegalChange {
-  const { rule, name } = mutation;
-  return {
-    rule,
-    name,
-    make(seed) {
-      const { exchange, profile } = legalStream(seed);
-      const draft = draftOf(exchange);
-      const before = JSON.stringify(exchangeOf(draft));
-      if (!mutation.apply(draft, seeded(seed))) return undefined;
-      const mutated = exchangeOf(draft);
-      if (JSON.stringify(mutated) === before) return undefined;
-      return judge(mutated, demands ? profile.name : undefined).findings;
-    },
-  };
+  return illegalChange(mutation, drafting, demands);
 }
 
 export const illegalStreams: readonly IllegalChange[] = mutations.map((mutation) => illegalStream(mutation, false));

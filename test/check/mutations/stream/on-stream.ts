@@ -1,13 +1,7 @@
 import { chunksOf, type Draft, type Json, type Piece, piecesOf } from "./stream-draft.ts";
-import { oneOf } from "../../random.ts";
+import { type DraftMutation, onPart, onText as onDraftText } from "../draft-mutation.ts";
 
-/** A change that makes a legal stream illegal. `apply` says whether it could be made in this stream. */
-export interface StreamMutation {
-  /** The rule that must notice. */
-  readonly rule: string;
-  readonly name: string;
-  apply(draft: Draft, random: () => number): boolean;
-}
+export type StreamMutation = DraftMutation<Draft>;
 
 export function isFinish({ choice }: Piece): boolean {
   return typeof choice.finish_reason === "string";
@@ -51,16 +45,7 @@ export function onChunk(
   fits: (chunk: Json, draft: Draft) => boolean,
   change: (chunk: Json, draft: Draft) => void,
 ): StreamMutation {
-  return {
-    rule,
-    name,
-    apply(draft, random) {
-      const chunks = chunksOf(draft).filter((chunk) => fits(chunk, draft));
-      if (chunks.length === 0) return false;
-      change(oneOf(chunks, random), draft);
-      return true;
-    },
-  };
+  return onPart(rule, name, (draft) => chunksOf(draft).filter((chunk) => fits(chunk, draft)), change);
 }
 
 /** Changes one choice in one chunk of those that fit. */
@@ -70,32 +55,16 @@ export function onPiece(
   fits: (draft: Draft) => (piece: Piece) => boolean,
   change: (piece: Piece, draft: Draft) => void,
 ): StreamMutation {
-  return {
-    rule,
-    name,
-    apply(draft, random) {
-      const pieces = piecesOf(draft, fits(draft));
-      if (pieces.length === 0) return false;
-      change(oneOf(pieces, random), draft);
-      return true;
-    },
-  };
+  return onPart(rule, name, (draft) => piecesOf(draft, fits(draft)), change);
 }
 
-/** Rewrites the text of the body. */
+/** Rewrites the text of the body, where there is something to rewrite. */
 export function onText(
   rule: string,
   name: string,
   rewrite: (body: string, random: () => number) => string | undefined,
 ): StreamMutation {
-  return {
-    rule,
-    name,
-    apply(draft, random) {
-      draft.rewrite = (body) => rewrite(body, random) ?? body;
-      return true;
-    },
-  };
+  return onDraftText(rule, name, always, (body, random) => rewrite(body, random) ?? body);
 }
 
 export function chatPiece(fits: (piece: Piece) => boolean): (draft: Draft) => (piece: Piece) => boolean {
