@@ -96,9 +96,9 @@ export const storedRules: readonly GroupRule[] = [
 /** What a server answers that does not have a path, or not this use of it. */
 const lacking: ReadonlySet<number> = new Set([404, 405, 501]);
 
-/** A refusal of what a server need not offer. */
+/** A refusal of what a server need not offer; any other failure is a fault. */
 function isRefused({ response }: Exchange): boolean {
-  return response.status >= 400 && response.status < 500;
+  return (response.status >= 400 && response.status < 500) || response.status === 501;
 }
 
 /** `created`: how it was answered, and `found`: what GET answered then. */
@@ -132,7 +132,9 @@ const fewest = 20;
 
 /** `first`: a request of thirty words or more, and `next`: a short one that continues it. */
 export function judgeContinued(first: Exchange, next: Exchange): GroupVerdict {
-  if (isRefused(next)) return notShown(`previous_response_id is refused (status ${next.response.status})`);
+  const { status } = next.response;
+  if (isRefused(next)) return notShown(`previous_response_id is refused (status ${status})`);
+  if (status !== 200) return verdictOn("stored/continued", `status ${status}`);
   return judgeTold("stored/continued", first, next);
 }
 
@@ -152,7 +154,7 @@ function judgeTold(rule: string, first: Exchange, next: Exchange): GroupVerdict 
 /** `deletion`: what DELETE answered, and `after`: what GET and previous_response_id led to then. */
 export function judgeDeleted(deletion: Exchange, after: readonly Exchange[]): GroupVerdict {
   const { status } = deletion.response;
-  if (lacking.has(status)) return notShown(`a stored response is not deleted (status ${status})`);
+  if (isRefused(deletion)) return notShown(`a stored response is not deleted (status ${status})`);
   if (status >= 300) return verdictOn("stored/deleted", `status ${status}`);
   const found = after.find((exchange) => !isRefused(exchange));
   return verdictOn(
@@ -172,9 +174,10 @@ export function judgeNotKept(found: Exchange): GroupVerdict {
  */
 export function judgeBackground(begun: Exchange, shownThen: readonly Exchange[]): GroupVerdict {
   const { id, status } = lastResponse(begun) ?? {};
-  if (begun.response.status !== 200) return notShown(`background is refused (status ${begun.response.status})`);
-  if (!isRunning(status)) return notShown("the answer was whole at once");
   const rule = "stored/background";
+  if (isRefused(begun)) return notShown(`background is refused (status ${begun.response.status})`);
+  if (begun.response.status !== 200) return verdictOn(rule, `status ${begun.response.status}`);
+  if (!isRunning(status)) return notShown("the answer was whole at once");
   const lost = shownThen.find(({ response }) => response.status !== 200);
   if (lost) return verdictOn(rule, `status ${lost.response.status} while it is ${shown(status)}`);
   const responses = shownThen.map((exchange) => lastResponse(exchange) ?? {});
@@ -192,7 +195,7 @@ export function isRunning(status: unknown): boolean {
 /** `compaction`: what /responses/compact answered, and `next`: what a request with its output in the input led to. */
 export function judgeCompacted(compaction: Exchange, next: Exchange | undefined): GroupVerdict {
   const { status } = compaction.response;
-  if (lacking.has(status) || isRefused(compaction)) return notShown(`histories are not compacted (status ${status})`);
+  if (isRefused(compaction)) return notShown(`histories are not compacted (status ${status})`);
   if (status !== 200 || !next) return verdictOn("stored/compacted", `status ${status}`);
   const found = next.response.status === 200 ? undefined : `status ${next.response.status} when it is given back`;
   return verdictOn("stored/compacted", found);

@@ -13,7 +13,7 @@ import {
 } from "../../../../src/check/rules/group/stored.ts";
 import { judge } from "../../../../src/check/rules/judge.ts";
 import { refusedBySocket } from "../../legal/stored-responses.ts";
-import { between, seeded } from "../../random.ts";
+import { between, oneOf, seeded } from "../../random.ts";
 import type { IllegalChange, LegalChange } from "../mutation.ts";
 import { type Story, story, withBody, withMembers, withStatus, words } from "./stored-story.ts";
 import type { Json } from "./stream-draft.ts";
@@ -38,6 +38,12 @@ const wrong: readonly (readonly [rule: string, name: string, judged: Judged])[] 
   ["stored/input-items", "another input", ({ items }) => judgeInputItems("What nobody said", items)],
   ["stored/input-items", "a failure", ({ items }) => judgeInputItems(words, withStatus(items, 500))],
   ["stored/continued", "what was said is forgotten", ({ next, created }) => judgeContinued(next, created)],
+  [
+    "stored/continued",
+    "a failure",
+    ({ created, next }, random) => judgeContinued(created, withStatus(next, oneOf([500, 502, 503], random))),
+  ],
+  ["stored/background", "a failure", ({ begun }) => judgeBackground(withStatus(begun, 500), [])],
   ["stored/continued", "as many tokens as before", ({ created }) => judgeContinued(created, created)],
   ["stored/deleted", "it is still shown", ({ deletion, found, orphan }) => judgeDeleted(deletion, [found, orphan])],
   ["stored/deleted", "it is still continued", ({ deletion, gone, next }) => judgeDeleted(deletion, [gone, next])],
@@ -106,6 +112,10 @@ const right: readonly (readonly [name: string, judged: Judged])[] = [
   ],
   ["what is deleted and gone", ({ deletion, gone, orphan }) => judgeDeleted(deletion, [gone, orphan])],
   ["a deletion without a body", ({ deletion, gone }) => judgeDeleted(withStatus(deletion, 204), [gone])],
+  [
+    "a server that does not let its clients delete",
+    ({ deletion, found }) => judgeDeleted(withStatus(deletion, 403), [found]),
+  ],
   ["a server that deletes none", ({ gone, found }) => judgeDeleted(gone, [found])],
   ["what is not kept", ({ gone }) => judgeNotKept(gone)],
   ["what ends in the background", ({ begun, running, found }) => judgeBackground(begun, [running, running, found])],

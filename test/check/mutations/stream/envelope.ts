@@ -39,6 +39,7 @@ export const envelopeMutations: readonly StreamMutation[] = [
     () => always,
     ({ chunk, choice }) => (chunk.choices as Json[]).push({ ...choice }),
   ),
+  onChunk("stream/known-members", "timings", always, (chunk) => (chunk.timings = { predicted_ms: 12 })),
   onChunk("stream/known-members", "a member of its own", always, (chunk) => (chunk.provider = "Acme")),
   onChunk(
     "stream/key-order",

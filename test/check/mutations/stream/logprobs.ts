@@ -45,6 +45,14 @@ export const logprobMutations: readonly StreamMutation[] = [
     (piece) =>
       (token(piece).top_logprobs = Array.from({ length: 9 }, () => ({ token: "x", logprob: -3, bytes: [120] }))),
   ),
+  onPiece("logprobs/text", "the thought's tokens before the text's", hasTokens, (piece) =>
+    ((piece.choice.logprobs as Json).content as Json[]).unshift({
+      token: "Hm",
+      logprob: -1,
+      bytes: [72, 109],
+      top_logprobs: token(piece).top_logprobs,
+    }),
+  ),
   onPiece("logprobs/text", "a token that is not in the text", hasTokens, (piece) =>
     ((piece.choice.logprobs as Json).content as Json[]).push({
       token: "x",
