@@ -41,9 +41,10 @@ export const openRedisStore: () => never = store;
 
 const server = missing("createServer", "Use createHandler(config).fetch, with the runtime's own server around it.");
 
-/** In place of server/descriptor-limit.ts, server/listen.ts, server/logger.ts, server/stream-log.ts and server/web-sockets.ts. */
+/** In place of app/server-certificate.ts, server/descriptor-limit.ts, server/listen.ts, server/logger.ts, server/stream-log.ts and server/web-sockets.ts. */
 export const descriptorLimit: () => never = server;
 export const listen: () => never = server;
 export const openLog: () => never = server;
 export const openStreamLog: () => never = server;
 export const openWebSockets: () => never = server;
+export const readServerCertificate: () => never = server;

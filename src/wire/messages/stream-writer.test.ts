@@ -160,13 +160,28 @@ describe("the events of a message", () => {
     expect(message(stream).content).toMatchObject([{ input: {} }]);
   });
 
-  // Claude Code runs a tool as soon as its block is closed, even if an error follows.
-  test("a call is not closed before what follows shows that the answer goes on", () => {
-    expect(written([callStart, callDelta("{}"), callEnd])).not.toContain("content_block_stop");
-    expect(written([callStart, callDelta("{}"), callEnd, failed])).not.toContain("content_block_stop");
-    expect(written([callStart, callDelta("{}"), callEnd, usage, failed])).not.toContain("content_block_stop");
-    expect(written([callStart, callDelta("{}"), callEnd, finish("tool-calls")])).toContain("content_block_stop");
-    expect(written([callStart, callDelta("{}"), callEnd, text("and")])).toContain("content_block_stop");
+  // Claude Code runs a tool as soon as its block is closed, even if an error follows: the first of two calls was run, and run again.
+  test("a call is not closed before the finish shows that the answer is whole", () => {
+    const call = [callStart, callDelta("{}"), callEnd];
+    const second: GenerationEvent = { type: "tool-call-start", choice: 0, index: 1, id: "toolu_2", name: "g" };
+    for (const behind of [[], [usage], [text("and")], [second]]) {
+      expect(written([...call, ...behind])).not.toContain("content_block_stop");
+      expect(written([...call, ...behind, failed])).not.toContain("content_block_stop");
+    }
+    expect(written([...call, finish("tool-calls")])).toContain("content_block_stop");
+    const deltaOfSecond: GenerationEvent = { type: "tool-call-delta", choice: 0, index: 1, arguments: "[]" };
+    const endOfSecond: GenerationEvent = { type: "tool-call-end", choice: 0, index: 1, status: "succeeded" };
+    const more: GenerationEvent[] = [text("and"), second, deltaOfSecond, endOfSecond];
+    expect(message(written([...call, ...more, finish("tool-calls"), done])).content).toMatchObject([
+      { type: "tool_use", name: "f" },
+      { type: "text", text: "and" },
+      { type: "tool_use", name: "g" },
+    ]);
+  });
+
+  test("what waits behind a call is bounded", () => {
+    const stream = written([callStart, callDelta("{}"), callEnd, text("x".repeat(4 * 1024 * 1024 + 1))]);
+    expect(stream).toContain("content_block_stop");
   });
 
   test("a call that the limit cuts is never closed", () => {

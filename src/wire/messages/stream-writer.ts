@@ -45,12 +45,16 @@ interface Block {
   ended: ToolCallEndEvent["status"] | null;
 }
 
+/** So much of an answer may wait behind a call, in characters of its calls and texts; beyond that the call is closed. */
+const mostHeld = 4 * 1024 * 1024;
+
 /**
  * Writes an answer as the events of a message: a small state machine over prepared text. Blocks stand strictly one after another.
  *
- * A call's `content_block_stop` waits for the next event of the answer: clients (Claude Code) run a tool as soon as its block is closed,
- * even if an error follows. So a call that a failure follows at once is never closed, nor is one that the limit of tokens has cut
- * (recording of 2025-06). Choices but the first, deltas after the finish, and events after the end write nothing.
+ * A call's `content_block_stop` waits for the finish: clients (Claude Code) run a tool as soon as its block is closed, even if an error
+ * follows, and would run it again when they ask anew. What comes behind a call waits with it. So no call of an answer that fails is ever
+ * closed, nor is one that the limit of tokens has cut (recording of 2025-06). Choices but the first, deltas after the finish, and events
+ * after the end write nothing.
  */
 export class MessageStreamWriter implements StreamWriter {
   readonly #context: MessageContext;
@@ -63,6 +67,9 @@ export class MessageStreamWriter implements StreamWriter {
   /** The part of the answer that the source has opened, while nothing of it is written. */
   #part: PartStartEvent | null = null;
   #refused = false;
+  /** What came behind a call, until the finish shows that the answer is whole. */
+  #held: (ChoiceEvent | ExtraEvent)[] = [];
+  #heldCharacters = 0;
   #finish: FinishEvent | null = null;
   #ended = false;
 
@@ -90,11 +97,30 @@ export class MessageStreamWriter implements StreamWriter {
       case "usage":
         this.#usage = event.usage;
         return "";
-      case "extra":
-        return this.#extra(event);
       case "end":
-        return this.#end(event.end);
+        return (event.end.kind === "done" ? this.#release() : "") + this.#end(event.end);
+      case "finish":
+        return this.#release() + this.#tell(event);
     }
+    if (this.#held.length === 0 && !this.#mayFail()) return this.#tell(event);
+    this.#held.push(event);
+    this.#heldCharacters += charactersOf(event);
+    return this.#heldCharacters > mostHeld ? this.#release() : "";
+  }
+
+  /** A call is whole, and what comes next would close it. */
+  #mayFail(): boolean {
+    return this.#block?.kind === "call" && this.#block.ended === "succeeded" && this.#heldCharacters <= mostHeld;
+  }
+
+  #release(): string {
+    let text = "";
+    for (const event of this.#held.splice(0)) text += this.#tell(event);
+    return text;
+  }
+
+  #tell(event: ChoiceEvent | ExtraEvent): string {
+    if (event.type === "extra") return this.#extra(event);
     return event.choice === 0 && this.#finish === null ? this.#choiceEvent(event) : "";
   }
 
@@ -320,4 +346,9 @@ export class MessageStreamWriter implements StreamWriter {
     const { profile, random } = this.#context;
     return eventText(type, `{"type":"${type}"${members === "" ? "" : ","}${members}`, padding(profile, random));
   }
+}
+
+function charactersOf(event: ChoiceEvent | ExtraEvent): number {
+  if (event.type === "tool-call-delta") return event.arguments.length;
+  return "text" in event ? event.text.length : 1;
 }
