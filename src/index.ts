@@ -9,6 +9,7 @@ export type {
   Duration,
   EngineModel,
   GenerationDefaults,
+  KeyEntry,
   LocalModel,
   LogLevel,
   ModelEntry,

@@ -12,9 +12,12 @@ import { NodeExchange } from "../server/node-exchange.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
+import { MemoryLimiter } from "../limits/memory-limiter.ts";
+import { openLimiter } from "../limits/open-limiter.ts";
 import { MemoryStore } from "../store/memory-store.ts";
 import { noStore, openStoreOf } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
+import { keysOf } from "./keys-of-config.ts";
 import { settingsOf } from "./settings-of-config.ts";
 
 /** The API inside somebody else's server. It is itself the `(request, response)` function of node:http, Express and Fastify. */
@@ -61,8 +64,9 @@ export interface HandlerOptions {
 export function createHandler(config: TruewireConfig, options: HandlerOptions = {}): Handler {
   const parsed = parseConfig(config);
   const { basePath = "" } = options;
-  const settings = settingsOf(parsed, true);
+  const settings = settingsOf(parsed, parsed.keys, true);
   const log = maskedLog(options.log ?? silent, () => settings.mask);
+  const ownLimiter = new MemoryLimiter();
   const service: Service = {
     state: "loading",
     settings,
@@ -72,9 +76,13 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
     store: noStore,
     brief: new MemoryStore(briefly),
     runs: new DetachedRuns(),
+    limiter: ownLimiter,
   };
   const open = async (): Promise<ModelDirectory> => {
+    if (parsed.keysFile !== undefined) service.settings = settingsOf(parsed, await keysOf(parsed), true);
     if (service.store === noStore) service.store = await openStoreOf(parsed, log);
+    if (service.limiter === ownLimiter)
+      service.limiter = await openLimiter(parsed.sharedLimits, (line) => log.warn({}, line));
     return pool.use(parsed.models);
   };
   const pool = new EnginePool({ log });
@@ -111,6 +119,7 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
       await pool.close(graceMs);
       await service.runs.stop();
       await service.store.close();
+      await service.limiter.close();
     },
   });
 }

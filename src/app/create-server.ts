@@ -3,9 +3,12 @@ import type { TruewireConfig } from "../config/config.ts";
 import { parseConfig } from "../config/schema.ts";
 import type { OpenOptions } from "./open-options.ts";
 import type { ModelInfo } from "../generation/engine.ts";
+import { MemoryLimiter } from "../limits/memory-limiter.ts";
+import { openLimiter } from "../limits/open-limiter.ts";
 import { MemoryStore } from "../store/memory-store.ts";
 import { noStore, openStoreOf } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
+import { keysOf } from "./keys-of-config.ts";
 import { settingsOf } from "./settings-of-config.ts";
 import { handle } from "../server/handle.ts";
 import type { Log } from "../server/log.ts";
@@ -75,7 +78,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     import("../server/web-sockets.ts"),
     import("./server-certificate.ts"),
   ]);
-  let settings = settingsOf(current, false);
+  let settings = settingsOf(current, await keysOf(current), false);
   const log = maskedLog(options.log ?? openLog(current.logLevel), () => settings.mask);
   const { host, port, logStream } = current;
   const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log);
@@ -88,6 +91,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     store: noStore,
     brief: new MemoryStore(briefly),
     runs: new DetachedRuns(),
+    limiter: new MemoryLimiter(),
     ...(streamLog && { streamLog }),
   };
   const certificate = await readServerCertificate(current);
@@ -108,7 +112,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     (request, connection, head) => void sockets.upgrade(request, connection, head),
   );
   const { http } = listener;
-  if (!isLoopback(host) && current.apiKey.length === 0) {
+  if (!isLoopback(host) && !settings.keys.required) {
     log.warn({ host }, "everybody who reaches this address may use the API: set a key with --api-key");
   }
   const pool = new EnginePool({
@@ -118,12 +122,14 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   });
   try {
     service.store = await openStoreOf(current, log);
+    service.limiter = await openLimiter(current.sharedLimits, (line) => log.warn({}, line));
     service.directory = await pool.use(current.models);
   } catch (error) {
     http.close();
     http.closeAllConnections();
     await streamLog?.close();
     await service.store.close();
+    await service.limiter.close();
     throw error;
   }
   service.state = "ready";
@@ -133,10 +139,20 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     const parsed = parseConfig(next);
     // Read before anything changes: a certificate that is broken must not cost the rest.
     const renewed = await readServerCertificate(parsed);
+    const keys = await keysOf(parsed);
     service.directory = await pool.use(parsed.models);
     if (renewed) listener.renew?.(renewed);
-    service.settings = settings = settingsOf(parsed, false);
-    const fixed = ["host", "port", "logLevel", "logStream", "headerTimeout", "requestTimeout", "idleTimeout"] as const;
+    service.settings = settings = settingsOf(parsed, keys, false);
+    const fixed = [
+      "host",
+      "port",
+      "logLevel",
+      "logStream",
+      "headerTimeout",
+      "requestTimeout",
+      "idleTimeout",
+      "sharedLimits",
+    ] as const;
     const needRestart: string[] = fixed.filter((name) => parsed[name] !== current[name]);
     if ((renewed === undefined) !== (certificate === undefined)) needRestart.push("tlsCert", "tlsKey");
     if (JSON.stringify(parsed.store) !== JSON.stringify(current.store)) needRestart.push("store");
@@ -159,6 +175,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     await closed;
     await service.runs.stop();
     await service.store.close();
+    await service.limiter.close();
     await streamLog?.close();
   };
   return {

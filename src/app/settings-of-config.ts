@@ -1,23 +1,25 @@
 import type { Config } from "../config/schema.ts";
-import { ApiKeys } from "../server/api-keys.ts";
+import type { KeyConfig } from "../config/keys-schema.ts";
 import { restrictedOrigins, unrestrictedOrigins } from "../server/origins.ts";
 import { Mask } from "../server/mask.ts";
 import type { Settings } from "../server/service.ts";
+import { keyRingOf } from "./key-ring-of.ts";
 import { secretsOf } from "./secrets-of-config.ts";
 import { exact, lean } from "../wire/profile.ts";
 
-/** `embedded`: inside somebody else's server, which decides about pages itself unless origins are configured. */
-export function settingsOf(config: Config, embedded: boolean): Settings {
-  const { host, apiKey, corsOrigin, bodyLimit, hold, keepAlive, readerPatience } = config;
+/** `keyConfigs`: the configuration's keys with hashes, and those of its file. `embedded`: inside somebody else's server, which decides about pages itself unless origins are configured. */
+export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], embedded: boolean): Settings {
+  const { host, corsOrigin, bodyLimit, hold, keepAlive, readerPatience } = config;
+  const keys = keyRingOf(config, keyConfigs);
   return {
     profile: config.wire === "exact" ? exact : lean,
-    keys: new ApiKeys(apiKey),
+    keys,
     origins:
       embedded && corsOrigin.length === 0
         ? unrestrictedOrigins
         : restrictedOrigins({
             allowed: corsOrigin,
-            keysRequired: apiKey.length > 0,
+            keysRequired: keys.required,
             ...(!embedded && { ownNames: [host] }),
           }),
     mask: new Mask(secretsOf(config)),

@@ -12,7 +12,8 @@ export function printReady(server: TruewireServer, config: TruewireConfig, demo:
   const names = models.slice(0, mostNames).map(({ id }) => id);
   if (models.length > mostNames) names.push(`and ${models.length - mostNames} more`);
   // The key itself is not printed: what is printed may be kept.
-  const withKey = config.apiKey !== undefined && config.apiKey.length > 0;
+  const { apiKey = [], keys = [], keysFile } = config;
+  const withKey = apiKey.length > 0 || keys.length > 0 || keysFile !== undefined;
   const key = withKey ? ' -H "Authorization: Bearer $TRUEWIRE_API_KEY"' : "";
   const lines = [
     ...(demo ? ["No model was named, so this serves the bundled demo model, a small one for trying things out."] : []),

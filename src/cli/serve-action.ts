@@ -59,7 +59,8 @@ export async function serve(targets: readonly string[], options: Options): Promi
   stopOnSignals(server);
   // Without a listener, the signal would end the process.
   process.on("SIGHUP", () => {
-    if (file !== undefined || options.tlsCert !== undefined) void readAgain();
+    const { keysFile, tlsCert } = options;
+    if (file !== undefined || keysFile !== undefined || tlsCert !== undefined) void readAgain();
     else console.error("truewire: There is no configuration file to read again; nothing has changed.");
   });
   // Last: whoever reads it may send a signal at once.

@@ -19,6 +19,8 @@ export function register(program: Command): void {
     .option("--tls-cert <file>", "a certificate (PEM); the server then speaks HTTPS")
     .option("--tls-key <file>", "the certificate's private key (PEM)")
     .option("--api-key <key>", "a key that clients may use; repeatable (or set TRUEWIRE_API_KEY)", collect)
+    .option("--keys-file <file>", "a YAML list of keys by their hashes, with names and limits; read again on SIGHUP")
+    .option("--shared-limits <url>", "count the limits of keys in Redis, with other instances: redis://HOST:PORT")
     .option(
       "--cors-origin <origin>",
       "an origin whose web pages may call, or *; repeatable (default: pages of this machine)",

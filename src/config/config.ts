@@ -16,6 +16,12 @@ export interface TruewireConfig {
   readonly tlsKey?: string;
   /** Keys that clients may use; default: no key is needed. */
   readonly apiKey?: string | readonly string[];
+  /** Keys by their hashes, with names and limits. */
+  readonly keys?: readonly KeyEntry[];
+  /** A YAML file with a list of further keys. */
+  readonly keysFile?: string;
+  /** Redis or Valkey (`redis://localhost:6379`) in which instances count the limits of keys together; default: each for itself. */
+  readonly sharedLimits?: string;
   /** Origins of the web pages that may call, or `*`; default: pages from this machine. */
   readonly corsOrigin?: string | readonly string[];
   /** The form of the answers; default `lean`. `openai` is the older name of `exact`. */
@@ -47,6 +53,25 @@ export interface TruewireConfig {
   readonly store?: string | StoreOptions;
   /** What to serve. A text is a target as on the command line: `name=model.gguf`, `https://…`, `./program.ts`. */
   readonly models?: readonly (string | ModelEntry)[];
+}
+
+/** A key that is known by its hash, and what it may use; a bound that is absent is none. */
+export interface KeyEntry {
+  /** Whose key it is, for logs and messages. Keys of one name count together. */
+  readonly name: string;
+  /** SHA-256 of the key: `sha256:` and 64 hexadecimal digits. */
+  readonly hash: string;
+  /** Names of the models that it may use, as clients write them; `*` stands for any text. Default: all. */
+  readonly models?: readonly string[];
+  readonly requestsPerMinute?: number | string;
+  /** Of prompts and answers together. */
+  readonly tokensPerMinute?: number | string;
+  /** On a day in UTC, of prompts and answers together. */
+  readonly tokensPerDay?: number | string;
+  /** The most requests at once. */
+  readonly concurrency?: number | string;
+  /** From when on it is none: a day (`2027-01-31`, its beginning in UTC), or a time with its zone. */
+  readonly expires?: string;
 }
 
 export interface StoreOptions {

@@ -43,8 +43,10 @@ function branchesOf(schema: Schema): readonly Schema[] {
   return union ? union.flatMap(branchesOf) : [schema];
 }
 
-/** The members that a model's entry cannot be without, each with a right value. */
+/** The members that the entry of a model, or of a key, cannot be without, each with a right value. */
 function requiredOf({ properties }: Schema): Schema {
+  if (typeof properties === "object" && properties !== null && "hash" in properties)
+    return { name: "x", hash: `sha256:${"0".repeat(64)}` };
   const kind = ((properties ?? {}) as Readonly<Record<string, Schema>>).kind?.const;
   const own: Readonly<Record<string, Schema>> = {
     local: { path: "x.gguf" },

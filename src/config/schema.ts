@@ -1,9 +1,11 @@
 import { z } from "zod";
 import { ConfigError } from "./config-error.ts";
-import type { ConfigProblem } from "./config-error.ts";
 import type { LogLevel, ModelEntry, TruewireConfig, WireName } from "./config.ts";
 import { modelSchema, programSchema, wireSchema } from "./model-schema.ts";
 import type { ModelConfig } from "./model-schema.ts";
+import { keysSchema } from "./keys-schema.ts";
+import type { KeyConfig } from "./keys-schema.ts";
+import { problemsOf } from "./problems.ts";
 import { modelOfTarget } from "./target.ts";
 import { storeSchema } from "./store-schema.ts";
 import type { StoreConfig } from "./store-schema.ts";
@@ -17,6 +19,9 @@ export interface Config {
   readonly tlsCert?: string | undefined;
   readonly tlsKey?: string | undefined;
   readonly apiKey: readonly string[];
+  readonly keys: readonly KeyConfig[];
+  readonly keysFile?: string | undefined;
+  readonly sharedLimits?: string | undefined;
   readonly corsOrigin: readonly string[];
   readonly wire: WireName;
   readonly hold: number;
@@ -69,6 +74,8 @@ function list(what: string, description: string): z.ZodType<string[], string | s
     .describe(description);
 }
 
+const redis = "a URL such as redis://localhost:6379";
+
 const server = settings(
   {
     host: text("an address, such as 127.0.0.1")
@@ -80,6 +87,12 @@ const server = settings(
       .describe("The server's certificate, with those between it and its authority; HTTPS in place of HTTP"),
     tlsKey: text("a PEM file, such as key.pem").optional().describe("The certificate's private key"),
     apiKey: list("a key, such as ${TRUEWIRE_KEY}", "Keys that clients may use (default: no key is needed)"),
+    keys: keysSchema.default([]).describe("Keys by their hashes, with names and limits"),
+    keysFile: text("a file, such as keys.yaml").optional().describe("A file with a list of further keys"),
+    sharedLimits: text(redis)
+      .refine((at) => /^rediss?:\/\//.test(at), { error: expected(redis) })
+      .optional()
+      .describe("Redis or Valkey in which instances count the limits of keys together (default: each for itself)"),
     corsOrigin: list(
       "an origin, such as https://app.example.com",
       "Origins of the web pages that may call, or * (default: pages from this machine)",
@@ -112,19 +125,4 @@ function withTargets(value: TruewireConfig): unknown {
   if (typeof value !== "object" || value === null || !Array.isArray(value.models)) return value;
   const models = value.models as readonly (string | ModelEntry)[];
   return { ...value, models: models.map((entry) => (typeof entry === "string" ? modelOfTarget(entry) : entry)) };
-}
-
-function problemsOf(issue: z.core.$ZodIssue): ConfigProblem[] {
-  const path = issue.path.filter((part) => typeof part !== "symbol");
-  if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => ({ path: [...path, key], message: "there is no such setting" }));
-  }
-  const closer = issue.code === "invalid_union" ? insideOf(issue.errors) : undefined;
-  if (!closer) return [{ path, message: issue.message }];
-  return closer.flatMap(problemsOf).map((problem) => ({ ...problem, path: [...path, ...problem.path] }));
-}
-
-/** Of a value that may be one thing or another, the problems within it, where it is one of them as a whole: a list with a wrong item. */
-function insideOf(errors: readonly (readonly z.core.$ZodIssue[])[]): readonly z.core.$ZodIssue[] | undefined {
-  return errors.find((issues) => issues.length > 0 && issues.every(({ path }) => path.length > 0));
 }

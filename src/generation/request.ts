@@ -9,6 +9,10 @@ export interface GenerationRequest {
   readonly id: string;
   /** The model as the client named it. */
   readonly model: string;
+  /**
+   * Whose request it is: an engine where requests wait serves owners in turn. A name, never a key; absent: nobody is told apart.
+   */
+  readonly owner?: string;
   readonly prompt: ChatPrompt | TextPrompt;
   /** Choices per prompt (`n`); default 1. With several text prompts, choice = prompt × n + i, as OpenAI numbers them. */
   readonly n?: number;

@@ -2,6 +2,9 @@ import { modelNotFound } from "../wire/failures.ts";
 import type { CalledModel, PortCall, PortRoute, ServedPort } from "../wire/port-state.ts";
 import { tokensOf } from "./count-tokens.ts";
 import { ClientGone } from "./exchange.ts";
+import { modelsOf } from "./keys/models-of-client.ts";
+import type { ModelView } from "./keys/models-of-client.ts";
+import { takeTurn } from "./keys/take-turn.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
@@ -19,7 +22,8 @@ export async function answerPortRoute(
 ): Promise<void> {
   const { exchange } = reply;
   const key = port.voice.keyIn((name) => exchange.header(name));
-  const owner = await ownerOf(key);
+  const owner = await ownerOf(reply.client, key);
+  const directory = modelsOf(reply.client, service.directory);
   const call: PortCall = {
     requestId: reply.requestId,
     id,
@@ -27,17 +31,20 @@ export async function answerPortRoute(
     get profile() {
       return reply.profile;
     },
-    shelves: await shelvesOf(service, key),
+    shelves: shelvesOf(service, owner),
     now: () => Math.floor(Date.now() / 1000),
     random: Math.random,
-    readBody: () => readJson(exchange, service.settings.bodyLimit),
+    async readBody() {
+      if (reply.client?.limits) await takeTurn(reply, service, 0);
+      return readJson(exchange, service.settings.bodyLimit);
+    },
     readOptions(body) {
-      const from = service.directory.namedIn(body)?.from;
+      const from = directory.namedIn(body)?.from;
       const profile = reply.useProfile(from?.profile);
       const forwards = from?.forwards?.includes(port.name) ?? false;
       return { profile, forwards, header: (name) => exchange.header(name) };
     },
-    model: (name) => calledModel(name, reply, service),
+    model: (name) => calledModel(name, reply, directory),
     run: (runId) => service.runs.find(owner, runId),
     pause: (ms) => pause(ms, reply),
   };
@@ -48,7 +55,7 @@ export async function answerPortRoute(
   else await tellEvents(reply, answer.events, port.streamHeaders(reply.profile), service.settings.keepAliveMs);
 }
 
-function calledModel(name: string, reply: Reply, { directory }: Service): CalledModel {
+function calledModel(name: string, reply: Reply, directory: ModelView): CalledModel {
   const { record, profile } = reply;
   record.model = name;
   const model = directory.find(name);

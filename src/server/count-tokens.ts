@@ -3,20 +3,18 @@ import { modelNotFound } from "../wire/failures.ts";
 import type { TokenCounter } from "../wire/port.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { ClientGone } from "./exchange.ts";
+import { modelsOf } from "./keys/models-of-client.ts";
+import { takeTurn } from "./keys/take-turn.ts";
 import type { ServedModel } from "./model-directory.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 
 /** Answers how many tokens a request's prompt has, where its engine can tell. `api`: the port's name. */
-export async function countTokens(
-  api: string,
-  counter: TokenCounter,
-  reply: Reply,
-  { settings, directory }: Service,
-): Promise<void> {
-  const { exchange, record, requestId } = reply;
-  const body = await readJson(exchange, settings.bodyLimit);
+export async function countTokens(api: string, counter: TokenCounter, reply: Reply, service: Service): Promise<void> {
+  const { exchange, record, requestId, client } = reply;
+  const directory = modelsOf(client, service.directory);
+  const body = await readJson(exchange, service.settings.bodyLimit);
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);
   const forwards = model?.from.forwards?.includes(api) ?? false;
@@ -27,6 +25,7 @@ export async function countTokens(
     const known = profile.listsModels ? directory.list().map(({ info }) => info.id) : [];
     throw modelNotFound(request.model, known);
   }
+  if (client?.limits) await takeTurn(reply, service, 0);
   reply.send(200, "application/json", counter.write(await tokensOf(model, request, reply)));
 }
 

@@ -3,14 +3,18 @@ import { readEmbeddingsRequest } from "../wire/embeddings/read-request.ts";
 import { writeEmbeddings } from "../wire/embeddings/write-embeddings.ts";
 import { modelNotFound } from "../wire/failures.ts";
 import { ClientGone } from "./exchange.ts";
+import { estimateInputs } from "./keys/estimate-tokens.ts";
+import { modelsOf } from "./keys/models-of-client.ts";
+import { takeTurn } from "./keys/take-turn.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 
 /** `POST /v1/embeddings`. */
-export async function embed(reply: Reply, { settings, directory }: Service): Promise<void> {
-  const { exchange, record, requestId } = reply;
-  const body = await readJson(exchange, settings.bodyLimit);
+export async function embed(reply: Reply, service: Service): Promise<void> {
+  const { exchange, record, requestId, client } = reply;
+  const directory = modelsOf(client, service.directory);
+  const body = await readJson(exchange, service.settings.bodyLimit);
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);
   const { request, encoding } = readEmbeddingsRequest(body, requestId);
@@ -28,11 +32,14 @@ export async function embed(reply: Reply, { settings, directory }: Service): Pro
     const { failure } = invalidRequest(`The model '${request.model}' does not make embeddings.`, "model");
     throw new FailureError({ ...failure, status: 404 });
   }
+  const estimate = client?.limits ? estimateInputs(request.inputs) : 0;
+  const turn = client?.limits && (await takeTurn(reply, service, estimate));
   const answer = await engine
     .embed({ ...request, model: model.engineModel }, exchange.departure.signal)
     .catch((error: unknown) => {
       throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
     });
+  turn?.costs(answer.promptTokens ?? estimate);
   const shown = (profile.resolvesModels && (model.info.resolvedId ?? answer.model)) || request.model;
   reply.send(200, "application/json", writeEmbeddings(answer, shown, encoding, profile));
 }

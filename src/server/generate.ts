@@ -4,8 +4,13 @@ import { modelNotFound } from "../wire/failures.ts";
 import type { AnswerContext, ReadOptions } from "../wire/port.ts";
 import type { DetachedAnswer, KeptRequest, PortState, ServedPort } from "../wire/port-state.ts";
 import type { HeaderReader } from "../wire/voice.ts";
+import type { Client } from "./keys/client.ts";
+import { estimateTokens } from "./keys/estimate-tokens.ts";
+import { modelsOf } from "./keys/models-of-client.ts";
+import { takeTurn } from "./keys/take-turn.ts";
 import type { Log } from "./log.ts";
 import { maskedEngine } from "./masked-engine.ts";
+import type { ServedModel } from "./model-directory.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
@@ -18,8 +23,9 @@ import { wholeAnswer } from "./whole-answer.ts";
 
 /** Answers a request of an API that generates: read, find the model, generate, write. */
 export async function generate(port: ServedPort, reply: Reply, service: Service): Promise<void> {
-  const { settings, directory, log } = service;
-  const { exchange, record, requestId } = reply;
+  const { settings, log } = service;
+  const { exchange, record, requestId, client } = reply;
+  const directory = modelsOf(client, service.directory);
   const received = await readJson(exchange, settings.bodyLimit);
   const body = exchange.readMessage ? exchange.readMessage(received) : received;
   // The model's profile decides what is refused; a request without a model name is checked with the server's.
@@ -46,7 +52,9 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
     );
   }
   const { settings: answerSettings } = model.from;
-  const engine = read.preparesOnly === true ? silence : maskedEngine(model.from.engine, settings.mask);
+  const source = read.preparesOnly === true ? silence : maskedEngine(model.from.engine, settings.mask);
+  const turn = client?.limits && (await takeTurn(reply, service, estimateTokens(request)));
+  const engine = turn ? turn.engine(source) : source;
   const context: AnswerContext = {
     profile,
     created: now(),
@@ -55,7 +63,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
     settings: answerSettings,
     random: Math.random,
   };
-  const forEngine = request.model === model.engineModel ? request : { ...request, model: model.engineModel };
+  const forEngine = requestFor(model, request, client);
 
   const keep = kept && (() => keepAnswer(kept, reply, log));
   if (kept?.detach) {
@@ -80,6 +88,12 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
   });
 }
 
+/** The request as the model's engine knows it, and whose it is where clients have keys. */
+function requestFor({ engineModel }: ServedModel, request: GenerationRequest, client?: Client): GenerationRequest {
+  if (client) return { ...request, model: engineModel, owner: client.owner };
+  return request.model === engineModel ? request : { ...request, model: engineModel };
+}
+
 /** Says nothing. */
 const silence: Pick<Engine, "generate"> = {
   async *generate() {
@@ -97,11 +111,12 @@ async function readKept(
   { voice }: ServedPort,
   state: PortState,
   body: unknown,
-  { exchange, requestId }: Reply,
+  { exchange, requestId, client }: Reply,
   service: Service,
   options: ReadOptions & { readonly header: HeaderReader },
 ): Promise<KeptRequest> {
-  const shelves = await shelvesOf(service, voice.keyIn(options.header), exchange.connectionStore);
+  const owner = await ownerOf(client, voice.keyIn(options.header));
+  const shelves = shelvesOf(service, owner, exchange.connectionStore);
   return state.readRequest(body, requestId, options, shelves).catch((error: unknown) => {
     throw storeFailure(error);
   });
@@ -125,7 +140,10 @@ async function detach(
   { runs, log, settings }: Service,
 ): Promise<void> {
   const { exchange } = reply;
-  const owner = await ownerOf(port.voice.keyIn((name) => exchange.header(name)));
+  const owner = await ownerOf(
+    reply.client,
+    port.voice.keyIn((name) => exchange.header(name)),
+  );
   const run = await runs.start({ engine, request: { ...request, stream: true }, answer, owner }, log).catch((error) => {
     throw storeFailure(error);
   });

@@ -22,6 +22,7 @@ export async function handle(exchange: Exchange, service: Service): Promise<void
   } catch (error) {
     reply.fail(error);
   } finally {
+    reply.turn?.answered();
     tell(reply, service);
   }
 }
@@ -80,8 +81,10 @@ async function checkClient(reply: Reply, route: Route, service: Service): Promis
   const { keys } = service.settings;
   if (keys.required) {
     const key = voice.keyIn((name) => exchange.header(name));
-    if (route.open === true) reply.isStranger = !(await keys.admits(key));
-    else await keys.check(key, reply.profile);
+    const client = await (route.open === true ? keys.find(key) : keys.check(key, reply.profile));
+    reply.client = client;
+    reply.record.keyName = client?.name;
+    reply.isStranger = client === undefined || client.models !== undefined;
   }
   if (route.open !== true && service.state !== "ready") throw notReady(service.state);
 }

@@ -103,7 +103,7 @@ function sameModel(model: ModelInfo, other: ModelInfo): boolean {
 }
 
 /** Whether an alias with `*` in it, such as `claude-*`, stands for a name. Looks at each character once. */
-function standsFor(alias: string, name: string): boolean {
+export function standsFor(alias: string, name: string): boolean {
   const [first = "", ...others] = alias.split("*");
   const last = others.pop() ?? "";
   if (!name.startsWith(first)) return false;

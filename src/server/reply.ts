@@ -6,6 +6,8 @@ import type { Profile } from "../wire/profile.ts";
 import type { Voice } from "../wire/voice.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 import { ClientGone } from "./exchange.ts";
+import type { Client } from "./keys/client.ts";
+import type { Turn } from "./keys/turn.ts";
 import type { Mask } from "./mask.ts";
 import type { RequestRecord } from "./request-record.ts";
 import type { Settings } from "./service.ts";
@@ -17,7 +19,11 @@ export class Reply {
   readonly exchange: Exchange;
   /** What the client's own header asks for. Precedence: header, model, server. */
   askedProfile: Profile | undefined;
-  /** The client has no key, on a path that needs none where others do: it learns no names of models. */
+  /** Who sent the request; absent where nobody needs a key. */
+  client: Client | undefined;
+  /** Where the client has limits: what was taken for the request. */
+  turn: Turn | undefined;
+  /** The client has no key, or one for some models only, on a path that needs none where others do: it learns no names of models. */
   isStranger = false;
   /** Added to whatever is sent. */
   headers: HeaderFields = {};
@@ -50,6 +56,13 @@ export class Reply {
   useProfile(profile: Profile | undefined): Profile {
     if (profile) this.#ownProfile = profile;
     return this.profile;
+  }
+
+  /** Adds to the headers of whatever is sent; pages may read them, too. */
+  addHeaders(added: Readonly<Record<string, string>>): void {
+    const { [exposes]: exposed } = this.headers;
+    const names = [...(exposed === undefined ? [] : [exposed]), ...Object.keys(added)].join(", ");
+    this.headers = { ...this.headers, ...added, ...(exposed !== undefined && { [exposes]: names }) };
   }
 
   /** Status and headers are out. */
@@ -95,6 +108,8 @@ export class Reply {
     Object.assign(fields, this.voice.answerHeaders(this.requestId, this.record.headMs), this.headers);
   }
 }
+
+const exposes = "access-control-expose-headers";
 
 function failureHeaders({ headers = {}, retryAfterSeconds }: GenerationFailure): HeaderFields {
   if (retryAfterSeconds === undefined) return headers;

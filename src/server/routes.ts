@@ -10,6 +10,7 @@ import { countTokens } from "./count-tokens.ts";
 import { embed } from "./embed.ts";
 import { generate } from "./generate.ts";
 import { answerHealth, answerLiveness } from "./health.ts";
+import { modelsOf } from "./keys/models-of-client.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 import { answerWelcome } from "./welcome.ts";
@@ -39,7 +40,9 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
       voice: listingVoice,
       methods: {
         GET(reply, { directory }) {
-          const models = directory.list().map(({ info }) => info);
+          const models = modelsOf(reply.client, directory)
+            .list()
+            .map(({ info }) => info);
           reply.send(
             200,
             "application/json",
@@ -55,7 +58,7 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
       voice: listingVoice,
       methods: {
         GET(reply, { directory }, name) {
-          const model = directory.find(name);
+          const model = modelsOf(reply.client, directory).find(name);
           if (!model) throw modelDoesNotExist(name);
           const profile = reply.useProfile(model.from.profile);
           reply.send(200, "application/json", reply.voice.models?.one(model.info) ?? writeModel(model.info, profile));

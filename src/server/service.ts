@@ -1,7 +1,8 @@
 import type { Profile } from "../wire/profile.ts";
 import type { Store, StoreLimits } from "../store/store.ts";
-import type { ApiKeys } from "./api-keys.ts";
+import type { Limiter } from "../limits/limits.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
+import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
 import type { ModelDirectory } from "./model-directory.ts";
@@ -11,7 +12,7 @@ import type { Outcome } from "./request-record.ts";
 /** What may change while the server runs, all at once, when its configuration is read again. */
 export interface Settings {
   readonly profile: Profile;
-  readonly keys: ApiKeys;
+  readonly keys: KeyRing;
   readonly origins: Origins;
   /** Of the secrets that the configuration holds. */
   readonly mask: Mask;
@@ -38,6 +39,8 @@ export interface Service {
   /** The same for what must leave no trace: for some minutes, in memory. */
   readonly brief: Store;
   readonly runs: DetachedRuns;
+  /** Counts what clients with limits use. */
+  limiter: Limiter;
 }
 
 /** The limits of `Service.brief`: a client that asked for an answer in the background comes for it soon. */

@@ -1,14 +1,14 @@
 import type { Store } from "../store/store.ts";
 import type { Shelf, Shelves } from "../wire/port-state.ts";
-import { sha256 } from "./api-keys.ts";
+import type { Client } from "./keys/client.ts";
+import { hashOf } from "./keys/key-hash.ts";
 import type { Service } from "./service.ts";
 
 /**
- * The shelves of the client with this key ("": none). They are told apart by the key's hash, so no client finds what another one's key
- * has kept. `ofConnection`: the store that ends with the connection, where it takes further requests.
+ * The shelves of an owner: no client finds what another one has kept. `ofConnection`: the store that ends with the connection, where it
+ * takes further requests.
  */
-export async function shelvesOf({ store, brief }: Service, key: string, ofConnection?: Store): Promise<Shelves> {
-  const owner = await ownerOf(key);
+export function shelvesOf({ store, brief }: Service, owner: string, ofConnection?: Store): Shelves {
   return {
     lasting: shelf(store, owner),
     brief: shelf(ofConnection ?? brief, owner),
@@ -16,11 +16,12 @@ export async function shelvesOf({ store, brief }: Service, key: string, ofConnec
   };
 }
 
-/** What stands for a client's key where the key itself must not. */
-export async function ownerOf(key: string): Promise<string> {
-  let text = "";
-  for (const byte of await sha256(key)) text += byte.toString(16).padStart(2, "0");
-  return text;
+/**
+ * What stands for a client where its key ("": none) must not: its name, so that a new key of that name finds what was kept; else the
+ * key's hash.
+ */
+export async function ownerOf(client: Client | undefined, key: string): Promise<string> {
+  return client?.name === undefined ? hashOf(key) : `@${encodeURIComponent(client.name)}`;
 }
 
 function shelf(store: Store, owner: string): Shelf {

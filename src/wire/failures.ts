@@ -21,6 +21,11 @@ export function unknownOwnKey(key: string): FailureError {
   );
 }
 
+/** 401 for a key that was one until lately. `name`: whose it is. */
+export function expiredKey(name: string): FailureError {
+  return unauthorized(`The API key of '${name}' has expired.`, "invalid_api_key");
+}
+
 /** 401 for a request without any key, in this server's own words. */
 export function missingOwnKey(): FailureError {
   return unauthorized(

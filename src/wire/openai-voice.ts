@@ -1,4 +1,5 @@
 import { writeErrorBody } from "./error-body.ts";
+import { openaiLimitHeaders } from "./rate-limits.ts";
 import type { HeaderReader, Voice } from "./voice.ts";
 
 /** OpenAI's: a Bearer token (or, from a browser, a basic password, or `x-api-key`, as some gateways and clients have it), `x-request-id`, the error object. */
@@ -9,6 +10,7 @@ export const openaiVoice: Voice = {
     "openai-processing-ms": String(processingMs),
     "openai-version": "2020-10-01",
   }),
+  limitHeaders: openaiLimitHeaders,
   writeFailure: writeErrorBody,
 };
 

@@ -1,6 +1,7 @@
 import type { ModelInfo } from "../generation/engine.ts";
 import type { GenerationFailure } from "../generation/event.ts";
 import type { Profile } from "./profile.ts";
+import type { RateLevels } from "./rate-limits.ts";
 
 /** How an API speaks beside its answers: how a key arrives, which headers every answer has, how a failure is told. */
 export interface Voice {
@@ -8,6 +9,8 @@ export interface Voice {
   keyIn(header: HeaderReader): string;
   /** Headers of every answer. `requestId` as in the log; `processingMs`: until the answer's head. */
   answerHeaders(requestId: string, processingMs: number): Record<string, string>;
+  /** Headers that tell what is left of a key's rates. `now`: Unix time in milliseconds. */
+  limitHeaders(levels: RateLevels, now: number): Record<string, string>;
   /** Its own list of models, where it has one. */
   readonly models?: ModelLister;
   /** A failure that is told before anything else was sent. */

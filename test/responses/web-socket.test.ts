@@ -15,7 +15,8 @@ import { listen } from "../../src/server/listen.ts";
 import { Requests } from "../../src/server/service.ts";
 import { WebSockets } from "../../src/server/web-sockets.ts";
 import type { SocketLimits } from "../../src/server/web-sockets.ts";
-import { ApiKeys } from "../../src/server/api-keys.ts";
+import { KeyRing } from "../../src/server/keys/key-ring.ts";
+import { MemoryLimiter } from "../../src/limits/memory-limiter.ts";
 import { ModelDirectory } from "../../src/server/model-directory.ts";
 import { unrestrictedOrigins } from "../../src/server/origins.ts";
 import { MemoryStore } from "../../src/store/memory-store.ts";
@@ -306,7 +307,7 @@ describe("the limits of a connection", () => {
         state: "ready",
         settings: {
           profile: lean,
-          keys: new ApiKeys([]),
+          keys: new KeyRing([], [], false),
           origins: unrestrictedOrigins,
           bodyLimit: 1e6,
         } as never,
@@ -316,6 +317,7 @@ describe("the limits of a connection", () => {
         store: brief,
         brief,
         runs: new DetachedRuns(),
+        limiter: new MemoryLimiter(),
       },
       { pingMs: 20, idleMs: 60_000, lifeMs: 60_000, ...limits },
     );

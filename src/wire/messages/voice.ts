@@ -1,5 +1,6 @@
 import { keyIn as bearerIn } from "../openai-voice.ts";
 import type { Voice } from "../voice.ts";
+import { anthropicLimitHeaders } from "./limit-headers.ts";
 import { anthropicModels } from "./model-list.ts";
 import { anthropicError, errorObject } from "./error-object.ts";
 
@@ -7,6 +8,7 @@ import { anthropicError, errorObject } from "./error-object.ts";
 export const anthropicVoice: Voice = {
   keyIn: (header) => header("x-api-key")?.trim() || bearerIn(header),
   answerHeaders: (requestId) => ({ "request-id": requestId, "x-request-id": requestId }),
+  limitHeaders: anthropicLimitHeaders,
   models: anthropicModels,
   writeFailure(failure, _profile, requestId) {
     const { status } = anthropicError(failure);

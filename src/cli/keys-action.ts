@@ -1,0 +1,20 @@
+import { randomBytes } from "node:crypto";
+import { stringify } from "yaml";
+import { parseKeys } from "../config/keys-schema.ts";
+import { hashOf } from "../server/keys/key-hash.ts";
+
+/**
+ * Prints a key that nobody has had before, and what the server is to know of it. The key goes to stdout, where a script can take it; the
+ * rest to stderr, which nobody keeps by mistake in place of it. Throws `ConfigError` for a name that is none.
+ */
+export async function newKey(name: string): Promise<void> {
+  // 256 bits: a hash of it tells nothing, so it needs no salt and no slow hashing.
+  const key = `tw-${randomBytes(32).toString("base64url")}`;
+  const entry = { name, hash: `sha256:${await hashOf(key)}` };
+  parseKeys([entry]);
+  console.log(key);
+  console.error(
+    `\nThe key is shown this once. The server knows it by its hash; add this to keys in truewire.yaml, or to the keys file:\n`,
+  );
+  console.error(stringify([entry]).trimEnd());
+}

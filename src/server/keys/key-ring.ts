@@ -1,0 +1,61 @@
+import { expiredKey, incorrectApiKey, missingApiKey, missingOwnKey, unknownOwnKey } from "../../wire/failures.ts";
+import type { Profile } from "../../wire/profile.ts";
+import type { Client } from "./client.ts";
+import { hashOf } from "./key-hash.ts";
+
+/** A key that is known by its hash. */
+export interface HashedKey {
+  /** SHA-256 in lower-case hexadecimal digits. */
+  readonly hash: string;
+  readonly client: Client;
+  /** Unix time in milliseconds; from then on the key is none. */
+  readonly expiresAt?: number;
+}
+
+/**
+ * The keys that clients may use, by their SHA-256 hashes; the keys themselves are not kept. A key is found by its hash: how long that
+ * takes tells something of the hash at most, which nobody can choose without knowing the key.
+ */
+export class KeyRing {
+  readonly #keys: Promise<ReadonlyMap<string, HashedKey>>;
+  /** Without keys, everybody may call. */
+  readonly required: boolean;
+
+  /** `plain`: keys as they are, whose holders have no limits. `required`: nobody may call without one, even where there is none. */
+  constructor(plain: readonly string[], hashed: readonly HashedKey[], required: boolean) {
+    this.required = required || plain.length + hashed.length > 0;
+    this.#keys = ringOf(plain, hashed);
+  }
+
+  /** Who holds a key ("": none); undefined: nobody. */
+  async find(key: string): Promise<Client | undefined> {
+    const found = key === "" ? undefined : await this.#find(key);
+    return found && !hasExpired(found) ? found.client : undefined;
+  }
+
+  /** The same; throws `FailureError` 401 where nobody holds it. */
+  async check(key: string, profile: Profile): Promise<Client> {
+    const own = !profile.judgesAsVendor;
+    if (key === "") throw own ? missingOwnKey() : missingApiKey();
+    const found = await this.#find(key);
+    if (found && !hasExpired(found)) return found.client;
+    if (found && own) throw expiredKey(found.client.name ?? "");
+    throw own ? unknownOwnKey(key) : incorrectApiKey(key);
+  }
+
+  async #find(key: string): Promise<HashedKey | undefined> {
+    const [hash, keys] = await Promise.all([hashOf(key), this.#keys]);
+    return keys.get(hash);
+  }
+}
+
+async function ringOf(plain: readonly string[], hashed: readonly HashedKey[]): Promise<ReadonlyMap<string, HashedKey>> {
+  const keys = new Map(hashed.map((key) => [key.hash, key]));
+  const hashes = await Promise.all(plain.map((key) => hashOf(key)));
+  for (const [at, hash] of hashes.entries()) keys.set(hash, { hash, client: { owner: `key ${at + 1}` } });
+  return keys;
+}
+
+function hasExpired({ expiresAt = Infinity }: HashedKey): boolean {
+  return Date.now() >= expiresAt;
+}

@@ -1,0 +1,102 @@
+import type { Engine } from "../../generation/engine.ts";
+import type { GenerationEvent, Usage } from "../../generation/event.ts";
+import type { Lease } from "../../limits/limits.ts";
+import { tokensOf } from "./estimate-tokens.ts";
+
+/** A request that was taken within its client's limits, until it is over and what it has cost is known. */
+export class Turn {
+  readonly #lease: Lease;
+  readonly #estimate: number;
+  #cost = 0;
+  #generates = false;
+  #characters = 0;
+  #usage: Usage | undefined;
+  #hasFailed = false;
+
+  /** `estimate`: the tokens that were taken for it. */
+  constructor(lease: Lease, estimate: number) {
+    this.#lease = lease;
+    this.#estimate = estimate;
+  }
+
+  /** An engine whose one generation is this request: its end, however it comes, is the end of the turn. */
+  engine(engine: Pick<Engine, "generate">): Pick<Engine, "generate"> {
+    return {
+      generate: (request) => {
+        this.#generates = true;
+        const iterator = engine.generate(request)[Symbol.asyncIterator]();
+        const end = (): void => this.#lease.end(this.#tokens());
+        return {
+          [Symbol.asyncIterator]: () => ({
+            next: async () => {
+              try {
+                const step = await iterator.next();
+                if (step.done !== true) return { done: false, value: this.#see(step.value) };
+                end();
+                return step;
+              } catch (error) {
+                end();
+                throw error;
+              }
+            },
+            return: async () => {
+              end();
+              await iterator.return?.();
+              return { done: true, value: undefined };
+            },
+          }),
+        };
+      },
+    };
+  }
+
+  /** What the request costs, where no engine generates for it. */
+  costs(tokens: number): void {
+    this.#cost = tokens;
+  }
+
+  /** The request was answered. Where an engine generates for it, that may go on, and its end counts. */
+  answered(): void {
+    if (!this.#generates) this.#lease.end(this.#cost);
+  }
+
+  /** Counts what a batch tells, and leaves out the rates that the source grants us: the client has its own. */
+  #see(events: readonly GenerationEvent[]): readonly GenerationEvent[] {
+    let tellsRates = false;
+    for (const event of events) {
+      switch (event.type) {
+        case "text-delta":
+        case "reasoning-delta":
+        case "refusal-delta":
+          this.#characters += event.text.length;
+          break;
+        case "tool-call-delta":
+          this.#characters += event.arguments.length;
+          break;
+        case "usage":
+          this.#usage = event.usage;
+          break;
+        case "start":
+          tellsRates ||= event.source?.headers !== undefined;
+          break;
+        case "end":
+          this.#hasFailed = "failure" in event.end;
+      }
+    }
+    return tellsRates ? events.map(withoutRates) : events;
+  }
+
+  /** As the source has told; where it has not (yet): by what it said. What failed before it said anything costs nothing. */
+  #tokens(): number {
+    const said = tokensOf(this.#characters);
+    if (!this.#usage) return this.#hasFailed && said === 0 ? 0 : this.#estimate + said;
+    const { promptTokens, completionTokens, totalTokens } = this.#usage;
+    return completionTokens > 0 ? (totalTokens ?? promptTokens + completionTokens) : promptTokens + said;
+  }
+}
+
+function withoutRates(event: GenerationEvent): GenerationEvent {
+  if (event.type !== "start" || !event.source) return event;
+  const { headers: _, ...source } = event.source;
+  return { ...event, source };
+}
