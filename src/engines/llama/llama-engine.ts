@@ -107,12 +107,19 @@ export class LlamaEngine implements Engine {
 
   /** Sends a request to the model's process, which does all the work for it. */
   #submit(id: number, request: GenerationRequest, delivery: Delivery, countsOnly: boolean): void {
-    const refusal = this.#refusal();
+    const refusal = this.#refusal(request.owner);
     if (refusal) return delivery.end(refusal);
     const asked = jsonOf(request);
     if (asked === null) return delivery.end(nestedTooDeeply);
-    const asking = { type: "generate", id, requestId: request.id, asked } as const;
-    const message: GenerateMessage = countsOnly ? { ...asking, countsOnly } : asking;
+    const { id: requestId, owner } = request;
+    const message: GenerateMessage = {
+      type: "generate",
+      id,
+      requestId,
+      ...(owner !== undefined && { owner }),
+      asked,
+      ...(countsOnly && { countsOnly }),
+    };
     this.#deliveries.set(id, delivery);
     this.#lifecycle.begin(id);
     if (this.#lifecycle.state === "ready") this.#send(message);
@@ -129,15 +136,19 @@ export class LlamaEngine implements Engine {
     return this.#deliveries.size > this.#unsent.size || (this.#modelState?.busy ?? 0) > 0;
   }
 
-  /** Why no request is taken now; undefined: they are. */
-  #refusal(): GenerationEnd | undefined {
+  /** Why no request of this owner is taken now; undefined: they are. */
+  #refusal(owner: string | undefined): GenerationEnd | undefined {
     const { state, message } = this.#lifecycle.health();
     if (state === "closed") return shuttingDown;
     if (state === "failed")
       return { kind: "rejected", failure: gone(message ?? "The model failed.", this.#restartIn()) };
-    if (state === "restarting" && this.#unsent.size >= this.#open.queueLimit)
+    if (state === "restarting" && this.#unsentOf(owner) >= this.#open.queueLimit)
       return { kind: "rejected", failure: gone("The model is restarting.", 2) };
     return undefined;
+  }
+
+  #unsentOf(owner: string | undefined): number {
+    return [...this.#unsent.values()].filter((message) => message.owner === owner).length;
   }
 
   /** Whole seconds until the process is started again. */

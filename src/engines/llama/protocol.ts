@@ -62,6 +62,8 @@ export interface GenerateMessage {
   readonly id: number;
   /** The server's id for the request, which lines for the log begin with. */
   readonly requestId: string;
+  /** Whose request it is; owners take turns. */
+  readonly owner?: string;
   /** An `AskedOfModel` as JSON text; the model's main thread passes it to the preparing thread unread. */
   readonly asked: string;
   /** Nothing is generated: the answer is the prompt's usage and the end. */

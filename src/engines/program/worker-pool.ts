@@ -1,11 +1,12 @@
 import type { ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
+import { FairQueue } from "../lifecycle/fair-queue.ts";
 import { failureEnd } from "./program-failure.ts";
 import type { WorkerSetup } from "./worker-messages.ts";
 import { WorkerThread } from "./worker-thread.ts";
 
-/** Requests that may wait for a thread before more are refused. */
+/** Requests of one owner that may wait for a thread before more are refused. */
 const queueLimit = 256;
 
 /**
@@ -16,7 +17,7 @@ export class WorkerPool {
   readonly #setup: WorkerSetup;
   readonly #limit: number;
   readonly #threads = new Set<WorkerThread>();
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new FairQueue<() => void>();
   /** Threads that are starting: they count towards the limit. */
   #starting = 0;
   readonly blocking: boolean;
@@ -52,7 +53,7 @@ export class WorkerPool {
   async *run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
     let thread: WorkerThread | "full";
     try {
-      thread = await this.#thread(signal);
+      thread = await this.#thread(request.owner, signal);
     } catch (error) {
       yield [
         signal.aborted
@@ -73,7 +74,7 @@ export class WorkerPool {
   }
 
   /** A thread that is claimed for the caller. */
-  async #thread(signal: AbortSignal): Promise<WorkerThread | "full"> {
+  async #thread(owner: string | undefined, signal: AbortSignal): Promise<WorkerThread | "full"> {
     for (;;) {
       if (signal.aborted) {
         // It may have been woken and left in one moment: the thread it was woken for is the next one's.
@@ -83,17 +84,17 @@ export class WorkerPool {
       const free = this.#free();
       if (free) return free.claim();
       if (this.#threads.size + this.#starting < this.#limit) return this.#start();
-      if (this.#waiting.length >= queueLimit) return "full";
+      if (this.#waiting.lengthOf(owner) >= queueLimit) return "full";
       await new Promise<void>((resolve, reject) => {
         const abort = () => {
-          this.#waiting.splice(this.#waiting.indexOf(go), 1);
+          this.#waiting.drop(go);
           reject(signal.reason);
         };
         const go = () => {
           signal.removeEventListener("abort", abort);
           resolve();
         };
-        this.#waiting.push(go);
+        this.#waiting.push(go, owner);
         signal.addEventListener("abort", abort, { once: true });
       });
     }
@@ -114,8 +115,8 @@ export class WorkerPool {
     } finally {
       this.#starting--;
       // Runs that came meanwhile for a program of one thread can use it now; and where it did not start, another one may be tried.
-      if (!this.blocking) for (const go of this.#waiting.splice(0)) go();
-      else this.#wakeOne();
+      if (this.blocking) this.#wakeOne();
+      else while (this.#waiting.length > 0) this.#wakeOne();
     }
   }
 

@@ -10,12 +10,12 @@ import { queueFull } from "./queue-full.ts";
 
 export interface IntakeOptions {
   readonly thread: PreparingThread;
-  /** Requests that may be in preparation; one more is refused. */
+  /** Requests of one owner that may be in preparation; one more is refused. */
   readonly limit: number;
   /** Tokenizes a prompt, with places to pause. */
   readonly tokenize: (prompt: PromptInput) => Generator<undefined, Token[]>;
   /** Takes a request that is ready, with its prompts' tokens. */
-  readonly add: (request: PreparedRequest, prompts: readonly (readonly Token[])[]) => void;
+  readonly add: (request: PreparedRequest, prompts: readonly (readonly Token[])[], owner?: string) => void;
   /** Answers a request that wants no more than its prompts' tokens counted. */
   readonly count: (id: number, tokens: number) => void;
   readonly refuse: (id: number, failure: GenerationFailure) => void;
@@ -33,8 +33,8 @@ const tokenizingMs = 4;
  */
 export class Intake {
   readonly #options: IntakeOptions;
-  /** Requests in preparation whose clients are still there. */
-  readonly #wanted = new Set<number>();
+  /** Requests in preparation whose clients are still there, with their owners. */
+  readonly #wanted = new Map<number, string | undefined>();
   readonly #checks = new Map<number, AnswerCheck>();
 
   constructor(options: IntakeOptions) {
@@ -46,10 +46,12 @@ export class Intake {
     return this.#wanted.size;
   }
 
-  async take({ id, requestId, asked, countsOnly }: GenerateMessage): Promise<void> {
+  async take({ id, requestId, owner, asked, countsOnly }: GenerateMessage): Promise<void> {
     const { thread, limit, add, count, refuse, log } = this.#options;
-    if (this.#wanted.size >= limit) return refuse(id, queueFull(this.#wanted.size));
-    this.#wanted.add(id);
+    const ofOwner =
+      this.#wanted.size < limit ? 0 : [...this.#wanted.values()].filter((other) => other === owner).length;
+    if (ofOwner >= limit) return refuse(id, queueFull(ofOwner));
+    this.#wanted.set(id, owner);
     try {
       const isWanted = (): boolean => this.#wanted.has(id);
       const prepared = await thread.prepare(asked, isWanted);
@@ -68,7 +70,7 @@ export class Intake {
       if (prepared.check)
         this.#checks.set(id, new AnswerCheck(prepared.check, (...text) => void this.#check(requestId, ...text)));
       this.#wanted.delete(id);
-      add({ ...prepared.request, id, requestId }, prompts);
+      add({ ...prepared.request, id, requestId }, prompts, owner);
     } catch (error) {
       this.#wanted.delete(id);
       refuse(id, failureOf(error));

@@ -106,7 +106,7 @@ async function open(message: OpenMessage): Promise<void> {
       thread,
       limit: message.slots + message.queueLimit,
       tokenize: (prompt) => tokenizePrompt(tokenizer, prompt),
-      add: (request, prompts) => running.add(request, prompts),
+      add: (request, prompts, owner) => running.add(request, prompts, owner),
       count: (id, tokens) => running.counted(id, tokens),
       refuse: (id, failure) => running.refuse(id, failure),
       onLeft: () => running.tellState(),

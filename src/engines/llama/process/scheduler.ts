@@ -2,6 +2,7 @@ import type { LlamaContextSequence, Token } from "node-llama-cpp";
 import type { GenerationEvent, GenerationFailure } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
+import { FairQueue } from "../../lifecycle/fair-queue.ts";
 import type { ModelState, StepMessage } from "../protocol.ts";
 import type { BatchGate } from "./batch-gate.ts";
 import type { Choice, ChoiceSurroundings } from "./choice.ts";
@@ -49,7 +50,7 @@ interface Job {
 export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #slots: readonly Slot[];
-  readonly #waiting: Job[] = [];
+  readonly #waiting = new FairQueue<Job>();
   readonly #requests = new Map<number, RequestRun>();
   readonly #budget: PrefillBudget;
   readonly #turns = new StepTurns();
@@ -70,16 +71,20 @@ export class Scheduler {
     this.#budget = new PrefillBudget(options.batchSize - options.sequences.length);
   }
 
-  /** Takes a request with its prompts' tokens: it waits in the queue, or is refused at once. */
-  add(message: PreparedRequest, prompts: readonly (readonly Token[])[]): void {
+  /**
+   * Takes a request with its prompts' tokens: it waits in the queue, or is refused at once. `owner`: whose it is; each has a queue, as long
+   * as the others'.
+   */
+  add(message: PreparedRequest, prompts: readonly (readonly Token[])[], owner?: string): void {
     try {
       const run = new RequestRun(this.#options.around, message, prompts, this.#options.chance);
       const free = this.#slots.filter((slot) => !slot.job).length;
       // A request that finds slots free is always taken, however many choices it has.
-      if (this.#waiting.length >= free && this.#waiting.length + run.choices.length - free > this.#options.queueLimit)
-        throw new FailureError(queueFull(this.#waiting.length));
+      const waiting = this.#waiting.lengthOf(owner);
+      if (waiting >= free && waiting + run.choices.length - free > this.#options.queueLimit)
+        throw new FailureError(queueFull(waiting));
       this.#requests.set(run.id, run);
-      for (const choice of run.choices) this.#waiting.push({ request: run, choice });
+      for (const choice of run.choices) this.#waiting.push({ request: run, choice }, owner);
       this.#stir();
     } catch (error) {
       const failed: GenerationFailure = { kind: "internal", message: String(error), status: 500 };
@@ -153,27 +158,18 @@ export class Scheduler {
       slot.job = undefined;
       freed = true;
     }
-    for (let i = this.#waiting.length - 1; i >= 0; i--) {
-      const request = this.#waiting[i]?.request;
-      if (!request?.cancelled && !request?.ended) continue;
-      this.#waiting.splice(i, 1);
-      freed = true;
-    }
+    if (this.#waiting.dropWhere(({ request }) => request.cancelled || request.ended)) freed = true;
     for (const [id, request] of this.#requests) if (request.cancelled || request.ended) this.#requests.delete(id);
     if (freed) this.tellState();
   }
 
-  /** Gives free slots to waiting choices, first come first served. */
+  /** Gives free slots to waiting choices, of one owner after the other, first come first served. */
   async #admit(): Promise<void> {
-    for (let i = 0; i < this.#waiting.length;) {
-      const job = this.#waiting[i];
+    for (;;) {
+      const job = this.#next();
       const place = job && this.#placeFor(job.choice);
       if (!place) return;
-      if (this.#waitsForSibling(job)) {
-        i++;
-        continue;
-      }
-      this.#waiting.splice(i, 1);
+      this.#waiting.take(job);
       place.slot.job = job;
       job.request.begins();
       await this.#attempt(job, async () => {
@@ -187,6 +183,13 @@ export class Scheduler {
         this.#stir();
       }
     }
+  }
+
+  /** The choice that is to have the next free slot; undefined: there is none, or no slot. */
+  #next(): Job | undefined {
+    if (this.#waiting.length === 0 || this.#slots.every(({ job }) => job)) return undefined;
+    for (const job of this.#waiting) if (!this.#waitsForSibling(job)) return job;
+    return undefined;
   }
 
   /**
