@@ -1,19 +1,25 @@
 // The cost of a gateway: the same load sent directly, through a proxy that only copies bytes, and through Truewire. Each gateway, the
 // upstream and the clients are processes of their own. CPU is the time of the gateway's process alone.
 //
-//   npm run build && npm run tools && node .cache/tools/bench/gateway.js [--streams 1,16,64,256] [--seconds 3] [--paced] [--json]
+//   npm run build && npm run tools && node .cache/tools/bench/gateway.js [--streams 1,16,64,256] [--seconds 3] [--paced] [--json] [--keys]
 //   node .cache/tools/bench/gateway.js --many 9000   (with a limit of open files above twice that: ulimit -n)
 //
-// `--paced`: an event every 10 ms. `--many N`: N streams with one event per second for 30 seconds, from three client processes.
+// `--paced`: an event every 10 ms. `--keys`: Truewire also with a key, and with a key that has limits, counted in memory and, where
+// `REDIS_URL` is set, in that Redis. `--many N`: N streams with one event per second for 30 seconds, from three client processes.
 //
 // Targets: at most 3.5 µs of CPU an event at 16 streams and more; at most 1 ms more to the first byte at one stream; at most 0.1 ms of
 // CPU for an answer that is not streamed; with --many 9000, less than 1 GB of memory.
+import { createHash } from "node:crypto";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { startTruewire } from "../test/support/serve.ts";
+import type { RunningTruewire } from "../test/support/serve.ts";
 import type { Job, Outcome } from "./gateway/client.ts";
 import { cpuMicroseconds, openFiles, residentMib } from "./gateway/process-usage.ts";
 
@@ -24,6 +30,7 @@ const { values } = parseArgs({
     only: { type: "string", default: "direct,pass-through,truewire" },
     paced: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
+    keys: { type: "boolean", default: false },
     many: { type: "string" },
   },
 });
@@ -37,6 +44,7 @@ interface Gateway {
   readonly name: string;
   readonly url: string;
   readonly pid: number | null;
+  readonly key?: string;
 }
 
 const children: ChildProcess[] = [];
@@ -57,11 +65,36 @@ async function startProcess(file: string, ...args: string[]): Promise<{ url: str
 const upstream = await startProcess("upstream.js");
 const passThrough = await startProcess("pass-through.js", upstream.url);
 const truewire = await startTruewire(["--log-level", "warn", upstream.url]);
+const key = "tw-bench-0123456789";
+const withKeys = values.keys ? await startWithKeys() : [];
 const gateways: Gateway[] = [
   { name: "direct", url: upstream.url, pid: null },
   { name: "pass-through", ...passThrough },
-  { name: "truewire", url: `${truewire.url}/v1`, pid: truewire.process.pid ?? 0 },
-].filter(({ name }) => values.only.split(",").includes(name));
+  asGateway("truewire", truewire),
+  ...withKeys.map(({ name, server }) => ({ ...asGateway(name, server), key })),
+].filter(({ name, key: ofKeys }) => ofKeys !== undefined || values.only.split(",").includes(name));
+
+function asGateway(name: string, { url, process: { pid = 0 } }: RunningTruewire): Gateway {
+  return { name, url: `${url}/v1`, pid };
+}
+
+/** Truewire with a key, without limits and with such as are never reached. */
+async function startWithKeys(): Promise<{ readonly name: string; readonly server: RunningTruewire }[]> {
+  const file = join(mkdtempSync(join(tmpdir(), "truewire-bench-")), "keys.json");
+  const hash = `sha256:${createHash("sha256").update(key).digest("hex")}`;
+  const limits = { requestsPerMinute: 1e9, tokensPerMinute: 1e12, tokensPerDay: 1e15, concurrency: 1e6 };
+  writeFileSync(file, JSON.stringify([{ name: "bench", hash, ...limits }]));
+  const start = (...args: string[]): Promise<RunningTruewire> =>
+    startTruewire(["--log-level", "warn", upstream.url, ...args]);
+  const { REDIS_URL: redis } = process.env;
+  return [
+    { name: "key", server: await start("--api-key", key) },
+    { name: "limits", server: await start("--keys-file", file) },
+    ...(redis === undefined
+      ? []
+      : [{ name: "limits, Redis", server: await start("--keys-file", file, "--shared-limits", redis) }]),
+  ];
+}
 
 /** Starts a process of clients; the function that it gives runs a job there. */
 function startClients(): (job: Job) => Promise<Outcome> {
@@ -81,7 +114,8 @@ const load = startClients();
 
 /** Sends load for about this many seconds, and measures the CPU time of the gateway. */
 async function measure(gateway: Gateway, model: string, stream: boolean, concurrency: number): Promise<void> {
-  const job = { url: gateway.url, model, stream, concurrency };
+  const { url, key: ofKeys } = gateway;
+  const job = { url, model, stream, concurrency, ...(ofKeys !== undefined && { key: ofKeys }) };
   const isPaced = model.startsWith("paced");
   const warm = await load({ ...job, total: isPaced ? concurrency : Math.max(concurrency, stream ? 400 : 4000) });
   const rounds = Math.max(1, Math.round(seconds / warm.seconds));
@@ -145,7 +179,10 @@ try {
   else {
     console.log("gateway       load      open  answers/s  p50 ms    p99 ms   CPU µs (per event; json: per answer)");
     // Warm up: code that has run only a few hundred times is not optimized yet.
-    for (const { url } of gateways) await load({ url, model: "burst", stream: true, concurrency: 16, total: 2000 });
+    for (const { url, key: ofKeys } of gateways) {
+      const job = { url, model: "burst", stream: true, concurrency: 16, total: 2000 };
+      await load({ ...job, ...(ofKeys !== undefined && { key: ofKeys }) });
+    }
     const loads = values.json ? [] : values.paced ? ["paced-10"] : ["burst"];
     for (const model of loads) {
       for (const concurrency of values.streams.split(",").map(Number)) {
@@ -155,6 +192,6 @@ try {
     if (!values.paced) for (const gateway of gateways) await measure(gateway, "burst", false, 16);
   }
 } finally {
-  await truewire.stop();
+  await Promise.all([truewire, ...withKeys.map(({ server }) => server)].map((server) => server.stop()));
   for (const child of children) child.kill();
 }

@@ -6,6 +6,7 @@ export interface Job {
   readonly url: string;
   readonly model: string;
   readonly stream: boolean;
+  readonly key?: string;
   /** How many requests are open at once. */
   readonly concurrency: number;
   /** How many requests are made in all. */
@@ -50,7 +51,7 @@ async function run(job: Job): Promise<Outcome> {
 /** How every whole stream ends. */
 const done = Buffer.from("data: [DONE]\n\n");
 
-function ask({ url, model, stream, localAddress }: Job): Promise<{ events: number; firstByteMs: number } | null> {
+function ask({ url, model, stream, key, localAddress }: Job): Promise<{ events: number; firstByteMs: number } | null> {
   const body = JSON.stringify({ model, stream, messages: [{ role: "user", content: "Hi" }] });
   return new Promise((resolve) => {
     const sent = performance.now();
@@ -58,7 +59,11 @@ function ask({ url, model, stream, localAddress }: Job): Promise<{ events: numbe
     let events = 0;
     let last = 0;
     let tail: Buffer = Buffer.alloc(0);
-    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+    const headers = {
+      "content-type": "application/json",
+      "content-length": Buffer.byteLength(body),
+      ...(key !== undefined && { authorization: `Bearer ${key}` }),
+    };
     const from = localAddress === undefined ? {} : { localAddress };
     const out = request(`${url}/chat/completions`, { agent, method: "POST", headers, ...from }, (answer) => {
       answer.on("data", (piece: Buffer) => {

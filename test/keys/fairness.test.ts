@@ -69,7 +69,7 @@ describe("one key cannot starve the others", () => {
     const leaving = new AbortController();
     let busy = 0;
     for (let i = 0; i < 2; i++) {
-      const init = { ...endless(2000), signal: leaving.signal };
+      const init = { ...endless(4000), signal: leaving.signal };
       let isFirst = true;
       void ask("/v1/completions", alice.key, init, () => {
         if (isFirst) busy++;
