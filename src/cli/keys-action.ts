@@ -5,7 +5,7 @@ import { hashOf } from "../server/keys/key-hash.ts";
 
 /**
  * Prints a key that nobody has had before, and what the server is to know of it. The key goes to stdout, where a script can take it; the
- * rest to stderr, which nobody keeps by mistake in place of it. Throws `ConfigError` for a name that is none.
+ * rest, which is YAML, to stderr, so that it can be added to a file. Throws `ConfigError` for a name that is none.
  */
 export async function newKey(name: string): Promise<void> {
   // 256 bits: a hash of it tells nothing, so it needs no salt and no slow hashing.
@@ -14,7 +14,7 @@ export async function newKey(name: string): Promise<void> {
   parseKeys([entry]);
   console.log(key);
   console.error(
-    `\nThe key is shown this once. The server knows it by its hash; add this to keys in truewire.yaml, or to the keys file:\n`,
+    `# The key of ${name} is shown this once. The server knows it by its hash: add this to keys, or to the keys file.`,
   );
   console.error(stringify([entry]).trimEnd());
 }

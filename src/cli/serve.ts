@@ -43,7 +43,7 @@ export function register(program: Command): void {
     .option("--threads <number>", "CPU threads (default: all cores but one); for programs: worker threads")
     .option("--gpu <layers>", "auto, off, or a number of layers (default: auto)")
     .option("--batch-size <tokens>", "the most tokens that are evaluated in one pass (default: 512)")
-    .option("--queue-limit <number>", "how many answers may wait for a slot (default: 64)")
+    .option("--queue-limit <number>", "how many answers may wait for a slot, of each key (default: 64)")
     .option("--chat-template <file>", "a Jinja chat template to use instead of the model's own")
     .option(
       "--tool-format <name>",

@@ -133,7 +133,7 @@ export interface LocalModel extends AnswerOptions {
   readonly chatTemplate?: string;
   /** How the model writes tool calls and reasoning: a name, or a description (docs/formats.md); default: found from the template. */
   readonly toolFormat?: string | Readonly<Record<string, unknown>>;
-  /** Answers that may wait for a slot; more are refused with 429. Default 64. */
+  /** Answers that may wait for a slot, of each key; more are refused with 429. Default 64. */
   readonly queueLimit?: number | string;
   /** A model that makes no progress on a step for so long is restarted; default 2m. */
   readonly stepTimeout?: Duration;

@@ -107,7 +107,7 @@ const local = settings(
     ),
     queueLimit: integer(0)
       .optional()
-      .describe("Answers that may wait for a slot; more are refused with 429 (default 64)"),
+      .describe("Answers that may wait for a slot, of each key; more are refused with 429 (default 64)"),
     stepTimeout: time
       .refine((ms) => ms >= 1000, { error: expected("a time of 1s or more, such as 2m") })
       .optional()
