@@ -39,6 +39,15 @@ const store = missing("A store in a folder or in Redis", "Leave `store` at `memo
 export const openFolderStore: () => never = store;
 export const openRedisStore: () => never = store;
 
+/** In place of limits/redis-limiter.ts. */
+export const openRedisLimiter: () => never = missing(
+  "Counting limits in Redis",
+  "Leave `sharedLimits` out: each instance then counts for itself.",
+);
+
+/** In place of config/read-keys-file.ts. */
+export const readKeysFile: () => never = missing("A file of keys", "Pass its entries as `keys`.");
+
 const server = missing("createServer", "Use createHandler(config).fetch, with the runtime's own server around it.");
 
 /** In place of app/server-certificate.ts, server/descriptor-limit.ts, server/listen.ts, server/logger.ts, server/stream-log.ts and server/web-sockets.ts. */

@@ -15,10 +15,20 @@ const pauseMs = 2000;
 const openMs = 60_000;
 
 /**
+ * Connects to Redis or Valkey. Never rejects: where there is none, `warn` gets a line, and the limiter counts for itself until there is
+ * one. It gets a line, too, when Redis is lost and when it is back.
+ */
+export async function openRedisLimiter(url: string, warn: (line: string) => void): Promise<Limiter> {
+  const limiter = new RedisLimiter(clientOf(url), warn);
+  await limiter.connect();
+  return limiter;
+}
+
+/**
  * Counts in Redis or Valkey, for all instances together: one step, and one round trip, when a request begins and one when it ends. While
  * Redis cannot be reached, this instance counts for itself, from what all had used when it was last asked.
  */
-export class RedisLimiter implements Limiter {
+class RedisLimiter implements Limiter {
   readonly #client: ReturnType<typeof clientOf>;
   readonly #warn: (line: string) => void;
   readonly #local = new MemoryLimiter();
@@ -30,22 +40,19 @@ export class RedisLimiter implements Limiter {
   #askAgainAt = 0;
   #isClosed = false;
 
-  private constructor(client: ReturnType<typeof clientOf>, warn: (line: string) => void) {
+  constructor(client: ReturnType<typeof clientOf>, warn: (line: string) => void) {
     this.#client = client;
     this.#warn = warn;
     this.#beat = setInterval(() => this.#tellOpen(), openMs / 3).unref();
+    client.on("error", (error: unknown) => this.#failed(error));
   }
 
-  /**
-   * Connects. Never rejects: where there is no Redis, `warn` gets a line, and the limiter counts for itself until there is one. It gets a
-   * line, too, when Redis is lost and when it is back.
-   */
-  static async open(url: string, warn: (line: string) => void): Promise<RedisLimiter> {
-    const client = clientOf(url);
-    const limiter = new RedisLimiter(client, warn);
-    client.on("error", (error: unknown) => limiter.#failed(error));
-    await limiter.#within(client.connect()).catch((error: unknown) => limiter.#failed(error));
-    return limiter;
+  /** Resolves when it is connected, or when that takes long; it is then tried on. */
+  connect(): Promise<void> {
+    return this.#within(this.#client.connect()).then(
+      () => {},
+      (error: unknown) => this.#failed(error),
+    );
   }
 
   async take(name: string, limits: Limits, tokens: number): Promise<Lease | Refusal> {

@@ -31,9 +31,14 @@ export class Turn {
             next: async () => {
               try {
                 const step = await iterator.next();
-                if (step.done !== true) return { done: false, value: this.#see(step.value) };
-                end();
-                return step;
+                if (step.done === true) {
+                  end();
+                  return step;
+                }
+                const value = this.#see(step.value);
+                // Before the client sees the end: its next request is not to find this one open.
+                if (value.at(-1)?.type === "end") end();
+                return { done: false, value };
               } catch (error) {
                 end();
                 throw error;

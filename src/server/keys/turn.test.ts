@@ -1,0 +1,94 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Engine } from "../../generation/engine.ts";
+import type { GenerationEvent } from "../../generation/event.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import { Turn } from "./turn.ts";
+
+type Batch = readonly GenerationEvent[];
+const done: GenerationEvent = { type: "end", end: { kind: "done" } };
+const failure = { kind: "bad-answer", message: "It broke.", status: 502 } as const;
+const broken: GenerationEvent = { type: "end", end: { kind: "upstream-error", failure } };
+const text = (length: number): GenerationEvent => ({ type: "text-delta", choice: 0, text: "x".repeat(length) });
+const usage = (promptTokens: number, completionTokens: number, totalTokens?: number): GenerationEvent => ({
+  type: "usage",
+  usage: { promptTokens, completionTokens, ...(totalTokens !== undefined && { totalTokens }) },
+});
+
+function iterating(engine: Pick<Engine, "generate">): AsyncIterator<Batch> {
+  const generation = engine.generate({} as GenerationRequest);
+  return generation[Symbol.asyncIterator]();
+}
+
+/** What a request costs whose engine tells these batches, of which so many are taken; an Error is thrown. */
+async function cost(batches: readonly (Batch | Error)[], taken: number): Promise<number[]> {
+  const ended: number[] = [];
+  const turn = new Turn({ levels: {}, end: (tokens) => void ended.push(tokens) }, 10);
+  const engine: Pick<Engine, "generate"> = {
+    async *generate() {
+      for (const batch of batches) {
+        if (batch instanceof Error) throw batch;
+        yield batch;
+      }
+    },
+  };
+  const iterator = iterating(turn.engine(engine));
+  for (let at = 0; at < taken; at++) await iterator.next().catch(() => {});
+  turn.answered();
+  await iterator.return?.();
+  return ended;
+}
+
+describe("a turn costs", () => {
+  test.each<[string, readonly (Batch | Error)[], number]>([
+    ["what the source told last", [[usage(7, 0)], [text(400)], [usage(7, 90), done]], 97],
+    ["the total, where the source has one of its own", [[text(4), usage(7, 90, 100), done]], 100],
+    ["by what was said, where the source told of the prompt alone", [[usage(7, 0)], [text(400), done]], 107],
+    ["by the estimate and what was said, where it told nothing", [[text(400), done]], 110],
+    ["nothing, where it failed before it said anything", [[broken]], 0],
+    ["what was said, where it failed then", [[text(400)], [broken]], 110],
+    ["the same where the engine throws", [[text(400)], new Error("x")], 110],
+  ])("%s", async (_, batches, tokens) => {
+    expect((await cost(batches, 10))[0]).toBe(tokens);
+  });
+
+  test("what was taken for it, where the client leaves at once", async () => {
+    expect((await cost([[text(4), done]], 0))[0]).toBe(10);
+  });
+});
+
+test("it ends as soon as its end is handed out, and in every case", async () => {
+  const batch = fc.oneof(
+    fc.constant<Batch | Error>([text(4)]),
+    fc.constant<Batch | Error>([text(4), usage(1, 1), done]),
+    fc.constant<Batch | Error>([broken]),
+    fc.constant<Batch | Error>(new Error("x")),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(batch, { maxLength: 6 }), fc.nat(8), async (batches, taken) => {
+      expect((await cost(batches, taken)).length).toBeGreaterThan(0);
+    }),
+  );
+  const ended: number[] = [];
+  const turn = new Turn({ levels: {}, end: (tokens) => void ended.push(tokens) }, 10);
+  const endless: Pick<Engine, "generate"> = {
+    async *generate() {
+      yield [text(4), done];
+      await new Promise(() => {});
+    },
+  };
+  const iterator = iterating(turn.engine(endless));
+  await iterator.next();
+  expect(ended).toEqual([11]);
+});
+
+test("the rates that a source grants the server are not the client's", async () => {
+  const turn = new Turn({ levels: {}, end: () => {} }, 10);
+  const engine: Pick<Engine, "generate"> = {
+    async *generate() {
+      yield [{ type: "start", choice: 0, source: { headers: { "x-ratelimit-limit-requests": "5" } } }, done];
+    },
+  };
+  const iterator = iterating(turn.engine(engine));
+  expect((await iterator.next()).value).toEqual([{ type: "start", choice: 0, source: {} }, done]);
+});
