@@ -11,7 +11,7 @@ export interface RedisScript {
  * `account.ts` and `use.ts` in Redis, whose clock counts for all instances. Keys: what is used under a name (a hash), and its open
  * requests (a sorted set: request → until when it counts, so that those of an instance that died are forgotten).
  *
- * A clock that goes back does not stop the draining, since the time is noted anew with each request; the tokens of two days are kept.
+ * A clock that goes back stops the draining until the next request notes the time anew; the tokens of two days are kept.
  */
 const begin = `
 local time = redis.call('TIME')
@@ -54,7 +54,9 @@ if asked > 0 then
 end
 if fits then
   requests, tokens, used, open = requests + 1, tokens + asked, used + asked, open + 1
-  keep()
+end
+if fits or now < kept[3] then keep() end
+if fits then
   redis.call('ZADD', KEYS[2], now + ttl, ARGV[6])
   redis.call('PEXPIRE', KEYS[2], 2 * ttl)
 end

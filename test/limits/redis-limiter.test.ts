@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Lease, Limiter, Limits, Refusal } from "../../src/limits/limits.ts";
 import { MemoryLimiter } from "../../src/limits/memory-limiter.ts";
 import { openLimiter } from "../../src/limits/open-limiter.ts";
+import { beatScript } from "../../src/limits/redis-scripts.ts";
 import { freePort, redisCommand, startRedis } from "../support/redis-server.ts";
 import { until } from "../support/scripted-engine.ts";
 
@@ -70,6 +71,52 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
     const limiters = await opened(2);
     expect(await asked(limiters, "dead", { concurrency: 1 }, 1)).toEqual(["concurrency", "taken"]);
     await closeAll(limiters);
+  });
+
+  describe("what Redis holds", () => {
+    let raw: ReturnType<typeof createClient>;
+    beforeAll(async () => {
+      raw = createClient({ url: `redis://127.0.0.1:${port}` });
+      await raw.connect();
+    });
+    afterAll(() => raw.close());
+
+    const today = Math.floor(Date.now() / 86_400_000);
+    const held = (name: string, fields: Record<string, number>): Promise<number> =>
+      raw.hSet(`truewire:limits:{${name}}`, fields);
+
+    test("a budget is there again on the next day; a clock that was at another day has freed nobody", async () => {
+      const limiters = await opened(1);
+      await held("yesterday", { day: today - 1, used: 100 });
+      expect(await asked(limiters, "yesterday", { tokensPerDay: 100 }, 100)).toEqual(["taken"]);
+      expect(await asked(limiters, "yesterday", { tokensPerDay: 100 }, 1)).toEqual(["day"]);
+      await held("jumped", { day: today + 400, used: 1, otherDay: today, otherUsed: 100 });
+      expect(await asked(limiters, "jumped", { tokensPerDay: 100 }, 1)).toEqual(["day"]);
+      await closeAll(limiters);
+    });
+
+    // Nothing drained until the clock was where it had been before, since a refused request noted no time.
+    test("a clock that went back by an hour locks nobody", async () => {
+      const limiters = await opened(1);
+      await held("back", { at: Date.now() + 3_600_000, requests: 1, day: today });
+      expect(await asked(limiters, "back", { requestsPerMinute: 1 }, 1)).toEqual(["requests"]);
+      const at = Number(await raw.hGet("truewire:limits:{back}", "at"));
+      expect(Math.abs(at - Date.now())).toBeLessThan(600_000);
+      await closeAll(limiters);
+    });
+
+    test("an open request counts for a minute, and for longer where its instance says that it is there", async () => {
+      const limiters = await opened(1);
+      const key = "truewire:limits:{open}:open";
+      expect(await asked(limiters, "open", { concurrency: 1 }, 1)).toEqual(["taken"]);
+      const [one] = await raw.zRangeWithScores(key, 0, -1);
+      expect(Math.abs((one?.score ?? 0) - Date.now() - 60_000)).toBeLessThan(30_000);
+      await raw.zAdd(key, { score: Date.now() + 10, value: one?.value ?? "" });
+      await raw.eval(beatScript.text, { keys: [key], arguments: ["60000", one?.value ?? ""] });
+      const [later] = await raw.zRangeWithScores(key, 0, -1);
+      expect((later?.score ?? 0) - Date.now()).toBeGreaterThan(30_000);
+      await closeAll(limiters);
+    });
   });
 
   // The rule is written twice, in TypeScript and in Lua.
