@@ -26,24 +26,24 @@ export class Turn {
         this.#generates = true;
         const iterator = engine.generate(request)[Symbol.asyncIterator]();
         const end = (): void => this.#lease.end(this.#tokens());
+        // One promise a batch more, and no more: there are many batches.
+        const seen = (step: IteratorResult<readonly GenerationEvent[]>): typeof step => {
+          if (step.done === true) {
+            end();
+            return step;
+          }
+          const value = this.#see(step.value);
+          // Before the client sees the end: its next request is not to find this one open.
+          if (value.at(-1)?.type === "end") end();
+          return value === step.value ? step : { done: false, value };
+        };
+        const failed = (error: unknown): never => {
+          end();
+          throw error;
+        };
         return {
           [Symbol.asyncIterator]: () => ({
-            next: async () => {
-              try {
-                const step = await iterator.next();
-                if (step.done === true) {
-                  end();
-                  return step;
-                }
-                const value = this.#see(step.value);
-                // Before the client sees the end: its next request is not to find this one open.
-                if (value.at(-1)?.type === "end") end();
-                return { done: false, value };
-              } catch (error) {
-                end();
-                throw error;
-              }
-            },
+            next: () => iterator.next().then(seen, failed),
             return: async () => {
               end();
               await iterator.return?.();
