@@ -1,4 +1,5 @@
 import { closeSync, openSync, readSync } from "node:fs";
+import { parseGgufMetadata } from "../engines/llama/file/gguf-metadata.ts";
 import type { ChatTemplateOptions } from "../templates/chat-template.ts";
 
 /** Whether the file begins as a GGUF does. */
@@ -41,106 +42,23 @@ export function templateInGguf(file: string): ChatTemplateOptions {
 const control = 3;
 const userDefined = 4;
 
-/** The key-value pairs of a GGUF (version 2 or 3, little-endian), as its specification lays them out. */
+/** The metadata of a file; it may be many megabytes of a file of many gigabytes. */
 function readMetadata(file: string): Map<string, unknown> {
-  const reader = new MetadataReader(file);
+  const descriptor = openSync(file, "r");
   try {
-    const version = reader.header();
-    if (version !== 2 && version !== 3)
-      throw new Error(`${file}: GGUF version ${version} is not supported, only 2 and 3`);
-    const pairs = new Map<string, unknown>();
-    for (let left = reader.pairs; left > 0; left--)
-      pairs.set(reader.string(), reader.value(reader.number(4, "readUInt32LE")));
-    return pairs;
+    for (let length = 1 << 20; ; length *= 2) {
+      const start = Buffer.alloc(length);
+      const read = readSync(descriptor, start, 0, length, 0);
+      const metadata = parseGgufMetadata(start.subarray(0, read), () => true);
+      if (metadata) return metadata;
+      if (read < length) throw new Error("the GGUF file ends inside its metadata");
+    }
+  } catch (cause) {
+    throw new Error(`${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
   } finally {
-    reader.close();
+    closeSync(descriptor);
   }
 }
-
-/** Reads a file from its start in pieces; metadata may be many megabytes of a file of many gigabytes. */
-class MetadataReader {
-  readonly #descriptor: number;
-  #buffer = Buffer.alloc(0);
-  #at = 0;
-  pairs = 0;
-
-  constructor(file: string) {
-    this.#descriptor = openSync(file, "r");
-  }
-
-  close(): void {
-    closeSync(this.#descriptor);
-  }
-
-  /** The version; sets `pairs`. */
-  header(): number {
-    this.#take(4);
-    const version = this.number(4, "readUInt32LE");
-    this.#take(8);
-    this.pairs = this.#count();
-    return version;
-  }
-
-  string(): string {
-    return this.#take(this.#count()).toString("utf8");
-  }
-
-  number(bytes: number, read: NumberReader): number {
-    return this.#take(bytes)[read](0);
-  }
-
-  value(type: number): unknown {
-    if (type === 7) return this.number(1, "readUInt8") !== 0;
-    if (type === 8) return this.string();
-    if (type === 9) {
-      const itemType = this.number(4, "readUInt32LE");
-      return Array.from({ length: this.#count() }, () => this.value(itemType));
-    }
-    if (type === 10 || type === 11) return Number(this.#take(8).readBigInt64LE(0));
-    const layout = numberTypes[type];
-    if (layout === undefined) throw new Error(`unknown type ${type} of a GGUF value`);
-    return this.number(...layout);
-  }
-
-  #count(): number {
-    return Number(this.#take(8).readBigUInt64LE(0));
-  }
-
-  /** The next bytes; valid until the next call. */
-  #take(bytes: number): Buffer {
-    while (this.#buffer.length - this.#at < bytes) {
-      const more = Buffer.alloc(Math.max(1 << 20, bytes));
-      const read = readSync(this.#descriptor, more, 0, more.length, null);
-      if (read === 0) throw new Error("the GGUF file ends inside its metadata");
-      this.#buffer = Buffer.concat([this.#buffer.subarray(this.#at), more.subarray(0, read)]);
-      this.#at = 0;
-    }
-    this.#at += bytes;
-    return this.#buffer.subarray(this.#at - bytes, this.#at);
-  }
-}
-
-type NumberReader =
-  | "readUInt8"
-  | "readInt8"
-  | "readUInt16LE"
-  | "readInt16LE"
-  | "readUInt32LE"
-  | "readInt32LE"
-  | "readFloatLE"
-  | "readDoubleLE";
-
-/** GGUF's value types that are plain numbers, by their code. */
-const numberTypes: Readonly<Record<number, [bytes: number, read: NumberReader]>> = {
-  0: [1, "readUInt8"],
-  1: [1, "readInt8"],
-  2: [2, "readUInt16LE"],
-  3: [2, "readInt16LE"],
-  4: [4, "readUInt32LE"],
-  5: [4, "readInt32LE"],
-  6: [4, "readFloatLE"],
-  12: [8, "readDoubleLE"],
-};
 
 function strings(value: unknown): string[] {
   return Array.isArray(value) ? value.map(String) : [];

@@ -1,0 +1,57 @@
+import type { ModelFile } from "./read-model-file.ts";
+
+/** What a loaded model takes, in bytes, in main memory and on a GPU together. */
+export interface MemoryNeed {
+  readonly weights: number;
+  /** The KV caches of all slots, or what a recurrent model keeps in their place. */
+  readonly cache: number;
+  /** What llama.cpp calculates in, and the process around it. */
+  readonly rest: number;
+}
+
+export interface ContextPlan {
+  readonly contextSize: number;
+  readonly slots: number;
+  readonly batchSize: number;
+}
+
+/** A process with Node and llama.cpp in it that has answered, with next to no model. Measured on Linux: 127 to 131 MiB. */
+const processBytes = 136 * 2 ** 20;
+/** The texts of the tokens, in the process and in its preparing thread, and what each slot has of them. Measured with 49,152 tokens. */
+const bytesOfToken = 768;
+const bytesOfTokenInSlot = 300;
+
+/**
+ * What a model will take, known before it is loaded: all weights, a KV cache of 16-bit numbers for each slot, and the buffers of one
+ * batch. It is a little high rather than low.
+ */
+export function memoryNeed({ bytes, shape }: Pick<ModelFile, "bytes" | "shape">, plan: ContextPlan): MemoryNeed {
+  const { slots, batchSize } = plan;
+  const context = padded(plan.contextSize);
+  const { headsKv, keyLength, valueLength, width, feedForward, vocabulary, window, recurrentState } = shape;
+  // llama.cpp keeps the window and one batch of a layer that looks back no further.
+  const near = window ? Math.min(context, padded(window.tokens + batchSize)) : context;
+  let cells = 0;
+  for (const [layer, heads] of headsKv.entries()) {
+    const isNear = window !== undefined && layer % window.every < window.every - 1;
+    cells += heads * (isNear ? near : context);
+  }
+  const states = headsKv.length * recurrentState * 4;
+  return {
+    weights: bytes,
+    cache: slots * (cells * (keyLength + valueLength) * 2 + states),
+    rest:
+      processBytes +
+      vocabulary * (bytesOfToken + slots * bytesOfTokenInSlot) +
+      batchSize * (8 * width + 3 * feedForward) * 4,
+  };
+}
+
+export function totalOf({ weights, cache, rest }: MemoryNeed): number {
+  return weights + cache + rest;
+}
+
+/** llama.cpp makes contexts in steps of 256 tokens. */
+function padded(tokens: number): number {
+  return Math.ceil(tokens / 256) * 256;
+}

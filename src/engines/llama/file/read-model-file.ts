@@ -1,0 +1,133 @@
+import { open, stat } from "node:fs/promises";
+import { ModelOpenError } from "../model-open-error.ts";
+import { parseGgufMetadata } from "./gguf-metadata.ts";
+
+/** What a model's file says of it before it is loaded. */
+export interface ModelFile {
+  /** Of all its parts. */
+  readonly bytes: number;
+  readonly hasTemplate: boolean;
+  /** Tokens that it was trained for; undefined: the file does not say. */
+  readonly trainedContext?: number;
+  readonly shape: ModelShape;
+}
+
+/** The numbers that memory depends on, as the file's metadata has them. */
+export interface ModelShape {
+  /** Key and value heads of each layer; 0: the layer keeps no cache. */
+  readonly headsKv: readonly number[];
+  readonly keyLength: number;
+  readonly valueLength: number;
+  readonly width: number;
+  readonly feedForward: number;
+  readonly vocabulary: number;
+  /** Layers that look back only so far, and how many of them stand before each that looks back all the way. */
+  readonly window?: { readonly tokens: number; readonly every: number };
+  /** Numbers that each slot keeps for each layer of a recurrent model, such as Mamba. */
+  readonly recurrentState: number;
+}
+
+/** A header grows with the vocabulary, up to some ten megabytes. */
+const longestHeader = 256 * 2 ** 20;
+
+/** Reads the header of a GGUF file (the first part of a split one). Throws `ModelOpenError`. */
+export async function readModelFile(path: string): Promise<ModelFile> {
+  let metadata: Map<string, unknown>;
+  let bytes: number;
+  try {
+    metadata = await readMetadata(path);
+    bytes = await bytesOfParts(path, numberOf(metadata, "split.count") ?? 1);
+  } catch (cause) {
+    if (cause instanceof ModelOpenError) throw cause;
+    const missing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+    const why = missing
+      ? "does not exist"
+      : `cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`;
+    throw new ModelOpenError("no-such-file", `The model file ${path} ${why}.`, cause);
+  }
+  const architecture = String(metadata.get("general.architecture"));
+  const trainedContext = numberOf(metadata, `${architecture}.context_length`);
+  return {
+    bytes,
+    hasTemplate: typeof metadata.get("tokenizer.chat_template") === "string",
+    ...(trainedContext !== undefined && { trainedContext }),
+    shape: shapeOf(metadata, architecture),
+  };
+}
+
+async function readMetadata(path: string): Promise<Map<string, unknown>> {
+  const file = await open(path);
+  try {
+    // Lists with a value for each layer are kept, those with one for each token are not.
+    for (let length = 2 ** 20; length <= longestHeader; length *= 2) {
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, 0);
+      const start = buffer.subarray(0, bytesRead);
+      if (start.toString("latin1", 0, 4) !== "GGUF")
+        throw new ModelOpenError(
+          "not-a-gguf",
+          `${path} is not a GGUF file: local models are served from GGUF files only.`,
+        );
+      const metadata = parseGgufMetadata(start, (key) => !key.startsWith("tokenizer."));
+      if (metadata) return metadata;
+      if (bytesRead < length) throw new ModelOpenError("load-failed", `${path} ends within its header.`);
+    }
+    throw new ModelOpenError("load-failed", `${path} has a header without an end.`);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Split files are called `…-00001-of-00003.gguf` (llama.cpp, gguf-split). */
+async function bytesOfParts(path: string, count: number): Promise<number> {
+  let bytes = 0;
+  for (let part = 1; part <= count; part++) {
+    const number = String(part).padStart(5, "0");
+    bytes += (await stat(part === 1 ? path : path.replace(/-\d{5}-of-/, `-${number}-of-`))).size;
+  }
+  return bytes;
+}
+
+function shapeOf(metadata: ReadonlyMap<string, unknown>, architecture: string): ModelShape {
+  const number = (key: string): number | undefined => numberOf(metadata, `${architecture}.${key}`);
+  const layers = number("block_count") ?? 0;
+  const width = number("embedding_length") ?? 0;
+  const heads = perLayer(metadata.get(`${architecture}.attention.head_count`), layers, 1);
+  const headsKv = perLayer(metadata.get(`${architecture}.attention.head_count_kv`), layers, heads[0] ?? 1);
+  const headLength = width / Math.max(1, ...heads);
+  const window = number("attention.sliding_window");
+  const every = number("attention.sliding_window_pattern") ?? windowPatterns[architecture];
+  return {
+    headsKv,
+    keyLength: number("attention.key_length") ?? headLength,
+    valueLength: number("attention.value_length") ?? headLength,
+    width,
+    feedForward: Math.max(0, ...perLayer(metadata.get(`${architecture}.feed_forward_length`), 1, 0)),
+    vocabulary: Number(metadata.get("tokenizer.ggml.tokens") ?? number("vocab_size") ?? 0),
+    ...(window !== undefined && window > 0 && every !== undefined && { window: { tokens: window, every } }),
+    recurrentState:
+      (number("ssm.inner_size") ?? 0) * ((number("ssm.state_size") ?? 0) + (number("ssm.conv_kernel") ?? 0)),
+  };
+}
+
+/**
+ * Of how many layers one looks back all the way, where the file does not say (llama.cpp, llama-model.cpp: `set_swa_pattern`). Of any
+ * other architecture every layer is taken for one that does: then the estimate is too high, never too low.
+ */
+const windowPatterns: Readonly<Record<string, number>> = {
+  gemma2: 2,
+  gemma3: 6,
+  gemma3n: 5,
+  cohere2: 4,
+  exaone4: 4,
+  "gpt-oss": 2,
+};
+
+function perLayer(value: unknown, layers: number, otherwise: number): number[] {
+  if (Array.isArray(value)) return value.map(Number);
+  return Array.from({ length: layers }, () => (typeof value === "number" ? value : otherwise));
+}
+
+function numberOf(metadata: ReadonlyMap<string, unknown>, key: string): number | undefined {
+  const value = metadata.get(key);
+  return typeof value === "number" ? value : undefined;
+}
