@@ -285,13 +285,12 @@ export const answerRules: readonly BodyRule[] = [
     source: "specification: logprobs.content ('A list of message content tokens'); recordings",
     breaks: ["clients that color text by confidence", "evaluation harnesses"],
     judges: "body",
-    shown: (view) => isChat(view) && choicesOf(view).some((choice) => contentTokens(choice).length > 0),
+    shown: (view) => isChat(view) && choicesOf(view).some((choice) => contentTokens(choice) !== undefined),
     *judge(view) {
       for (const choice of choicesOf(view)) {
         const list = contentTokens(choice);
         const text = messageOf(choice).content ?? "";
-        if (list.length > 0 && textOfTokens(list) !== text)
-          yield atName(view, "logprobs", "the joined tokens are not the text");
+        if (list && textOfTokens(list) !== text) yield atName(view, "logprobs", "the joined tokens are not the text");
       }
     },
   },
@@ -355,7 +354,8 @@ const knownInMessages: ReadonlySet<string> = new Set([
   "reasoning",
 ]);
 
-function contentTokens(choice: Json): readonly Json[] {
+/** The tokens of a choice's text; undefined: there is no list of them. */
+function contentTokens(choice: Json): readonly Json[] | undefined {
   const list = isObject(choice.logprobs) ? choice.logprobs.content : undefined;
-  return Array.isArray(list) ? list.filter(isObject) : [];
+  return Array.isArray(list) ? list.filter(isObject) : undefined;
 }

@@ -39,8 +39,11 @@ export const eventMutations: readonly IllegalChange[] = [
     event.sequence_number = Number(event.sequence_number) - 1;
   }),
   onEvent("responses/sequence", "an event is lost", middle, (event, draft) => {
+    // OpenAI's own errors skip a number.
+    if (draft.events[draft.events.indexOf(event) + 1]?.type === "error") return false;
     draft.renumbers = false;
     remove(draft, event);
+    return true;
   }),
   onEvent(
     "responses/obfuscation",

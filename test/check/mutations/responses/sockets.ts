@@ -34,7 +34,7 @@ export const socketMutations: readonly IllegalChange[] = [
   onSocket("responses/created-first", "by WebSocket", (messages) => messages.slice(1)),
   onSocket("responses/last-event", "by WebSocket", (messages) => messages.slice(0, 3)),
   onSocket("responses/sequence", "by WebSocket: an event is lost", (messages) =>
-    messages.length > 4 ? messages.toSpliced(3, 1) : undefined,
+    messages.length > 4 && !messages[4]?.includes('"type":"error"') ? messages.toSpliced(3, 1) : undefined,
   ),
   onSocket("responses/usage", "by WebSocket", (messages) => {
     const end = messages.at(-1) ?? "";
