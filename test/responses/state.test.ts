@@ -75,8 +75,11 @@ describe.each(transports)("state of Responses over $name", ({ open }) => {
     const first = await create({ input: "call", tools });
     const [call] = first.output as readonly { readonly call_id?: string }[];
     const output = { type: "function_call_output", call_id: call?.call_id, output: "seen" };
-    await create({ input: [output], previous_response_id: first.id, tools });
+    const second = await create({ input: [output], previous_response_id: first.id, tools });
     expect(lastTold()).toEqual(["user: call", "assistant: look()", "tool: seen"]);
+    // The list had no status where the client gave none, and OpenAI's schema demands one.
+    const list = await api.fetch(`/v1/responses/${second.id}/input_items?limit=1`);
+    expect(await list.json()).toMatchObject({ data: [{ ...output, status: "completed" }] });
     const unknown = await post({ input: [{ ...output, call_id: "call_x" }], previous_response_id: first.id });
     expect([unknown.status, await unknown.json()]).toMatchObject([
       400,

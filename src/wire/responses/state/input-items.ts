@@ -14,6 +14,14 @@ const prefixes: Readonly<Record<string, string>> = {
   compaction: "cmp_",
 };
 
+/** Items that have a status where they are shown, though a client need not give one. Source: OpenAI's specification, `ItemResource`. */
+const haveStatus: ReadonlySet<unknown> = new Set([
+  "function_call",
+  "function_call_output",
+  "custom_tool_call",
+  "custom_tool_call_output",
+]);
+
 /**
  * The input of a request as it is kept and shown: items with ids, messages with parts, references replaced by what they refer to. Where
  * nothing is found for one, it is left out.
@@ -33,7 +41,10 @@ export function inputItems(
     if (type === "item_reference") return references.has(String(id)) ? [references.get(String(id)) ?? item] : [];
     const prefix = prefixes[String(type)] ?? "item_";
     const own = typeof id === "string" ? id : ids.item(prefix, created);
-    if (type !== "message") return [{ id: own, type, ...(status !== undefined && { status }), ...rest }];
+    if (type !== "message") {
+      const shown = status ?? (haveStatus.has(type) ? "completed" : undefined);
+      return [{ id: own, type, ...(shown !== undefined && { status: shown }), ...rest }];
+    }
     const { content, role, ...others } = rest;
     return [{ id: own, type, status: status ?? "completed", content: parts(content, role), ...others, role }];
   };
