@@ -17,15 +17,17 @@ export interface ConstraintPlan {
   readonly format: Format;
 }
 
-/** Our grammar, or the client's own, found at `path` in the request. */
-export type PlannedGrammar =
-  | {
-      readonly type: "ours";
-      readonly gbnf: string;
-      /** The grammar in a form that can continue after a text; absent if the grammar binds at once and never has to. */
-      readonly data?: GrammarData;
-    }
-  | { readonly type: "gbnf"; readonly gbnf: string; readonly path: string };
+/** Our grammar, or the client's own. */
+export interface PlannedGrammar {
+  readonly type: "ours" | "gbnf";
+  readonly gbnf: string;
+  /** How large it is for llama.cpp (`GbnfLimits`). */
+  readonly elements: number;
+  /** Where in the request it stands, or what it was made of. */
+  readonly path: string;
+  /** Our grammar in a form that can continue after a text; absent if the grammar binds at once and never has to. */
+  readonly data?: GrammarData;
+}
 
 /** What a finished answer is checked against if its grammar cannot enforce all of it. */
 export interface AnswerCheckPlan {

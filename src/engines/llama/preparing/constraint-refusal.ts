@@ -1,28 +1,35 @@
+import { GbnfError, GrammarLoadError } from "../../../formats/grammar/gbnf-error.ts";
 import { GrammarError } from "../../../formats/grammar/grammar.ts";
 import { LarkError } from "../../../formats/grammar/lark-error.ts";
 import { RegexError } from "../../../formats/grammar/regex-syntax.ts";
 import { SchemaError, type Gap } from "../../../formats/grammar/schema-error.ts";
-import { FailureError, invalidRequest } from "../../../generation/failure.ts";
+import { invalidRequest } from "../../../generation/failure.ts";
 
 /** Runs `make`; what it cannot make a grammar of is a 400 with its path. `path`: where the pattern or the grammar stood. */
 export function asInvalidRequest<T>(make: () => T, path = "tools"): T {
   try {
     return make();
   } catch (error) {
-    if (error instanceof FailureError) throw error;
-    if (error instanceof SchemaError)
-      throw invalidRequest(`Invalid schema at '${error.path}': ${error.message}.`, error.path, "invalid_json_schema");
-    if (error instanceof RegexError)
-      throw invalidRequest(`Invalid pattern at '${path}': ${error.message}.`, path, "invalid_value");
-    if (error instanceof LarkError)
-      throw invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_value");
-    if (error instanceof GrammarError)
-      throw invalidRequest(`Invalid value at '${path}': ${error.message}.`, path, "invalid_value");
-    // The only recursion is into what the client sent.
-    if (error instanceof RangeError)
-      throw invalidRequest(`Invalid value at '${path}': it is nested too deeply.`, path, "invalid_value");
-    throw error;
+    throw invalidRequestOf(error, path);
   }
+}
+
+/** The 400 that says what is wrong; an error of another kind is given back as it is. */
+export function invalidRequestOf(error: unknown, path: string): unknown {
+  if (error instanceof SchemaError)
+    return invalidRequest(`Invalid schema at '${error.path}': ${error.message}.`, error.path, "invalid_json_schema");
+  if (error instanceof RegexError)
+    return invalidRequest(`Invalid pattern at '${path}': ${error.message}.`, path, "invalid_value");
+  if (error instanceof LarkError)
+    return invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_value");
+  if (error instanceof GbnfError || error instanceof GrammarLoadError)
+    return invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_grammar");
+  if (error instanceof GrammarError)
+    return invalidRequest(`Invalid value at '${path}': ${error.message}.`, path, "invalid_value");
+  // The only recursion is into what the client sent.
+  if (error instanceof RangeError)
+    return invalidRequest(`Invalid value at '${path}': it is nested too deeply.`, path, "invalid_value");
+  return error;
 }
 
 /**

@@ -5,19 +5,21 @@ import {
   isToldByWhole,
   type CallGrammarOptions,
 } from "../../../formats/grammar/call-grammar.ts";
-import { choice, text, type Expression } from "../../../formats/grammar/expression.ts";
+import type { Expression } from "../../../formats/grammar/expression.ts";
 import { gbnfOfData, type Grammar, type GrammarData } from "../../../formats/grammar/grammar.ts";
 import { larkToGbnf } from "../../../formats/grammar/lark-to-expression.ts";
 import { regexExpression } from "../../../formats/grammar/regex-to-gbnf.ts";
 import type { Gap } from "../../../formats/grammar/schema-error.ts";
 import { schemaAnswer } from "../../../formats/grammar/schema-to-gbnf.ts";
+import { textChoice } from "../../../formats/grammar/text-choice.ts";
 import { anyValue, jsonSyntax } from "../../../formats/grammar/value-syntax.ts";
 import { startOf } from "../../../formats/reading/start.ts";
 import type { Tool } from "../../../generation/message.ts";
 import type { OutputConstraint } from "../../../generation/request.ts";
 import type { AskedOfModel } from "../protocol.ts";
+import { bearableGrammar } from "./bearable-grammar.ts";
 import { clientGrammar } from "./client-grammar.ts";
-import { asInvalidRequest, refuseGaps, refuseInputGrammar } from "./constraint-refusal.ts";
+import { asInvalidRequest, invalidRequestOf, refuseGaps, refuseInputGrammar } from "./constraint-refusal.ts";
 import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
 import type { AnswerReading } from "./prepared-request.ts";
 
@@ -29,27 +31,34 @@ export interface Constraint {
   readonly warnings: readonly string[];
 }
 
+/** What of a model matters to constraints. */
+export interface ConstrainedModel {
+  /** Its template writes thoughts, so it may open one even if the prompt has not. */
+  readonly knowsThoughts: boolean;
+  /** Characters of the longest token in its vocabulary. */
+  readonly longestToken: number;
+}
+
 /**
- * The constraint on a request's answer; undefined: there is none. `knowsThoughts`: the model's template writes thoughts, so the model may
- * open one even if the prompt has not.
+ * The constraint on a request's answer; undefined: there is none.
  *
  * @throws {FailureError} 400, with the path, for what no grammar can be made of, and under `strict` for what a grammar cannot hold.
  */
 export function constraintOf(
   request: AskedOfModel,
   reading: AnswerReading,
-  knowsThoughts: boolean,
+  model: ConstrainedModel,
 ): Constraint | undefined {
-  const place = placeOf(reading, knowsThoughts);
+  const place = placeOf(reading, model.knowsThoughts);
   const tools = reading.callsAllowed ? (reading.tools ?? []) : [];
   const output = request.output?.type === "text" ? undefined : request.output;
   const schema = output && schemaOf(output);
-  if (tools.length > 0 && isForced(request)) return calls(request, reading, callable(request, tools), place);
-  if (tools.length > 0 && output && schema) return calls(request, reading, tools, place, { ...schema, output });
-  if (output) return answer(output, reading.format, place);
+  if (tools.length > 0 && isForced(request)) return calls(request, reading, callable(request, tools), place, model);
+  if (tools.length > 0 && output && schema) return calls(request, reading, tools, place, model, { ...schema, output });
+  if (output) return answer(output, reading.format, place, model);
   const isBound = tools.some((tool) => tool.strict || tool.inputGrammar) || request.parallelToolCalls === false;
   if (tools.length === 0 || !isBound) return undefined;
-  return calls(request, reading, tools, isToldByWhole(reading.format) ? place : "with-call");
+  return calls(request, reading, tools, isToldByWhole(reading.format) ? place : "with-call", model);
 }
 
 /** Where the answer's visible part begins, or a call: what stands in front of it, and when a grammar begins to bind. */
@@ -88,13 +97,14 @@ function calls(
   { format, prefix }: AnswerReading,
   tools: readonly Tool[],
   place: Place,
+  model: ConstrainedModel,
   answer?: NonNullable<CallGrammarOptions["orAnswer"]> & { readonly output: OutputConstraint },
 ): Constraint {
   const paths = tools.map((tool) => parametersPath(request, tool));
   checkInputGrammars(tools, paths);
   const mode = place === "with-call" ? "lazy" : isForced(request) || answer ? "forced" : "either";
-  const { grammar, widened, exact } = asInvalidRequest(() =>
-    callGrammar(format, tools, {
+  const made = (some: readonly Tool[]): ReturnType<typeof callGrammar> =>
+    callGrammar(format, some, {
       mode,
       parallel: request.parallelToolCalls !== false,
       prefix,
@@ -102,8 +112,12 @@ function calls(
       isFree: (tool) => tool.strict !== true && tool.kind !== "custom",
       ...front(place),
       ...(answer && { orAnswer: answer }),
-    }),
-  );
+    });
+  const { grammar, widened, exact } = asInvalidRequest(() => made(tools));
+  const heavy = (): string => {
+    const index = tools.findIndex((tool) => !isBearable(() => made([tool]).grammar, model));
+    return index < 0 ? "tools" : (paths[index] ?? "tools");
+  };
   tools.forEach((tool, i) => {
     if (tool.strict) refuseGaps(widened, paths[i] ?? "", `function '${tool.name}'`, "invalid_function_parameters");
     if (tool.inputGrammar) refuseInputGrammar(widened, paths[i] ?? "", tool.name);
@@ -111,7 +125,7 @@ function calls(
   if (answer) refuseOutputGaps(widened, answer.output);
   const output = answer && { schema: answer.schema };
   return {
-    plan: { grammar: planned(grammar, place, "tools"), begins: begins[place], format },
+    plan: { grammar: planned(grammar, { place, path: "tools", heavy, model }), begins: begins[place], format },
     ...(!exact && { check: { tools, ...output } }),
     warnings: warningsOf(widened),
   };
@@ -135,9 +149,9 @@ function parametersPath({ tools = [], prompt }: AskedOfModel, tool: Tool): strin
   return legacy ? `functions[${index}].parameters` : `tools[${index}].function.parameters`;
 }
 
-function answer(output: OutputConstraint, format: Format, place: Place): Constraint {
+function answer(output: OutputConstraint, format: Format, place: Place, model: ConstrainedModel): Constraint {
   if (output.type === "grammar") {
-    const grammar = clientGrammar(output.gbnf, output.path);
+    const grammar = clientGrammar(output.gbnf, output.path, model.longestToken);
     return { plan: { grammar, begins: begins[place], format }, warnings: [] };
   }
   const held: { widened: readonly Gap[]; exact: boolean } = { widened: [], exact: true };
@@ -148,7 +162,7 @@ function answer(output: OutputConstraint, format: Format, place: Place): Constra
       return made.root;
     }
     if (output.type === "regex") return regexExpression(output.pattern, "whole");
-    if (output.type === "choice") return choice(...output.options.map(text));
+    if (output.type === "choice") return textChoice(grammar, output.options);
     return anyValue(grammar, jsonSyntax(grammar), "object");
   };
   const path = "path" in output ? output.path : "response_format";
@@ -156,15 +170,40 @@ function answer(output: OutputConstraint, format: Format, place: Place): Constra
   const { widened, exact } = held;
   refuseOutputGaps(widened, output);
   return {
-    plan: { grammar: planned(data, place, path), begins: begins[place], format },
+    plan: { grammar: planned(data, { place, path, model }), begins: begins[place], format },
     ...(!exact && output.type === "json-schema" && { check: { tools: [], schema: output.schema } }),
     warnings: warningsOf(widened),
   };
 }
 
-function planned(data: GrammarData, place: Place, path: string): PlannedGrammar {
-  const gbnf = asInvalidRequest(() => gbnfOfData(data), path);
-  return { type: "ours", gbnf, ...(begins[place] !== "at-once" && { data }) };
+/** Our grammars may hold a hundred thousand values: 32 MiB for each choice of an answer. */
+const elements = 4_000_000;
+
+interface Planning {
+  readonly place: Place;
+  /** Where in the request stands what the grammar is for. */
+  readonly path: string;
+  readonly model: ConstrainedModel;
+  /** The same more exactly, where it is too much for llama.cpp. */
+  readonly heavy?: () => string;
+}
+
+function planned(data: GrammarData, { place, path, model, heavy }: Planning): PlannedGrammar {
+  try {
+    const { automaton, ...borne } = bearableGrammar(gbnfOfData(data), { elements, longestToken: model.longestToken });
+    return { type: "ours", path, ...borne, ...(begins[place] !== "at-once" && { data: automaton ?? data }) };
+  } catch (error) {
+    throw invalidRequestOf(error, heavy?.() ?? path);
+  }
+}
+
+function isBearable(data: () => GrammarData, { longestToken }: ConstrainedModel): boolean {
+  try {
+    bearableGrammar(gbnfOfData(data()), { elements, longestToken });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function front(place: Place): Pick<CallGrammarOptions, "front"> {

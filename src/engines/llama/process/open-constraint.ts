@@ -6,6 +6,7 @@ import { invalidRequest } from "../../../generation/failure.ts";
 import type { ConstraintPlan, PlannedGrammar } from "../preparing/constraint-plan.ts";
 import type { Observe } from "../../../generation/observe.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
+import { FollowedGrammar } from "./followed-grammar.ts";
 import { UnseenBytes } from "./unseen-bytes.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
@@ -29,12 +30,18 @@ export function constraintOpener(model: LlamaModel, vocabulary: Vocabulary, log:
 /** How many texts a grammar is kept for that it goes on from; models begin their calls in one way, or a few. */
 const mostBeginnings = 8;
 
-/** A planned grammar as llama.cpp has it: whole, and as what is left of it behind texts that a model has written. */
+/** A grammar as llama.cpp has it, and as we follow it. */
+interface OpenedGrammar {
+  readonly llama: LlamaGrammar;
+  readonly followed: FollowedGrammar;
+}
+
+/** A planned grammar: whole, and as what is left of it behind texts that a model has written. */
 class ParsedGrammar {
-  readonly whole: LlamaGrammar;
+  readonly whole: OpenedGrammar;
   readonly #model: LlamaModel;
   readonly #planned: PlannedGrammar;
-  readonly #rests = new Map<string, LlamaGrammar | null>();
+  readonly #rests = new Map<string, OpenedGrammar | null>();
 
   /** Throws FailureError for a client's grammar that llama.cpp does not take. */
   constructor(model: LlamaModel, planned: PlannedGrammar) {
@@ -50,7 +57,7 @@ class ParsedGrammar {
   }
 
   /** What may follow a text; null: the text begins nothing that the grammar has. */
-  after(written: string): LlamaGrammar | null {
+  after(written: string): OpenedGrammar | null {
     if (written === "" || (this.#planned.type === "gbnf" && written.trim() === "")) return this.whole;
     let rest = this.#rests.get(written);
     if (rest === undefined) {
@@ -60,14 +67,15 @@ class ParsedGrammar {
     return rest;
   }
 
-  #rest(written: string): LlamaGrammar | null {
-    if (this.#planned.type === "gbnf" || this.#planned.data === undefined) return null;
+  #rest(written: string): OpenedGrammar | null {
+    if (this.#planned.data === undefined) return null;
     const rest = afterText(this.#planned.data, written);
     return rest && this.#parse(gbnfOfData(rest));
   }
 
-  #parse(gbnf: string): LlamaGrammar {
-    return new LlamaGrammar(this.#model.llama, { grammar: gbnf });
+  #parse(gbnf: string): OpenedGrammar {
+    const llama = new LlamaGrammar(this.#model.llama, { grammar: gbnf });
+    return { llama, followed: new FollowedGrammar(gbnf, this.#planned.path) };
   }
 }
 
@@ -78,6 +86,7 @@ class GrammarConstraint implements TokenConstraint {
   readonly #unseen: UnseenBytes;
   readonly #log: Observe;
   #state: LlamaGrammarEvaluationState | undefined;
+  #follow: ((bytes: Uint8Array) => void) | undefined;
   #settled: boolean;
   #bytes: Uint8Array = new Uint8Array();
   /** The end of the reasoning so far, long enough to hold its closing marker. */
@@ -103,6 +112,7 @@ class GrammarConstraint implements TokenConstraint {
 
   read(text: string, bytes: Uint8Array, reader: ReaderPlace): void {
     this.#bytes = bytes;
+    this.#follow?.(bytes);
     if (this.#settled) return;
     if (this.#plan.begins === "after-reasoning") this.#readThought(text, reader);
     else if (callHasBegun(this.#plan.format, reader)) this.#goOn(reader.openCall ?? "", "a call that began otherwise");
@@ -125,8 +135,9 @@ class GrammarConstraint implements TokenConstraint {
     this.#log(`A grammar could not begin: the model wrote ${what}: ${JSON.stringify(written)}`, "warn");
   }
 
-  #begin(grammar: LlamaGrammar): void {
-    this.#state = new LlamaGrammarEvaluationState({ model: this.#model, grammar });
+  #begin({ llama, followed }: OpenedGrammar): void {
+    this.#state = new LlamaGrammarEvaluationState({ model: this.#model, grammar: llama });
+    this.#follow = followed.follow();
   }
 }
 

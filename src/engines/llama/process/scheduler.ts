@@ -284,7 +284,8 @@ export class Scheduler {
       await work();
     } catch (error) {
       const message = `The model failed: ${error instanceof Error ? error.message : String(error)}`;
-      const events = job.request.fail({ message, status: 500, kind: "internal" });
+      const failed: GenerationFailure = { message, status: 500, kind: "internal" };
+      const events = job.request.fail(error instanceof FailureError ? error.failure : failed);
       this.#report([[job.request.id, 0, events]]);
     }
   }

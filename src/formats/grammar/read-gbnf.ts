@@ -1,0 +1,284 @@
+import { complement, everyCodePoint, union } from "./code-points.ts";
+import { GbnfError } from "./gbnf-error.ts";
+import { linked, type GbnfRule, type Item } from "./gbnf-rules.ts";
+
+/** What llama.cpp allows (v0.5.0, `MAX_REPETITION_THRESHOLD`): a repetition, and the rules that it multiplies. */
+const mostRepetitions = 2000;
+
+export interface GbnfLimits {
+  /** How deep parentheses may be nested: llama.cpp's parser calls itself for each. */
+  readonly depth: number;
+  /** How many characters, classes and references it may have with repeated parts written out, as llama.cpp does: 8 bytes each. */
+  readonly elements: number;
+}
+
+export interface GbnfRules {
+  readonly root: GbnfRule;
+  readonly rules: readonly GbnfRule[];
+  /** As in `GbnfLimits`. */
+  readonly elements: number;
+  /** It names tokens of a model, so that its texts are not known. */
+  readonly hasTokens: boolean;
+}
+
+/**
+ * The rules of a GBNF text as llama.cpp makes them (v0.5.0, `llama-grammar.cpp`): groups and repetitions become rules of their own.
+ *
+ * @throws {GbnfError} for what is malformed, refers to a rule that is not there, or is too large.
+ */
+export function readGbnf(text: string, limits: GbnfLimits): GbnfRules {
+  return new Reader(text, limits).read();
+}
+
+class Reader {
+  readonly #text: string;
+  readonly #limits: GbnfLimits;
+  readonly #named = new Map<string, GbnfRule>();
+  readonly #defined = new Set<string>();
+  readonly #rules: GbnfRule[] = [];
+  #at = 0;
+  #depth = 0;
+  #elements = 0;
+  #hasTokens = false;
+
+  constructor(text: string, limits: GbnfLimits) {
+    this.#text = text;
+    this.#limits = limits;
+  }
+
+  read(): GbnfRules {
+    this.#space(true);
+    while (this.#at < this.#text.length) this.#rule();
+    for (const name of this.#named.keys())
+      if (!this.#defined.has(name)) throw new GbnfError(`there is no rule '${name}'`);
+    const root = this.#named.get("root");
+    if (!root) throw new GbnfError("there is no rule 'root'");
+    return { root, rules: this.#rules, elements: this.#elements, hasTokens: this.#hasTokens };
+  }
+
+  #rule(): void {
+    const name = this.#eat(/[A-Za-z0-9-]+/y);
+    if (name === null) throw this.#fail("the name of a rule was expected");
+    this.#space(false);
+    if (!this.#skip("::=")) throw this.#fail(`'::=' was expected behind the name '${name}'`);
+    this.#space(true);
+    const rule = this.#ruleNamed(name);
+    rule.options = this.#alternatives(name, false);
+    this.#defined.add(name);
+    if (this.#at < this.#text.length && this.#eat(/\r\n?|\n/y) === null)
+      throw this.#fail("the end of a line was expected");
+    this.#space(true);
+  }
+
+  #alternatives(name: string, nested: boolean): GbnfRule["options"] {
+    const options = [linked(this.#sequence(name, nested))];
+    while (this.#skip("|")) {
+      this.#space(true);
+      options.push(linked(this.#sequence(name, nested)));
+    }
+    return options;
+  }
+
+  #sequence(name: string, nested: boolean): readonly Item[] {
+    const items: Item[] = [];
+    /** Where the last part begins, which a repetition is about, and how many rules it stands for. */
+    let last = 0;
+    let weight = 1;
+    for (;;) {
+      const times = this.#repetition(nested);
+      if (times !== null) {
+        weight = this.#repeat(items, last, weight, times, name);
+        continue;
+      }
+      const rulesBefore = this.#rules.length;
+      const start = items.length;
+      if (!this.#part(items, name)) return items;
+      last = start;
+      weight = Math.max(1, this.#rules.length - rulesBefore);
+      this.#count(items, start, 1);
+      this.#space(nested);
+    }
+  }
+
+  /** Reads one part; false: there is none. */
+  #part(items: Item[], name: string): boolean {
+    switch (this.#text[this.#at]) {
+      case '"':
+        this.#at++;
+        this.#literal(items);
+        return true;
+      case "[":
+        this.#at++;
+        this.#class(items);
+        return true;
+      case ".":
+        this.#at++;
+        items.push({ kind: "chars", set: everyCodePoint });
+        return true;
+      case "<":
+      case "!":
+        if (this.#eat(/!?<(?:\[\d+\]|[^[>][^>]*)>/y) === null) throw this.#fail("a token in <…> was expected");
+        items.push({ kind: "token" });
+        this.#hasTokens = true;
+        return true;
+      case "(":
+        items.push({ kind: "rule", rule: this.#group(name) });
+        return true;
+      default: {
+        const reference = this.#eat(/[A-Za-z0-9-]+/y);
+        if (reference === null) return false;
+        items.push({ kind: "rule", rule: this.#ruleNamed(reference) });
+        return true;
+      }
+    }
+  }
+
+  #group(name: string): GbnfRule {
+    if (++this.#depth > this.#limits.depth)
+      throw new GbnfError(`its parentheses are nested more than ${this.#limits.depth} deep`);
+    this.#at++;
+    this.#space(true);
+    const rule = this.#add(name);
+    rule.options = this.#alternatives(name, true);
+    if (!this.#skip(")")) throw this.#fail("')' was expected");
+    this.#depth--;
+    return rule;
+  }
+
+  #literal(items: Item[]): void {
+    const characters: number[] = [];
+    while (!this.#skip('"')) characters.push(this.#character());
+    if (characters.length > 0) items.push({ kind: "text", characters });
+  }
+
+  #class(items: Item[]): void {
+    const negated = this.#skip("^");
+    const ranges: (readonly [number, number])[] = [];
+    while (!this.#skip("]")) {
+      const first = this.#character();
+      const isRange = this.#text[this.#at] === "-" && this.#text[this.#at + 1] !== "]";
+      if (isRange) this.#at++;
+      ranges.push([first, isRange ? this.#character() : first]);
+    }
+    // llama.cpp reads a class without characters as nothing at all.
+    if (ranges.length > 0) items.push({ kind: "chars", set: negated ? complement(union(ranges)) : union(ranges) });
+  }
+
+  #character(): number {
+    const escape = this.#eat(/\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[tnr"\\[\]-])/y);
+    if (escape !== null) {
+      const value = { t: 9, n: 10, r: 13 }[escape[1] ?? ""];
+      if (value !== undefined) return value;
+      return escape.length > 2 ? Number.parseInt(escape.slice(2), 16) : (escape.codePointAt(1) ?? 0);
+    }
+    if (this.#text[this.#at] === "\\") throw this.#fail("an unknown escape");
+    const value = this.#text.codePointAt(this.#at);
+    if (value === undefined) throw new GbnfError("it ends within a text or a class");
+    this.#at += value > 0xffff ? 2 : 1;
+    return value;
+  }
+
+  /** `*`, `+`, `?` or `{…}`; max null: without end. */
+  #repetition(nested: boolean): { readonly min: number; readonly max: number | null } | null {
+    const sign = this.#eat(/[*+?]/y);
+    if (sign !== null) {
+      this.#space(nested);
+      return { min: sign === "+" ? 1 : 0, max: sign === "?" ? 1 : null };
+    }
+    if (!this.#skip("{")) return null;
+    this.#space(nested);
+    const min = this.#number(nested);
+    let max: number | null = min;
+    if (this.#skip(",")) {
+      this.#space(nested);
+      max = /\d/.test(this.#text[this.#at] ?? "") ? this.#number(nested) : null;
+    }
+    if (!this.#skip("}")) throw this.#fail("'}' was expected");
+    this.#space(nested);
+    // llama.cpp would repeat it 2^64 times.
+    if (max !== null && max < min) throw new GbnfError(`{${min},${max}} is no repetition`);
+    if (min > mostRepetitions) throw new GbnfError(`it repeats more than ${mostRepetitions} times`);
+    return { min, max: max !== null && max > mostRepetitions ? null : max };
+  }
+
+  #number(nested: boolean): number {
+    const digits = this.#eat(/\d+/y);
+    if (digits === null) throw this.#fail("a number was expected");
+    this.#space(nested);
+    return Number(digits);
+  }
+
+  /** `S{m,n}` is S, m times, and then n - m rules that stand in each other: `S1 ::= S |`, `S2 ::= S S1 |`, … */
+  #repeat(
+    items: Item[],
+    from: number,
+    weight: number,
+    { min, max }: { readonly min: number; readonly max: number | null },
+    name: string,
+  ): number {
+    const part = items.slice(from);
+    if (part.length === 0) throw this.#fail("a repetition of nothing");
+    const total = max !== null && max > 0 ? max : Math.max(1, min);
+    if (weight * total > mostRepetitions)
+      throw new GbnfError(`a repetition stands for more than ${mostRepetitions} rules`);
+    const optional = max === null ? 1 : max - min;
+    this.#count(part, 0, Math.max(0, min - 1) + optional);
+    if (min === 0) items.length = from;
+    for (let i = 1; i < min; i++) for (const item of part) items.push(item);
+    let rest: GbnfRule | undefined;
+    for (let i = 0; i < optional; i++) {
+      const rule = this.#add(name);
+      const further = max === null ? rule : rest;
+      rule.options = [linked(further ? [...part, { kind: "rule", rule: further }] : part), null];
+      rest = rule;
+    }
+    if (rest) items.push({ kind: "rule", rule: rest });
+    return weight * total;
+  }
+
+  #ruleNamed(name: string): GbnfRule {
+    let rule = this.#named.get(name);
+    if (!rule) this.#named.set(name, (rule = this.#add(name)));
+    return rule;
+  }
+
+  #add(name: string): GbnfRule {
+    const rule = { name, options: [] };
+    this.#rules.push(rule);
+    return rule;
+  }
+
+  #count(items: readonly Item[], from: number, times: number): void {
+    let elements = 0;
+    for (let i = from; i < items.length; i++) {
+      const item = items[i];
+      elements += item?.kind === "text" ? item.characters.length : item?.kind === "chars" ? 2 * item.set.length : 1;
+    }
+    this.#elements += elements * times;
+    if (this.#elements > this.#limits.elements)
+      throw new GbnfError(`with its repetitions written out it has more than ${this.#limits.elements} elements`);
+  }
+
+  #space(newlines: boolean): void {
+    this.#eat(newlines ? /(?:[ \t\r\n]|#[^\r\n]*)*/y : /(?:[ \t]|#[^\r\n]*)*/y);
+  }
+
+  #skip(text: string): boolean {
+    if (!this.#text.startsWith(text, this.#at)) return false;
+    this.#at += text.length;
+    return true;
+  }
+
+  #eat(pattern: RegExp): string | null {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text);
+    if (found === null) return null;
+    this.#at += found[0].length;
+    return found[0];
+  }
+
+  #fail(what: string): GbnfError {
+    const lines = this.#text.slice(0, this.#at).split("\n");
+    return new GbnfError(`${what} (line ${lines.length}, character ${(lines.at(-1)?.length ?? 0) + 1})`);
+  }
+}
