@@ -83,6 +83,30 @@ test("whoever left while others were served is passed over", async () => {
   expect([text(await first), await left, text(await last)]).toEqual(["first", null, "last"]);
 });
 
+// A grammar that took ten seconds to make was made to its end though its client had left, and everybody waited for it.
+test("whoever leaves ends what is done for them, and those behind are served by a new thread", async () => {
+  const thread = opened();
+  let wanted = true;
+  expect(text(await thread.prepare(asked("first"), always))).toBe("first");
+  const left = thread.prepare(asked("slow"), () => wanted);
+  const next = thread.prepare(asked("next"), always);
+  wanted = false;
+  thread.left();
+  expect([await left, text(await next)]).toEqual([null, "next"]);
+  expect(lines).toEqual([
+    "The thread that prepares requests was at a request whose client has left; it is started again.",
+  ]);
+});
+
+test("whoever else leaves ends nothing", async () => {
+  const thread = opened({}, 2000);
+  const slow = thread.prepare(asked("slow"), always);
+  const left = thread.prepare(asked("left"), () => false);
+  thread.left();
+  await expect(slow).rejects.toMatchObject({ failure: { status: 400 } });
+  expect(await left).toBeNull();
+});
+
 test("an answer is checked behind the requests that wait", async () => {
   const thread = opened();
   const order: string[] = [];

@@ -97,7 +97,9 @@ export class Intake {
 
   cancel(id: number): void {
     this.#checks.delete(id);
-    if (this.#wanted.delete(id)) this.#options.onLeft();
+    if (!this.#wanted.delete(id)) return;
+    this.#options.thread.left();
+    this.#options.onLeft();
   }
 
   /** Called with everything that is sent to the server. */

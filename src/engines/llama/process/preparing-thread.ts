@@ -22,6 +22,12 @@ export interface Prepared {
   readonly check?: AnswerCheckPlan;
 }
 
+/**
+ * A job is left to end though nobody waits for it, in milliseconds: a new thread takes about as long, and has forgotten the grammars that
+ * the old one made.
+ */
+const worthEnding = 250;
+
 interface Job {
   readonly message: ThreadJob;
   readonly isWanted: () => boolean;
@@ -42,7 +48,7 @@ export class PreparingThread {
   /** What the worker has registered, by its numbers; they begin anew with each worker. */
   #formats = new Map<number, Format>();
   #constraints = new Map<number, ConstraintPlan>();
-  #current: { readonly job: Job; readonly timer: NodeJS.Timeout } | undefined;
+  #current: { readonly job: Job; readonly timer: NodeJS.Timeout; readonly begun: number } | undefined;
   #constraintsMade = 0;
 
   constructor(options: PreparingThreadOptions) {
@@ -73,6 +79,18 @@ export class PreparingThread {
     throw new FailureError(answer?.type === "refused" ? answer.failure : unprepared("an answer of another kind"));
   }
 
+  /** Somebody left who waited for a job. If it is the current one, and it takes long, it is given up. */
+  left(): void {
+    const current = this.#current;
+    if (!current || current.job.isWanted()) return;
+    setTimeout(
+      () => {
+        if (this.#current === current) this.#giveUp(null, "was at a request whose client has left");
+      },
+      Math.max(0, current.begun + worthEnding - performance.now()),
+    );
+  }
+
   async stop(): Promise<void> {
     await this.#worker?.terminate();
   }
@@ -97,12 +115,12 @@ export class PreparingThread {
     const { type } = job.message;
     const limitMs = this.#options.limitMs[type];
     const timer = setTimeout(() => this.#giveUp(tookTooLong(type, limitMs), "took too long"), limitMs);
-    this.#current = { job, timer };
+    this.#current = { job, timer, begun: performance.now() };
     this.#worker ??= this.#start();
     this.#worker.postMessage(job.message);
   }
 
-  #settle(answer: ThreadAnswer): void {
+  #settle(answer: ThreadAnswer | null): void {
     const current = this.#current;
     this.#current = undefined;
     clearTimeout(current?.timer);
@@ -126,13 +144,13 @@ export class PreparingThread {
   }
 
   /** The worker is given up with the job that it is at; the next job starts a new one. */
-  #giveUp(failure: GenerationFailure, why: string): void {
+  #giveUp(failure: GenerationFailure | null, why: string): void {
     this.#options.log(`The thread that prepares requests ${why}; it is started again.`, "warn");
     void this.#worker?.terminate();
     this.#worker = undefined;
     this.#formats = new Map();
     this.#constraints = new Map();
-    this.#settle({ type: "refused", failure });
+    this.#settle(failure && { type: "refused", failure });
   }
 
   #receive(message: FromThread): void {
