@@ -6,9 +6,9 @@ import { parseArgs } from "node:util";
 import { Pool } from "undici";
 import { writeProgrammedModel } from "../test/fixtures/programmed-model.ts";
 import { bodyBombs } from "../test/support/body-bombs.ts";
+import { grammarBombs } from "../test/support/grammar-bombs.ts";
 import { loseConnections } from "../test/support/rough-clients.ts";
 import { startTruewire } from "../test/support/serve.ts";
-import { grammarBombs } from "./attack/grammar-bombs.ts";
 import { LoopDelay } from "./stall/loop-delay.ts";
 
 /**
@@ -163,7 +163,7 @@ async function readers(): Promise<void> {
 }
 
 async function grammars(): Promise<void> {
-  for (const [name, make] of Object.entries(grammarBombs)) {
+  for (const { name, make } of grammarBombs) {
     const body = JSON.stringify({ ...user("Hi"), max_tokens: 8, ...make() });
     await run(name, (signal) => ask(body, undefined, signal));
   }

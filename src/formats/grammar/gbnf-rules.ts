@@ -13,7 +13,8 @@ interface CharsPlace {
 /** A text, from one of its characters on. */
 interface TextPlace {
   readonly kind: "text";
-  readonly characters: readonly number[];
+  readonly text: string;
+  /** In UTF-16 units. */
   readonly at: number;
   readonly next: Place | null;
   /** The place behind this character, once somebody has been there. */
@@ -41,7 +42,7 @@ export interface GbnfRule {
 /** A part of an alternative. */
 export type Item =
   | { readonly kind: "chars"; readonly set: CodePoints }
-  | { readonly kind: "text"; readonly characters: readonly number[] }
+  | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "rule"; readonly rule: GbnfRule }
   | { readonly kind: "token" };
 
@@ -55,15 +56,21 @@ export function linked(items: readonly Item[]): Place | null {
 
 /** What comes behind one character, rule or token; null: the end of the alternative. Always the same object for the same place. */
 export function behind(place: Place): Place | null {
-  if (place.kind !== "text" || place.at + 1 === place.characters.length) return place.next;
-  return (place.following ??= { kind: "text", characters: place.characters, at: place.at + 1, next: place.next });
+  if (place.kind !== "text") return place.next;
+  const at = place.at + (valueAt(place) > 0xffff ? 2 : 1);
+  if (at === place.text.length) return place.next;
+  return (place.following ??= { kind: "text", text: place.text, at, next: place.next });
 }
 
 /** The characters that a place may stand for. Of a token nothing is known. */
 export function charactersOf(place: Place): CodePoints {
   if (place.kind === "text") {
-    const value = place.characters[place.at] ?? 0;
+    const value = valueAt(place);
     return [[value, value]];
   }
   return place.kind === "chars" ? place.set : place.kind === "token" ? everyCodePoint : [];
+}
+
+function valueAt({ text, at }: TextPlace): number {
+  return text.codePointAt(at) ?? 0;
 }

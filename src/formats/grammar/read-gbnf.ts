@@ -146,9 +146,9 @@ class Reader {
   }
 
   #literal(items: Item[]): void {
-    const characters: number[] = [];
-    while (!this.#skip('"')) characters.push(this.#character());
-    if (characters.length > 0) items.push({ kind: "text", characters });
+    let text = "";
+    while (!this.#skip('"')) text += String.fromCodePoint(this.#character());
+    if (text !== "") items.push({ kind: "text", text });
   }
 
   #class(items: Item[]): void {
@@ -169,7 +169,9 @@ class Reader {
     if (escape !== null) {
       const value = { t: 9, n: 10, r: 13 }[escape[1] ?? ""];
       if (value !== undefined) return value;
-      return escape.length > 2 ? Number.parseInt(escape.slice(2), 16) : (escape.codePointAt(1) ?? 0);
+      const code = escape.length > 2 ? Number.parseInt(escape.slice(2), 16) : (escape.codePointAt(1) ?? 0);
+      if (code > 0x10ffff) throw this.#fail(`'${escape}' is no character`);
+      return code;
     }
     if (this.#text[this.#at] === "\\") throw this.#fail("an unknown escape");
     const value = this.#text.codePointAt(this.#at);
@@ -252,7 +254,7 @@ class Reader {
     let elements = 0;
     for (let i = from; i < items.length; i++) {
       const item = items[i];
-      elements += item?.kind === "text" ? item.characters.length : item?.kind === "chars" ? 2 * item.set.length : 1;
+      elements += item?.kind === "text" ? item.text.length : item?.kind === "chars" ? 2 * item.set.length : 1;
     }
     this.#elements += elements * times;
     if (this.#elements > this.#limits.elements)

@@ -45,6 +45,22 @@ describe("regexExpression", () => {
     );
   });
 
+  it("writes the beginnings of many alternatives once", () => {
+    const word = fc.string({ unit: fc.constantFrom("a", "b", "😀"), maxLength: 4 });
+    const words = fc.array(word, { minLength: 40, maxLength: 60 });
+    fc.assert(
+      fc.property(words, word, (some, text) => {
+        const gbnf = regexToGbnf(`(${some.join("|")})x?`);
+        const ours = new Gbnf(gbnf);
+        for (const each of [text, `${text}x`, ...some])
+          expect(ours.accepts(each)).toBe(some.includes(each.replace(/x$/, "")));
+        // Next to each other, two options never begin with the same character.
+        expect(gbnf).not.toMatch(/[(=] "(.)[^"]*"[^()]*\| "\1/u);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
   it.each(patterns)("is taken by llama.cpp: %s", async (pattern) => {
     const theirs = await llamaGrammar(regexToGbnf(pattern));
     for (const text of ["a", "abc", "ab\n", ""]) {

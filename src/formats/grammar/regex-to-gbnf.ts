@@ -1,5 +1,6 @@
 import { everyCodePoint } from "./code-points.ts";
 import { chars, choice, empty, isEmpty, isNever, repeat, sequence, type Expression } from "./expression.ts";
+import { factoredChoice } from "./factored-choice.ts";
 import { gbnfOf } from "./grammar.ts";
 import { parseRegex, RegexError, type RegexNode } from "./regex-syntax.ts";
 
@@ -73,10 +74,12 @@ function joined(variants: readonly Variant[]): readonly Variant[] {
   for (const variant of variants) {
     if (isNever(variant.body)) continue;
     const key = `${variant.start} ${variant.end}`;
-    groups.set(key, [...(groups.get(key) ?? []), variant]);
+    const group = groups.get(key);
+    if (group) group.push(variant);
+    else groups.set(key, [variant]);
   }
   return [...groups.values()].map((group) => ({
-    body: choice(...group.map(({ body }) => body)),
+    body: factoredChoice(group.map(({ body }) => body)),
     start: group[0]?.start ?? false,
     end: group[0]?.end ?? false,
   }));

@@ -1,7 +1,7 @@
 import { FailureError } from "../../../generation/failure.ts";
 import { GrammarLoadError } from "../../../formats/grammar/gbnf-error.ts";
 import { mostStacks, ParseStacks, tooManyWays, type ParseStack } from "../../../formats/grammar/parse-stacks.ts";
-import { readGbnf } from "../../../formats/grammar/read-gbnf.ts";
+import { readGbnf, type GbnfRules } from "../../../formats/grammar/read-gbnf.ts";
 import { TokenText } from "./token-text.ts";
 
 /** So many different stacks are remembered, some hundred bytes each. No answer comes near, but for those that nest without end. */
@@ -10,46 +10,48 @@ const mostRemembered = 300_000;
 /**
  * Follows answers by their grammar beside llama.cpp, whose time for each token grows with the ways to read the answer so far. How many
  * those become, the preparing thread could see only for the next few characters: things that stand in each other may double them
- * whenever one more begins. Choices share one, and with it what it has found out.
+ * whenever one more begins.
  */
 export class FollowedGrammar {
-  readonly #start: readonly ParseStack[] | null;
-  readonly #stacks = new ParseStacks(() => {
-    if (this.#stacks.size > mostRemembered) throw new GrammarLoadError(tooManyWays);
-  });
+  readonly #rules: GbnfRules;
   readonly #path: string;
 
   /** `path`: where in the request the grammar stands. */
   constructor(gbnf: string, path: string) {
+    this.#rules = readGbnf(gbnf, { depth: Infinity, elements: Infinity });
     this.#path = path;
-    const { root, hasTokens } = readGbnf(gbnf, { depth: Infinity, elements: Infinity });
-    this.#start = hasTokens ? null : this.#stacks.from(root);
   }
 
-  /** Follows one answer: the function is to be called with the bytes of each token. It throws FailureError when it must end. */
+  /** Follows one answer: the function is to be called with the bytes of each token. It throws FailureError when the answer must end. */
   follow(): (bytes: Uint8Array) => void {
+    const { root, hasTokens } = this.#rules;
+    // Which text a token stands for is not known here.
+    if (hasTokens) return () => {};
     const text = new TokenText();
-    let ways: Iterable<ParseStack> | null = this.#start;
+    const stacks = new ParseStacks(() => {
+      if (stacks.size > mostRemembered) throw new GrammarLoadError(tooManyWays);
+    });
+    let ways: Iterable<ParseStack> = stacks.from(root);
     return (bytes) => {
-      if (ways === null) return;
-      for (const character of text.push(bytes)) ways = this.#read(ways, character);
+      try {
+        for (const character of text.push(bytes)) {
+          const next = stacks.read(ways, character.codePointAt(0) ?? 0);
+          if (next.size > mostStacks) throw new GrammarLoadError(tooManyWays);
+          ways = next;
+        }
+      } catch (error) {
+        throw error instanceof GrammarLoadError ? this.#failure(error) : error;
+      }
     };
   }
 
-  #read(ways: Iterable<ParseStack>, character: string): Iterable<ParseStack> {
-    try {
-      const next = this.#stacks.read(ways, character.codePointAt(0) ?? 0);
-      if (next.size > mostStacks) throw new GrammarLoadError(tooManyWays);
-      return next;
-    } catch (error) {
-      if (!(error instanceof GrammarLoadError)) throw error;
-      throw new FailureError({
-        message: `The answer cannot go on by the grammar at '${this.#path}': ${error.message}.`,
-        status: 400,
-        kind: "invalid-request",
-        param: this.#path,
-        code: "invalid_grammar",
-      });
-    }
+  #failure({ message }: GrammarLoadError): FailureError {
+    return new FailureError({
+      message: `The answer cannot go on by the grammar at '${this.#path}': ${message}.`,
+      status: 400,
+      kind: "invalid-request",
+      param: this.#path,
+      code: "invalid_grammar",
+    });
   }
 }

@@ -1,0 +1,95 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { grammarBombs } from "../support/grammar-bombs.ts";
+import { until } from "../support/scripted-engine.ts";
+import { startTruewire, type RunningTruewire } from "../support/serve.ts";
+
+/**
+ * Each of these held every answer of a model for minutes, or ended its process. Now each is answered, or refused by name; another client's
+ * stream goes on meanwhile, and the process is never started again. `npm run bench attack` has the times; here a busy machine must pass.
+ */
+let folder: string;
+let server: RunningTruewire;
+const leaving = new AbortController();
+let read = 0;
+let broken: unknown;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "truewire-bombs-"));
+  const model = join(folder, "m.gguf");
+  writeProgrammedModel(model, { contextLength: 131_072 });
+  server = await startTruewire([model, "--gpu", "off", "--threads", "1", "--slots", "4", "--context-size", "131072"]);
+  void stream();
+  await until(() => read > 0, "another client reads an answer");
+});
+afterAll(async () => {
+  leaving.abort();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function post(body: object, signal?: AbortSignal): Promise<Response> {
+  const headers = { "content-type": "application/json" };
+  return fetch(`${server.url}/v1/${"prompt" in body ? "completions" : "chat/completions"}`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ model: "m", ...body }),
+    ...(signal && { signal }),
+  });
+}
+
+/** A client that reads an endless answer, again and again, and slowly: its tokens are to last. */
+async function stream(): Promise<void> {
+  try {
+    while (!leaving.signal.aborted) {
+      const response = await post(
+        { prompt: "<|script:endless|>", max_tokens: 100_000, temperature: 0, stream: true },
+        leaving.signal,
+      );
+      for await (const piece of response.body ?? []) {
+        const text = Buffer.from(piece).toString();
+        if (response.status !== 200 || text.includes('"error"')) throw new Error(text);
+        read++;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    }
+  } catch (error) {
+    if (!leaving.signal.aborted) broken = error;
+  }
+}
+
+async function restarts(): Promise<number | undefined> {
+  const health = (await (await fetch(`${server.url}/health`)).json()) as {
+    readonly engines: readonly { readonly counters?: { readonly restarts?: number } }[];
+  };
+  return health.engines[0]?.counters?.restarts;
+}
+
+test.each(grammarBombs)("$name", async ({ make, told }) => {
+  const response = await post({ messages: [{ role: "user", content: "Hi" }], max_tokens: 8, ...make() });
+  const text = await response.text();
+  expect(response.status, text.slice(0, 300)).toBe(told ? 400 : 200);
+  if (told) {
+    const { error } = JSON.parse(text) as { readonly error: { readonly message: string; readonly param: string } };
+    expect(error.message).toMatch(told.message);
+    if (told.param !== undefined) expect(error.param).toBe(told.param);
+  }
+  const before = read;
+  await until(() => broken !== undefined || read > before, "the other client reads on");
+  expect(broken).toBeUndefined();
+  expect(await restarts()).toBe(0);
+});
+
+// What stands in itself twice doubles the ways to read it with each beginning: that is only seen when it is written.
+test("an answer that could be read in ever more ways ends, with the reason", async () => {
+  const grammar = 'root ::= "one more level of " root "b" | "one more level of " root "c"';
+  const response = await post({ messages: [{ role: "user", content: "Hi" }], max_tokens: 2000, grammar });
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({
+    error: { message: expect.stringContaining("cannot go on by the grammar at 'grammar'") as string, param: "grammar" },
+  });
+  expect(await restarts()).toBe(0);
+});
