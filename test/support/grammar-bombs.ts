@@ -21,6 +21,10 @@ export const grammarBombs: readonly GrammarBomb[] = [
     make: () =>
       schema({ type: "object", patternProperties: { "^(a+)+$": {} }, properties: { [`${"a".repeat(60)}!`]: {} } }),
   },
+  {
+    name: "a pattern with ever more ways, beside anything",
+    make: () => schema({ type: "object", properties: { x: { pattern: "(x+x+)+y" }, more: {} }, required: ["x"] }),
+  },
   { name: "an enum of 20,000 values", make: () => schema({ enum: texts(20_000) }) },
   { name: "100,000 choices", make: () => ({ guided_choice: texts(100_000) }) },
   { name: "optional parts, 500 times", make: () => ({ grammar: 'root ::= ("a"? "b"?){1,500}' }) },

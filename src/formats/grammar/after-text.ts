@@ -11,7 +11,7 @@ import type { GrammarData } from "./grammar.ts";
  */
 export function afterText(grammar: GrammarData, written: string): GrammarData | null {
   const rules = new Map(grammar.rules);
-  let open = settle(rules, [{ first: grammar.root, rest: null }]);
+  let open = settle(rules, [{ first: grammar.root, rest: null }]) ?? [];
   for (const character of written) {
     const value = codePointOf(character);
     const next = open.flatMap((parse) => {
@@ -22,7 +22,7 @@ export function afterText(grammar: GrammarData, written: string): GrammarData | 
       const left = first.text.slice(character.length);
       return [left === "" ? rest : { first: text(left), rest }];
     });
-    open = settle(rules, next);
+    open = settle(rules, next) ?? [];
     if (open.length === 0) return null;
   }
   const root = choice(...open.map((parse) => sequence(...expressionsOf(parse))));
@@ -35,8 +35,8 @@ export type Parse = { readonly first: Expression; readonly rest: Parse } | null;
 /** A grammar with more open parses than this at a time is not followed; those made here have fewer. */
 const maxOpen = 2_000;
 
-/** Goes on from each parse to where a character is next, all ways, each way once. */
-export function settle(rules: ReadonlyMap<string, Expression>, parses: readonly Parse[]): readonly Parse[] {
+/** Goes on from each parse to where a character is next, all ways, each way once. null: there are too many. */
+export function settle(rules: ReadonlyMap<string, Expression>, parses: readonly Parse[]): readonly Parse[] | null {
   const settled: Parse[] = [];
   const seen = new Set<string>();
   const todo: Parse[] = [...parses];
@@ -44,7 +44,7 @@ export function settle(rules: ReadonlyMap<string, Expression>, parses: readonly 
     const key = keyOf(parse);
     if (seen.has(key)) continue;
     seen.add(key);
-    if (seen.size > maxOpen) return [];
+    if (seen.size > maxOpen) return null;
     if (parse === null || parse.first.kind === "chars") {
       settled.push(parse);
       continue;

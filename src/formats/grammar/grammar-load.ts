@@ -1,5 +1,5 @@
 import { GrammarLoadError } from "./gbnf-error.ts";
-import { charactersOf } from "./gbnf-rules.ts";
+import { charactersOf, type Place } from "./gbnf-rules.ts";
 import { mostStacks, ParseStacks, tooManyWays, type ParseStack } from "./parse-stacks.ts";
 import type { GbnfRules } from "./read-gbnf.ts";
 import { checkBeginnings } from "./rule-beginnings.ts";
@@ -13,22 +13,21 @@ const mostSteps = 400_000;
 /** How far ahead every text is followed: few tokens of a vocabulary are longer, but for those that repeat one character. */
 const window = 16;
 
-/** Where to look is a matter of taste, and when to stop of time: what stands deeper is left to the watch over the running answer. */
-const mostWork = 60_000;
+/** How much is looked at, in stacks that are followed by a character: in all, and for each place to begin at. */
+const mostWork = { least: 60_000, place: 20, most: 600_000 };
 
 /**
- * Follows the texts of a grammar as llama.cpp would, from its root and from each of its rules on, those with the most ways first.
- * `longestToken`: characters of the longest token in the vocabulary.
+ * Follows the texts of a grammar as llama.cpp would, from its root and from each place where a rule begins, so that nothing hides behind a
+ * long beginning. `longestToken`: characters of the longest token in the vocabulary.
  *
- * @throws {GrammarLoadError} if a text can be read in too many ways.
- * @throws {GbnfError} for a rule that begins with itself.
+ * @throws {GrammarLoadError} if a text can be read in too many ways. @throws {GbnfError} for a rule that begins with itself.
  */
 export function checkLoad({ root, rules }: GbnfRules, longestToken: number): void {
   checkBeginnings(rules);
   let work = 0;
   const stacks = new ParseStacks((spent) => (work += spent));
   const seen = new Map<string, number>();
-  const open = new Heaviest();
+  const open = new OpenStates();
   const add = (ways: Ways, depth: number): void => {
     const steps = stepsOf(ways);
     checkWays(ways.size, steps);
@@ -38,35 +37,49 @@ export function checkLoad({ root, rules }: GbnfRules, longestToken: number): voi
     // The same ways again are worth following only if they are much heavier.
     if (known !== undefined && known * 2 > steps) return;
     seen.set(key, steps);
-    open.add({ ways, depth, steps });
+    open.add({ ways, depth, size: ways.size, repeated: steps / ways.size });
   };
-  for (const rule of [root, ...rules]) {
-    add(new Map(stacks.from(rule).map((stack) => [stack, 1])), 0);
-    if (work > mostWork) return;
+  const begin = (from: readonly ParseStack[]): void => add(new Map(from.map((stack) => [stack, 1])), 0);
+  let limit = mostWork.least;
+  const isOver = (): boolean => work > Math.min(limit, mostWork.most);
+  begin(stacks.from(root));
+  for (const place of placesOfRules(rules)) {
+    begin(stacks.at(place));
+    limit += mostWork.place;
+    if (isOver()) return;
   }
-  for (let state = open.take(); state && work <= mostWork; state = open.take()) {
+  for (let state = open.take(); state && !isOver(); state = open.take()) {
     const { ways, depth } = state;
     for (const { value, reading } of piecesOf(ways.keys())) {
       const { next, taken } = step(stacks, ways, reading);
       work += reading.length + next.size + 1;
       add(next, depth + 1);
-      if (taken > next.size) followRun(stacks, next, value, longestToken);
-      if (work > mostWork) return;
+      if (taken > next.size) work += followRun(stacks, next, value, longestToken);
+      if (isOver()) return;
     }
   }
+}
+
+function* placesOfRules(rules: GbnfRules["rules"]): Generator<Place> {
+  for (const { options } of rules)
+    for (const option of options)
+      for (let place = option; place !== null; place = place.next) if (place.kind === "rule") yield place;
 }
 
 /** Ways to read a text, each with the number of times that llama.cpp takes it. */
 type Ways = ReadonlyMap<ParseStack, number>;
 
 /** Tokens that repeat one character (spaces, hyphens) are the longest. */
-function followRun(stacks: ParseStacks, from: Ways, value: number, length: number): void {
+function followRun(stacks: ParseStacks, from: Ways, value: number, length: number): number {
   let ways = from;
+  let work = 0;
   for (let at = 2; at < length && ways.size > 0; at++) {
     const reading = [...ways.keys()].filter((stack) => reads(stack, value));
     ways = step(stacks, ways, reading).next;
     checkWays(ways.size, stepsOf(ways));
+    work += ways.size;
   }
+  return work;
 }
 
 function step(
@@ -143,19 +156,52 @@ export function piecesOf(
 interface State {
   readonly ways: Ways;
   readonly depth: number;
-  readonly steps: number;
+  readonly size: number;
+  /** How often llama.cpp takes each of the ways, on the average. */
+  readonly repeated: number;
 }
 
-/** Gives the heaviest first: a binary heap. */
-class Heaviest {
+/** States to go on from, by turns the one that came first, the one with the most ways, and the one whose ways are taken most often. */
+class OpenStates {
+  readonly #inOrder: State[] = [];
+  readonly #queues = [new Greatest(({ size }) => size), new Greatest(({ repeated }) => repeated)];
+  readonly #taken = new Set<State>();
+  #first = 0;
+  #turn = 0;
+
+  add(state: State): void {
+    this.#inOrder.push(state);
+    for (const queue of this.#queues) queue.add(state);
+  }
+
+  take(): State | undefined {
+    for (;;) {
+      const turn = this.#turn++ % 3;
+      const state = turn === 2 ? this.#inOrder[this.#first++] : this.#queues[turn]?.take();
+      // Each is in all three, so the first empty one says that nothing is left.
+      if (!state) return undefined;
+      if (this.#taken.has(state)) continue;
+      this.#taken.add(state);
+      return state;
+    }
+  }
+}
+
+/** Gives the greatest first: a binary heap. */
+class Greatest {
   readonly #heap: State[] = [];
+  readonly #of: (state: State) => number;
+
+  constructor(of: (state: State) => number) {
+    this.#of = of;
+  }
 
   add(state: State): void {
     const heap = this.#heap;
     let at = heap.push(state) - 1;
     while (at > 0) {
       const parent = (at - 1) >> 1;
-      if (weightAt(heap, parent) >= state.steps) break;
+      if (this.#at(parent) >= this.#of(state)) break;
       heap[at] = heap[parent] ?? state;
       at = parent;
     }
@@ -170,16 +216,17 @@ class Heaviest {
     let at = 0;
     for (;;) {
       const left = 2 * at + 1;
-      const child = weightAt(heap, left + 1) > weightAt(heap, left) ? left + 1 : left;
-      if (weightAt(heap, child) <= last.steps) break;
+      const child = this.#at(left + 1) > this.#at(left) ? left + 1 : left;
+      if (this.#at(child) <= this.#of(last)) break;
       heap[at] = heap[child] ?? last;
       at = child;
     }
     heap[at] = last;
     return first;
   }
-}
 
-function weightAt(heap: readonly State[], at: number): number {
-  return heap[at]?.steps ?? -1;
+  #at(index: number): number {
+    const state = this.#heap[index];
+    return state ? this.#of(state) : -1;
+  }
 }

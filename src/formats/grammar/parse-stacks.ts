@@ -54,6 +54,11 @@ export class ParseStacks {
     return [...stacks];
   }
 
+  /** The stacks at a place within a rule, with nothing behind the rule. */
+  at(place: Place): readonly ParseStack[] {
+    return this.#settle(this.#push(this.#bottom, place));
+  }
+
   /** The stacks behind the character that `stack` reads next. */
   after(stack: ParseStack): readonly ParseStack[] {
     const known = stack as KnownStack;

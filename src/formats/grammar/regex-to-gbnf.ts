@@ -1,4 +1,4 @@
-import { everyCodePoint } from "./code-points.ts";
+import { everyCodePoint, oneCodePoint, union, type CodePoints } from "./code-points.ts";
 import { chars, choice, empty, isEmpty, isNever, repeat, sequence, type Expression } from "./expression.ts";
 import { factoredChoice } from "./factored-choice.ts";
 import { gbnfOf } from "./grammar.ts";
@@ -79,8 +79,22 @@ function joined(variants: readonly Variant[]): readonly Variant[] {
     else groups.set(key, [variant]);
   }
   return [...groups.values()].map((group) => ({
-    body: factoredChoice(group.map(({ body }) => body)),
+    body: factoredChoice(singlesTogether(group.map(({ body }) => body))),
     start: group[0]?.start ?? false,
     end: group[0]?.end ?? false,
   }));
+}
+
+/** Options of one character each are one set: a character that is in two of them (`\w|\d`) would be read in two ways. */
+function singlesTogether(options: readonly Expression[]): readonly Expression[] {
+  const sets = options.map(singleCharacter);
+  const first = sets.findIndex((set) => set !== null);
+  if (sets.filter((set) => set !== null).length < 2) return options;
+  const all = chars(union(...sets.filter((set) => set !== null)));
+  return options.flatMap((option, i) => (i === first ? [all] : sets[i] === null ? [option] : []));
+}
+
+function singleCharacter(option: Expression): CodePoints | null {
+  if (option.kind === "chars") return option.set;
+  return option.kind === "text" && [...option.text].length === 1 ? oneCodePoint(option.text) : null;
 }

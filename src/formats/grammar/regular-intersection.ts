@@ -18,14 +18,16 @@ export function intersected(
   spell: (set: CodePoints) => Expression,
 ): Expression | null {
   const reached = new Map<string, State>();
+  const moves = new Map<string, readonly Move[]>();
   const start = stateOf(
     expressions.map((expression) => [{ first: expression, rest: null }]),
     0,
   );
+  if (start === null) return null;
   reached.set(start.key, start);
-  const moves = new Map<string, readonly Move[]>();
   for (const state of reached.values()) {
     const next = state.count === max ? [] : movesOf(state, Math.min(state.count + 1, max ?? min));
+    if (next === null) return null;
     moves.set(state.key, next);
     for (const move of next) reached.set(move.to.key, move.to);
     if (reached.size > maxStates) return null;
@@ -54,8 +56,11 @@ interface Move {
   readonly to: State;
 }
 
-function stateOf(parses: readonly (readonly Parse[])[], count: number): State {
-  const places = parses.map((parse) => settle(new Map(), parse));
+/** null: one of the automata stands in too many places. */
+function stateOf(parses: readonly (readonly Parse[])[], count: number): State | null {
+  const settled = parses.map((parse) => settle(new Map(), parse));
+  const places = settled.filter((place) => place !== null);
+  if (places.length < settled.length) return null;
   return {
     places,
     count,
@@ -65,13 +70,14 @@ function stateOf(parses: readonly (readonly Parse[])[], count: number): State {
 }
 
 /** The moves by one character, those to the same state together. */
-function movesOf(state: State, count: number): Move[] {
+function movesOf(state: State, count: number): Move[] | null {
   const steps = state.places.map((place) => place.flatMap(stepOf));
   const moves = new Map<string, Move>();
   for (const range of piecesOf(steps.flat().map(({ set }) => set))) {
     const next = steps.map((step) => step.filter(({ set }) => contains(set, range[0])).map(({ rest }) => rest));
     if (next.some((place) => place.length === 0)) continue;
     const to = stateOf(next, count);
+    if (to === null) return null;
     if (to.places.some((place) => place.length === 0)) continue;
     moves.set(to.key, { set: union(moves.get(to.key)?.set ?? [], [range]), to });
   }

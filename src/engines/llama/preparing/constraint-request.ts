@@ -3,9 +3,11 @@ import {
   answerGrammar,
   callGrammar,
   isToldByWhole,
+  type CallGrammar,
   type CallGrammarOptions,
 } from "../../../formats/grammar/call-grammar.ts";
 import type { Expression } from "../../../formats/grammar/expression.ts";
+import { GrammarLoadError } from "../../../formats/grammar/gbnf-error.ts";
 import { gbnfOfData, type Grammar, type GrammarData } from "../../../formats/grammar/grammar.ts";
 import { larkToGbnf } from "../../../formats/grammar/lark-to-expression.ts";
 import { regexExpression } from "../../../formats/grammar/regex-to-gbnf.ts";
@@ -17,10 +19,11 @@ import { startOf } from "../../../formats/reading/start.ts";
 import type { Tool } from "../../../generation/message.ts";
 import type { OutputConstraint } from "../../../generation/request.ts";
 import type { AskedOfModel } from "../protocol.ts";
-import { bearableGrammar } from "./bearable-grammar.ts";
+import { bearableGrammar, type GrammarLimits } from "./bearable-grammar.ts";
 import { clientGrammar } from "./client-grammar.ts";
 import { asInvalidRequest, invalidRequestOf, refuseGaps, refuseInputGrammar } from "./constraint-refusal.ts";
 import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
+import { heavyPatterns } from "./heavy-pattern.ts";
 import type { AnswerReading } from "./prepared-request.ts";
 
 /** How a request's answer is held to what was asked. */
@@ -103,7 +106,7 @@ function calls(
   const paths = tools.map((tool) => parametersPath(request, tool));
   checkInputGrammars(tools, paths);
   const mode = place === "with-call" ? "lazy" : isForced(request) || answer ? "forced" : "either";
-  const made = (some: readonly Tool[]): ReturnType<typeof callGrammar> =>
+  const made = (some: readonly Tool[], automata: ReadonlySet<string>): CallGrammar =>
     callGrammar(format, some, {
       mode,
       parallel: request.parallelToolCalls !== false,
@@ -112,12 +115,18 @@ function calls(
       isFree: (tool) => tool.strict !== true && tool.kind !== "custom",
       ...front(place),
       ...(answer && { orAnswer: answer }),
+      automata,
     });
-  const { grammar, widened, exact } = asInvalidRequest(() => made(tools));
-  const heavy = (): string => {
-    const index = tools.findIndex((tool) => !isBearable(() => made([tool]).grammar, model));
-    return index < 0 ? "tools" : (paths[index] ?? "tools");
-  };
+  const { plan, widened, exact } = planned((automata) => made(tools, automata), {
+    place,
+    model,
+    path: "tools",
+    schemas: [
+      ...tools.map(({ parameters }, i) => ({ schema: parameters, path: paths[i] ?? "tools" })),
+      ...(answer ? [answer] : []),
+    ],
+    heavy: () => paths[tools.findIndex((tool) => !isBearable(() => made([tool], none).grammar, model))],
+  });
   tools.forEach((tool, i) => {
     if (tool.strict) refuseGaps(widened, paths[i] ?? "", `function '${tool.name}'`, "invalid_function_parameters");
     if (tool.inputGrammar) refuseInputGrammar(widened, paths[i] ?? "", tool.name);
@@ -125,7 +134,7 @@ function calls(
   if (answer) refuseOutputGaps(widened, answer.output);
   const output = answer && { schema: answer.schema };
   return {
-    plan: { grammar: planned(grammar, { place, path: "tools", heavy, model }), begins: begins[place], format },
+    plan: { grammar: plan, begins: begins[place], format },
     ...(!exact && { check: { tools, ...output } }),
     warnings: warningsOf(widened),
   };
@@ -154,23 +163,27 @@ function answer(output: OutputConstraint, format: Format, place: Place, model: C
     const grammar = clientGrammar(output.gbnf, output.path, model.longestToken);
     return { plan: { grammar, begins: begins[place], format }, warnings: [] };
   }
-  const held: { widened: readonly Gap[]; exact: boolean } = { widened: [], exact: true };
-  const build = (grammar: Grammar): Expression => {
-    if (output.type === "json-schema") {
-      const made = schemaAnswer(grammar, output.schema, output.path);
-      Object.assign(held, { widened: made.widened, exact: made.exact });
-      return made.root;
-    }
-    if (output.type === "regex") return regexExpression(output.pattern, "whole");
-    if (output.type === "choice") return textChoice(grammar, output.options);
-    return anyValue(grammar, jsonSyntax(grammar), "object");
+  const make = (automata: ReadonlySet<string>): CallGrammar => {
+    const held: { widened: readonly Gap[]; exact: boolean } = { widened: [], exact: true };
+    const build = (grammar: Grammar): Expression => {
+      if (output.type === "json-schema") {
+        const made = schemaAnswer(grammar, output.schema, output.path);
+        Object.assign(held, { widened: made.widened, exact: made.exact });
+        return made.root;
+      }
+      if (output.type === "regex") return regexExpression(output.pattern, "whole");
+      if (output.type === "choice") return textChoice(grammar, output.options);
+      return anyValue(grammar, jsonSyntax(grammar), "object");
+    };
+    const grammar = answerGrammar(format, build, { ...front(place), automata });
+    return { grammar, ...held };
   };
   const path = "path" in output ? output.path : "response_format";
-  const data = asInvalidRequest(() => answerGrammar(format, build, front(place)), path);
-  const { widened, exact } = held;
+  const schemas = output.type === "json-schema" ? [output] : [];
+  const { plan, widened, exact } = planned(make, { place, path, schemas, model, heavy: () => undefined });
   refuseOutputGaps(widened, output);
   return {
-    plan: { grammar: planned(data, { place, path, model }), begins: begins[place], format },
+    plan: { grammar: plan, begins: begins[place], format },
     ...(!exact && output.type === "json-schema" && { check: { tools: [], schema: output.schema } }),
     warnings: warningsOf(widened),
   };
@@ -181,25 +194,50 @@ const elements = 4_000_000;
 
 interface Planning {
   readonly place: Place;
+  readonly model: ConstrainedModel;
   /** Where in the request stands what the grammar is for. */
   readonly path: string;
-  readonly model: ConstrainedModel;
-  /** The same more exactly, where it is too much for llama.cpp. */
-  readonly heavy?: () => string;
+  /** The schemas whose patterns may be what is too much for llama.cpp. */
+  readonly schemas: readonly { readonly schema?: unknown; readonly path: string }[];
+  /** Where that stands more exactly, if it is no pattern. */
+  readonly heavy: () => string | undefined;
 }
 
-function planned(data: GrammarData, { place, path, model, heavy }: Planning): PlannedGrammar {
+const none: ReadonlySet<string> = new Set();
+
+/** Makes a grammar that llama.cpp can bear: if need be, with automata in place of patterns. */
+function planned(
+  make: (automata: ReadonlySet<string>) => CallGrammar,
+  { place, model, path, schemas, heavy }: Planning,
+): Omit<CallGrammar, "grammar"> & { readonly plan: PlannedGrammar } {
+  const attempt = (automata: ReadonlySet<string>): ReturnType<typeof planned> => {
+    const { grammar, ...rest } = asInvalidRequest(() => make(automata), path);
+    const { automaton, ...borne } = bearableGrammar(gbnfOfData(grammar), limitsFor(model));
+    const data = begins[place] === "at-once" ? {} : { data: automaton ?? grammar };
+    return { ...rest, plan: { type: "ours", path, ...borne, ...data } };
+  };
   try {
-    const { automaton, ...borne } = bearableGrammar(gbnfOfData(data), { elements, longestToken: model.longestToken });
-    return { type: "ours", path, ...borne, ...(begins[place] !== "at-once" && { data: automaton ?? data }) };
+    return attempt(none);
   } catch (error) {
-    throw invalidRequestOf(error, heavy?.() ?? path);
+    if (!(error instanceof GrammarLoadError)) throw invalidRequestOf(error, path);
+    const patterns = schemas.flatMap(({ schema, path }) => heavyPatterns(schema, path, model.longestToken));
+    const [first] = patterns;
+    if (!first) throw invalidRequestOf(error, heavy() ?? path);
+    try {
+      return attempt(new Set(patterns.map(({ pattern }) => pattern)));
+    } catch (again) {
+      throw invalidRequestOf(again, first.path);
+    }
   }
 }
 
-function isBearable(data: () => GrammarData, { longestToken }: ConstrainedModel): boolean {
+function limitsFor({ longestToken }: ConstrainedModel): GrammarLimits {
+  return { elements, longestToken };
+}
+
+function isBearable(data: () => GrammarData, model: ConstrainedModel): boolean {
   try {
-    bearableGrammar(gbnfOfData(data()), { elements, longestToken });
+    bearableGrammar(gbnfOfData(data()), limitsFor(model));
     return true;
   } catch {
     return false;
