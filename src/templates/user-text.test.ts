@@ -143,3 +143,28 @@ test("a template that writes a client's key between its own brackets makes no to
   const special = prompt.spans.filter((span) => span.special).map((span) => span.text);
   expect(special.filter((text) => tokens.slice(0, 5).some((token) => text.includes(token)))).toEqual([]);
 });
+
+// Time says nothing on a busy machine: how often each part is looked at does.
+test("a message's parts are each read equally often, however many there are", () => {
+  const source = "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}";
+  const template = new ChatTemplate({ source, specialTokens: tokens });
+  const readsEach = (count: number): number => {
+    let reads = 0;
+    const part = {
+      type: "text" as const,
+      get text(): string {
+        reads++;
+        return "a<b";
+      },
+    };
+    const { text } = template.render({
+      messages: [{ role: "user", content: Array.from({ length: count }, () => part) }],
+      options: {},
+      now: new Date(0),
+    });
+    expect(text.match(/a<b/g)).toHaveLength(count);
+    return reads / count;
+  };
+  readsEach(1);
+  expect(readsEach(5000)).toBe(readsEach(50));
+});

@@ -7,24 +7,22 @@ import { mostStacks, ParseStacks, type ParseStack } from "./parse-stacks.ts";
 import type { GbnfRules } from "./read-gbnf.ts";
 
 /** More states than this are a grammar that does not repay the time. */
-const mostStates = 2_000;
+const mostStates = 10_000;
 
 /** So many ways at a time are followed. Things in each other double them: they are soon more. */
 const mostWays = 5 * mostStacks;
-
-/** In stacks that are followed by a character: about a second. */
-const mostWork = 4_000_000;
 
 /**
  * The same texts as an automaton that is in one state at a time, so that a sampler follows one way where the grammar has thousands
  * (Rabin and Scott 1959): a rule for each set of ways that a text may be read in.
  *
+ * @param mostWork in stacks that are followed by a character: three million take about a second.
  * @returns null where there are too many such sets, as in every grammar of things that stand in each other.
  */
-export function determinised({ root, hasTokens }: GbnfRules): GrammarData | null {
+export function determinised({ root, hasTokens }: GbnfRules, mostWork: number): GrammarData | null {
   if (hasTokens) return null;
   try {
-    return new Automaton().of(root);
+    return new Automaton(mostWork).of(root);
   } catch (error) {
     if (error instanceof GrammarLoadError) return null;
     throw error;
@@ -35,7 +33,11 @@ class Automaton {
   readonly #stacks = new ParseStacks((work) => this.#spend(work), mostWays);
   readonly #names = new Map<string, string>();
   readonly #open: (readonly [name: string, ways: readonly ParseStack[]])[] = [];
-  #work = 0;
+  #left: number;
+
+  constructor(mostWork: number) {
+    this.#left = mostWork;
+  }
 
   of(root: GbnfRules["root"]): GrammarData {
     const rules: (readonly [string, Expression])[] = [];
@@ -71,7 +73,7 @@ class Automaton {
   }
 
   #spend(work: number): void {
-    this.#work += work;
-    if (this.#work > mostWork) throw new GrammarLoadError("too much work");
+    this.#left -= work;
+    if (this.#left < 0) throw new GrammarLoadError("too much work");
   }
 }

@@ -91,7 +91,7 @@ describe("a grammar as we read it", () => {
         }
         // Repetitions in repetitions may need too many states, and take their time.
         fc.pre(rules.rules.length <= 20);
-        const data = determinised(rules);
+        const data = determinised(rules, 4_000_000);
         fc.pre(data !== null);
         const automaton = gbnfOfData(data ?? { root: { kind: "text", text: "" }, rules: [] });
         check(automaton);
@@ -140,7 +140,7 @@ describe("too many ways to read a text", () => {
   ])("are counted, and then made one: %s", (_, gbnf) => {
     const rules = readGbnf(gbnf, limits);
     expect(() => checkLoad(rules, 64)).toThrow(GrammarLoadError);
-    const automaton = determinised(rules);
+    const automaton = determinised(rules, 4_000_000);
     expect(automaton).not.toBeNull();
     if (automaton) check(gbnfOfData(automaton));
   });
@@ -160,7 +160,7 @@ describe("too many ways to read a text", () => {
     ["parts that may be empty, and double", chain(40, (next) => `${next} ${next}`, '"a" | ""'), "ways"],
   ])("are refused where there is no automaton: %s", (_, gbnf, why) => {
     expect(() => check(gbnf)).toThrow(why);
-    expect(determinised(readGbnf(gbnf, limits))).toBeNull();
+    expect(determinised(readGbnf(gbnf, limits), 4_000_000)).toBeNull();
   });
 });
 
@@ -174,4 +174,10 @@ test.each([
   ["what repeats one word", 'root ::= ("ab" | "ab"){1,500}'],
 ])("%s", (_, gbnf) => {
   check(gbnf);
+});
+
+test("the ways that were found are told", () => {
+  expect(checkLoad(readGbnf('root ::= "a" | "b" [a-z]*', limits), 64)).toBe(2);
+  const many = Array.from({ length: 61 }, (_, at) => `"${at}"`).join(" | ");
+  expect(checkLoad(readGbnf(`root ::= "x" (${many})`, limits), 64)).toBe(61);
 });

@@ -20,17 +20,20 @@ const mostWork = { least: 60_000, place: 20, most: 600_000 };
  * Follows the texts of a grammar as llama.cpp would, from its root and from each place where a rule begins, so that nothing hides behind a
  * long beginning. `longestToken`: characters of the longest token in the vocabulary.
  *
+ * @returns the most ways at a time that were found.
  * @throws {GrammarLoadError} if a text can be read in too many ways. @throws {GbnfError} for a rule that begins with itself.
  */
-export function checkLoad({ root, rules }: GbnfRules, longestToken: number): void {
+export function checkLoad({ root, rules }: GbnfRules, longestToken: number): number {
   checkBeginnings(rules);
   let work = 0;
+  let mostWays = 0;
   const stacks = new ParseStacks((spent) => (work += spent));
   const seen = new Map<string, number>();
   const open = new OpenStates();
   const add = (ways: Ways, depth: number): void => {
     const steps = stepsOf(ways);
     checkWays(ways.size, steps);
+    mostWays = Math.max(mostWays, ways.size);
     if (depth >= window) return;
     const key = keyOf(ways);
     const known = seen.get(key);
@@ -46,7 +49,7 @@ export function checkLoad({ root, rules }: GbnfRules, longestToken: number): voi
   for (const place of placesOfRules(rules)) {
     begin(stacks.at(place));
     limit += mostWork.place;
-    if (isOver()) return;
+    if (isOver()) return mostWays;
   }
   for (let state = open.take(); state && !isOver(); state = open.take()) {
     const { ways, depth } = state;
@@ -55,9 +58,10 @@ export function checkLoad({ root, rules }: GbnfRules, longestToken: number): voi
       work += reading.length + next.size + 1;
       add(next, depth + 1);
       if (taken > next.size) work += followRun(stacks, next, value, longestToken);
-      if (isOver()) return;
+      if (isOver()) return mostWays;
     }
   }
+  return mostWays;
 }
 
 function* placesOfRules(rules: GbnfRules["rules"]): Generator<Place> {

@@ -7,6 +7,12 @@ import { readGbnf } from "../../../formats/grammar/read-gbnf.ts";
 /** llama.cpp's parser calls itself for every open parenthesis; a few thousand more than this overflow its stack, which ends the process. */
 const depth = 200;
 
+/** Up to so many ways to read a text at a time cost a sampler little; above, one way is worth some work. */
+const fewWays = 100;
+
+/** What may be spent on an automaton (`determinised`): a tenth of a second where it would only be faster, more where all depends on it. */
+const worth = { trying: 300_000, saving: 4_000_000 };
+
 export interface GrammarLimits {
   /** Characters, classes and references, with repetitions written out: each takes llama.cpp 8 bytes for each choice of an answer. */
   readonly elements: number;
@@ -28,15 +34,22 @@ export interface BearableGrammar {
  * @throws {GbnfError} for what llama.cpp cannot read. @throws {GrammarLoadError} where there is no such grammar.
  */
 export function bearableGrammar(gbnf: string, { elements, longestToken }: GrammarLimits): BearableGrammar {
-  const rules = readGbnf(gbnf, { depth, elements });
+  const limits = { depth, elements };
+  const rules = readGbnf(gbnf, limits);
+  const automatonWithin = (work: number): BearableGrammar | null => {
+    const automaton = determinised(rules, work);
+    if (automaton === null) return null;
+    const written = gbnfOfData(automaton);
+    return { gbnf: written, elements: readGbnf(written, limits).elements, automaton };
+  };
+  const asItIs = { gbnf, elements: rules.elements };
   try {
-    checkLoad(rules, longestToken);
-    return { gbnf, elements: rules.elements };
+    const ways = checkLoad(rules, longestToken);
+    return (ways > fewWays && automatonWithin(worth.trying)) || asItIs;
   } catch (error) {
     if (!(error instanceof GrammarLoadError)) throw error;
-    const automaton = determinised(rules);
+    const automaton = automatonWithin(worth.saving);
     if (automaton === null) throw error;
-    const written = gbnfOfData(automaton);
-    return { gbnf: written, elements: readGbnf(written, { depth, elements }).elements, automaton };
+    return automaton;
   }
 }
