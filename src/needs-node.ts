@@ -9,8 +9,8 @@ function missing(what: string, instead: string): () => never {
   };
 }
 
-/** In place of open-local-model.ts. */
-export const openLocalModel: () => never = missing(
+/** In place of app/models/local-models.ts. */
+export const openLocalModels: () => never = missing(
   "A local model",
   "Serve it with `truewire serve` and name its URL as an upstream.",
 );

@@ -83,7 +83,7 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
     if (service.store === noStore) service.store = await openStoreOf(parsed, log);
     if (service.limiter === ownLimiter)
       service.limiter = await openLimiter(parsed.sharedLimits, (line) => log.warn({}, line));
-    return pool.use(parsed.models);
+    return pool.use(parsed);
   };
   const pool = new EnginePool({ log });
   let opening: Promise<void> | undefined;

@@ -123,7 +123,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   try {
     service.store = await openStoreOf(current, log);
     service.limiter = await openLimiter(current.sharedLimits, (line) => log.warn({}, line));
-    service.directory = await pool.use(current.models);
+    service.directory = await pool.use(current);
   } catch (error) {
     http.close();
     http.closeAllConnections();
@@ -140,7 +140,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     // Read before anything changes: a certificate that is broken must not cost the rest.
     const renewed = await readServerCertificate(parsed);
     const keys = await keysOf(parsed);
-    service.directory = await pool.use(parsed.models);
+    service.directory = await pool.use(parsed);
     if (renewed) listener.renew?.(renewed);
     service.settings = settings = settingsOf(parsed, keys, false);
     const fixed = [

@@ -1,58 +1,144 @@
-import type { ModelConfig } from "../config/model-schema.ts";
+import type { LocalModelConfig, ModelConfig } from "../config/model-schema.ts";
+import type { Config } from "../config/schema.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
-import type { ServedEngine } from "../server/model-directory.ts";
-import { openServedEngine } from "./open-engine.ts";
+import type { LocalModels, OpenedLocal } from "./models/local-models.ts";
+import { nameOf, openEngine, servedEngine } from "./open-engine.ts";
+import type { OpenedEngine } from "./opened-engine.ts";
 import type { OpenOptions } from "./open-options.ts";
 
 /** How long a model that a new configuration no longer names may finish its open streams, in milliseconds. */
 const patience = 24 * 3_600_000;
 
+type Opened = OpenedEngine | OpenedLocal;
+
 /** The engines of a configuration, and of the one that follows it. */
 export class EnginePool {
   readonly #options: OpenOptions;
-  #open = new Map<unknown, ServedEngine>();
+  #open = new Map<unknown, Opened>();
+  #locals: LocalModels | undefined;
 
   constructor(options: OpenOptions) {
     this.#options = options;
   }
 
+  /** Present as soon as a configuration has named a local model. */
+  get locals(): LocalModels | undefined {
+    return this.#locals;
+  }
+
   /**
    * Opens what the models need and is not open yet, and closes what they no longer need. Rejects with the first failure, and then
-   * everything is as it was before.
+   * everything is as it was before. An upstream that does not answer is no failure: it is taken in when it comes.
    */
-  async use(models: readonly ModelConfig[]): Promise<ModelDirectory> {
-    const next = new Map<unknown, ServedEngine>();
-    const fresh: ServedEngine[] = [];
+  async use({
+    models,
+    memory = Infinity,
+    loadWait,
+  }: Pick<Config, "models" | "memory" | "loadWait">): Promise<ModelDirectory> {
+    const next = new Map<unknown, Opened>();
+    const fresh = new Map<unknown, Opened>();
+    const budget = this.#locals?.keeper.budget ?? Infinity;
     try {
+      await this.#openAll(models, next, fresh);
+      const locals = [...next.values()].filter(isLocal);
+      this.#locals?.checkBudget(locals, memory);
+      if (this.#locals) this.#locals.keeper.waitMs = loadWait;
+      this.#locals?.keeper.setBudget(memory);
       // One after another: two models that load at once fight for memory and disk.
       for (const model of models) {
-        const key = keyOf(model);
-        let engine = this.#open.get(key) ?? next.get(key);
-        if (!engine) fresh.push((engine = await openServedEngine(model, this.#options)));
-        next.set(key, engine);
+        const opened = next.get(keyOf(model));
+        if (model.kind === "local" && (model.load ?? "eager") === "eager" && opened && isLocal(opened))
+          await this.#locals?.loadEagerly(opened);
       }
     } catch (error) {
-      await Promise.all(fresh.map(({ engine }) => engine.close(0)));
+      this.#locals?.keeper.setBudget(budget);
+      await Promise.all([...fresh.values()].map(({ engine }) => engine.close(0)));
       throw error;
     }
     const gone = [...this.#open].filter(([key]) => !next.has(key));
     this.#open = next;
-    for (const [, { name, engine }] of gone) {
+    for (const [, { engine }] of gone) {
       engine.close(patience).catch((error: unknown) => {
-        this.#options.log.error({ error: String(error) }, `${name} did not close`);
+        this.#options.log.error({ error: String(error) }, "a model did not close");
       });
     }
-    return new ModelDirectory([...next.values()]);
+    return new ModelDirectory(this.#served(models));
   }
 
   async close(graceMs: number): Promise<void> {
     await Promise.all([...this.#open.values()].map(({ engine }) => engine.close(graceMs)));
   }
+
+  async #openAll(
+    models: readonly ModelConfig[],
+    next: Map<unknown, Opened>,
+    fresh: Map<unknown, Opened>,
+  ): Promise<void> {
+    const opening = new Map<unknown, Promise<unknown>>();
+    for (const model of models) {
+      const key = keyOf(model);
+      const known = this.#open.get(key) ?? next.get(key);
+      if (known) next.set(key, known);
+      else if (!opening.has(key)) {
+        const opened = this.#openOne(model).then((one) => {
+          next.set(key, one);
+          fresh.set(key, one);
+        });
+        // A failure is looked at below, when all are open that can be.
+        opened.catch(() => {});
+        // Upstreams are asked all at once: one that is down takes its time.
+        opening.set(key, opened);
+        if (model.kind !== "upstream") await opened;
+      }
+    }
+    const failed = (await Promise.allSettled(opening.values())).find((result) => result.status === "rejected");
+    if (failed) throw failed.reason;
+  }
+
+  async #openOne(model: ModelConfig): Promise<Opened> {
+    if (model.kind !== "local") return openEngine(model, this.#options);
+    if (!this.#locals) {
+      const { openLocalModels } = await import("./models/local-models.ts");
+      this.#locals = openLocalModels(this.#options);
+    }
+    return this.#locals.open(model, nameOf(model));
+  }
+
+  /** The engines with how their answers look, each entry once. */
+  #served(models: readonly ModelConfig[]): ReturnType<typeof servedEngine>[] {
+    const entries = new Map<unknown, ReturnType<typeof servedEngine>>();
+    for (const model of models) {
+      const opened = this.#open.get(keyOf(model));
+      const entry = model.kind === "local" ? JSON.stringify(model) : keyOf(model);
+      if (!opened || entries.has(entry)) continue;
+      if (model.kind === "local" && isLocal(opened)) this.#locals?.change(opened, model);
+      entries.set(entry, servedEngine(model, opened));
+    }
+    return [...entries.values()];
+  }
 }
 
-/** Entries with equal keys are the same model. An entry that holds a function or an engine equals only that same object. */
+function isLocal(opened: Opened): opened is OpenedLocal {
+  return "model" in opened;
+}
+
+/** Entries with equal keys share an engine. An entry that holds a function or an engine equals only that same object. */
 function keyOf(model: ModelConfig): unknown {
   if (model.kind === "engine") return model.engine;
   if (model.kind === "program" && typeof model.program !== "string") return model.program;
-  return JSON.stringify(model);
+  if (model.kind !== "local") return JSON.stringify(model);
+  return JSON.stringify(Object.entries({ ...model, name: nameOf(model) }).filter(([member]) => !besides.has(member)));
 }
+
+/** What a loaded model does not depend on: a new configuration may change it, and the model stays. */
+const besides: ReadonlySet<string> = new Set<keyof LocalModelConfig>([
+  "load",
+  "idleUnload",
+  "keep",
+  "aliases",
+  "wire",
+  "systemFingerprint",
+  "serviceTier",
+  "logprobsKey",
+  "reasoningFields",
+]);

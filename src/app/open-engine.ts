@@ -1,14 +1,19 @@
-import type { ModelConfig } from "../config/model-schema.ts";
+import type { LocalModelConfig, ModelConfig } from "../config/model-schema.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
 import { exact, lean } from "../wire/profile.ts";
 import type { OpenOptions } from "./open-options.ts";
+import type { OpenedEngine } from "./opened-engine.ts";
 
-/** Opens the engine of one configured model, with how its answers look. What each kind of engine needs is loaded only here. */
-export async function openServedEngine(model: ModelConfig, options: OpenOptions): Promise<ServedEngine> {
+/** An engine with how the answers of one configured model look. */
+export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEngine {
   const { aliases, wire, systemFingerprint, serviceTier, logprobsKey, reasoningFields } = model;
   return {
     name: nameOf(model),
-    ...(await openEngine(model, options)),
+    engine: opened.engine,
+    // Of an upstream that does not answer yet, nobody knows which API it speaks.
+    get forwards() {
+      return opened.forwards ?? [];
+    },
     aliases,
     ...(wire && { profile: wire === "exact" ? exact : lean }),
     settings: {
@@ -21,21 +26,18 @@ export async function openServedEngine(model: ModelConfig, options: OpenOptions)
   };
 }
 
-type OpenedEngine = Pick<ServedEngine, "engine" | "forwards">;
-
-async function openEngine(model: ModelConfig, options: OpenOptions): Promise<OpenedEngine> {
+/** Opens the engine of one configured model. What each kind of engine needs is loaded only here. */
+export async function openEngine(
+  model: Exclude<ModelConfig, LocalModelConfig>,
+  options: OpenOptions,
+): Promise<OpenedEngine> {
   const name = nameOf(model);
   switch (model.kind) {
     case "engine":
       return { engine: model.engine };
-    case "local": {
-      const { openLocalModel } = await import("./open-local-model.ts");
-      return { engine: await openLocalModel(model, name, options) };
-    }
     case "upstream": {
       const { openUpstreamModel } = await import("./open-upstream-model.ts");
-      const { engine, api } = await openUpstreamModel(model, name, options);
-      return { engine, forwards: api === "chat" ? ["chat", "completions"] : [api] };
+      return openUpstreamModel(model, name, options);
     }
     case "program": {
       const { openProgramModel } = await import("./open-program-model.ts");

@@ -26,6 +26,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(chatTemplate !== undefined && { chatTemplate }),
     ...(model.toolFormat !== undefined && { toolFormat: formatOf(model.toolFormat) }),
     ...(model.defaults && { defaults: { sampling, ...(maxTokens !== undefined && { maxTokens }) } }),
+    ...(options.signal && { signal: options.signal }),
     onProgress: (progress) => options.onProgress?.(name, progress),
     log: observerOf(options.log, name),
   });

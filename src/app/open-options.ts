@@ -4,6 +4,8 @@ export interface OpenOptions {
   readonly log: Log;
   /** How many files the process may have open: upstreams leave some for the clients of the server around them. */
   readonly descriptorLimit?: number;
+  /** Aborted while a model is being opened: nobody wants it any more. */
+  readonly signal?: AbortSignal;
   /** How far a local model's loading is, 0 to 1. */
   readonly onProgress?: (
     name: string,

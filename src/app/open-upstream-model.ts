@@ -1,22 +1,23 @@
 import type { UpstreamModelConfig } from "../config/model-schema.ts";
 import { findApi } from "../engines/upstream/find-api.ts";
+import { mayComeUp } from "../engines/upstream/list-models.ts";
 import { openUpstreamEngine } from "../engines/upstream/open-upstream-engine.ts";
 import type { UpstreamOptions } from "../engines/upstream/options.ts";
-import type { SourceApi } from "../wire/source-api.ts";
 import { formatOf } from "./format-of.ts";
-import type { Engine } from "../generation/engine.ts";
+import { LateEngine } from "./late-engine.ts";
 import { observerOf } from "./observer-of.ts";
+import type { OpenedEngine } from "./opened-engine.ts";
 import type { OpenOptions } from "./open-options.ts";
 
 /**
- * Opens a configured upstream, and says which API it speaks. Rejects with an Error when
- * its models are neither given nor listed.
+ * Opens a configured upstream. Where its models are not given and it does not answer, it is taken in when it comes. Rejects with an
+ * Error when it answers, and refuses its list.
  */
 export async function openUpstreamModel(
   model: UpstreamModelConfig,
   name: string,
   options: OpenOptions,
-): Promise<{ readonly engine: Engine; readonly api: SourceApi }> {
+): Promise<OpenedEngine> {
   const { url, toolFormat, tls } = model;
   const settings: UpstreamOptions = {
     urls: typeof url === "string" ? [url] : url,
@@ -36,7 +37,24 @@ export async function openUpstreamModel(
     descriptorLimit: options.descriptorLimit,
     log: observerOf(options.log, name),
   };
+  const open = async (): Promise<OpenedEngine> => openNow(settings);
+  try {
+    return await open();
+  } catch (error) {
+    if (!mayComeUp(error)) throw error;
+    const late = new LateEngine({ name, log: options.log, open }, error);
+    return {
+      engine: late,
+      get forwards() {
+        return late.forwards;
+      },
+    };
+  }
+}
+
+async function openNow(settings: UpstreamOptions): Promise<OpenedEngine> {
   // Where the models are given, nothing is asked before the first request: the server need not be up.
   const api = settings.api ?? (settings.models ? "chat" : await findApi(settings));
-  return { engine: await openUpstreamEngine({ ...settings, api }), api };
+  const forwards = api === "chat" ? ["chat", "completions"] : [api];
+  return { engine: await openUpstreamEngine({ ...settings, api }), forwards };
 }

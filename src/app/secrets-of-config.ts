@@ -5,10 +5,10 @@ import type { Config } from "../config/schema.ts";
  * What nobody may read in an answer or a log: keys of clients and of upstreams, and what an upstream's headers and URLs, the store's or
  * the limits', hold of such.
  */
-export function secretsOf({ apiKey, store, sharedLimits, models }: Config): readonly string[] {
+export function secretsOf({ apiKey, adminKey, store, sharedLimits, models }: Config): readonly string[] {
   const places = [store.at, ...(sharedLimits === undefined ? [] : [sharedLimits])];
   const ofPlaces = places.flatMap((at) => (URL.canParse(at) ? secretsOfUrl(new URL(at)) : []));
-  return [...apiKey, ...ofPlaces, ...models.flatMap((model) => secretsOfModel(model))];
+  return [...apiKey, ...adminKey, ...ofPlaces, ...models.flatMap((model) => secretsOfModel(model))];
 }
 
 const isSecretName = /auth|key|token|secret|cookie|password|sig/i;

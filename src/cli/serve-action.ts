@@ -20,6 +20,8 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   gpu: ["local"],
   batchSize: ["local"],
   queueLimit: ["local"],
+  load: ["local"],
+  idleUnload: ["local"],
   chatTemplate: ["local"],
   toolFormat: ["local", "upstream", "program"],
   key: ["upstream"],
@@ -95,8 +97,15 @@ async function configuration(targets: readonly string[], options: Options, file?
 }
 
 function fromEnvironment(): TruewireConfig {
-  const keys = process.env.TRUEWIRE_API_KEY?.split(",").filter((key) => key !== "");
-  return keys ? { apiKey: keys } : {};
+  const { TRUEWIRE_API_KEY, TRUEWIRE_ADMIN_KEY } = process.env;
+  return {
+    ...(TRUEWIRE_API_KEY !== undefined && { apiKey: listed(TRUEWIRE_API_KEY) }),
+    ...(TRUEWIRE_ADMIN_KEY !== undefined && { adminKey: listed(TRUEWIRE_ADMIN_KEY) }),
+  };
+}
+
+function listed(keys: string): string[] {
+  return keys.split(",").filter((key) => key !== "");
 }
 
 function withOptions(model: ModelEntry, options: Options): ModelEntry {

@@ -36,6 +36,9 @@ export function register(program: Command): void {
     .option("--idle-timeout <time>", "the time limit for a connection without a request (default: 75s)")
     .option("--log-level <level>", "debug, info, warn, error or silent (default: info)")
     .option("--log-stream <file>", "append every streamed event to a file")
+    .option("--memory <size>", "what loaded local models may take together, such as 12GiB (default: no limit)")
+    .option("--load-wait <time>", "how long a request may wait for room in memory (default: 5m)")
+    .option("--admin-key <key>", "a key for the paths under /admin; repeatable (or set TRUEWIRE_ADMIN_KEY)", collect)
     .option("--store <place>", "where responses are kept: memory, a folder, or redis://HOST:PORT (default: memory)")
     .optionsGroup("Options for the local models among the targets:")
     .option("--context-size <tokens>", "tokens of prompt and answer together, for each slot")
@@ -44,6 +47,8 @@ export function register(program: Command): void {
     .option("--gpu <layers>", "auto, off, or a number of layers (default: auto)")
     .option("--batch-size <tokens>", "the most tokens that are evaluated in one pass (default: 512)")
     .option("--queue-limit <number>", "how many answers may wait for a slot, of each key (default: 64)")
+    .option("--load <when>", "eager, lazy (with the first request) or manual (default: eager)")
+    .option("--idle-unload <time>", "unload a model that nobody used for so long (default: never)")
     .option("--chat-template <file>", "a Jinja chat template to use instead of the model's own")
     .option(
       "--tool-format <name>",

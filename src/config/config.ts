@@ -51,6 +51,12 @@ export interface TruewireConfig {
    * Valkey server (`redis://localhost:6379`).
    */
   readonly store?: string | StoreOptions;
+  /** What loaded local models may take together, in main memory and on GPUs (`12GiB`); default: no limit. */
+  readonly memory?: Size;
+  /** How long a request may wait for room in memory before it is refused; default 5m. */
+  readonly loadWait?: Duration;
+  /** Keys for the paths under `/admin`; default: none, and then only this machine may use them (docs/models.md). */
+  readonly adminKey?: string | readonly string[];
   /** What to serve. A text is a target as on the command line: `name=model.gguf`, `https://…`, `./program.ts`. */
   readonly models?: readonly (string | ModelEntry)[];
 }
@@ -139,6 +145,12 @@ export interface LocalModel extends AnswerOptions {
   readonly stepTimeout?: Duration;
   /** Where `hf:` models are stored; default: a folder in the home directory. */
   readonly modelsFolder?: string;
+  /** When it is loaded: at the start (`eager`, the default), with the first request (`lazy`), or by hand only (`manual`). */
+  readonly load?: "eager" | "lazy" | "manual";
+  /** It is unloaded when nobody used it for so long; default: never. */
+  readonly idleUnload?: Duration;
+  /** It is never unloaded to make room for another model. */
+  readonly keep?: boolean;
   /** Values for requests that do not set them. */
   readonly defaults?: GenerationDefaults;
 }

@@ -113,6 +113,13 @@ const local = settings(
       .optional()
       .describe("A model that makes no progress on a step for so long is restarted (default 2m)"),
     modelsFolder: text("a folder, such as /var/lib/models").optional().describe("Where hf: models are stored"),
+    load: oneOf(["eager", "lazy", "manual"])
+      .optional()
+      .describe(
+        "When it is loaded: at the start (eager, the default), with the first request (lazy), or by hand (manual)",
+      ),
+    idleUnload: time.optional().describe("It is unloaded when nobody used it for so long (default: never)"),
+    keep: flag().optional().describe("It is never unloaded to make room for another model"),
     defaults: settings(
       {
         temperature: decimal(0).optional(),

@@ -10,7 +10,7 @@ import { modelOfTarget } from "./target.ts";
 import { storeSchema } from "./store-schema.ts";
 import type { StoreConfig } from "./store-schema.ts";
 import { expectation, expected, integer, listOf, oneOf, settings, text } from "./shapes.ts";
-import { duration, size } from "./units.ts";
+import { bytes, duration, size } from "./units.ts";
 
 /** A valid configuration: times in milliseconds, sizes in bytes, defaults filled in. */
 export interface Config {
@@ -35,6 +35,9 @@ export interface Config {
   readonly logLevel: LogLevel;
   readonly logStream?: string | undefined;
   readonly store: StoreConfig;
+  readonly memory?: number | undefined;
+  readonly loadWait: number;
+  readonly adminKey: readonly string[];
   readonly models: readonly ModelConfig[];
 }
 
@@ -42,10 +45,19 @@ export interface Config {
 export function parseConfig(value: TruewireConfig): Config {
   const result = server.safeParse(withTargets(value), { error: expectation });
   if (!result.success) throw new ConfigError(result.error.issues.flatMap(problemsOf));
+  checkAdminKey(result.data);
   const { tlsCert, tlsKey } = result.data;
   if ((tlsCert === undefined) === (tlsKey === undefined)) return result.data;
   const [given, missing] = tlsKey === undefined ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
   throw new ConfigError([{ path: [given], message: `expected ${missing} beside it, a PEM file` }]);
+}
+
+/** Whoever may use the models may not load and unload them. */
+function checkAdminKey({ adminKey, apiKey }: Config): void {
+  if (!adminKey.some((key) => apiKey.includes(key))) return;
+  throw new ConfigError([
+    { path: ["adminKey"], message: "is a key of clients (apiKey), too; expected one of its own" },
+  ]);
 }
 
 /** The JSON schema of `truewire.yaml`, for editors. */
@@ -114,6 +126,12 @@ const server = settings(
       .optional()
       .describe("A file to which every streamed event is appended"),
     store: storeSchema,
+    memory: bytes.optional().describe("What loaded local models may take together, such as 12GiB (default: no limit)"),
+    loadWait: duration("5m", "How long a request may wait for room in memory before it is refused"),
+    adminKey: list(
+      "a key, such as ${TRUEWIRE_ADMIN_KEY}",
+      "Keys for the paths under /admin (default: none, and then only this machine may use them)",
+    ),
     models: listOf(modelSchema, "a list such as [model.gguf, http://localhost:11434/v1]")
       .default([])
       .describe("What to serve"),

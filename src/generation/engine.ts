@@ -3,7 +3,7 @@ import type { GenerationRequest } from "./request.ts";
 
 /** Anything that generates: a local model, an upstream server, a user's program. */
 export interface Engine {
-  /** The models that it serves, as now known; never empty once the engine is open. Best the same array while nothing has changed. */
+  /** The models that it serves, as now known; empty while it stands for a server that does not answer yet. Best the same array while nothing has changed. */
   models(): readonly ModelInfo[];
 
   /**
@@ -73,11 +73,14 @@ export interface ModelInfo {
 }
 
 export interface EngineHealth {
-  readonly state: "loading" | "ready" | "restarting" | "failed" | "closed";
+  /** `unloaded`: it takes no memory; a request loads it, unless that is done by hand only. */
+  readonly state: "loading" | "ready" | "restarting" | "failed" | "closed" | "unloaded";
   /** Sequences in use and in all, where the engine has slots. */
   readonly slots?: { readonly busy: number; readonly total: number };
-  /** Requests that wait for a slot. */
+  /** Requests that wait for a slot, or for the model to be loaded. */
   readonly queued?: number;
+  /** Another model waits for its room: it goes when its answers have ended. */
+  readonly wanted?: boolean;
   /** Engine-specific counters (decode steps, restarts), for /health and tests. */
   readonly counters?: Readonly<Record<string, number>>;
   /** One sentence, when not ready. */

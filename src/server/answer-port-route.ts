@@ -10,6 +10,7 @@ import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
 import { ownerOf, shelvesOf } from "./shelves.ts";
 import { storeFailure } from "./store-failure.ts";
+import { unknownModel } from "./unknown-model.ts";
 import { tellEvents } from "./tell-events.ts";
 
 /** Answers a further path of an API. `id`: what stands for `{id}` in it. */
@@ -61,10 +62,8 @@ function calledModel(name: string, reply: Reply, directory: ModelView): CalledMo
   const model = directory.find(name);
   if (!model) {
     const known = profile.listsModels ? directory.list() : [];
-    throw modelNotFound(
-      name,
-      known.map(({ info }) => info.id),
-    );
+    const ids = known.map(({ info }) => info.id);
+    throw unknownModel(name, directory, modelNotFound(name, ids));
   }
   return {
     canCount: model.from.engine.countTokens !== undefined,

@@ -9,6 +9,7 @@ import type { ServedModel } from "./model-directory.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
+import { unknownModel } from "./unknown-model.ts";
 
 /** Answers how many tokens a request's prompt has, where its engine can tell. `api`: the port's name. */
 export async function countTokens(api: string, counter: TokenCounter, reply: Reply, service: Service): Promise<void> {
@@ -23,7 +24,7 @@ export async function countTokens(api: string, counter: TokenCounter, reply: Rep
   record.model = request.model;
   if (!model) {
     const known = profile.listsModels ? directory.list().map(({ info }) => info.id) : [];
-    throw modelNotFound(request.model, known);
+    throw unknownModel(request.model, directory, modelNotFound(request.model, known));
   }
   if (client?.limits) await takeTurn(reply, service, 0);
   reply.send(200, "application/json", counter.write(await tokensOf(model, request, reply)));

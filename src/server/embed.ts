@@ -9,6 +9,7 @@ import { takeTurn } from "./keys/take-turn.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
+import { unknownModel } from "./unknown-model.ts";
 
 /** `POST /v1/embeddings`. */
 export async function embed(reply: Reply, service: Service): Promise<void> {
@@ -22,10 +23,8 @@ export async function embed(reply: Reply, service: Service): Promise<void> {
   if (!model) {
     const all = profile.listsModels ? directory.list() : [];
     const known = all.filter(({ info }) => info.endpoints.includes("embeddings"));
-    throw modelNotFound(
-      request.model,
-      known.map(({ info }) => info.id),
-    );
+    const ids = known.map(({ info }) => info.id);
+    throw unknownModel(request.model, directory, modelNotFound(request.model, ids));
   }
   const { engine } = model.from;
   if (!engine.embed) {

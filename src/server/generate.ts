@@ -18,6 +18,7 @@ import { ownerOf, shelvesOf } from "./shelves.ts";
 import { storeFailure } from "./store-failure.ts";
 import { streamAnswer } from "./stream-answer.ts";
 import { tellEvents } from "./tell-events.ts";
+import { unknownModel } from "./unknown-model.ts";
 import { warningHeader } from "./warning-header.ts";
 import { wholeAnswer } from "./whole-answer.ts";
 
@@ -46,10 +47,8 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
 
   if (!model) {
     const known = profile.listsModels ? directory.list() : [];
-    throw modelNotFound(
-      request.model,
-      known.map(({ info }) => info.id),
-    );
+    const ids = known.map(({ info }) => info.id);
+    throw unknownModel(request.model, directory, modelNotFound(request.model, ids));
   }
   const { settings: answerSettings } = model.from;
   const source = read.preparesOnly === true ? silence : maskedEngine(model.from.engine, settings.mask);
@@ -82,7 +81,10 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
     holdMs: settings.holdMs,
     keepAliveMs: settings.keepAliveMs,
     readerPatienceMs: settings.readerPatienceMs,
-    othersWait: () => (model.from.engine.health().queued ?? 0) > 0,
+    othersWait() {
+      const { queued = 0, wanted = false } = model.from.engine.health();
+      return queued > 0 || wanted;
+    },
     ...(service.streamLog && { streamLog: service.streamLog }),
     ...(keep && { keep }),
   });

@@ -20,7 +20,9 @@ export function answerHealth(reply: Reply, { state, directory, requests }: Servi
     slots.total += engine.slots?.total ?? 0;
     queued += engine.queued ?? 0;
   }
-  const serves = state === "ready" && engines.some((engine) => engine.state === "ready");
+  // One that is not loaded is, as soon as it is asked for.
+  const serves = state === "ready" && engines.some((engine) => engine.state === "ready" || engine.state === "unloaded");
+  const missing = engines.filter((engine) => engine.state === "failed").map(({ name }) => name);
   const waits =
     state === "loading" || engines.some((engine) => engine.state === "loading" || engine.state === "restarting");
   const status = serves ? "ok" : state === "closing" ? "closing" : waits ? "loading" : "unavailable";
@@ -33,6 +35,7 @@ export function answerHealth(reply: Reply, { state, directory, requests }: Servi
       slots,
       queued,
       requests: { open, total, cancelled, failed },
+      ...(missing.length > 0 && !reply.isStranger && { missing }),
       ...(!reply.isStranger && { engines }),
     }),
     headers,

@@ -37,6 +37,11 @@ export class ModelDirectory {
     this.engines = engines;
   }
 
+  /** Whether a model that is not here now may be there later, of this name as of any: an engine has not told its models yet. */
+  mayCome(_name: string): boolean {
+    return this.engines.some(({ engine }) => engine.models().length === 0);
+  }
+
   find(name: string): ServedModel | undefined {
     return this.#current().get(name) ?? this.#patterns.find(({ alias }) => standsFor(alias, name))?.model;
   }

@@ -13,6 +13,7 @@ import { answerHealth, answerLiveness } from "./health.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
+import { unknownModel } from "./unknown-model.ts";
 import { answerWelcome } from "./welcome.ts";
 
 /** One path of the server. */
@@ -58,8 +59,9 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
       voice: listingVoice,
       methods: {
         GET(reply, { directory }, name) {
-          const model = modelsOf(reply.client, directory).find(name);
-          if (!model) throw modelDoesNotExist(name);
+          const models = modelsOf(reply.client, directory);
+          const model = models.find(name);
+          if (!model) throw unknownModel(name, models, modelDoesNotExist(name));
           const profile = reply.useProfile(model.from.profile);
           reply.send(200, "application/json", reply.voice.models?.one(model.info) ?? writeModel(model.info, profile));
         },

@@ -1,8 +1,8 @@
 import type { EngineHealth } from "../../generation/engine.ts";
-import type { GenerationEnd } from "../../generation/event.ts";
+import type { GenerationEnd, GenerationFailure } from "../../generation/event.ts";
 
 /** The end of a generation that outlasts the grace period, or that begins after the engine was told to close. */
-export const shuttingDown: GenerationEnd = {
+export const shuttingDown: Extract<GenerationEnd, { readonly failure: GenerationFailure }> = {
   kind: "shutdown",
   failure: {
     message: "The server is stopping.",

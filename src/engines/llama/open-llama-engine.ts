@@ -1,4 +1,5 @@
 import type { Engine } from "../../generation/engine.ts";
+import { defaultBatchSize, defaultSlots } from "./defaults.ts";
 import { LlamaEngine } from "./llama-engine.ts";
 import { ModelProcess } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
@@ -13,9 +14,9 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     type: "open",
     model: options.model,
     contextSize: options.contextSize ?? null,
-    slots: options.slots ?? 4,
+    slots: options.slots ?? defaultSlots,
     threads: options.threads ?? null,
-    batchSize: options.batchSize ?? 512,
+    batchSize: options.batchSize ?? defaultBatchSize,
     gpu: options.gpu ?? "auto",
     queueLimit: options.queueLimit ?? 64,
     ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),
@@ -32,6 +33,10 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     onPong: (turn) => engine?.onPong(turn),
     log: (line, level) => options.log?.(line, level),
   });
+  const stop = (): void => void process.stop();
+  options.signal?.addEventListener("abort", stop, { once: true });
+  if (options.signal?.aborted === true) stop();
+  await process.opened.finally(() => options.signal?.removeEventListener("abort", stop));
   engine = new LlamaEngine(options, open, process, await process.opened, Math.floor(Date.now() / 1000));
   return engine;
 }

@@ -40,6 +40,8 @@ export interface LlamaEngineOptions {
   readonly hub?: string;
   /** Called with 0…1 while the model is downloaded, then again from 0 while it is loaded. */
   readonly onProgress?: (progress: OpenProgress) => void;
+  /** Aborted while it is being opened: that ends, with `ModelOpenError`. */
+  readonly signal?: AbortSignal;
   /** Called with one line for the log: what the library says, restarts, what a request asks for that cannot be had. */
   readonly log?: Observe;
 }

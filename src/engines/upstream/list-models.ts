@@ -2,10 +2,34 @@ import type { ModelInfo } from "../../generation/engine.ts";
 import { readModelList } from "../../wire/models/read-models.ts";
 import type { SourcePort } from "../../wire/source-port.ts";
 import type { Target } from "./target.ts";
+import { isMisconfigured } from "./transport-failure.ts";
 
 /** A server answers its model list from memory; one that takes longer has a problem. */
 const patienceMs = 10_000;
 const longestList = 16 * 1024 * 1024;
+
+/** A server answered, but not with its models. */
+class ModelListError extends Error {
+  readonly status: number;
+
+  constructor(message: string, status: number) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Statuses that pass: of a server that is starting, or has too much to do. */
+const passing: ReadonlySet<number> = new Set([408, 425, 429]);
+
+/**
+ * Whether a server whose models could not be listed may answer later: it is down, starting or overloaded. One that refuses its list,
+ * has none, or is not trusted is rather a mistake in the configuration.
+ */
+export function mayComeUp(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.some(mayComeUp);
+  if (error instanceof ModelListError) return error.status >= 500 || passing.has(error.status);
+  return !isMisconfigured(error);
+}
 
 /** The models that a target lists. Rejects with an Error that says why it could not be read. */
 export async function listModels(
@@ -25,9 +49,10 @@ export async function listModels(
     text += decoder.decode(piece, { stream: true });
     if (text.length > longestList) throw new Error(`the model list of ${target.url} has no end`);
   }
-  if (statusCode !== 200) throw new Error(`${target.url}/models answered with status ${statusCode}`);
+  if (statusCode !== 200)
+    throw new ModelListError(`${target.url}/models answered with status ${statusCode}`, statusCode);
   const models = readModelList(text);
-  if (!models) throw new Error(`${target.url}/models did not return a model list`);
+  if (!models) throw new ModelListError(`${target.url}/models did not return a model list`, statusCode);
   return models.map(({ id, created, ownedBy, contextLength }) => ({
     id,
     created,

@@ -38,6 +38,12 @@ export function isWorthRepeating(error: unknown): boolean {
   return !untrusted.test(code) && !noTls.test(code) && !isConnectTimeout(code);
 }
 
+/** Whether a connection failed for a reason that stays: its other end is not trusted, or speaks no TLS. */
+export function isMisconfigured(error: unknown): boolean {
+  const code = codeOf(error);
+  return untrusted.test(code) || noTls.test(code);
+}
+
 /** Whether nobody answers there at all, in contrast to a server that answers badly. */
 export function isUnreachable(error: unknown): boolean {
   const code = codeOf(error);

@@ -3,7 +3,7 @@ import type { ModelDirectory } from "../model-directory.ts";
 import type { Client } from "./client.ts";
 
 /** The models that a client sees: any other is to it as one that does not exist. */
-export type ModelView = Pick<ModelDirectory, "find" | "namedIn" | "list">;
+export type ModelView = Pick<ModelDirectory, "find" | "namedIn" | "list" | "mayCome">;
 
 /** `client`: undefined where nobody needs a key. */
 export function modelsOf(client: Client | undefined, directory: ModelDirectory): ModelView {
@@ -16,6 +16,7 @@ export function modelsOf(client: Client | undefined, directory: ModelDirectory):
       const name = typeof body === "object" && body !== null && "model" in body ? body.model : undefined;
       return typeof name === "string" && may(name) ? directory.find(name) : undefined;
     },
+    mayCome: (name) => may(name) && directory.mayCome(name),
     list: () => directory.list().filter(({ info }) => may(info.id)),
   };
 }

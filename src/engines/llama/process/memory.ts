@@ -1,10 +1,10 @@
 import { freemem } from "node:os";
 import type { GgufInsights } from "node-llama-cpp";
 import { ModelOpenError } from "../model-open-error.ts";
+import { largestDefaultContext } from "../defaults.ts";
 import type { OpenMessage } from "../protocol.ts";
 
-/** Context sizes that are chosen without being asked for. */
-const largestDefault = 8192;
+/** The smallest context size that is chosen without being asked for. */
 const smallestDefault = 1024;
 
 /**
@@ -12,8 +12,8 @@ const smallestDefault = 1024;
  * when there is not enough memory for the weights and the KV caches. With a GPU the library's own checks decide.
  */
 export async function fittingContextSize(insights: GgufInsights, options: OpenMessage, gpu: boolean): Promise<number> {
-  const trained = insights.trainContextSize ?? largestDefault;
-  let size = options.contextSize ?? Math.min(trained, largestDefault);
+  const trained = insights.trainContextSize ?? largestDefaultContext;
+  let size = options.contextSize ?? Math.min(trained, largestDefaultContext);
   if (gpu) return size;
   const weights = insights.modelSize;
   const free = availableMemory();

@@ -5,11 +5,20 @@ import type { OpenMessage } from "../protocol.ts";
 
 type Library = typeof LlamaLibrary;
 
+/** Which model, and where it may come from. */
+export type ModelSource = Pick<OpenMessage, "model" | "modelsFolder" | "hub">;
+
+/** How much of a download is there, in bytes. */
+export interface Downloaded {
+  readonly bytes: number;
+  readonly totalBytes: number;
+}
+
 /** The file to load: the path itself, or what an `hf:` name resolves to, downloaded where it is not there yet. Throws ModelOpenError. */
 export async function modelFile(
   library: Library,
-  options: OpenMessage,
-  onDownload: (fraction: number) => void,
+  options: ModelSource,
+  onDownload: (downloaded: Downloaded) => void,
 ): Promise<string> {
   const path = options.model.startsWith("hf:") ? await download(library, options, onDownload) : options.model;
   await checkIsGguf(path);
@@ -18,15 +27,15 @@ export async function modelFile(
 
 async function download(
   library: Library,
-  options: OpenMessage,
-  onDownload: (fraction: number) => void,
+  options: ModelSource,
+  onDownload: (downloaded: Downloaded) => void,
 ): Promise<string> {
   try {
     return await library.resolveModelFile(options.model, {
       cli: false,
       ...(options.modelsFolder !== undefined && { directory: options.modelsFolder }),
       ...(options.hub !== undefined && { endpoints: { huggingFace: options.hub } }),
-      onProgress: ({ totalSize, downloadedSize }) => onDownload(totalSize > 0 ? downloadedSize / totalSize : 0),
+      onProgress: ({ totalSize, downloadedSize }) => onDownload({ bytes: downloadedSize, totalBytes: totalSize }),
     });
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);

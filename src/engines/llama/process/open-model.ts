@@ -7,6 +7,7 @@ import type { OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenMessage } from "../protocol.ts";
 import { BatchGate } from "./batch-gate.ts";
+import { importLibrary } from "./import-library.ts";
 import { fittingContextSize } from "./memory.ts";
 import { modelFile } from "./model-file.ts";
 import { Vocabulary } from "./vocabulary.ts";
@@ -31,7 +32,9 @@ export interface OpenListeners {
 /** Finds, checks and loads the model, and makes its context. Throws ModelOpenError with one sentence for whatever goes wrong. */
 export async function openModel(options: OpenMessage, { onProgress, log }: OpenListeners): Promise<OpenModel> {
   const library = await importLibrary();
-  const path = await modelFile(library, options, (fraction) => onProgress({ phase: "download", fraction }));
+  const path = await modelFile(library, options, ({ bytes, totalBytes }) =>
+    onProgress({ phase: "download", fraction: totalBytes > 0 ? bytes / totalBytes : 0 }),
+  );
   try {
     return await load(library, path, options, { onProgress, log });
   } catch (error) {
@@ -117,16 +120,4 @@ async function load(
  */
 function fittingThreads(modelBytes: number): number {
   return modelBytes < 64 * 2 ** 20 ? 1 : Math.max(1, availableParallelism() - 1);
-}
-
-async function importLibrary(): Promise<Library> {
-  try {
-    return await import("node-llama-cpp");
-  } catch (cause) {
-    throw new ModelOpenError(
-      "library-missing",
-      "Local models need the package node-llama-cpp, which is not installed here: npm install node-llama-cpp@3.22.1",
-      cause,
-    );
-  }
 }

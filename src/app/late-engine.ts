@@ -1,0 +1,121 @@
+import type { Engine, EngineHealth, ModelInfo } from "../generation/engine.ts";
+import type { GenerationEvent, GenerationFailure } from "../generation/event.ts";
+import type { GenerationRequest } from "../generation/request.ts";
+import type { Log } from "../server/log.ts";
+import type { OpenedEngine } from "./opened-engine.ts";
+
+const firstPauseMs = 1000;
+const longestPauseMs = 15_000;
+/** An attempt that took so long is given up: where timers end with the request that set them, it may never end by itself. */
+const attemptMs = 60_000;
+
+export interface LateOptions {
+  readonly name: string;
+  readonly log: Log;
+  readonly open: () => Promise<OpenedEngine>;
+}
+
+/** Stands for a server that did not answer when it was opened: it has no models until that answers, and is it from then on. */
+export class LateEngine implements Engine {
+  readonly #options: LateOptions;
+  #opened: OpenedEngine | undefined;
+  #message: string;
+  #pauseMs = firstPauseMs;
+  /** By the clock of `performance.now`. */
+  #nextAt: number;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  /** `cause`: why it could not be opened. */
+  constructor(options: LateOptions, cause: unknown) {
+    this.#options = options;
+    this.#message = sentenceOf(cause);
+    this.#nextAt = performance.now();
+    options.log.warn(
+      { model: options.name, error: this.#message },
+      "does not answer yet; it is asked again until it does",
+    );
+    this.#later();
+  }
+
+  get forwards(): readonly string[] {
+    return this.#opened?.forwards ?? [];
+  }
+
+  models(): readonly ModelInfo[] {
+    if (this.#opened) return this.#opened.engine.models();
+    // The timer may be gone with the request that set it, so whoever looks for a model, tries, too.
+    if (!this.#isClosed && performance.now() >= this.#nextAt) void this.#try();
+    return none;
+  }
+
+  generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {
+    return this.#opened ? this.#opened.engine.generate(request) : absent(this.#options.name);
+  }
+
+  get countTokens(): Engine["countTokens"] {
+    const engine = this.#opened?.engine;
+    return engine?.countTokens?.bind(engine);
+  }
+
+  get embed(): Engine["embed"] {
+    const engine = this.#opened?.engine;
+    return engine?.embed?.bind(engine);
+  }
+
+  health(): EngineHealth {
+    if (this.#opened) return this.#opened.engine.health();
+    return this.#isClosed ? { state: "closed" } : { state: "failed", message: this.#message };
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    await this.#opened?.engine.close(graceMs);
+  }
+
+  #later(): void {
+    this.#nextAt = performance.now() + this.#pauseMs;
+    this.#timer = setTimeout(() => void this.#try(), this.#pauseMs);
+    // Elsewhere than in Node a timer is a number.
+    if (typeof this.#timer === "object") this.#timer.unref();
+    this.#pauseMs = Math.min(longestPauseMs, this.#pauseMs * 2);
+  }
+
+  async #try(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#nextAt = performance.now() + attemptMs;
+    const { name, log, open } = this.#options;
+    let opened: OpenedEngine;
+    try {
+      opened = await open();
+    } catch (error) {
+      this.#message = sentenceOf(error);
+      log.debug({ model: name, error: this.#message }, "does not answer yet");
+      if (!this.#isClosed && !this.#opened) this.#later();
+      return;
+    }
+    // Of two attempts the first wins.
+    if (this.#isClosed || this.#opened) return opened.engine.close(0);
+    this.#opened = opened;
+    log.info({ model: name, models: opened.engine.models().map(({ id }) => id) }, "answers now");
+  }
+}
+
+const none: readonly ModelInfo[] = [];
+
+async function* absent(name: string): AsyncGenerator<readonly GenerationEvent[]> {
+  const failure: GenerationFailure = {
+    kind: "unavailable",
+    message: `The upstream ${name} does not answer.`,
+    status: 503,
+    param: null,
+    code: null,
+    retryAfterSeconds: 5,
+  };
+  yield [{ type: "end", end: { kind: "rejected", failure } }];
+}
+
+function sentenceOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

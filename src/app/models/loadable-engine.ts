@@ -1,0 +1,135 @@
+import { shuttingDown } from "../../engines/lifecycle/engine-lifecycle.ts";
+import { cancellable } from "../../generation/cancellable.ts";
+import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
+import type { GenerationEvent } from "../../generation/event.ts";
+import { FailureError } from "../../generation/failure.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import { internalError } from "../../wire/failures.ts";
+import type { KeptModel, Lease, ModelKeeper } from "./model-keeper.ts";
+
+type Batch = readonly GenerationEvent[];
+
+/** A model that is loaded when it is asked for, and stays while it answers. */
+export class LoadableEngine implements Engine {
+  readonly model: KeptModel;
+  readonly #keeper: ModelKeeper;
+  #closed = false;
+  #models: readonly ModelInfo[];
+  /** What the list was made of. */
+  #listed: ModelInfo;
+
+  constructor(model: KeptModel, keeper: ModelKeeper) {
+    this.model = model;
+    this.#keeper = keeper;
+    this.#listed = model.loadable.info;
+    this.#models = [this.#listed];
+  }
+
+  /** What the file says, and what the loaded model says better. */
+  models(): readonly ModelInfo[] {
+    const { engine, loadable } = this.model;
+    const info = engine?.models()[0] ?? loadable.info;
+    if (info !== this.#listed) {
+      this.#listed = info;
+      this.#models = [{ ...info, created: loadable.info.created }];
+    }
+    return this.#models;
+  }
+
+  generate(request: GenerationRequest): AsyncIterable<Batch> {
+    return { [Symbol.asyncIterator]: () => this.#begin(request) };
+  }
+
+  async countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
+    const lease = await this.#keeper.ask(this.model, { signal });
+    try {
+      if (!lease.engine.countTokens) throw internalError(new Error(`${this.model.name} counts no tokens`));
+      return await lease.engine.countTokens(request, signal);
+    } finally {
+      lease.release();
+    }
+  }
+
+  health(): EngineHealth {
+    const { engine, failure, progress } = this.model;
+    const waiting = this.#keeper.waitingFor(this.model);
+    if (this.#closed) return { state: "closed" };
+    if (engine) {
+      const { queued = 0, ...health } = engine.health();
+      const wanted = this.#keeper.isWanted(this.model);
+      return { ...health, queued: queued + waiting, ...(wanted && { wanted }) };
+    }
+    const state = this.#keeper.stateOf(this.model);
+    if (state === "loading" || state === "preparing") {
+      const doing = progress?.phase === "download" ? "Downloading" : "Loading";
+      return {
+        state: "loading",
+        queued: waiting,
+        message: `${doing}: ${Math.floor((progress?.fraction ?? 0) * 100)} %.`,
+      };
+    }
+    return failure
+      ? { state: "failed", queued: waiting, message: failure.message }
+      : { state: "unloaded", queued: waiting };
+  }
+
+  async close(graceMs: number): Promise<void> {
+    this.#closed = true;
+    await this.#keeper.remove(this.model, graceMs);
+  }
+
+  #begin(request: GenerationRequest): AsyncIterator<Batch> {
+    const isHere = this.#keeper.stateOf(this.model) === "in" && !this.#keeper.isWanted(this.model);
+    const lease = isHere ? this.#keeper.ask(this.model) : undefined;
+    if (lease && !(lease instanceof Promise)) return leased(lease, request);
+    return cancellable((signal) => this.#generateLater(request, signal));
+  }
+
+  /** Generates when the model is there. */
+  async *#generateLater(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<Batch> {
+    let lease: Lease;
+    try {
+      lease = await this.#keeper.ask(this.model, { signal });
+    } catch (error) {
+      const { failure } = error instanceof FailureError ? error : internalError(error);
+      const kind = failure.code === shuttingDown.failure.code ? "shutdown" : "rejected";
+      yield [{ type: "end", end: { kind, failure } }];
+      return;
+    }
+    try {
+      if (!signal.aborted) yield* lease.engine.generate(request);
+    } finally {
+      lease.release();
+    }
+  }
+}
+
+/** The generation of a model that is loaded, which is released when it has ended: without a step more for each batch. */
+function leased({ engine, release }: Lease, request: GenerationRequest): AsyncIterator<Batch> {
+  let source: AsyncIterator<Batch>;
+  try {
+    source = engine.generate(request)[Symbol.asyncIterator]();
+  } catch (error) {
+    release();
+    throw error;
+  }
+  const over = (error: unknown): never => {
+    release();
+    throw error;
+  };
+  const seen = (step: IteratorResult<Batch>): IteratorResult<Batch> => {
+    if (step.done === true) release();
+    return step;
+  };
+  return {
+    next: () => source.next().then(seen, over),
+    async return() {
+      try {
+        await source.return?.();
+      } finally {
+        release();
+      }
+      return { done: true, value: undefined };
+    },
+  };
+}

@@ -1,0 +1,23 @@
+import type { Engine, ModelInfo } from "../../generation/engine.ts";
+
+/** How far a model's download or loading is. */
+export interface LoadProgress {
+  readonly phase: "download" | "load";
+  /** 0 to 1. */
+  readonly fraction: number;
+}
+
+export interface LoadOptions {
+  readonly onProgress: (progress: LoadProgress) => void;
+  /** Aborted: nobody wants it any more. */
+  readonly signal: AbortSignal;
+}
+
+/** A model that can be loaded, and loaded again. Every method rejects with `ModelOpenError`. */
+export interface Loadable {
+  /** What clients see of it before it is loaded. */
+  readonly info: ModelInfo;
+  /** Bytes that it takes when it is loaded; downloads it where that is needed. Costs little when nothing has changed. */
+  measure(options: LoadOptions): Promise<number>;
+  load(options: LoadOptions): Promise<Engine>;
+}

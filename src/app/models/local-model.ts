@@ -1,0 +1,121 @@
+import type { LocalModelConfig } from "../../config/model-schema.ts";
+import { defaultBatchSize, defaultSlots, largestDefaultContext } from "../../engines/llama/defaults.ts";
+import { memoryNeed, totalOf } from "../../engines/llama/file/memory-need.ts";
+import type { MemoryNeed } from "../../engines/llama/file/memory-need.ts";
+import { readModelFile } from "../../engines/llama/file/read-model-file.ts";
+import { ModelOpenError } from "../../engines/llama/model-open-error.ts";
+import type { Engine, ModelInfo } from "../../generation/engine.ts";
+import { openLocalModel } from "../open-local-model.ts";
+import type { OpenOptions } from "../open-options.ts";
+import type { Loadable, LoadOptions } from "./loadable.ts";
+import type { Pulls } from "./pulls.ts";
+
+/** A configured GGUF model. */
+export class LocalModel implements Loadable {
+  readonly #config: LocalModelConfig;
+  readonly #name: string;
+  readonly #options: OpenOptions;
+  readonly #pulls: Pulls;
+  /** undefined: an `hf:` model of which it is not known whether it is here. */
+  #path: string | undefined;
+  #need: MemoryNeed | undefined;
+  #info: ModelInfo;
+
+  constructor(config: LocalModelConfig, name: string, options: OpenOptions, pulls: Pulls) {
+    this.#config = config;
+    this.#name = name;
+    this.#options = options;
+    this.#pulls = pulls;
+    if (!config.path.startsWith("hf:")) this.#path = config.path;
+    this.#info = {
+      id: name,
+      created: Math.floor(Date.now() / 1000),
+      ownedBy: "local",
+      endpoints: ["chat", "completions"],
+      ...(config.contextSize !== undefined && { contextLength: config.contextSize }),
+    };
+  }
+
+  get info(): ModelInfo {
+    return this.#info;
+  }
+
+  /** Reads what the file says, where it is here. Returns the bytes that the model takes, if they are known by that. */
+  async look(): Promise<number | undefined> {
+    return this.#path === undefined ? undefined : this.#read(this.#path);
+  }
+
+  async measure({ onProgress, signal }: LoadOptions): Promise<number> {
+    try {
+      this.#path ??= await this.#pull(onProgress, signal);
+      return await this.#read(this.#path);
+    } catch (error) {
+      // What was downloaded may be deleted, and is downloaded again.
+      if (this.#config.path.startsWith("hf:")) this.#path = undefined;
+      throw error;
+    }
+  }
+
+  load({ onProgress, signal }: LoadOptions): Promise<Engine> {
+    const { path = this.#config.path } = { path: this.#path };
+    const told: OpenOptions = {
+      ...this.#options,
+      signal,
+      onProgress: (name, progress) => {
+        onProgress(progress);
+        this.#options.onProgress?.(name, progress);
+      },
+    };
+    return openLocalModel({ ...this.#config, path }, this.#name, told);
+  }
+
+  /** What it takes, in words: "1.9 GiB (1.1 GiB of weights, 0.6 GiB for 4 × 8192 tokens of context, 0.2 GiB besides)". */
+  needInWords(): string {
+    if (!this.#need) return "an unknown amount";
+    const { weights, cache, rest } = this.#need;
+    const { slots = defaultSlots } = this.#config;
+    return (
+      `${gibibytes(totalOf(this.#need))} (${gibibytes(weights)} of weights, ${gibibytes(cache)} for ` +
+      `${slots} × ${this.#info.contextLength ?? largestDefaultContext} tokens of context, ${gibibytes(rest)} besides)`
+    );
+  }
+
+  async #pull(onProgress: LoadOptions["onProgress"], signal: AbortSignal): Promise<string> {
+    const { path, modelsFolder } = this.#config;
+    const source = { model: path, ...(modelsFolder !== undefined && { modelsFolder }) };
+    return this.#pulls.pull(
+      source,
+      ({ bytes, totalBytes }) => {
+        const progress = { phase: "download", fraction: totalBytes > 0 ? bytes / totalBytes : 0 } as const;
+        onProgress(progress);
+        this.#options.onProgress?.(this.#name, progress);
+      },
+      signal,
+    );
+  }
+
+  async #read(path: string): Promise<number> {
+    const { contextSize, slots = defaultSlots, batchSize = defaultBatchSize, chatTemplate } = this.#config;
+    const file = await readModelFile(path);
+    const { trainedContext = largestDefaultContext } = file;
+    const contextLength = contextSize ?? Math.min(trainedContext, largestDefaultContext);
+    this.#need = memoryNeed(file, { contextSize: contextLength, slots, batchSize });
+    const endpoints: ModelInfo["endpoints"] =
+      file.hasTemplate || chatTemplate !== undefined ? ["chat", "completions"] : ["completions"];
+    const { info } = this;
+    if (info.contextLength !== contextLength || info.endpoints.length !== endpoints.length)
+      this.#info = { ...info, contextLength, endpoints };
+    return totalOf(this.#need);
+  }
+}
+
+export function gibibytes(bytes: number): string {
+  return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+}
+
+/** An error of opening a model, whatever was thrown. */
+export function openErrorOf(error: unknown): ModelOpenError {
+  return error instanceof ModelOpenError
+    ? error
+    : new ModelOpenError("load-failed", error instanceof Error ? error.message : String(error), error);
+}

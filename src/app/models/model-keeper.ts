@@ -1,0 +1,354 @@
+import type { ModelOpenError } from "../../engines/llama/model-open-error.ts";
+import { RestartPause } from "../../engines/llama/restart-pause.ts";
+import type { Engine } from "../../generation/engine.ts";
+import { FailureError } from "../../generation/failure.ts";
+import { shuttingDown } from "../../engines/lifecycle/engine-lifecycle.ts";
+import type { Log } from "../../server/log.ts";
+import { busyTooLong, loadFailed, noRoom, notLoaded, tooLarge } from "./load-failures.ts";
+import type { Loadable, LoadOptions, LoadProgress } from "./loadable.ts";
+import { openErrorOf } from "./local-model.ts";
+import { ModelSchedule } from "./model-schedule.ts";
+import type { Effect, RefusalReason, SlotState } from "./model-schedule.ts";
+
+/** How a model comes and goes. */
+export interface KeepSettings {
+  readonly load: "eager" | "lazy" | "manual";
+  /** It is unloaded after so many milliseconds without use; undefined: never. */
+  readonly idleUnloadMs?: number;
+  /** It is never unloaded to make room. */
+  readonly keep: boolean;
+}
+
+/** The right to use a loaded model: it stays until `release`. */
+export interface Lease {
+  readonly engine: Engine;
+  release(): void;
+}
+
+/** One model of a keeper. */
+export interface KeptModel {
+  readonly id: string;
+  readonly name: string;
+  readonly loadable: Loadable;
+  settings: KeepSettings;
+  engine: Engine | undefined;
+  /** How far the load is that runs. */
+  progress: LoadProgress | undefined;
+  readonly listeners: Set<(progress: LoadProgress) => void>;
+  failure: ModelOpenError | undefined;
+  /** By the clock of `performance.now`: no load is tried before. */
+  retryAt: number;
+  readonly pause: RestartPause;
+  idleTimer: NodeJS.Timeout | undefined;
+  /** Ends the load that runs. */
+  readonly removal: AbortController;
+}
+
+export interface AskOptions {
+  readonly signal?: AbortSignal;
+  /** Not a client: loads what is only loaded by hand, and without the pause after a failure. */
+  readonly byHand?: boolean;
+  /** False: only if no other model has to go. Default true. */
+  readonly evicts?: boolean;
+}
+
+/** Who waits. `settle` is called once: with an error where it was refused. */
+interface Ticket {
+  readonly model: KeptModel;
+  readonly settle: (error?: FailureError) => void;
+}
+
+/** How an asking ended, or that it has not yet. */
+interface Outcome {
+  lease?: Lease;
+  error?: FailureError;
+  tell?: () => void;
+}
+
+/** Does what the schedule decides: loads and unloads models, and lets those wait who ask for one. */
+export class ModelKeeper {
+  readonly #schedule = new ModelSchedule();
+  /** Those that are served, and those that have not left yet. */
+  readonly #models = new Map<string, KeptModel>();
+  readonly #tickets = new Map<number, Ticket>();
+  readonly #log: Log;
+  /** How long a request waits for room, in milliseconds. */
+  waitMs: number = 5 * 60_000;
+  #lastTicket = 0;
+  #lastModel = 0;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  get budget(): number {
+    return this.#schedule.budget;
+  }
+
+  setBudget(bytes: number): void {
+    this.#run(this.#schedule.setBudget(bytes));
+  }
+
+  /** Bytes that loaded models take, as estimated. */
+  get used(): number {
+    return this.#schedule.used;
+  }
+
+  /** `size`: where it is known. */
+  add(name: string, loadable: Loadable, settings: KeepSettings, size: number | undefined): KeptModel {
+    const id = `${name} ${++this.#lastModel}`;
+    const model: KeptModel = {
+      id,
+      name,
+      loadable,
+      settings,
+      engine: undefined,
+      progress: undefined,
+      listeners: new Set(),
+      failure: undefined,
+      retryAt: 0,
+      pause: new RestartPause(),
+      idleTimer: undefined,
+      removal: new AbortController(),
+    };
+    this.#models.set(id, model);
+    this.#schedule.add(id, { keep: staysLoaded(settings), ...(size !== undefined && { size }) });
+    return model;
+  }
+
+  change(model: KeptModel, settings: KeepSettings): void {
+    model.settings = settings;
+    this.#run(this.#schedule.setKeep(model.id, staysLoaded(settings)));
+    this.#watchIdle(model);
+  }
+
+  /** The right to use a model: at once where it is loaded, else when it is. Rejects with `FailureError`. */
+  ask(model: KeptModel, options: AskOptions = {}): Lease | Promise<Lease> {
+    const { byHand = false, evicts = true } = options;
+    const refusal = this.#refusal(model, byHand);
+    if (refusal) return Promise.reject(refusal);
+    const ticket = ++this.#lastTicket;
+    const outcome: Outcome = {};
+    this.#tickets.set(ticket, {
+      model,
+      settle: (error) => {
+        if (error) outcome.error = error;
+        else outcome.lease = this.#lease(model);
+        outcome.tell?.();
+      },
+    });
+    this.#run(this.#schedule.ask(ticket, model.id, { evicts }));
+    return outcome.lease ?? this.#wait(ticket, model, outcome, options.signal);
+  }
+
+  /** Unloads a model when its answers have ended; resolves when it is out. `signal`: who asked for it has left. */
+  async unload(model: KeptModel, signal?: AbortSignal): Promise<void> {
+    const ticket = ++this.#lastTicket;
+    await new Promise<void>((resolve) => {
+      const leave = (): void => this.#leave(ticket, new FailureError(shuttingDown.failure));
+      this.#tickets.set(ticket, {
+        model,
+        settle() {
+          signal?.removeEventListener("abort", leave);
+          resolve();
+        },
+      });
+      signal?.addEventListener("abort", leave, { once: true });
+      this.#run(this.#schedule.askOut(ticket, model.id));
+    });
+  }
+
+  /** The model is served no more: its open answers may end within `graceMs`, and who waits for it is told. */
+  async remove(model: KeptModel, graceMs: number): Promise<void> {
+    if (model.removal.signal.aborted) return;
+    clearTimeout(model.idleTimer);
+    const state = this.stateOf(model);
+    this.#run(this.#schedule.remove(model.id));
+    model.removal.abort();
+    if (state === "out") this.#models.delete(model.id);
+    if (state !== "in") return;
+    await model.engine?.close(graceMs);
+    this.#isOut(model);
+  }
+
+  stateOf({ id }: KeptModel): SlotState {
+    return this.#schedule.stateOf(id);
+  }
+
+  /** Bytes, where they are known. */
+  sizeOf({ id }: KeptModel): number | undefined {
+    return this.#schedule.sizeOf(id);
+  }
+
+  /** Answers that are being generated. */
+  busyOf({ id }: KeptModel): number {
+    return this.#schedule.busyOf(id);
+  }
+
+  waitingFor({ id }: KeptModel): number {
+    return this.#schedule.waitingFor(id);
+  }
+
+  isWanted({ id }: KeptModel): boolean {
+    return this.#schedule.isWanted(id);
+  }
+
+  /** Why a request for the model is not even queued. */
+  #refusal(model: KeptModel, byHand: boolean): FailureError | undefined {
+    if (model.removal.signal.aborted) return new FailureError(shuttingDown.failure);
+    if (byHand || this.stateOf(model) !== "out") return undefined;
+    if (model.settings.load === "manual") return notLoaded(model.name);
+    const pauseMs = model.retryAt - performance.now();
+    return model.failure && pauseMs > 0 ? loadFailed(model.name, model.failure, pauseMs) : undefined;
+  }
+
+  async #wait(ticket: number, model: KeptModel, outcome: Outcome, signal: AbortSignal | undefined): Promise<Lease> {
+    const began = performance.now();
+    const left = (): void => this.#leave(ticket, new FailureError(shuttingDown.failure));
+    const look = (): void => {
+      const state = this.stateOf(model);
+      // What is on its way comes.
+      if (state === "loading" || state === "preparing") timer = setTimeout(look, this.waitMs);
+      else this.#leave(ticket, busyTooLong(model.name, performance.now() - began));
+    };
+    let timer = setTimeout(look, this.waitMs);
+    signal?.addEventListener("abort", left, { once: true });
+    if (signal?.aborted === true) left();
+    if (!outcome.lease && !outcome.error) await new Promise<void>((resolve) => (outcome.tell = resolve));
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", left);
+    if (outcome.lease) return outcome.lease;
+    throw outcome.error ?? new FailureError(shuttingDown.failure);
+  }
+
+  /** Whoever holds the ticket waits no longer. */
+  #leave(id: number, error: FailureError): void {
+    const ticket = this.#tickets.get(id);
+    if (!ticket) return;
+    this.#tickets.delete(id);
+    this.#run(this.#schedule.forget(id));
+    ticket.settle(error);
+  }
+
+  #lease(model: KeptModel): Lease {
+    clearTimeout(model.idleTimer);
+    if (!model.engine) throw new Error(`${model.name} was granted before it was loaded.`);
+    let isOver = false;
+    return {
+      engine: model.engine,
+      release: () => {
+        if (isOver) return;
+        isOver = true;
+        this.#run(this.#schedule.done(model.id));
+        this.#watchIdle(model);
+      },
+    };
+  }
+
+  /** A model that is loaded and not used goes after its time. */
+  #watchIdle(model: KeptModel): void {
+    clearTimeout(model.idleTimer);
+    const { idleUnloadMs } = model.settings;
+    if (idleUnloadMs === undefined || this.stateOf(model) !== "in" || this.busyOf(model) > 0) return;
+    model.idleTimer = setTimeout(() => this.#run(this.#schedule.idle(model.id)), idleUnloadMs);
+    model.idleTimer.unref();
+  }
+
+  #run(effects: readonly Effect[]): void {
+    for (const effect of effects) {
+      if (effect.do === "grant") this.#settle(effect.ticket);
+      else if (effect.do === "refuse") this.#settle(effect.ticket, effect.why);
+      else {
+        const model = this.#models.get(effect.model);
+        if (!model) continue;
+        if (effect.do === "prepare") void this.#prepare(model);
+        else if (effect.do === "load") void this.#load(model);
+        else void this.#unload(model);
+      }
+    }
+  }
+
+  #settle(id: number, why?: RefusalReason): void {
+    const ticket = this.#tickets.get(id);
+    if (!ticket) return;
+    this.#tickets.delete(id);
+    ticket.settle(why && this.#failureOf(ticket.model, why));
+  }
+
+  #failureOf(model: KeptModel, why: RefusalReason): FailureError {
+    if (why === "too-large") return tooLarge(model.name);
+    if (why === "no-room") return noRoom(model.name);
+    if (why === "gone" || !model.failure) return new FailureError(shuttingDown.failure);
+    return loadFailed(model.name, model.failure, model.retryAt - performance.now());
+  }
+
+  async #prepare(model: KeptModel): Promise<void> {
+    try {
+      const bytes = await model.loadable.measure(this.#loadOptions(model));
+      this.#run(this.#schedule.prepared(model.id, bytes));
+    } catch (error) {
+      this.#failed(model, error);
+    }
+    this.#forgetRemoved(model);
+  }
+
+  async #load(model: KeptModel): Promise<void> {
+    const began = performance.now();
+    try {
+      // The file may be another one by now.
+      const bytes = await model.loadable.measure(this.#loadOptions(model));
+      if (bytes !== this.sizeOf(model)) return this.#run(this.#schedule.resized(model.id, bytes));
+      model.engine = await model.loadable.load(this.#loadOptions(model));
+      model.failure = undefined;
+      model.progress = undefined;
+      this.#log.info({ model: model.name, bytes, ms: Math.round(performance.now() - began) }, "model loaded");
+      this.#run(this.#schedule.loaded(model.id));
+      this.#watchIdle(model);
+    } catch (error) {
+      this.#failed(model, error);
+    }
+    this.#forgetRemoved(model);
+  }
+
+  #failed(model: KeptModel, error: unknown): void {
+    const now = performance.now();
+    model.failure = openErrorOf(error);
+    model.retryAt = now + model.pause.next(now);
+    model.progress = undefined;
+    this.#run(this.#schedule.failed(model.id));
+  }
+
+  async #unload(model: KeptModel): Promise<void> {
+    const { engine } = model;
+    model.engine = undefined;
+    clearTimeout(model.idleTimer);
+    await engine?.close(0);
+    this.#log.info({ model: model.name }, "model unloaded");
+    this.#isOut(model);
+  }
+
+  #isOut(model: KeptModel): void {
+    model.engine = undefined;
+    this.#forgetRemoved(model);
+    this.#run(this.#schedule.unloaded(model.id));
+  }
+
+  #forgetRemoved(model: KeptModel): void {
+    if (model.removal.signal.aborted && !model.engine) this.#models.delete(model.id);
+  }
+
+  #loadOptions(model: KeptModel): LoadOptions {
+    return {
+      signal: model.removal.signal,
+      onProgress(progress) {
+        model.progress = progress;
+        for (const listener of model.listeners) listener(progress);
+      },
+    };
+  }
+}
+
+/** What is loaded by hand is unloaded by hand. */
+function staysLoaded({ load, keep }: KeepSettings): boolean {
+  return keep || load === "manual";
+}

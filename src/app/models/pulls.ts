@@ -1,0 +1,61 @@
+import type { Downloaded, ModelSource } from "../../engines/llama/process/model-file.ts";
+import { pullModel } from "../../engines/llama/pull-model.ts";
+import type { Observe } from "../../generation/observe.ts";
+
+interface Pull {
+  readonly listeners: Set<(downloaded: Downloaded) => void>;
+  readonly controller: AbortController;
+  readonly path: Promise<string>;
+}
+
+/** Downloads that are under way. Two who want the same model share one, which goes on for as long as one of them waits. */
+export class Pulls {
+  readonly #running = new Map<string, Pull>();
+  readonly #log: Observe;
+
+  constructor(log: Observe) {
+    this.#log = log;
+  }
+
+  /** Resolves with the model's file. Rejects with `ModelOpenError`. */
+  async pull(source: ModelSource, onProgress: (downloaded: Downloaded) => void, signal: AbortSignal): Promise<string> {
+    const key = `${source.model} ${source.modelsFolder ?? ""}`;
+    const pull = this.#running.get(key) ?? this.#begin(key, source);
+    pull.listeners.add(onProgress);
+    const leave = (): void => {
+      pull.listeners.delete(onProgress);
+      if (pull.listeners.size > 0) return;
+      this.#forget(key, pull);
+      pull.controller.abort();
+    };
+    signal.addEventListener("abort", leave, { once: true });
+    if (signal.aborted) leave();
+    try {
+      return await pull.path;
+    } finally {
+      signal.removeEventListener("abort", leave);
+      pull.listeners.delete(onProgress);
+    }
+  }
+
+  #begin(key: string, source: ModelSource): Pull {
+    const listeners = new Set<(downloaded: Downloaded) => void>();
+    const controller = new AbortController();
+    const path = pullModel(source, {
+      onProgress: (downloaded) => {
+        for (const listener of listeners) listener(downloaded);
+      },
+      log: this.#log,
+      signal: controller.signal,
+    });
+    const pull = { listeners, controller, path };
+    this.#running.set(key, pull);
+    const over = (): void => this.#forget(key, pull);
+    path.then(over, over);
+    return pull;
+  }
+
+  #forget(key: string, pull: Pull): void {
+    if (this.#running.get(key) === pull) this.#running.delete(key);
+  }
+}

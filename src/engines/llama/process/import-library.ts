@@ -1,0 +1,17 @@
+import type * as LlamaLibrary from "node-llama-cpp";
+import { ModelOpenError } from "../model-open-error.ts";
+
+type Library = typeof LlamaLibrary;
+
+/** llama.cpp's library, an optional package. Throws `ModelOpenError` with the command that installs it. */
+export async function importLibrary(): Promise<Library> {
+  try {
+    return await import("node-llama-cpp");
+  } catch (cause) {
+    throw new ModelOpenError(
+      "library-missing",
+      "Local models need the package node-llama-cpp, which is not installed here: npm install node-llama-cpp@3.22.1",
+      cause,
+    );
+  }
+}

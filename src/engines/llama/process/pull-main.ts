@@ -1,0 +1,38 @@
+import { ModelOpenError } from "../model-open-error.ts";
+import type { FromPull } from "../pull-model.ts";
+import { importLibrary } from "./import-library.ts";
+import { modelFile } from "./model-file.ts";
+import type { ModelSource } from "./model-file.ts";
+
+/** The process of one download: started by `pullModel`. It lives as long as the channel to its parent. */
+if (process.send === undefined) throw new Error("This module is started by Truewire itself, as a process of its own.");
+
+/** How often it tells how far it is. */
+const tellEveryMs = 200;
+
+process.on("SIGINT", () => {});
+process.on("SIGTERM", () => {});
+// What has arrived is on disk already; the next download goes on from there.
+process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
+process.on("message", (source: ModelSource) => void pull(source));
+
+function tell(message: FromPull): void {
+  process.send?.(message);
+}
+
+async function pull(source: ModelSource): Promise<void> {
+  let toldAt = -Infinity;
+  try {
+    const path = await modelFile(await importLibrary(), source, (downloaded) => {
+      const now = performance.now();
+      if (now - toldAt < tellEveryMs && downloaded.bytes < downloaded.totalBytes) return;
+      toldAt = now;
+      tell({ type: "progress", downloaded });
+    });
+    tell({ type: "pulled", path });
+  } catch (error) {
+    const failed =
+      error instanceof ModelOpenError ? error : new ModelOpenError("download-failed", String(error), error);
+    tell({ type: "failed", reason: failed.reason, message: failed.message });
+  }
+}
