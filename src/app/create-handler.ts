@@ -18,6 +18,7 @@ import { MemoryStore } from "../store/memory-store.ts";
 import { noStore, openStoreOf } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { keysOf } from "./keys-of-config.ts";
+import { PoolControl } from "./pool-control.ts";
 import { settingsOf } from "./settings-of-config.ts";
 
 /** The API inside somebody else's server. It is itself the `(request, response)` function of node:http, Express and Fastify. */
@@ -67,8 +68,10 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
   const settings = settingsOf(parsed, parsed.keys, true);
   const log = maskedLog(options.log ?? silent, () => settings.mask);
   const ownLimiter = new MemoryLimiter();
+  const pool = new EnginePool({ log });
   const service: Service = {
     state: "loading",
+    control: new PoolControl({ pool, directory: () => service.directory }),
     settings,
     directory: new ModelDirectory([]),
     log,
@@ -85,7 +88,6 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
       service.limiter = await openLimiter(parsed.sharedLimits, (line) => log.warn({}, line));
     return pool.use(parsed);
   };
-  const pool = new EnginePool({ log });
   let opening: Promise<void> | undefined;
   const ready = (): Promise<void> =>
     (opening ??= open().then(

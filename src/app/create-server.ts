@@ -9,6 +9,7 @@ import { MemoryStore } from "../store/memory-store.ts";
 import { noStore, openStoreOf } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { keysOf } from "./keys-of-config.ts";
+import { PoolControl } from "./pool-control.ts";
 import { settingsOf } from "./settings-of-config.ts";
 import { handle } from "../server/handle.ts";
 import type { Log } from "../server/log.ts";
@@ -39,6 +40,8 @@ export interface ServerOptions {
   readonly log?: Log;
   /** How far a local model's download or loading is. */
   readonly onProgress?: OpenOptions["onProgress"];
+  /** Reads the configuration again when the admin API is asked to; absent: there is nothing to read. */
+  readonly readConfig?: () => Promise<TruewireConfig>;
 }
 
 /**
@@ -82,8 +85,21 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   const log = maskedLog(options.log ?? openLog(current.logLevel), () => settings.mask);
   const { host, port, logStream } = current;
   const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log);
+  const openFiles = descriptorLimit();
+  const pool = new EnginePool({
+    log,
+    ...(openFiles !== undefined && { descriptorLimit: openFiles }),
+    ...(options.onProgress && { onProgress: options.onProgress }),
+  });
+  const { readConfig } = options;
+  const control = new PoolControl({
+    pool,
+    directory: () => service.directory,
+    reload: readConfig && (async () => reload(await readConfig())),
+  });
   const service: Service = {
     state: "loading",
+    control,
     settings,
     directory: new ModelDirectory([]),
     log,
@@ -96,7 +112,6 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   };
   const certificate = await readServerCertificate(current);
   const sockets = openWebSockets(service);
-  const openFiles = descriptorLimit();
   const listener = await listen(
     {
       host,
@@ -115,11 +130,6 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   if (!isLoopback(host) && !settings.keys.required) {
     log.warn({ host }, "everybody who reaches this address may use the API: set a key with --api-key");
   }
-  const pool = new EnginePool({
-    log,
-    ...(openFiles !== undefined && { descriptorLimit: openFiles }),
-    ...(options.onProgress && { onProgress: options.onProgress }),
-  });
   try {
     service.store = await openStoreOf(current, log);
     service.limiter = await openLimiter(current.sharedLimits, (line) => log.warn({}, line));
@@ -160,6 +170,15 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     current = { ...parsed, host, port };
     log.info({ models: service.directory.list().map(({ info }) => info.id) }, "configuration read again");
   };
+  const reload = (next: TruewireConfig): Promise<void> => {
+    const earlier = reloading;
+    const result = (async (): Promise<void> => {
+      await earlier;
+      await goOver(next);
+    })();
+    reloading = result.catch(() => {});
+    return result;
+  };
   let closing: Promise<void> | undefined;
   const close = async (graceMs: number): Promise<void> => {
     service.state = "closing";
@@ -181,15 +200,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   return {
     url: urlOf(certificate ? "https" : "http", host, (http.address() as AddressInfo).port),
     models: () => service.directory.list().map(({ info }) => info),
-    reload(next) {
-      const earlier = reloading;
-      const result = (async (): Promise<void> => {
-        await earlier;
-        await goOver(next);
-      })();
-      reloading = result.catch(() => {});
-      return result;
-    },
+    reload,
     close: (graceMs = current.grace) => (closing ??= close(graceMs)),
   };
 }

@@ -26,6 +26,12 @@ export class EnginePool {
     return this.#locals;
   }
 
+  /** What local models need, opened when it is needed first. */
+  async openLocals(): Promise<LocalModels> {
+    const { openLocalModels } = await import("./models/local-models.ts");
+    return (this.#locals ??= openLocalModels(this.#options));
+  }
+
   /**
    * Opens what the models need and is not open yet, and closes what they no longer need. Rejects with the first failure, and then
    * everything is as it was before. An upstream that does not answer is no failure: it is taken in when it comes.
@@ -97,11 +103,8 @@ export class EnginePool {
 
   async #openOne(model: ModelConfig): Promise<Opened> {
     if (model.kind !== "local") return openEngine(model, this.#options);
-    if (!this.#locals) {
-      const { openLocalModels } = await import("./models/local-models.ts");
-      this.#locals = openLocalModels(this.#options);
-    }
-    return this.#locals.open(model, nameOf(model));
+    const locals = await this.openLocals();
+    return locals.open(model, nameOf(model));
   }
 
   /** The engines with how their answers look, each entry once. */

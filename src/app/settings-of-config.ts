@@ -1,6 +1,7 @@
 import type { Config } from "../config/schema.ts";
 import type { KeyConfig } from "../config/keys-schema.ts";
-import { restrictedOrigins, unrestrictedOrigins } from "../server/origins.ts";
+import { AdminAccess } from "../server/admin/admin-access.ts";
+import { isLoopback, restrictedOrigins, unrestrictedOrigins } from "../server/origins.ts";
 import { Mask } from "../server/mask.ts";
 import type { Settings } from "../server/service.ts";
 import { keyRingOf } from "./key-ring-of.ts";
@@ -14,6 +15,7 @@ export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], emb
   return {
     profile: config.wire === "exact" ? exact : lean,
     keys,
+    admin: new AdminAccess(config.adminKey, !embedded && isLoopback(host) && !keys.required),
     origins:
       embedded && corsOrigin.length === 0
         ? unrestrictedOrigins

@@ -5,6 +5,7 @@ import { register as check } from "./check.ts";
 import { register as config } from "./config.ts";
 import { register as formats } from "./formats.ts";
 import { register as keys } from "./keys.ts";
+import { register as models } from "./models.ts";
 import { register as parse } from "./parse.ts";
 import { register as record } from "./record.ts";
 import { register as repair } from "./repair.ts";
@@ -19,7 +20,8 @@ const program = new Command("truewire")
   .description("The OpenAI API, exactly, over anything that generates text.")
   .version(version)
   .showHelpAfterError("(run truewire --help for the commands and options)");
-for (const register of [serve, check, parse, formats, render, repair, record, replay, config, keys]) register(program);
+for (const register of [serve, models, check, parse, formats, render, repair, record, replay, config, keys])
+  register(program);
 
 try {
   await program.parseAsync();

@@ -37,7 +37,10 @@ export async function serve(targets: readonly string[], options: Options): Promi
   const bar = openProgressBar();
   let server: TruewireServer;
   try {
-    server = await createServer(config, bar ? { onProgress: bar.show } : {});
+    server = await createServer(config, {
+      ...(bar && { onProgress: bar.show }),
+      ...(file !== undefined && { readConfig: () => configuration(targets, options, file) }),
+    });
   } catch (error) {
     throw listenError(error, config) ?? error;
   } finally {

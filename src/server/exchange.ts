@@ -22,6 +22,8 @@ export interface Exchange {
   readMessage?(body: unknown): unknown;
   /** Present: the client sends further requests by the same connection, and this store ends with it. */
   readonly connectionStore?: Store;
+  /** The connection comes from this machine; absent where that is not known. */
+  readonly isFromLoopback?: boolean;
   /** Of the client, before its answer was complete. */
   readonly departure: Departure;
   /** Sends a complete answer. */

@@ -7,7 +7,7 @@ import { preflightHeaders } from "./origins.ts";
 import { Reply } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import { knownPaths, routeOf } from "./routes.ts";
-import type { Route } from "./routes.ts";
+import type { Route } from "./route.ts";
 import type { Service, Settings } from "./service.ts";
 
 /** Answers one exchange, whatever happens; never rejects. */
@@ -78,8 +78,13 @@ function placeOf(reply: Reply, settings: Settings): { readonly route: Route; rea
 /** Throws `FailureError` for a wrong key, and while there is nobody to answer. */
 async function checkClient(reply: Reply, route: Route, service: Service): Promise<void> {
   const { exchange, voice } = reply;
-  const { keys } = service.settings;
-  if (keys.required) {
+  const { keys, admin } = service.settings;
+  if (route.admin === true)
+    await admin.check(
+      voice.keyIn((name) => exchange.header(name)),
+      exchange,
+    );
+  else if (keys.required) {
     const key = voice.keyIn((name) => exchange.header(name));
     const client = await (route.open === true ? keys.find(key) : keys.check(key, reply.profile));
     reply.client = client;

@@ -3,6 +3,7 @@ import { bodyTooLarge } from "../wire/failures.ts";
 import { Departure } from "./departure.ts";
 import { ClientGone, withoutBase } from "./exchange.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
+import { isLoopback } from "./origins.ts";
 import { joined } from "./read-all.ts";
 
 /** After a refused body: how long what the client still sends is read and thrown away, so that it can read the refusal. */
@@ -56,6 +57,11 @@ export class NodeExchange implements Exchange {
   header(name: string): string | undefined {
     const value = this.#request.headers[name];
     return Array.isArray(value) ? value.join(", ") : value;
+  }
+
+  get isFromLoopback(): boolean {
+    const address = this.#request.socket.remoteAddress ?? "";
+    return isLoopback(address.replace(/^::ffff:/, ""));
   }
 
   readBody(limit: number): Promise<Uint8Array> {

@@ -5,29 +5,16 @@ import { ports } from "../wire/ports.ts";
 import type { PortSocket } from "../wire/port-socket.ts";
 import type { ServedPort } from "../wire/port-state.ts";
 import type { HeaderReader, Voice } from "../wire/voice.ts";
+import { adminRoutes } from "./admin/admin-routes.ts";
 import { answerPortRoute } from "./answer-port-route.ts";
 import { countTokens } from "./count-tokens.ts";
 import { embed } from "./embed.ts";
 import { generate } from "./generate.ts";
 import { answerHealth, answerLiveness } from "./health.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
-import type { Reply } from "./reply.ts";
-import type { Service } from "./service.ts";
+import type { Answer, Route } from "./route.ts";
 import { unknownModel } from "./unknown-model.ts";
 import { answerWelcome } from "./welcome.ts";
-
-/** One path of the server. */
-export interface Route {
-  /** How the path's API speaks of keys and failures; a function where several share the path, and the headers say which is meant. */
-  readonly voice: Voice | ((header: HeaderReader) => Voice);
-  /** Needs no key. */
-  readonly open?: boolean;
-  readonly methods: Readonly<Partial<Record<Method, Answer>>>;
-}
-
-type Method = "GET" | "POST" | "DELETE";
-/** `parameter`: what stands for `{id}` in the path. */
-type Answer = (reply: Reply, service: Service, parameter: string) => Promise<void> | void;
 
 const openai = { voice: openaiVoice };
 
@@ -68,6 +55,7 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
       },
     },
   ],
+  ...adminRoutes,
   ["/health", { ...openai, open: true, methods: { GET: answerHealth } }],
   ["/health/live", { ...openai, open: true, methods: { GET: answerLiveness } }],
   ["", { ...openai, open: true, methods: { GET: answerWelcome } }],
@@ -97,10 +85,10 @@ function listingVoice(header: HeaderReader): Voice {
   return ports.find(({ voice }) => voice.models?.isMeant(header) === true)?.voice ?? openaiVoice;
 }
 
-/** Every path but the root, with its methods, for the message of an error. */
+/** Every path for clients but the root, with its methods, for the message of an error. */
 export function knownPaths(): string[] {
-  return [...routes].flatMap(([path, { methods }]) => {
-    if (path === "") return [];
+  return [...routes].flatMap(([path, { methods, admin }]) => {
+    if (path === "" || admin === true) return [];
     const shown = (path.startsWith("/health") ? "" : "/v1") + path.replace("{rest}", "{id}");
     return Object.keys(methods).map((method) => `${method} ${shown}`);
   });

@@ -1,6 +1,8 @@
 import type { Profile } from "../wire/profile.ts";
 import type { Store, StoreLimits } from "../store/store.ts";
 import type { Limiter } from "../limits/limits.ts";
+import type { AdminAccess } from "./admin/admin-access.ts";
+import type { ModelControl } from "./admin/model-control.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
@@ -13,6 +15,8 @@ import type { Outcome } from "./request-record.ts";
 export interface Settings {
   readonly profile: Profile;
   readonly keys: KeyRing;
+  /** Who may use the admin API. */
+  readonly admin: AdminAccess;
   readonly origins: Origins;
   /** Of the secrets that the configuration holds. */
   readonly mask: Mask;
@@ -31,6 +35,8 @@ export interface Service {
   state: "loading" | "ready" | "closing";
   settings: Settings;
   directory: ModelDirectory;
+  /** What the admin API works with. */
+  readonly control?: ModelControl;
   readonly log: Log;
   readonly streamLog?: StreamLog;
   readonly requests: Requests;

@@ -19,15 +19,26 @@ export function notLoaded(model: string): FailureError {
 export function loadFailed(model: string, error: ModelOpenError, pauseMs: number): FailureError {
   const message = `The model '${model}' could not be loaded: ${sentences[error.reason]}.`;
   // The log has the cause in full, with the path.
-  return refusal(model, "model_load_failed", message, pauseMs / 1000, { cause: error });
+  return refusal(model, "model_load_failed", message, pauseMs / 1000, { cause: error.message });
 }
 
-/** It needs more memory than there is beside the models that stay. */
+/** It needs more memory than there is for models. */
 export function tooLarge(model: string): FailureError {
   return refusal(
     model,
     "model_too_large",
     `The model '${model}' does not fit into the memory that this server may use.`,
+    60,
+    notAgain,
+  );
+}
+
+/** What stays loaded takes its room. */
+export function roomTaken(model: string): FailureError {
+  return refusal(
+    model,
+    "no_room",
+    `There is no room for the model '${model}': models that stay loaded take it.`,
     60,
     notAgain,
   );

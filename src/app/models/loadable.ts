@@ -1,3 +1,4 @@
+import type { ModelSource } from "../../engines/llama/process/model-file.ts";
 import type { Engine, ModelInfo } from "../../generation/engine.ts";
 
 /** How far a model's download or loading is. */
@@ -17,6 +18,8 @@ export interface LoadOptions {
 export interface Loadable {
   /** What clients see of it before it is loaded. */
   readonly info: ModelInfo;
+  /** Where its file comes from. */
+  readonly source: ModelSource;
   /** Bytes that it takes when it is loaded; downloads it where that is needed. Costs little when nothing has changed. */
   measure(options: LoadOptions): Promise<number>;
   load(options: LoadOptions): Promise<Engine>;

@@ -4,6 +4,7 @@ import { memoryNeed, totalOf } from "../../engines/llama/file/memory-need.ts";
 import type { MemoryNeed } from "../../engines/llama/file/memory-need.ts";
 import { readModelFile } from "../../engines/llama/file/read-model-file.ts";
 import { ModelOpenError } from "../../engines/llama/model-open-error.ts";
+import type { ModelSource } from "../../engines/llama/process/model-file.ts";
 import type { Engine, ModelInfo } from "../../generation/engine.ts";
 import { openLocalModel } from "../open-local-model.ts";
 import type { OpenOptions } from "../open-options.ts";
@@ -80,11 +81,14 @@ export class LocalModel implements Loadable {
     );
   }
 
-  async #pull(onProgress: LoadOptions["onProgress"], signal: AbortSignal): Promise<string> {
+  get source(): ModelSource {
     const { path, modelsFolder } = this.#config;
-    const source = { model: path, ...(modelsFolder !== undefined && { modelsFolder }) };
+    return { model: path, ...(modelsFolder !== undefined && { modelsFolder }) };
+  }
+
+  async #pull(onProgress: LoadOptions["onProgress"], signal: AbortSignal): Promise<string> {
     return this.#pulls.pull(
-      source,
+      this.source,
       ({ bytes, totalBytes }) => {
         const progress = { phase: "download", fraction: totalBytes > 0 ? bytes / totalBytes : 0 } as const;
         onProgress(progress);

@@ -4,7 +4,7 @@ import type { Engine } from "../../generation/engine.ts";
 import { FailureError } from "../../generation/failure.ts";
 import { shuttingDown } from "../../engines/lifecycle/engine-lifecycle.ts";
 import type { Log } from "../../server/log.ts";
-import { busyTooLong, loadFailed, noRoom, notLoaded, tooLarge } from "./load-failures.ts";
+import { busyTooLong, loadFailed, noRoom, notLoaded, roomTaken, tooLarge } from "./load-failures.ts";
 import type { Loadable, LoadOptions, LoadProgress } from "./loadable.ts";
 import { openErrorOf } from "./local-model.ts";
 import { ModelSchedule } from "./model-schedule.ts";
@@ -276,7 +276,8 @@ export class ModelKeeper {
   }
 
   #failureOf(model: KeptModel, why: RefusalReason): FailureError {
-    if (why === "too-large") return tooLarge(model.name);
+    if (why === "too-large")
+      return (this.sizeOf(model) ?? 0) > this.budget ? tooLarge(model.name) : roomTaken(model.name);
     if (why === "no-room") return noRoom(model.name);
     if (why === "gone" || !model.failure) return new FailureError(shuttingDown.failure);
     return loadFailed(model.name, model.failure, model.retryAt - performance.now());

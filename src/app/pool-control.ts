@@ -1,0 +1,154 @@
+import { ConfigError } from "../config/config-error.ts";
+import { FailureError, invalidRequest } from "../generation/failure.ts";
+import type { ModelControl, ModelState, ModelStates, Task } from "../server/admin/model-control.ts";
+import type { ModelDirectory, ServedEngine } from "../server/model-directory.ts";
+import { modelDoesNotExist } from "../wire/failures.ts";
+import type { EnginePool } from "./engine-pool.ts";
+import { LoadableEngine } from "./models/loadable-engine.ts";
+
+export interface ControlOptions {
+  readonly pool: EnginePool;
+  /** As it is now. */
+  readonly directory: () => ModelDirectory;
+  /** Reads the configuration again and goes over to it; absent: it came from code. */
+  readonly reload?: (() => Promise<void>) | undefined;
+}
+
+/** The admin API's hands on a server's models. */
+export class PoolControl implements ModelControl {
+  readonly #options: ControlOptions;
+
+  constructor(options: ControlOptions) {
+    this.#options = options;
+  }
+
+  list(): ModelStates {
+    const { pool, directory } = this.#options;
+    const budget = pool.locals?.keeper.budget ?? Infinity;
+    return {
+      memory: { limit: Number.isFinite(budget) ? budget : null, used: pool.locals?.keeper.used ?? 0 },
+      models: directory().engines.map((from) => this.#stateOf(from)),
+    };
+  }
+
+  async load(name: string, { signal, tell }: Task): Promise<ModelState> {
+    const { from, engine } = this.#localNamed(name);
+    const { keeper } = this.#locals();
+    const { model } = engine;
+    model.listeners.add(tell);
+    try {
+      if (keeper.stateOf(model) !== "in") tell({ phase: "wait" });
+      const lease = await keeper.ask(model, { signal, byHand: true });
+      lease.release();
+    } catch (error) {
+      throw inFull(error);
+    } finally {
+      model.listeners.delete(tell);
+    }
+    return this.#stateOf(from);
+  }
+
+  async unload(name: string, { signal, tell }: Task): Promise<ModelState> {
+    const { from, engine } = this.#localNamed(name);
+    const { keeper } = this.#locals();
+    if (keeper.busyOf(engine.model) > 0) tell({ phase: "wait" });
+    await keeper.unload(engine.model, signal);
+    return this.#stateOf(from);
+  }
+
+  async pull(name: string, { signal, tell }: Task): Promise<{ readonly path: string }> {
+    const { pool, directory } = this.#options;
+    const known = directory().find(name)?.from.engine;
+    const source =
+      known instanceof LoadableEngine ? known.model.loadable.source : /^hf:/i.test(name) ? { model: name } : undefined;
+    if (!source) throw modelDoesNotExist(name);
+    if (!source.model.startsWith("hf:"))
+      throw invalidRequest(`The model '${name}' is a file of this machine: there is nothing to pull.`, "model");
+    const { pulls } = await pool.openLocals();
+    const path = await pulls
+      .pull(
+        source,
+        ({ bytes, totalBytes }) =>
+          tell({
+            phase: "download",
+            ...(totalBytes > 0 && { fraction: bytes / totalBytes }),
+            bytes,
+            total_bytes: totalBytes,
+          }),
+        signal,
+      )
+      .catch((error: unknown) => {
+        throw failureOf(error, 502);
+      });
+    return { path };
+  }
+
+  async reload(): Promise<{ readonly models: readonly string[] }> {
+    const { reload, directory } = this.#options;
+    if (!reload)
+      throw invalidRequest("There is no configuration file to read again: the server was started without one.");
+    await reload().catch((error: unknown) => {
+      throw failureOf(error, 400, "The configuration was not reloaded, and nothing has changed. ");
+    });
+    return {
+      models: directory()
+        .list()
+        .map(({ info }) => info.id),
+    };
+  }
+
+  #stateOf({ name, engine }: ServedEngine): ModelState {
+    const { state, message } = engine.health();
+    const common = {
+      name,
+      models: engine.models().map(({ id }) => id),
+      state,
+      ...(message !== undefined && { message }),
+    };
+    if (!(engine instanceof LoadableEngine)) return common;
+    const { model } = engine;
+    const { keeper } = this.#locals();
+    const { load, keep, idleUnloadMs } = model.settings;
+    return {
+      ...common,
+      memory: keeper.sizeOf(model) ?? null,
+      load,
+      keep,
+      idle_unload_ms: idleUnloadMs ?? null,
+      busy: keeper.busyOf(model),
+      waiting: keeper.waitingFor(model),
+    };
+  }
+
+  #localNamed(name: string): { readonly from: ServedEngine; readonly engine: LoadableEngine } {
+    const all = this.#options.directory();
+    const from = all.find(name)?.from ?? all.engines.find((each) => each.name === name);
+    if (!from) throw modelDoesNotExist(name);
+    const { engine } = from;
+    if (engine instanceof LoadableEngine) return { from, engine };
+    throw invalidRequest(
+      `The model '${name}' is none of this machine's files: it is neither loaded nor unloaded.`,
+      "model",
+    );
+  }
+
+  #locals(): NonNullable<EnginePool["locals"]> {
+    const { locals } = this.#options.pool;
+    if (!locals) throw new Error("There are no local models.");
+    return locals;
+  }
+}
+
+/** Whoever runs the server reads the cause, too, with the paths in it. */
+function inFull(error: unknown): unknown {
+  if (!(error instanceof FailureError) || typeof error.failure.cause !== "string") return error;
+  return new FailureError({ ...error.failure, message: error.failure.cause });
+}
+
+function failureOf(error: unknown, status: 400 | 502, before = ""): FailureError {
+  if (error instanceof FailureError) return error;
+  const message = before + (error instanceof Error ? error.message : String(error));
+  const kind = status === 400 ? "invalid-request" : "bad-answer";
+  const code = error instanceof ConfigError ? "invalid_configuration" : null;
+  return new FailureError({ message, status, kind, param: null, code });
+}

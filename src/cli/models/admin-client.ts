@@ -1,0 +1,88 @@
+import type { ModelStates, Progress } from "../../server/admin/model-control.ts";
+
+/** Where the server is, and how to enter. */
+export interface ServerFlags {
+  readonly url?: string;
+  readonly adminKey?: string;
+}
+
+/** The end of a task: what the server says of the model. */
+export interface Done {
+  readonly name?: string;
+  readonly state?: string;
+  readonly path?: string;
+}
+
+type TaskEvent =
+  | ({ readonly type: "progress" } & Progress)
+  | ({ readonly type: "done" } & Done)
+  | { readonly type: "error"; readonly error: { readonly message: string } };
+
+/** Speaks the admin API of a running server. Every method throws an Error of one sentence. */
+export class AdminClient {
+  readonly #url: string;
+  readonly #key: string | undefined;
+
+  constructor(flags: ServerFlags) {
+    const url = flags.url ?? process.env.TRUEWIRE_URL ?? "http://127.0.0.1:8080";
+    if (!URL.canParse(url))
+      throw new Error(`--url must be the address of a server, such as http://127.0.0.1:8080, not ${url}.`);
+    this.#url = url.replace(/\/+$/, "").replace(/\/v1$/, "");
+    this.#key = flags.adminKey ?? process.env.TRUEWIRE_ADMIN_KEY;
+  }
+
+  async list(): Promise<ModelStates> {
+    const response = await this.#fetch("/admin/models");
+    return (await response.json()) as ModelStates;
+  }
+
+  /** Does something to a model, and tells how far it is. */
+  async change(
+    verb: "load" | "unload" | "pull",
+    model: string,
+    onProgress: (progress: Progress) => void,
+  ): Promise<Done> {
+    const response = await this.#fetch(`/admin/models/${verb}`, { model });
+    for await (const event of eventsOf(response)) {
+      if (event.type === "progress") onProgress(event);
+      else if (event.type === "error") throw new Error(event.error.message);
+      else return event;
+    }
+    throw new Error(`${this.#url} closed the connection before it was done.`);
+  }
+
+  async #fetch(path: string, body?: object): Promise<Response> {
+    const headers: Record<string, string> = { "content-type": "application/json" };
+    if (this.#key !== undefined) headers["authorization"] = `Bearer ${this.#key}`;
+    const request = { method: body ? "POST" : "GET", headers, ...(body && { body: JSON.stringify(body) }) };
+    const response = await fetch(this.#url + path, request).catch((cause: Error) => {
+      const inner: unknown = cause.cause;
+      const why = inner instanceof Error && inner.message !== "" ? inner.message : cause.message;
+      throw new Error(`${this.#url} does not answer: ${why}. Is truewire serve running there? (--url)`, { cause });
+    });
+    if (response.ok) return response;
+    throw new Error(messageIn(await response.text()) ?? `${this.#url}${path} answered with status ${response.status}.`);
+  }
+}
+
+/** The `data:` lines of the server's events. */
+async function* eventsOf(response: Response): AsyncGenerator<TaskEvent> {
+  if (!response.body) return;
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const piece of response.body) {
+    text += decoder.decode(piece, { stream: true });
+    const lines = text.split("\n");
+    text = lines.pop() ?? "";
+    for (const line of lines) if (line.startsWith("data: ")) yield JSON.parse(line.slice(6)) as TaskEvent;
+  }
+}
+
+function messageIn(body: string): string | undefined {
+  try {
+    const { error } = JSON.parse(body) as { error?: { message?: string } };
+    return error?.message;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,61 @@
+import type { ModelState, Progress } from "../../server/admin/model-control.ts";
+import { AdminClient } from "./admin-client.ts";
+import type { ServerFlags } from "./admin-client.ts";
+import { openProgressLine } from "./progress-line.ts";
+
+/** `truewire models list`. */
+export async function listModels(flags: ServerFlags & { readonly json?: true }): Promise<void> {
+  const states = await new AdminClient(flags).list();
+  if (flags.json) return console.log(JSON.stringify(states, null, 2));
+  const rows = [["MODEL", "STATE", "MEMORY", "BUSY", "LOADS"], ...states.models.map(rowOf)];
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  for (const row of rows)
+    console.log(
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    );
+  const { limit, used } = states.memory;
+  console.log(
+    `\nMemory: ${bytes(used)} of ${limit === null ? "any amount" : bytes(limit)}, as estimated from the files.`,
+  );
+}
+
+/** `truewire models load|unload|pull`. */
+export async function changeModel(verb: "load" | "unload" | "pull", model: string, flags: ServerFlags): Promise<void> {
+  const line = openProgressLine(process.stderr);
+  let { name, path } = { name: model, path: "" };
+  try {
+    const done = await new AdminClient(flags).change(verb, model, (progress) => line.show(wordsOf(progress, model)));
+    ({ name = model, path = "" } = done);
+  } finally {
+    line.close();
+  }
+  console.log(verb === "pull" ? path : `${name} is ${verb === "load" ? "loaded" : "unloaded"}.`);
+}
+
+function rowOf({ name, state, memory, busy, load, keep }: ModelState): string[] {
+  const size = memory === undefined ? "-" : memory === null ? "unknown" : bytes(memory);
+  return [
+    name,
+    state,
+    size,
+    busy === undefined ? "-" : String(busy),
+    load === undefined ? "-" : keep ? `${load}, kept` : load,
+  ];
+}
+
+function wordsOf(
+  { phase, fraction, bytes: done, total_bytes: total }: Progress,
+  model: string,
+): { text: string; fraction?: number } {
+  const text = { wait: "waiting for", download: "downloading", load: "loading" }[phase];
+  const sizes = done === undefined || !total ? "" : ` ${bytes(done)} of ${bytes(total)}`;
+  return { text: `${text} ${model}${sizes}`, ...(fraction !== undefined && { fraction }) };
+}
+
+function bytes(count: number): string {
+  if (count < 2 ** 20) return `${(count / 2 ** 10).toFixed(0)} KiB`;
+  return count < 2 ** 30 ? `${(count / 2 ** 20).toFixed(0)} MiB` : `${(count / 2 ** 30).toFixed(1)} GiB`;
+}

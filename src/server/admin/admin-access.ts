@@ -1,0 +1,59 @@
+import { FailureError } from "../../generation/failure.ts";
+import type { Exchange } from "../exchange.ts";
+import { KeyRing } from "../keys/key-ring.ts";
+import { isLoopback } from "../origins.ts";
+
+/** What proxies add to a request that is not their own (RFC 7239, RFC 9110 section 7.6.3, and what nginx and others send). */
+const forwarding = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
+
+/**
+ * Who may use the admin API: who has one of its keys. Where there is none, and the server is for this machine only (it listens on
+ * loopback and its clients need no key either), any program of this machine; no web page, and nothing that came through a proxy.
+ */
+export class AdminAccess {
+  readonly #keys: KeyRing;
+  readonly #isForThisMachine: boolean;
+
+  constructor(keys: readonly string[], isForThisMachine: boolean) {
+    this.#keys = new KeyRing(keys, [], false);
+    this.#isForThisMachine = isForThisMachine;
+  }
+
+  /** `key`: as the client sent it; "": none. Throws `FailureError`. */
+  async check(key: string, exchange: Exchange): Promise<void> {
+    if (this.#keys.required) {
+      if (!(await this.#keys.find(key))) throw wrongKey(key);
+    } else if (!this.#isForThisMachine || !isFromThisMachine(exchange)) throw closed();
+  }
+}
+
+function isFromThisMachine(exchange: Exchange): boolean {
+  const host = exchange.header("host");
+  const named = host !== undefined && URL.canParse(`http://${host}`) && isLoopback(new URL(`http://${host}`).hostname);
+  const isOwn =
+    exchange.header("origin") === undefined && forwarding.every((name) => exchange.header(name) === undefined);
+  return exchange.isFromLoopback === true && named && isOwn;
+}
+
+function wrongKey(key: string): FailureError {
+  return new FailureError({
+    message:
+      key === ""
+        ? "The admin API needs an admin key (--admin-key), as 'Authorization: Bearer KEY'."
+        : "This is not an admin key of this server (--admin-key). The keys of clients are not admin keys.",
+    status: 401,
+    kind: "authentication",
+    code: key === "" ? null : "invalid_api_key",
+  });
+}
+
+function closed(): FailureError {
+  return new FailureError({
+    message:
+      "The admin API is closed: start the server with an admin key (--admin-key, or TRUEWIRE_ADMIN_KEY). Without one it is open to programs of this machine only, while the server listens on 127.0.0.1 and needs no key of its clients.",
+    status: 403,
+    kind: "permission",
+    param: null,
+    code: "admin_closed",
+  });
+}

@@ -1,0 +1,104 @@
+import type { GenerationFailure } from "../../generation/event.ts";
+import { FailureError, invalidRequest } from "../../generation/failure.ts";
+import { internalError } from "../../wire/failures.ts";
+import { openaiVoice } from "../../wire/openai-voice.ts";
+import type { Mask } from "../mask.ts";
+import { readJson } from "../read-json.ts";
+import type { Reply } from "../reply.ts";
+import type { Answer, Route } from "../route.ts";
+import type { Service } from "../service.ts";
+import { tellEvents } from "../tell-events.ts";
+import type { ModelControl, Progress, Task } from "./model-control.ts";
+
+const admin = { voice: openaiVoice, admin: true } as const;
+
+/** The paths for whoever runs the server. */
+export const adminRoutes: readonly (readonly [path: string, route: Route])[] = [
+  [
+    "/admin/models",
+    {
+      ...admin,
+      methods: {
+        GET(reply, service) {
+          reply.send(200, "application/json", JSON.stringify(controlOf(service).list()));
+        },
+      },
+    },
+  ],
+  ["/admin/models/load", { ...admin, methods: { POST: doing((control, name, task) => control.load(name, task)) } }],
+  ["/admin/models/unload", { ...admin, methods: { POST: doing((control, name, task) => control.unload(name, task)) } }],
+  ["/admin/models/pull", { ...admin, methods: { POST: doing((control, name, task) => control.pull(name, task)) } }],
+  [
+    "/admin/reload",
+    {
+      ...admin,
+      methods: { POST: (reply, service) => tellTask(reply, service, () => controlOf(service).reload()) },
+    },
+  ],
+];
+
+function controlOf({ control }: Service): ModelControl {
+  if (control) return control;
+  throw new FailureError({ message: "There is nothing to control yet.", status: 503, kind: "unavailable" });
+}
+
+/** Does something to the model that the body names: `{"model": "…"}`. */
+function doing(act: (control: ModelControl, name: string, task: Task) => Promise<object>): Answer {
+  return async (reply, service) => {
+    const body = await readJson(reply.exchange, service.settings.bodyLimit);
+    const name = typeof body === "object" && body !== null && "model" in body ? body.model : undefined;
+    if (typeof name !== "string" || name === "")
+      throw invalidRequest('Expected a body such as {"model": "NAME"}.', "model", "missing_required_parameter");
+    reply.record.model = name;
+    await tellTask(reply, service, (task) => act(controlOf(service), name, task));
+  };
+}
+
+/** Tells how far a task is: `progress` events, and at last `done` or `error`. What fails at once has a status of its own. */
+async function tellTask(reply: Reply, service: Service, run: (task: Task) => Promise<object>): Promise<void> {
+  await tellEvents(reply, taskEvents(reply, service.settings.mask, run), streamHeaders, service.settings.keepAliveMs);
+}
+
+const streamHeaders = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };
+
+async function* taskEvents(reply: Reply, mask: Mask, run: (task: Task) => Promise<object>): AsyncGenerator<string> {
+  const seen: { progress?: Progress | undefined; outcome?: { result: object } | { error: unknown } } = {};
+  let wake = (): void => {};
+  const { signal } = reply.exchange.departure;
+  const task: Task = {
+    signal,
+    tell(progress) {
+      seen.progress = progress;
+      wake();
+    },
+  };
+  run(task)
+    .then(
+      (result) => (seen.outcome = { result }),
+      (error: unknown) => (seen.outcome = { error }),
+    )
+    .finally(() => wake());
+  while (!seen.outcome || seen.progress) {
+    if (seen.progress) {
+      const { progress } = seen;
+      seen.progress = undefined;
+      yield eventOf({ type: "progress", ...progress });
+    } else await new Promise<void>((resolve) => (wake = resolve));
+  }
+  const { outcome } = seen;
+  if ("result" in outcome) yield eventOf({ type: "done", ...outcome.result });
+  else if (!reply.sent) throw outcome.error;
+  else {
+    const { failure } = outcome.error instanceof FailureError ? outcome.error : internalError(outcome.error);
+    const { cause, ...told } = failure;
+    const shown: GenerationFailure = mask.value(told);
+    reply.record.refusal = shown.message;
+    reply.record.cause = cause;
+    const { body } = reply.voice.writeFailure(shown, reply.profile, reply.requestId);
+    yield eventOf({ type: "error", ...(JSON.parse(body) as object) });
+  }
+}
+
+function eventOf(event: object): string {
+  return `data: ${JSON.stringify(event)}\n\n`;
+}
