@@ -15,16 +15,16 @@ export interface PullOptions {
   readonly log?: Observe;
   /** Aborted: the download stops; what has arrived stays for the next one. */
   readonly signal?: AbortSignal;
+  /** A connection that breaks is made anew; where nothing more has arrived for so long, the download has failed. Default: a minute. */
+  readonly stalledMs?: number;
 }
-
-/** A connection that breaks is made anew; where nothing more has arrived for so long, the download has failed. */
-const stalledMs = 60_000;
 
 /**
  * Makes sure that the file of a model is here: an `hf:` name is downloaded, in a process of its own, unless it was before; a download that
  * broke off goes on where it ended. Resolves with the file; rejects with `ModelOpenError`.
  */
-export function pullModel(source: ModelSource, { onProgress, log, signal }: PullOptions): Promise<string> {
+export function pullModel(source: ModelSource, options: PullOptions): Promise<string> {
+  const { onProgress, log, signal, stalledMs = 60_000 } = options;
   // The compiled module, as for `ModelProcess`.
   const child = fork(new URL("./process/pull-main.js", import.meta.url), {
     execArgv: [],
@@ -51,7 +51,8 @@ export function pullModel(source: ModelSource, { onProgress, log, signal }: Pull
     child.on("message", (message: FromPull) => {
       switch (message.type) {
         case "progress":
-          if (message.downloaded.bytes !== bytes) {
+          // A connection that breaks loses a part of what it brought, so only what is more than ever before counts.
+          if (message.downloaded.bytes > bytes) {
             bytes = message.downloaded.bytes;
             clearTimeout(timer);
             timer = setTimeout(giveUp, stalledMs);

@@ -22,11 +22,14 @@ function tell(message: FromPull): void {
 
 async function pull(source: ModelSource): Promise<void> {
   let toldAt = -Infinity;
+  let toldBytes = -1;
   try {
     const path = await modelFile(await importLibrary(), source, (downloaded) => {
       const now = performance.now();
-      if (now - toldAt < tellEveryMs && downloaded.bytes < downloaded.totalBytes) return;
+      const isAll = downloaded.bytes === downloaded.totalBytes;
+      if (downloaded.bytes === toldBytes || (now - toldAt < tellEveryMs && !isAll)) return;
       toldAt = now;
+      toldBytes = downloaded.bytes;
       tell({ type: "progress", downloaded });
     });
     tell({ type: "pulled", path });

@@ -1,0 +1,159 @@
+import { createHash } from "node:crypto";
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { pullModel as PullModel } from "../../src/engines/llama/pull-model.ts";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { runTruewire } from "../support/serve.ts";
+import { until } from "../support/scripted-engine.ts";
+import { admin, ask, serveModels, small, taskEvents } from "./support.ts";
+import type { TestServer } from "./support.ts";
+
+const built = resolve(process.env.TRUEWIRE_DIST ?? "dist", "engines/llama/pull-model.js");
+const { pullModel } = (await import(pathToFileURL(built).href)) as { readonly pullModel: typeof PullModel };
+
+/** What the hub does with the file: sends it; breaks each connection after 8 MiB; sends slowly; sends nothing. */
+let manner: "whole" | "breaks" | "slow" | "silent" = "whole";
+/** Bytes of the file that the hub has sent. */
+let sent = 0;
+let folder: string;
+let bytes: Buffer;
+let hub: Server;
+let endpoint: string;
+let server: TestServer;
+let modelsFolder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "truewire-hub-"));
+  modelsFolder = join(folder, "models");
+  const file = join(folder, "hub.gguf");
+  writeProgrammedModel(file);
+  // Long enough for a download with a middle; llama.cpp reads no further than the tensors.
+  appendFileSync(file, Buffer.alloc(24 * 2 ** 20, "x"));
+  bytes = readFileSync(file);
+  const etag = `"${createHash("sha256").update(bytes).digest("hex")}"`;
+  hub = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? "/", "http://hub");
+    if (pathname.includes("/somebody/tiny/manifests/")) {
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ ggufFile: { rfilename: "tiny-Q4_K_M.gguf" } }));
+      return;
+    }
+    if (!/\/somebody\/tiny\/.*\/tiny-Q4_K_M\.gguf$/.test(pathname)) {
+      response.statusCode = 404;
+      response.end("no");
+      return;
+    }
+    const [, from, to] = /bytes=(\d+)-(\d*)/.exec(request.headers.range ?? "") ?? [];
+    const start = Number(from ?? 0);
+    const part = bytes.subarray(start, to ? Number(to) + 1 : bytes.length);
+    response.writeHead(from === undefined ? 200 : 206, {
+      etag,
+      "content-length": part.length,
+      "accept-ranges": "bytes",
+      ...(from !== undefined && { "content-range": `bytes ${start}-${start + part.length - 1}/${bytes.length}` }),
+    });
+    if (request.method === "HEAD") response.end();
+    else void send(part);
+
+    async function send(part: Buffer): Promise<void> {
+      const most = manner === "breaks" ? Math.min(part.length, 8 * 2 ** 20) : part.length;
+      for (let at = 0; at < most && !response.destroyed;) {
+        if (manner === "silent") return;
+        const piece = part.subarray(at, Math.min(most, at + 2 ** 18));
+        response.write(piece);
+        at += piece.length;
+        sent += piece.length;
+        await new Promise((go) => setTimeout(go, manner === "slow" ? 200 : 1));
+      }
+      if (most === part.length) response.end();
+      else response.destroy();
+    }
+  });
+  await new Promise<void>((listening) => hub.listen(0, "127.0.0.1", listening));
+  endpoint = `http://127.0.0.1:${(hub.address() as AddressInfo).port}/`;
+  const model = `{ kind: local, path: "hf:somebody/tiny:Q4_K_M", name: tiny, load: lazy, modelsFolder: "${modelsFolder}", ${small} }`;
+  server = await serveModels([model], ["logLevel: info"], { env: { HF_ENDPOINT: endpoint } });
+});
+afterAll(async () => {
+  await server.end();
+  hub.closeAllConnections();
+  hub.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+beforeEach(() => {
+  rmSync(modelsFolder, { recursive: true, force: true });
+  manner = "whole";
+  sent = 0;
+});
+
+test("a pull with its progress, by the command line; then the model is here, and is loaded without another download", async () => {
+  manner = "breaks";
+  const run = await runTruewire(["models", "pull", "tiny", "--url", server.url]);
+  expect(run.code).toBe(0);
+  // Every connection broke off, and the next one went on.
+  const file = run.stdout.trim();
+  expect(readFileSync(file).equals(bytes)).toBe(true);
+  expect(run.stderr).toMatch(/^downloading tiny( \d+ %)?$/m);
+  const before = sent;
+  expect((await ask(server.url, "tiny", "plain")).status).toBe(200);
+  expect(sent).toBe(before);
+  // A model whose file is deleted is downloaded again with the next request.
+  await taskEvents(await admin(server.url, "models/unload", "tiny"));
+  rmSync(modelsFolder, { recursive: true });
+  manner = "whole";
+  expect((await ask(server.url, "tiny", "plain")).status).toBe(503);
+  expect((await ask(server.url, "tiny", "plain")).status).toBe(200);
+  await taskEvents(await admin(server.url, "models/unload", "tiny"));
+});
+
+test("whoever leaves stops the pull; the next one goes on where it ended; two who want the same share one", async () => {
+  manner = "slow";
+  const leaves = new AbortController();
+  const pulling = fetch(`${server.url}/admin/models/pull`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{"model":"tiny"}',
+    signal: leaves.signal,
+  }).then((response) => response.text());
+  await until(() => sent > 22 * 2 ** 20, "a part has arrived");
+  leaves.abort();
+  await expect(pulling).rejects.toThrow();
+  await until(async () => {
+    const before = sent;
+    await new Promise((go) => setTimeout(go, 600));
+    return sent === before;
+  }, "the download has stopped");
+  manner = "whole";
+  const [one, two] = await Promise.all([
+    admin(server.url, "models/pull", "tiny"),
+    admin(server.url, "models/pull", "tiny"),
+  ]);
+  const [events, others] = [await taskEvents(one), await taskEvents(two)];
+  // The library keeps whole pieces of 5 MiB.
+  expect(Number(events[0]?.bytes)).toBeGreaterThanOrEqual(5 * 2 ** 20);
+  expect([events.at(-1), others.at(-1)]).toMatchObject([{ type: "done" }, { type: "done" }]);
+  expect(readFileSync(String(events.at(-1)?.path)).equals(bytes)).toBe(true);
+});
+
+test("a hub that falls silent: the pull fails after its time, and says that the next one goes on", async () => {
+  manner = "silent";
+  const pull = pullModel({ model: "hf:somebody/tiny:Q4_K_M", modelsFolder, hub: endpoint }, { stalledMs: 2000 });
+  await expect(pull).rejects.toMatchObject({
+    reason: "download-failed",
+    message: expect.stringMatching(/nothing arrived for 2 seconds; what is here stays/) as string,
+  });
+});
+
+test("a name that the hub does not have: an error in OpenAI's shape, and a request is told so", async () => {
+  const response = await admin(server.url, "models/pull", "hf:nobody/nothing:Q4_K_M");
+  const text = await response.text();
+  expect(text).toContain("could not be downloaded");
+  expect(text).toContain('"error":{"message"');
+  expect(existsSync(join(modelsFolder, "nothing"))).toBe(false);
+});
