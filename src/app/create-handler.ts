@@ -26,7 +26,7 @@ export interface Handler {
   (request: IncomingMessage, response: ServerResponse): void;
   /** The same for Hono, Next.js, Bun, Deno and Workers. Needs no `this`. */
   readonly fetch: (request: Request) => Promise<Response>;
-  /** Opens the models now; without it, the first request does. Rejects when one cannot be opened. */
+  /** Opens the models now; without it, the first request does. Rejects when one cannot be opened, but for an upstream that is down. */
   ready(): Promise<void>;
   /** Lets what runs finish within `graceMs` (default: the configuration's `grace`), and releases the models. */
   close(graceMs?: number): Promise<void>;

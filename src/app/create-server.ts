@@ -45,9 +45,9 @@ export interface ServerOptions {
 }
 
 /**
- * Listens, opens the models, and resolves when they are ready. While they load, it answers 503 (`model_loading`).
- * Throws `ConfigError` for an invalid configuration, the system's error when it cannot listen (`EADDRINUSE`), and what an
- * engine throws that cannot be opened.
+ * Listens, opens the models, and resolves when they are ready. While they load, it answers 503 (`model_loading`). An upstream that does
+ * not answer is taken in when it does. Throws `ConfigError` for an invalid configuration, the system's error when it cannot listen
+ * (`EADDRINUSE`), and what an engine throws that cannot be opened.
  *
  * @example
  * import { createServer } from "truewire";

@@ -17,7 +17,7 @@ export function printReady(server: TruewireServer, config: TruewireConfig, demo:
   const key = withKey ? ' -H "Authorization: Bearer $TRUEWIRE_API_KEY"' : "";
   const lines = [
     ...(demo ? ["No model was named, so this serves the bundled demo model, a small one for trying things out."] : []),
-    `${colors.bold(`${server.url}/v1`)} serves the OpenAI API. ${models.length === 1 ? "Model" : "Models"}: ${names.join(", ")}`,
+    `${colors.bold(`${server.url}/v1`)} serves the OpenAI API. ${first ? `${models.length === 1 ? "Model" : "Models"}: ${names.join(", ")}` : "No upstream answers yet; their models are taken in when they do."}`,
   ];
   if (first) {
     const chats = first.endpoints.includes("chat");

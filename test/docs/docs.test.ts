@@ -130,6 +130,8 @@ describe.each([...blocksOf])("%s", (page, blocks) => {
       ...process.env,
       PATH: `${join(root, "bin")}:${process.env.PATH ?? ""}`,
       TRUEWIRE_KEY: "sk-example-0123456789",
+      // Pages mean the server that they started.
+      TRUEWIRE_URL: (server ?? demo).url,
     };
   }
 
