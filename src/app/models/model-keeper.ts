@@ -248,8 +248,8 @@ export class ModelKeeper {
   /** A model that is loaded and not used goes after its time. */
   #watchIdle(model: KeptModel): void {
     clearTimeout(model.idleTimer);
-    const { idleUnloadMs } = model.settings;
-    if (idleUnloadMs === undefined || this.stateOf(model) !== "in" || this.busyOf(model) > 0) return;
+    const { idleUnloadMs, keep } = model.settings;
+    if (idleUnloadMs === undefined || keep || this.stateOf(model) !== "in" || this.busyOf(model) > 0) return;
     model.idleTimer = setTimeout(() => this.#run(this.#schedule.idle(model.id)), idleUnloadMs);
     model.idleTimer.unref();
   }
@@ -301,6 +301,7 @@ export class ModelKeeper {
       if (bytes !== this.sizeOf(model)) return this.#run(this.#schedule.resized(model.id, bytes));
       model.engine = await model.loadable.load(this.#loadOptions(model));
       model.failure = undefined;
+      model.pause.succeeded();
       model.progress = undefined;
       this.#log.info({ model: model.name, bytes, ms: Math.round(performance.now() - began) }, "model loaded");
       this.#run(this.#schedule.loaded(model.id));
@@ -323,8 +324,12 @@ export class ModelKeeper {
     const { engine } = model;
     model.engine = undefined;
     clearTimeout(model.idleTimer);
-    await engine?.close(0);
-    this.#log.info({ model: model.name }, "model unloaded");
+    try {
+      await engine?.close(0);
+      this.#log.info({ model: model.name }, "model unloaded");
+    } catch (error) {
+      this.#log.error({ model: model.name, cause: String(error) }, "model did not close");
+    }
     this.#isOut(model);
   }
 
@@ -349,7 +354,7 @@ export class ModelKeeper {
   }
 }
 
-/** What is loaded by hand is unloaded by hand. */
+/** What is loaded by hand makes room for nobody. */
 function staysLoaded({ load, keep }: KeepSettings): boolean {
   return keep || load === "manual";
 }

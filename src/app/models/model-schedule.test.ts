@@ -63,7 +63,7 @@ class World {
   }
 
   idle(model: number): void {
-    if (!this.#setups[model]?.keep) this.#mayGo.add(model);
+    this.#mayGo.add(model);
     this.#run(this.schedule.idle(String(model)));
     if (![...this.waiting.values()].some((each) => each.out && each.model === model)) this.#mayGo.delete(model);
   }

@@ -131,10 +131,10 @@ export class ModelSchedule {
     return this.#advance();
   }
 
-  /** The model was not used for long: it goes, unless it is busy by now, or kept. */
+  /** The model was not used for long: it goes, kept or not, unless it is busy by now. */
   idle(model: string): Effect[] {
     const slot = this.#slot(model);
-    if (slot.state === "in" && slot.busy === 0 && !slot.keep) this.#unload(slot);
+    if (slot.state === "in" && slot.busy === 0) this.#unload(slot);
     return this.#advance();
   }
 
