@@ -127,6 +127,8 @@ test("a file that is broken: all who wait are told, and the pause until the next
     const first = await Promise.all([ask(server.url, "a", "plain"), ask(server.url, "a", "plain", { stream: true })]);
     for (const response of first)
       expect(await refusalOf(response)).toEqual({ status: 503, code: "model_load_failed", retryAfter: 1 });
+    // One that fails at once, without a process.
+    writeFileSync(file, "I am a text.");
     // The second failure in a row pauses for a moment, the fourth for a second.
     let retryAfter = 0;
     await until(async () => {
