@@ -1,3 +1,5 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import { startTruewire } from "../support/serve.ts";
@@ -281,9 +283,12 @@ test("legacy completions, streamed and not", async () => {
 });
 
 test("an upstream that lists no models says what to do", async () => {
-  const source = await startScripted(() => {});
-  await source.close();
-  await expect(startGateway(source.url)).rejects.toThrow(/cannot be listed.*--model NAME.*"models"/);
+  const source = createServer((_, response) => response.writeHead(404).end());
+  await new Promise<void>((resolve) => source.listen(0, "127.0.0.1", resolve));
+  const { port } = source.address() as AddressInfo;
+  await expect(startGateway(`http://127.0.0.1:${port}/v1`)).rejects.toThrow(/cannot be listed.*--model NAME.*"models"/);
+  source.closeAllConnections();
+  source.close();
 });
 
 test("models are named on the command line, too", async () => {
