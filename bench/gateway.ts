@@ -2,8 +2,11 @@
 // upstream and the clients are processes of their own. CPU is the time of the gateway's process alone.
 //
 //   npm run build && npm run tools && node .cache/tools/bench/gateway.js [--streams 1,16,64,256] [--seconds 3] [--paced] [--json] [--keys]
+//   node .cache/tools/bench/gateway.js --against "DIST [option ...]" [--options="..."] [--rounds 24] [--json]
 //   node .cache/tools/bench/gateway.js --many 9000   (with a limit of open files above twice that: ulimit -n)
 //
+// `--against`: another build of Truewire (its `dist` folder, and options for its `serve`) under the same load, the two in turns; the
+// ratio says what this build costs beside it. `--options`: for this build's `serve`.
 // `--paced`: an event every 10 ms. `--keys`: Truewire also with a key, and with a key that has limits, counted in memory and, where
 // `REDIS_URL` is set, in that Redis. `--many N`: N streams with one event per second for 30 seconds, from three client processes.
 //
@@ -12,7 +15,7 @@
 import { createHash } from "node:crypto";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -21,6 +24,7 @@ import { parseArgs } from "node:util";
 import { startTruewire } from "../test/support/serve.ts";
 import type { RunningTruewire } from "../test/support/serve.ts";
 import type { Job, Outcome } from "./gateway/client.ts";
+import { compareBuilds } from "./gateway/compare.ts";
 import { cpuMicroseconds, openFiles, residentMib } from "./gateway/process-usage.ts";
 
 const { values } = parseArgs({
@@ -32,6 +36,9 @@ const { values } = parseArgs({
     json: { type: "boolean", default: false },
     keys: { type: "boolean", default: false },
     many: { type: "string" },
+    against: { type: "string" },
+    options: { type: "string", default: "" },
+    rounds: { type: "string", default: "24" },
   },
 });
 const seconds = Number(values.seconds);
@@ -64,7 +71,8 @@ async function startProcess(file: string, ...args: string[]): Promise<{ url: str
 
 const upstream = await startProcess("upstream.js");
 const passThrough = await startProcess("pass-through.js", upstream.url);
-const truewire = await startTruewire(["--log-level", "warn", upstream.url]);
+const ownOptions = values.options.split(" ").filter((option) => option !== "");
+const truewire = await startTruewire(["--log-level", "warn", ...ownOptions, upstream.url]);
 const key = "tw-bench-0123456789";
 const withKeys = values.keys ? await startWithKeys() : [];
 const gateways: Gateway[] = [
@@ -174,8 +182,25 @@ async function many(count: number): Promise<void> {
   );
 }
 
+/** This build and another one. */
+async function compare(against: string): Promise<void> {
+  const [dist = "", ...options] = against.split(" ");
+  const main = resolve(join(dist, "cli/main.js"));
+  const other = await startTruewire(["--log-level", "warn", ...options, upstream.url], { main });
+  const builds = [
+    { name: ["this build", ...ownOptions].join(" "), url: `${truewire.url}/v1`, pid: truewire.process.pid ?? 0 },
+    { name: against, url: `${other.url}/v1`, pid: other.process.pid ?? 0 },
+  ] as const;
+  try {
+    await compareBuilds(builds, load, Number(values.rounds), values.json);
+  } finally {
+    await other.stop();
+  }
+}
+
 try {
-  if (values.many !== undefined) await many(Number(values.many));
+  if (values.against !== undefined) await compare(values.against);
+  else if (values.many !== undefined) await many(Number(values.many));
   else {
     console.log("gateway       load      open  answers/s  p50 ms    p99 ms   CPU µs (per event; json: per answer)");
     // Warm up: code that has run only a few hundred times is not optimized yet.

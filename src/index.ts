@@ -11,7 +11,9 @@ export type {
   GenerationDefaults,
   KeyEntry,
   LocalModel,
+  LogFormat,
   LogLevel,
+  MetricsAccess,
   ModelEntry,
   ProgramModel,
   ServiceTier,
@@ -137,6 +139,7 @@ export type {
   ToolMessage,
   UserMessage,
 } from "./generation/message.ts";
+export type { AttemptObserver, GenerationObserver, ObservedAttempt } from "./generation/generation-observer.ts";
 export type { EmbeddingAnswer, EmbeddingRequest, Engine, EngineHealth, ModelInfo } from "./generation/engine.ts";
 export type {
   ChatPrompt,

@@ -57,3 +57,7 @@ export const openLog: () => never = server;
 export const openStreamLog: () => never = server;
 export const openWebSockets: () => never = server;
 export const readServerCertificate: () => never = server;
+
+/** In place of server/metrics/open-metrics.ts and server/tracing/export-traces.ts. */
+export const openMetrics: () => never = missing("`metrics`", "Leave it off.");
+export const exportTraces: () => never = server;

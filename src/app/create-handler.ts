@@ -19,6 +19,8 @@ import { noStore, openStoreOf } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { keysOf } from "./keys-of-config.ts";
 import { PoolControl } from "./pool-control.ts";
+import { openObservingOfHandler } from "./open-observing.ts";
+import type { Observing } from "./open-observing.ts";
 import { settingsOf } from "./settings-of-config.ts";
 
 /** The API inside somebody else's server. It is itself the `(request, response)` function of node:http, Express and Fastify. */
@@ -83,11 +85,13 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
   };
   const open = async (): Promise<ModelDirectory> => {
     if (parsed.keysFile !== undefined) service.settings = settingsOf(parsed, await keysOf(parsed), true);
+    if (!observing) Object.assign(service, (observing = await openObservingOfHandler(parsed)).of);
     if (service.store === noStore) service.store = await openStoreOf(parsed, log);
     if (service.limiter === ownLimiter)
       service.limiter = await openLimiter(parsed.sharedLimits, (line) => log.warn({}, line));
     return pool.use(parsed);
   };
+  let observing: Observing | undefined;
   let opening: Promise<void> | undefined;
   const ready = (): Promise<void> =>
     (opening ??= open().then(
@@ -122,6 +126,7 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
       await service.runs.stop();
       await service.store.close();
       await service.limiter.close();
+      await observing?.close();
     },
   });
 }

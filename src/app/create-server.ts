@@ -7,6 +7,7 @@ import { MemoryLimiter } from "../limits/memory-limiter.ts";
 import { openLimiter } from "../limits/open-limiter.ts";
 import { MemoryStore } from "../store/memory-store.ts";
 import { noStore, openStoreOf } from "./open-store-of.ts";
+import { openObserving } from "./open-observing.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { keysOf } from "./keys-of-config.ts";
 import { PoolControl } from "./pool-control.ts";
@@ -82,7 +83,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     import("./server-certificate.ts"),
   ]);
   let settings = settingsOf(current, await keysOf(current), false);
-  const log = maskedLog(options.log ?? openLog(current.logLevel), () => settings.mask);
+  const log = maskedLog(options.log ?? openLog(current.logLevel, current.logFormat), () => settings.mask);
   const { host, port, logStream } = current;
   const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log);
   const openFiles = descriptorLimit();
@@ -97,7 +98,9 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     directory: () => service.directory,
     reload: readConfig && (async () => reload(await readConfig())),
   });
+  const observing = await openObserving(current, log);
   const service: Service = {
+    ...observing.of,
     state: "loading",
     control,
     settings,
@@ -140,6 +143,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     await streamLog?.close();
     await service.store.close();
     await service.limiter.close();
+    await observing.close();
     throw error;
   }
   service.state = "ready";
@@ -157,7 +161,9 @@ export async function createServer(config: TruewireConfig, options: ServerOption
       "host",
       "port",
       "logLevel",
+      "logFormat",
       "logStream",
+      "metrics",
       "headerTimeout",
       "requestTimeout",
       "idleTimeout",
@@ -195,6 +201,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     await service.runs.stop();
     await service.store.close();
     await service.limiter.close();
+    await observing.close();
     await streamLog?.close();
   };
   return {

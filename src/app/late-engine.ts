@@ -1,5 +1,6 @@
 import type { Engine, EngineHealth, ModelInfo } from "../generation/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../generation/event.ts";
+import type { GenerationObserver } from "../generation/generation-observer.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Log } from "../server/log.ts";
 import type { OpenedEngine } from "./opened-engine.ts";
@@ -49,8 +50,8 @@ export class LateEngine implements Engine {
     return none;
   }
 
-  generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {
-    return this.#opened ? this.#opened.engine.generate(request) : absent(this.#options.name);
+  generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
+    return this.#opened ? this.#opened.engine.generate(request, observer) : absent(this.#options.name);
   }
 
   get countTokens(): Engine["countTokens"] {

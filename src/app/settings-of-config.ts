@@ -1,6 +1,7 @@
 import type { Config } from "../config/schema.ts";
 import type { KeyConfig } from "../config/keys-schema.ts";
 import { AdminAccess } from "../server/admin/admin-access.ts";
+import { KeyRing } from "../server/keys/key-ring.ts";
 import { isLoopback, restrictedOrigins, unrestrictedOrigins } from "../server/origins.ts";
 import { Mask } from "../server/mask.ts";
 import type { Settings } from "../server/service.ts";
@@ -10,12 +11,14 @@ import { exact, lean } from "../wire/profile.ts";
 
 /** `keyConfigs`: the configuration's keys with hashes, and those of its file. `embedded`: inside somebody else's server, which decides about pages itself unless origins are configured. */
 export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], embedded: boolean): Settings {
-  const { host, corsOrigin, bodyLimit, hold, keepAlive, readerPatience } = config;
+  const { host, corsOrigin, bodyLimit, hold, keepAlive, readerPatience, metrics, metricsKey } = config;
   const keys = keyRingOf(config, keyConfigs);
   return {
     profile: config.wire === "exact" ? exact : lean,
     keys,
     admin: new AdminAccess(config.adminKey, !embedded && isLoopback(host) && !keys.required),
+    ...(metricsKey.length > 0 && { metricsKeys: new KeyRing(metricsKey, [], true) }),
+    metricsOpen: metrics === "open",
     origins:
       embedded && corsOrigin.length === 0
         ? unrestrictedOrigins

@@ -100,10 +100,11 @@ async function configuration(targets: readonly string[], options: Options, file?
 }
 
 function fromEnvironment(): TruewireConfig {
-  const { TRUEWIRE_API_KEY, TRUEWIRE_ADMIN_KEY } = process.env;
+  const { TRUEWIRE_API_KEY, TRUEWIRE_ADMIN_KEY, TRUEWIRE_METRICS_KEY } = process.env;
   return {
     ...(TRUEWIRE_API_KEY !== undefined && { apiKey: listed(TRUEWIRE_API_KEY) }),
     ...(TRUEWIRE_ADMIN_KEY !== undefined && { adminKey: listed(TRUEWIRE_ADMIN_KEY) }),
+    ...(TRUEWIRE_METRICS_KEY !== undefined && { metricsKey: listed(TRUEWIRE_METRICS_KEY) }),
   };
 }
 

@@ -44,8 +44,17 @@ export interface TruewireConfig {
   readonly idleTimeout?: Duration;
   /** Default `info`. */
   readonly logLevel?: LogLevel;
+  /** The form of the log's lines; default: `pretty` on a terminal, else `json`. */
+  readonly logFormat?: LogFormat;
   /** A file to which every streamed event is appended. */
   readonly logStream?: string;
+  /**
+   * Numbers for Prometheus at `GET /metrics`: `on` (they need a key where the API does), `open` (they need none) or `off`. Default: `on`
+   * for a server, `off` for a handler.
+   */
+  readonly metrics?: MetricsAccess;
+  /** Keys for the numbers alone; then no other key reads them. */
+  readonly metricsKey?: string | readonly string[];
   /**
    * Where responses are kept for clients that refer to them (`previous_response_id`): `memory` (the default), a folder, or a Redis or
    * Valkey server (`redis://localhost:6379`).
@@ -94,6 +103,8 @@ export interface StoreOptions {
 export type WireName = "lean" | "exact";
 export type ServiceTier = "auto" | "default" | "flex" | "scale" | "priority";
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
+export type LogFormat = "json" | "pretty";
+export type MetricsAccess = "on" | "open" | "off";
 export type Duration = number | string;
 export type Size = number | string;
 

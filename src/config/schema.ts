@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ConfigError } from "./config-error.ts";
-import type { LogLevel, ModelEntry, TruewireConfig, WireName } from "./config.ts";
+import type { LogFormat, LogLevel, MetricsAccess, ModelEntry, TruewireConfig, WireName } from "./config.ts";
 import { modelSchema, programSchema, wireSchema } from "./model-schema.ts";
 import type { ModelConfig } from "./model-schema.ts";
 import { keysSchema } from "./keys-schema.ts";
@@ -33,7 +33,10 @@ export interface Config {
   readonly requestTimeout: number;
   readonly idleTimeout: number;
   readonly logLevel: LogLevel;
+  readonly logFormat?: LogFormat | undefined;
   readonly logStream?: string | undefined;
+  readonly metrics?: MetricsAccess | undefined;
+  readonly metricsKey: readonly string[];
   readonly store: StoreConfig;
   readonly memory?: number | undefined;
   readonly loadWait: number;
@@ -122,9 +125,16 @@ const server = settings(
     requestTimeout: duration("5m", "Time limit for a whole request to arrive"),
     idleTimeout: duration("75s", "Time limit for a connection without a request"),
     logLevel: oneOf(["debug", "info", "warn", "error", "silent"]).default("info"),
+    logFormat: oneOf(["json", "pretty"])
+      .optional()
+      .describe("The form of the log's lines (default: pretty on a terminal, else json)"),
     logStream: text("a file, such as events.log")
       .optional()
       .describe("A file to which every streamed event is appended"),
+    metrics: oneOf(["on", "open", "off"])
+      .optional()
+      .describe("Numbers for Prometheus at /metrics: on, open (without a key) or off (default on; off for a handler)"),
+    metricsKey: list("a key, such as ${METRICS_KEY}", "Keys for the numbers alone; then no other key reads them"),
     store: storeSchema,
     memory: bytes.optional().describe("What loaded local models may take together, such as 12GiB (default: no limit)"),
     loadWait: duration("5m", "How long a request may wait for room in memory before it is refused"),

@@ -1,4 +1,5 @@
 import type { GenerationEvent } from "./event.ts";
+import type { GenerationObserver } from "./generation-observer.ts";
 import type { GenerationRequest } from "./request.ts";
 
 /** Anything that generates: a local model, an upstream server, a user's program. */
@@ -12,9 +13,9 @@ export interface Engine {
    *
    * Returning from the iteration cancels the work, even while a batch is awaited; a `next` that waits then resolves as done.
    * `cancellable` makes such an iteration of a generator that takes an AbortSignal. Nothing foreseeable is thrown, neither by this call
-   * nor by the iteration: every outcome is an `end` event.
+   * nor by the iteration: every outcome is an `end` event. `observer` hears what no event tells.
    */
-  generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]>;
+  generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]>;
 
   /**
    * Counts the tokens of a request's prompt, as the model would read it; absent where the engine cannot. Rejects with `FailureError`.
@@ -22,7 +23,7 @@ export interface Engine {
   countTokens?(request: GenerationRequest, signal: AbortSignal): Promise<number>;
 
   /** Embeds texts; absent where the engine cannot. Rejects with `FailureError`. */
-  embed?(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer>;
+  embed?(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer>;
 
   health(): EngineHealth;
 

@@ -211,6 +211,8 @@ export interface Usage {
 
 /** Milliseconds and rates of a generation, an extension that is sent on request only. */
 export interface Timings {
+  /** Until the prompt was ready: its template, its grammar, its tokens. Absent: not known. */
+  readonly preparingMs?: number;
   readonly queuedMs: number;
   readonly promptMs: number;
   readonly generationMs: number;

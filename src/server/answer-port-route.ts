@@ -37,7 +37,7 @@ export async function answerPortRoute(
     random: Math.random,
     async readBody() {
       if (reply.client?.limits) await takeTurn(reply, service, 0);
-      return readJson(exchange, service.settings.bodyLimit);
+      return (reply.record.body = await readJson(exchange, service.settings.bodyLimit));
     },
     readOptions(body) {
       const from = directory.namedIn(body)?.from;

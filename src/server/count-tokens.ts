@@ -16,6 +16,7 @@ export async function countTokens(api: string, counter: TokenCounter, reply: Rep
   const { exchange, record, requestId, client } = reply;
   const directory = modelsOf(client, service.directory);
   const body = await readJson(exchange, service.settings.bodyLimit);
+  record.body = body;
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);
   const forwards = model?.from.forwards?.includes(api) ?? false;

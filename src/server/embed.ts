@@ -16,6 +16,7 @@ export async function embed(reply: Reply, service: Service): Promise<void> {
   const { exchange, record, requestId, client } = reply;
   const directory = modelsOf(client, service.directory);
   const body = await readJson(exchange, service.settings.bodyLimit);
+  record.body = body;
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);
   const { request, encoding } = readEmbeddingsRequest(body, requestId);
@@ -31,14 +32,17 @@ export async function embed(reply: Reply, service: Service): Promise<void> {
     const { failure } = invalidRequest(`The model '${request.model}' does not make embeddings.`, "model");
     throw new FailureError({ ...failure, status: 404 });
   }
+  record.servedModel = model.info.id;
   const estimate = client?.limits ? estimateInputs(request.inputs) : 0;
   const turn = client?.limits && (await takeTurn(reply, service, estimate));
+  record.trace?.operationBegins("embeddings", model.info.id);
   const answer = await engine
-    .embed({ ...request, model: model.engineModel }, exchange.departure.signal)
+    .embed({ ...request, model: model.engineModel }, exchange.departure.signal, record)
     .catch((error: unknown) => {
       throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
     });
   turn?.costs(answer.promptTokens ?? estimate);
+  if (answer.promptTokens !== null) record.usage = { promptTokens: answer.promptTokens, completionTokens: 0 };
   const shown = (profile.resolvesModels && (model.info.resolvedId ?? answer.model)) || request.model;
   reply.send(200, "application/json", writeEmbeddings(answer, shown, encoding, profile));
 }

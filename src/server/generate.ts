@@ -11,6 +11,7 @@ import { takeTurn } from "./keys/take-turn.ts";
 import type { Log } from "./log.ts";
 import { maskedEngine } from "./masked-engine.ts";
 import type { ServedModel } from "./model-directory.ts";
+import { recordedEngine, engineOfRun } from "./recorded-engine.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
@@ -30,6 +31,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
   const received = await readJson(exchange, settings.bodyLimit);
   const body = exchange.readMessage ? exchange.readMessage(received) : received;
   // The model's profile decides what is refused; a request without a model name is checked with the server's.
+  record.body = body;
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);
   const forwards = model?.from.forwards?.includes(port.name) ?? false;
@@ -39,6 +41,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
   const read = kept ?? port.readRequest(body, requestId, options);
   const { request, warnings } = read;
   record.model = request.model;
+  record.prompt = request.prompt;
   record.stream = request.stream;
   if (warnings.length > 0) {
     log.warn({ req: requestId, warnings }, "the request was accepted with reservations");
@@ -51,7 +54,9 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
     throw unknownModel(request.model, directory, modelNotFound(request.model, ids));
   }
   const { settings: answerSettings } = model.from;
-  const source = read.preparesOnly === true ? silence : maskedEngine(model.from.engine, settings.mask);
+  record.servedModel = model.info.id;
+  const masked = read.preparesOnly === true ? silence : maskedEngine(model.from.engine, settings.mask);
+  const source = kept?.detach ? engineOfRun(masked, reply, service) : recordedEngine(masked, record);
   const turn = client?.limits && (await takeTurn(reply, service, estimateTokens(request)));
   const engine = turn ? turn.engine(source) : source;
   const context: AnswerContext = {

@@ -6,7 +6,8 @@ import type { Exchange } from "./exchange.ts";
 import { preflightHeaders } from "./origins.ts";
 import { Reply } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
-import { knownPaths, routeOf } from "./routes.ts";
+import type { ObservedApi } from "./request-record.ts";
+import { knownPaths, pathAsNamed, routeOf } from "./routes.ts";
 import type { Route } from "./route.ts";
 import type { Service, Settings } from "./service.ts";
 
@@ -49,12 +50,25 @@ async function answer(reply: Reply, service: Service): Promise<void> {
   const { exchange } = reply;
   const { method, path } = exchange;
   const { route, parameter } = placeOf(reply, service.settings);
+  if (route.api && method === "POST") observe(reply, route.api, service);
   if (method === "OPTIONS") return reply.send(204, null, "", preflightHeaders(exchange, methodsOf(route)));
   const answering = route.methods[(method === "HEAD" ? "GET" : method) as keyof typeof route.methods];
   if (!answering && exchange.header("upgrade")?.toLowerCase() === "websocket") throw noWebSocket();
   if (!answering) throw methodNotAllowed(method, path, [...methodsOf(route), "OPTIONS"]);
   await checkClient(reply, route, service);
   await answering(reply, service, parameter);
+}
+
+/** From here on the request is one of an API that generates: it is traced, and counted at its end. */
+function observe({ exchange, record, requestId }: Reply, api: ObservedApi, { tracing, settings }: Service): void {
+  record.api = api;
+  record.trace = tracing?.begin({
+    requestId,
+    method: exchange.method,
+    route: pathAsNamed(exchange.path),
+    header: (name) => exchange.header(name),
+    masked: (text) => settings.mask.text(text),
+  });
 }
 
 function methodsOf({ methods }: Route): string[] {
@@ -94,15 +108,17 @@ async function checkClient(reply: Reply, route: Route, service: Service): Promis
   if (route.open !== true && service.state !== "ready") throw notReady(service.state);
 }
 
-/** The one line that each request has in the log. */
-function tell({ exchange, record, requestId: req }: Reply, { log, requests }: Service): void {
+/** The one line that each request has in the log, and what numbers and traces keep of it. */
+function tell({ exchange, record, requestId: req }: Reply, { log, requests, metrics }: Service): void {
   const outcome = record.outcome(exchange.departure.happened);
   requests.finish(outcome);
+  metrics?.observe(record, outcome);
   const client = exchange.header("x-client-request-id");
   const fields = { req, method: exchange.method, path: exchange.path, ...record.fields() };
   if (client !== undefined) Object.assign(fields, { clientRequestId: client });
+  record.endTrace(outcome);
   // Probes come every few seconds and are of interest to nobody while all is well.
-  if (exchange.path.startsWith("/health")) log.debug(fields, outcome);
+  if (/^\/(health|metrics)/.test(exchange.path)) log.debug(fields, outcome);
   else if (outcome === "failed") log.error(fields, outcome);
   else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);
 }

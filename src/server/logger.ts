@@ -2,30 +2,36 @@ import pino from "pino";
 import colors from "picocolors";
 import type { Log } from "./log.ts";
 
+export type LogFormat = "json" | "pretty";
+
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
-/** The log on stderr: JSON lines, or on a terminal lines for people. */
-export function openLog(level: LogLevel): Log {
+/** The log on stderr: JSON lines, or lines for people; where no form is asked for, these are for a terminal. */
+export function openLog(level: LogLevel, format?: LogFormat): Log {
   const options = { level, base: null };
-  if (!process.stderr.isTTY) return pino(options, pino.destination({ dest: 2, sync: false }));
-  return pino(options, { write: (line: string) => process.stderr.write(forPeople(line)) });
+  const isTerminal = process.stderr.isTTY === true;
+  if (format === "json" || (!format && !isTerminal)) return pino(options, pino.destination({ dest: 2, sync: false }));
+  const palette = isTerminal ? colors : colors.createColors(false);
+  return pino(options, { write: (line: string) => process.stderr.write(forPeople(line, palette)) });
 }
 
 /** A line of JSON, as `12:03:55 finished POST /v1/chat/completions model=x ms=12`. */
-export function forPeople(line: string): string {
+export function forPeople(line: string, palette: Palette = colors): string {
   const { level, time, msg, method, path, ...rest } = JSON.parse(line) as Record<string, unknown>;
   const clock = new Date(Number(time)).toTimeString().slice(0, 8);
-  const colour = Number(level) >= 50 ? colors.red : Number(level) >= 40 ? colors.yellow : colors.green;
+  const colour = Number(level) >= 50 ? palette.red : Number(level) >= 40 ? palette.yellow : palette.green;
   const request = method === undefined ? "" : ` ${printable(`${String(method)} ${String(path)}`)}`;
   const fields = Object.entries(rest).map(([name, value]) => {
     const text = typeof value === "string" ? value : JSON.stringify(value);
     // A cause is our own text and may span lines; everything else may hold a client's text, which must not control the terminal.
-    return ` ${colors.dim(`${name}=`)}${name === "cause" ? text : printable(text)}`;
+    return ` ${palette.dim(`${name}=`)}${name === "cause" ? text : printable(text)}`;
   });
   // A message may span lines (the mistakes in a configuration), and may quote a model or another server.
   const happened = String(msg).split("\n").map(printable).join("\n");
-  return `${colors.dim(clock)} ${colour(happened)}${request}${fields.join("")}\n`;
+  return `${palette.dim(clock)} ${colour(happened)}${request}${fields.join("")}\n`;
 }
+
+type Palette = Pick<typeof colors, "red" | "yellow" | "green" | "dim">;
 
 /** Without control characters, which are shown as in JSON. */
 function printable(text: string): string {

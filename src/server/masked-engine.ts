@@ -1,22 +1,24 @@
 import type { Engine } from "../generation/engine.ts";
 import type { GenerationEvent } from "../generation/event.ts";
+import type { GenerationObserver } from "../generation/generation-observer.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { MaskedEvents } from "./mask.ts";
 import type { Mask } from "./mask.ts";
 
 /** What generates, without the secrets of the configuration in what it says. */
 export function maskedEngine(engine: Pick<Engine, "generate">, mask: Mask): Pick<Engine, "generate"> {
-  return mask.isEmpty ? engine : { generate: (request) => maskedGeneration(engine, request, mask) };
+  return mask.isEmpty ? engine : { generate: (request, observer) => maskedGeneration(engine, request, observer, mask) };
 }
 
 function maskedGeneration(
   engine: Pick<Engine, "generate">,
   request: GenerationRequest,
+  observer: GenerationObserver | undefined,
   mask: Mask,
 ): AsyncIterable<readonly GenerationEvent[]> {
   return {
     [Symbol.asyncIterator]() {
-      const source = engine.generate(request)[Symbol.asyncIterator]();
+      const source = engine.generate(request, observer)[Symbol.asyncIterator]();
       const masked = new MaskedEvents(mask);
       return {
         async next() {

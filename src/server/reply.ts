@@ -93,6 +93,7 @@ export class Reply {
     const { cause, ...told } = thrown;
     const failure: GenerationFailure = this.#mask.value(told);
     if (cause !== undefined) this.record.cause = cause;
+    this.record.refusalKind = failure.kind;
     // The message about a wrong key quotes the key, and a short key without a mask.
     this.record.refusal = failure.status === 401 ? (failure.code ?? "no key") : failure.message;
     // An open stream was ended by its own writer, unless the writer failed.

@@ -1,5 +1,6 @@
 import type { HeaderReader, Voice } from "../wire/voice.ts";
 import type { Reply } from "./reply.ts";
+import type { ObservedApi } from "./request-record.ts";
 import type { Service } from "./service.ts";
 
 /** One path of the server. */
@@ -8,6 +9,8 @@ export interface Route {
   readonly voice: Voice | ((header: HeaderReader) => Voice);
   /** Needs no key. */
   readonly open?: boolean;
+  /** Its POSTs are counted and traced as this API's. */
+  readonly api?: ObservedApi;
   /** For whoever runs the server: another key than those of clients. */
   readonly admin?: boolean;
   readonly methods: Readonly<Partial<Record<Method, Answer>>>;

@@ -10,6 +10,7 @@ import { answerPortRoute } from "./answer-port-route.ts";
 import { countTokens } from "./count-tokens.ts";
 import { embed } from "./embed.ts";
 import { generate } from "./generate.ts";
+import { answerMetrics } from "./metrics/answer-metrics.ts";
 import { answerHealth, answerLiveness } from "./health.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import type { Answer, Route } from "./route.ts";
@@ -21,7 +22,7 @@ const openai = { voice: openaiVoice };
 /** Every path, with and without `/v1` before it. */
 const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
   ...ports.flatMap(routesOf),
-  ["/embeddings", { ...openai, methods: { POST: embed } }],
+  ["/embeddings", { ...openai, api: { name: "embeddings", operation: "embeddings" }, methods: { POST: embed } }],
   [
     "/models",
     {
@@ -58,14 +59,16 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
   ...adminRoutes,
   ["/health", { ...openai, open: true, methods: { GET: answerHealth } }],
   ["/health/live", { ...openai, open: true, methods: { GET: answerLiveness } }],
+  // It looks at keys itself: it may have one of its own.
+  ["/metrics", { ...openai, open: true, methods: { GET: answerMetrics } }],
   ["", { ...openai, open: true, methods: { GET: answerWelcome } }],
 ]);
 
 /** The paths of an API. */
 function routesOf(port: ServedPort): [string, Route][] {
-  const { path, voice, tokenCounter, probePath, state } = port;
+  const { path, voice, tokenCounter, probePath, state, name, operation = "chat" } = port;
   const found = new Map<string, Route>([
-    [path, { voice, methods: { POST: (reply, service) => generate(port, reply, service) } }],
+    [path, { voice, api: { name, operation }, methods: { POST: (reply, service) => generate(port, reply, service) } }],
   ]);
   if (tokenCounter) {
     const count: Answer = (reply, service) => countTokens(port.name, tokenCounter, reply, service);
@@ -74,8 +77,8 @@ function routesOf(port: ServedPort): [string, Route][] {
   if (probePath !== undefined) found.set(probePath, { voice, open: true, methods: { GET: answerWelcome } });
   for (const route of state?.routes ?? []) {
     const answer: Answer = (reply, service, id) => answerPortRoute(port, route, reply, service, id);
-    const { methods } = found.get(route.path) ?? {};
-    found.set(route.path, { voice, methods: { ...methods, [route.method]: answer } });
+    const before = found.get(route.path);
+    found.set(route.path, { voice, ...before, methods: { ...before?.methods, [route.method]: answer } });
   }
   return [...found];
 }
@@ -89,7 +92,7 @@ function listingVoice(header: HeaderReader): Voice {
 export function knownPaths(): string[] {
   return [...routes].flatMap(([path, { methods, admin }]) => {
     if (path === "" || admin === true) return [];
-    const shown = (path.startsWith("/health") ? "" : "/v1") + path.replace("{rest}", "{id}");
+    const shown = (/^\/(health|metrics)/.test(path) ? "" : "/v1") + path.replace("{rest}", "{id}");
     return Object.keys(methods).map((method) => `${method} ${shown}`);
   });
 }
@@ -105,6 +108,11 @@ export function routeOf(path: string): { readonly route: Route; readonly paramet
   if (one) return { route: one, parameter: decoded(id) };
   const all = routes.get(`/${first}/{rest}`);
   return all && { route: all, parameter: decoded([id, ...rest].join("/")) };
+}
+
+/** A path of an API as its documentation has it, however the client wrote it. */
+export function pathAsNamed(path: string): string {
+  return `/v1${plainPath(path)}`;
 }
 
 /** How the API of a path speaks by WebSocket, where it does. */

@@ -7,9 +7,11 @@ import type { DetachedRuns } from "./detached-runs.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
+import type { Metrics } from "./metrics/metrics.ts";
 import type { ModelDirectory } from "./model-directory.ts";
 import type { Origins } from "./origins.ts";
 import type { Outcome } from "./request-record.ts";
+import type { Tracing } from "./tracing/tracing.ts";
 
 /** What may change while the server runs, all at once, when its configuration is read again. */
 export interface Settings {
@@ -17,6 +19,10 @@ export interface Settings {
   readonly keys: KeyRing;
   /** Who may use the admin API. */
   readonly admin: AdminAccess;
+  /** With which keys the numbers may be read; absent: with those of the API. */
+  readonly metricsKeys?: KeyRing;
+  /** The numbers may be read without a key. */
+  readonly metricsOpen: boolean;
   readonly origins: Origins;
   /** Of the secrets that the configuration holds. */
   readonly mask: Mask;
@@ -47,6 +53,10 @@ export interface Service {
   readonly runs: DetachedRuns;
   /** Counts what clients with limits use. */
   limiter: Limiter;
+  /** Absent: nobody counts. */
+  metrics?: Metrics;
+  /** Absent until the server has opened it. */
+  tracing?: Tracing;
 }
 
 /** The limits of `Service.brief`: a client that asked for an answer in the background comes for it soon. */

@@ -14,6 +14,8 @@ export interface Port {
   /** Where it takes requests, below the base URL: `/chat/completions`. */
   readonly path: string;
   readonly voice: Voice;
+  /** What it does, as OpenTelemetry's `gen_ai.operation.name` has it; default `chat`. */
+  readonly operation?: string;
 
   /**
    * Reads and validates a request body (parsed JSON of any shape). Throws `FailureError`, with the full path as `param`, for everything

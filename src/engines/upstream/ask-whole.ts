@@ -1,4 +1,6 @@
 import { FailureError } from "../../generation/failure.ts";
+import type { GenerationEnd } from "../../generation/event.ts";
+import type { AttemptObserver } from "../../generation/generation-observer.ts";
 import { RepairLog } from "../../wire/tolerant/repairs.ts";
 import { failureOfText, readFailure } from "../../wire/tolerant/read-failure.ts";
 import { parseTolerantly } from "../../wire/tolerant/tolerant-json.ts";
@@ -21,6 +23,8 @@ export interface AskContext {
   readonly headers: Readonly<Record<string, string>>;
   /** Of the answer, in characters. */
   readonly limit: number;
+  /** Follows the attempt at a server, where anybody does. */
+  readonly observe?: (target: Target) => AttemptObserver | undefined;
 }
 
 /**
@@ -33,11 +37,15 @@ export async function askWhole(request: WholeRequest, context: AskContext, signa
     const target = context.targets.choose(tried);
     tried.add(target);
     target.outstanding++;
+    const observer = context.observe?.(target);
+    const headers = observer ? { ...context.headers, ...observer.headers } : context.headers;
     try {
-      const answer = await askOne(request, target, context, signal);
+      const answer = await askOne(request, target, { ...context, headers }, signal);
       target.succeeded();
+      observer?.ended({ kind: "done" });
       return answer;
     } catch (error) {
+      observer?.ended(endOf(error, signal));
       if (!(error instanceof FailureError)) throw error;
       if (error.failure.status < 500) throw error;
       context.targets.failed(target, error.failure.cause);
@@ -46,6 +54,11 @@ export async function askWhole(request: WholeRequest, context: AskContext, signa
       target.outstanding--;
     }
   }
+}
+
+function endOf(error: unknown, { aborted }: AbortSignal): GenerationEnd {
+  if (aborted || !(error instanceof FailureError)) return { kind: "client-gone" };
+  return { kind: "upstream-error", failure: error.failure };
 }
 
 async function askOne(

@@ -1,4 +1,5 @@
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
+import type { AttemptObserver, ObservedAttempt } from "../../generation/generation-observer.ts";
 import { Attempt } from "./attempt.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import { isRetryable, isServersFault, waitBefore } from "./retry-policy.ts";
@@ -12,8 +13,10 @@ export interface GenerationPlan {
   readonly retries: number;
   /** The models to try, in order, as the upstream calls them; more than one where there are fallbacks. */
   readonly models: readonly string[];
-  /** What an attempt at a model of a target is. Every attempt has a reader of its own. */
-  prepare(model: string, target: Target, fresh: boolean): AttemptOptions;
+  /** What an attempt at a model of a target is. Every attempt has a reader of its own. `headers`: sent beside its own. */
+  prepare(model: string, target: Target, fresh: boolean, headers?: AttemptObserver["headers"]): AttemptOptions;
+  /** Follows an attempt that begins, where anybody does. */
+  observe(attempt: ObservedAttempt): AttemptObserver | undefined;
   /** An attempt failed and another one follows. */
   retried(failure: GenerationFailure, model: string, target: Target): void;
   /** The answer is over, or given up. */
@@ -28,6 +31,8 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   readonly #plan: GenerationPlan;
   #attempt: Attempt | undefined;
   #options: AttemptOptions | undefined;
+  /** Of the attempt that goes on. */
+  #observer: AttemptObserver | undefined;
   /** The first event was sent. */
   #committed = false;
   #closed = false;
@@ -46,13 +51,14 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   async next(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
     if (this.#closed) return over;
     const batch = this.#committed && this.#attempt ? await this.#attempt.next() : await this.#first();
-    if (batch === null || batch.at(-1)?.type === "end") this.#close();
+    const last = batch?.at(-1);
+    if (batch === null || last?.type === "end") this.#close(last?.type === "end" ? last.end : { kind: "done" });
     return batch === null ? over : { done: false, value: batch };
   }
 
   return(): Promise<IteratorResult<readonly GenerationEvent[], undefined>> {
-    this.abandon({ kind: "client-gone" });
-    this.#close();
+    this.abandon(clientGone);
+    this.#close(clientGone);
     return Promise.resolve(over);
   }
 
@@ -64,9 +70,10 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     this.#wake?.();
   }
 
-  #close(): void {
+  #close(end: GenerationEnd): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#observer?.ended(end);
     this.#plan.closed(this, this.#options);
   }
 
@@ -80,9 +87,12 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
         const target = targets.choose(tried);
         tried.add(target);
         const begun = performance.now();
-        let batch = await this.#begin(prepare(model, target, false));
+        const observer = (this.#observer = this.#plan.observe({ url: target.url, model }));
+        let batch = await this.#begin(prepare(model, target, false, observer?.headers));
         // No attempt was made yet: the connection was gone before it was used.
-        if (this.#attempt?.neverArrived === true) batch = await this.#begin(prepare(model, target, true));
+        if (this.#attempt?.neverArrived === true) {
+          batch = await this.#begin(prepare(model, target, true, observer?.headers));
+        }
         const end = batch && failedEnd(batch);
         if (!end || this.#abandoned) {
           if (!this.#abandoned) target.succeeded();
@@ -99,6 +109,8 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
           this.#committed = true;
           return batch;
         }
+        observer?.ended(end);
+        this.#observer = undefined;
         this.#plan.retried(failure, model, target);
         if (wait === null) break;
         if (wait > 0) await this.#sleep(wait);
@@ -130,6 +142,8 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     });
   }
 }
+
+const clientGone: GenerationEnd = { kind: "client-gone" };
 
 const over: IteratorReturnResult<undefined> = { done: true, value: undefined };
 

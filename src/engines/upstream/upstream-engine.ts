@@ -1,7 +1,9 @@
 import type { EmbeddingAnswer, EmbeddingRequest, Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
+import type { AttemptObserver, GenerationObserver } from "../../generation/generation-observer.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
+import { withoutTexts } from "../../generation/without-texts.ts";
 import { completionsSource } from "../../wire/completions/source-port.ts";
 import { sourcePorts } from "../../wire/source-ports.ts";
 import type { SourcePort, SourceTokenCount } from "../../wire/source-port.ts";
@@ -100,18 +102,19 @@ export class UpstreamEngine implements Engine {
     return this.#models;
   }
 
-  generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {
+  generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
     const { n = 1, prompt, passthrough } = request;
     const single = this.#options.singleChoice === true || this.#source.singleChoice === true;
-    if (n === 1 || !single || prompt.kind !== "chat") return this.#stream(request);
+    if (n === 1 || !single || prompt.kind !== "chat") return this.#stream(request, observer);
     const { n: _, ...body } = passthrough?.body ?? {};
     const one = { ...request, n: 1, ...(passthrough && { passthrough: { ...passthrough, body } }) };
-    return severalChoices(Array.from({ length: n }, () => this.#stream(one)));
+    return severalChoices(Array.from({ length: n }, () => this.#stream(one, observer)));
   }
 
-  embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
+  embed(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer> {
     const model = this.#options.models?.[request.model] ?? request.model;
-    return embed({ ...request, model }, this.#options.dialect?.add ?? {}, this.#askContext(), signal);
+    const context: AskContext = { ...this.#askContext(), observe: ({ url }) => observer?.attempt({ url, model }) };
+    return embed({ ...request, model }, this.#options.dialect?.add ?? {}, context, signal);
   }
 
   async #countTokens(count: SourceTokenCount, request: GenerationRequest, signal: AbortSignal): Promise<number> {
@@ -153,14 +156,14 @@ export class UpstreamEngine implements Engine {
   }
 
   /** A stream that is waited for when the engine closes. */
-  #stream(request: GenerationRequest): GenerationStream {
-    const stream = new GenerationStream(this.#plan(request));
+  #stream(request: GenerationRequest, observer: GenerationObserver | undefined): GenerationStream {
+    const stream = new GenerationStream(this.#plan(request, observer));
     if (this.#lifecycle.state === "closed") stream.abandon(shuttingDown);
     this.#lifecycle.begin(stream);
     return stream;
   }
 
-  #plan(request: GenerationRequest): GenerationPlan {
+  #plan(request: GenerationRequest, observer: GenerationObserver | undefined): GenerationPlan {
     const { models, fallbacks, retries = defaults.retries, log } = this.#options;
     const names = [request.model, ...(fallbacks?.[request.model] ?? [])];
     return {
@@ -168,24 +171,30 @@ export class UpstreamEngine implements Engine {
       budget: this.#budget,
       retries,
       models: names.map((name) => models?.[name] ?? name),
-      prepare: (model, target, fresh) => this.#prepare(request, model, target, fresh),
+      prepare: (model, target, fresh, headers) => this.#prepare(request, model, target, fresh, headers),
+      observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
         this.#retries++;
         const { status, message } = failure;
-        log?.("tried again", "info", { req: request.id, model, url: target.url, status, error: message });
+        const error = log && withoutTexts(message, request.prompt);
+        log?.("tried again", "info", { req: request.id, model, url: target.url, status, error });
       },
       closed: (stream, attempt) => {
         this.#lifecycle.end(stream);
         const repairs = attempt?.reader.repairs;
-        if (repairs && repairs.total > 0) {
-          const mended = Object.fromEntries(repairs.list().map(({ id, count }) => [id, count]));
-          log?.("repaired", "info", { req: request.id, repairs: mended });
-        }
+        if (observer && repairs && repairs.total > 0)
+          observer.repaired(Object.fromEntries(repairs.list().map(({ id, count }) => [id, count])));
       },
     };
   }
 
-  #prepare(request: GenerationRequest, model: string, target: Target, fresh: boolean): AttemptOptions {
+  #prepare(
+    request: GenerationRequest,
+    model: string,
+    target: Target,
+    fresh: boolean,
+    traceHeaders: AttemptObserver["headers"] | undefined,
+  ): AttemptOptions {
     const { dialect, format, name, answerLimit = defaults.answerLimit, log } = this.#options;
     const { prompt, stream, tools } = request;
     const isChat = prompt.kind === "chat";
@@ -197,7 +206,12 @@ export class UpstreamEngine implements Engine {
     return {
       target,
       path: target.path(source.path),
-      headers: { ...(stream ? this.#streamHeaders : this.#answerHeaders), "x-request-id": request.id, ...ownHeaders },
+      headers: {
+        ...traceHeaders,
+        ...(stream ? this.#streamHeaders : this.#answerHeaders),
+        "x-request-id": request.id,
+        ...ownHeaders,
+      },
       body: JSON.stringify(source.writeRequest(request, { ...dialect, model })),
       stream,
       fresh,

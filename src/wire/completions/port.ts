@@ -11,6 +11,7 @@ export const completionsPort: Port = {
   name: "completions",
   path: "/completions",
   voice: openaiVoice,
+  operation: "text_completion",
   readRequest(body, requestId, options) {
     const { request, asked, warnings } = readCompletionRequest(body, requestId, options);
     const idOf = (created: number, random: () => number): string => answerId("cmpl-", created, random);

@@ -34,6 +34,7 @@ function synchronous(schema: Exclude<JsonSchema, boolean>): Record<string, unkno
   return rest;
 }
 
+/** By the schema's place, which the client wrote: the answer's holds names that the model wrote, and logs keep nothing of an answer. */
 function told(errors: readonly ErrorObject[] | null | undefined): string {
-  return (errors ?? []).map(({ instancePath, message }) => `${instancePath || "/"} ${message}`).join("; ");
+  return (errors ?? []).map(({ schemaPath, message }) => `${schemaPath} ${message}`).join("; ");
 }

@@ -8,6 +8,8 @@ export interface PreparedRequest {
   readonly id: number;
   /** The server's id for the request, which lines for the log begin with. */
   readonly requestId: string;
+  /** How long its preparation took, its wait for it included. */
+  readonly preparingMs: number;
   readonly prompts: readonly PromptInput[];
   /** Choices that are returned, and that are generated, per prompt. */
   readonly n: number;

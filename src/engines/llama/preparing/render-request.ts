@@ -27,7 +27,7 @@ export interface PreparingSurroundings {
 
 /** A request with its prompts rendered: all of it but its number and its constraint. */
 export interface RenderedRequest {
-  readonly request: Omit<PreparedRequest, "id" | "requestId" | "constraint">;
+  readonly request: Omit<PreparedRequest, "id" | "requestId" | "preparingMs" | "constraint">;
   readonly warnings: readonly string[];
 }
 

@@ -39,7 +39,7 @@ export type ThreadSetup = Pick<OpenMessage, "chatTemplate" | "toolFormat" | "def
 export type RegisteredPlan = Omit<ConstraintPlan, "format"> & { readonly format: number };
 
 export interface Preparation {
-  readonly request: Omit<PreparedRequest, "id" | "requestId" | "reading" | "constraint"> & {
+  readonly request: Omit<PreparedRequest, "id" | "requestId" | "preparingMs" | "reading" | "constraint"> & {
     readonly reading: Omit<AnswerReading, "format"> & { readonly format: number };
     readonly constraint?: number;
   };

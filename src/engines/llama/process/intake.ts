@@ -52,6 +52,7 @@ export class Intake {
       this.#wanted.size < limit ? 0 : [...this.#wanted.values()].filter((other) => other === owner).length;
     if (ofOwner >= limit) return refuse(id, queueFull(ofOwner));
     this.#wanted.set(id, owner);
+    const arrived = performance.now();
     try {
       const isWanted = (): boolean => this.#wanted.has(id);
       const prepared = await thread.prepare(asked, isWanted);
@@ -70,7 +71,7 @@ export class Intake {
       if (prepared.check)
         this.#checks.set(id, new AnswerCheck(prepared.check, (...text) => void this.#check(requestId, ...text)));
       this.#wanted.delete(id);
-      add({ ...prepared.request, id, requestId }, prompts, owner);
+      add({ ...prepared.request, id, requestId, preparingMs: performance.now() - arrived }, prompts, owner);
     } catch (error) {
       this.#wanted.delete(id);
       refuse(id, failureOf(error));

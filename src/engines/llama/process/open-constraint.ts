@@ -132,7 +132,7 @@ class GrammarConstraint implements TokenConstraint {
     this.#settled = true;
     const rest = this.#grammar.after(written);
     if (rest !== null) return this.#begin(rest);
-    this.#log(`A grammar could not begin: the model wrote ${what}: ${JSON.stringify(written)}`, "warn");
+    this.#log(`A grammar could not begin: the model wrote ${what} (${written.length} characters)`, "warn");
   }
 
   #begin({ llama, followed }: OpenedGrammar): void {

@@ -17,7 +17,7 @@ export interface PreparingThreadOptions {
 
 /** A request that is ready for the scheduler, but for its number. */
 export interface Prepared {
-  readonly request: Omit<PreparedRequest, "id" | "requestId">;
+  readonly request: Omit<PreparedRequest, "id" | "requestId" | "preparingMs">;
   readonly warnings: readonly string[];
   readonly check?: AnswerCheckPlan;
 }

@@ -144,6 +144,7 @@ export class RequestRun {
       type: "usage",
       usage,
       timings: {
+        preparingMs: this.#message.preparingMs,
         queuedMs: begun - this.#arrived,
         promptMs,
         generationMs,

@@ -1,0 +1,44 @@
+import type { Config } from "../config/schema.ts";
+import type { Log } from "../server/log.ts";
+import type { Service } from "../server/service.ts";
+
+/** Who looks on while a service answers. */
+export interface Observing {
+  readonly of: Pick<Service, "metrics" | "tracing">;
+  /** Sends what has not been sent, and measures no more. */
+  close(): Promise<void>;
+}
+
+/** For a server: numbers, unless they are off, and traces, which go to the collector that the environment names. */
+export async function openObserving({ metrics: access = "on" }: Config, log: Log): Promise<Observing> {
+  const [{ openMetrics }, { openTracing }, { exportTraces }] = await Promise.all([
+    import("../server/metrics/open-metrics.ts"),
+    import("../server/tracing/tracing.ts"),
+    import("../server/tracing/export-traces.ts"),
+  ]);
+  const traces = await exportTraces(process.env, log);
+  const metrics = access === "off" ? undefined : openMetrics();
+  return {
+    of: { tracing: openTracing(process.env, traces?.tracer), ...(metrics && { metrics }) },
+    async close() {
+      metrics?.close();
+      await traces?.close();
+    },
+  };
+}
+
+/**
+ * For a handler inside somebody else's server: numbers only where the configuration asks for them, and traces by what that server has
+ * registered.
+ */
+export async function openObservingOfHandler({ metrics: access = "off" }: Config): Promise<Observing> {
+  const { openTracing } = await import("../server/tracing/tracing.ts");
+  const metrics = access === "off" ? undefined : (await import("../server/metrics/open-metrics.ts")).openMetrics();
+  const environment = typeof process === "undefined" ? {} : process.env;
+  return {
+    of: { tracing: openTracing(environment), ...(metrics && { metrics }) },
+    async close() {
+      metrics?.close();
+    },
+  };
+}

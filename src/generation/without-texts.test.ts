@@ -1,0 +1,56 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { quotation, withoutTexts } from "./without-texts.ts";
+
+const secret = "The launch code is 0000, and nobody may know it.";
+
+describe("a message for the log", () => {
+  test("shows nothing that it quotes of a text, however deep the text is", () => {
+    const body = { messages: [{ role: "user", content: [{ type: "text", text: `Listen. ${secret} Bye.` }] }] };
+    expect(withoutTexts(`Value error, input was: ${secret} (type=value_error)`, body)).toBe(
+      "Value error, input was:[text](type=value_error)",
+    );
+    expect(withoutTexts(`cut in the middle: ${secret.slice(5, 40)}…`, body)).toBe("cut in the middle: [text]…");
+  });
+
+  test("keeps short words, and what is in no text", () => {
+    expect(withoutTexts("Unsupported role: robot", ["robot"])).toBe("Unsupported role: robot");
+    expect(withoutTexts("The model is overloaded. Please try again.", [secret])).toBe(
+      "The model is overloaded. Please try again.",
+    );
+    expect(withoutTexts("", [secret])).toBe("");
+  });
+
+  test("shows no run of 20 characters of any text, whatever stands around it", () => {
+    const text = fc.string({ minLength: quotation, maxLength: 40, unit: "binary" });
+    fc.assert(
+      fc.property(text, fc.string(), fc.string(), fc.nat(60), (said, before, after, from) => {
+        const message = before + said.slice(Math.min(from, said.length - quotation)) + after;
+        const shown = withoutTexts(message, { deep: [said] });
+        for (let at = 0; at + quotation <= said.length; at++) {
+          const run = said.slice(at, at + quotation);
+          // The mask's own word may complete a run by chance.
+          if (!run.includes("[text]")) expect(shown.includes(run)).toBe(false);
+        }
+      }),
+    );
+  });
+
+  test("is the same where nothing of it is quoted", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ maxLength: 200 }),
+        fc.array(fc.string({ maxLength: quotation - 1 })),
+        (message, texts) => {
+          expect(withoutTexts(message, texts)).toBe(message);
+        },
+      ),
+    );
+  });
+
+  test("is found in megabytes that repeat it without a pause that anybody notices", () => {
+    const started = performance.now();
+    expect(withoutTexts(`echo: ${"a".repeat(3000)}`, ["a".repeat(4_000_000)])).toBe("echo: [text]");
+    expect(performance.now() - started).toBeLessThan(10_000);
+  });
+});

@@ -1,0 +1,62 @@
+/** So many characters in a row that stand in a text, too, are a quotation; fewer may be a coincidence. */
+export const quotation = 20;
+/** Of a message, this much is looked at; the rest is dropped. */
+const longestMessage = 4000;
+/** Of the rolling hash. */
+const factor = 31;
+
+/**
+ * A message for the log without what it quotes of these texts: another server may repeat a prompt in its error, and so may an exception.
+ * A quotation of 20 characters or more becomes `[text]`. `texts`: any values; every string in them counts. Linear in their length.
+ */
+export function withoutTexts(message: string, texts: unknown): string {
+  const shown = message.slice(0, longestMessage);
+  if (shown.length < quotation) return shown;
+  /** Hash → where in the message something with it begins. */
+  const places = new Map<number, number[]>();
+  forEachHash(shown, (hash, at) => {
+    const known = places.get(hash);
+    if (known) known.push(at);
+    else places.set(hash, [at]);
+  });
+  const quoted = new Uint8Array(shown.length);
+  forEachText(texts, (text) =>
+    forEachHash(text, (hash, at) => {
+      const known = places.get(hash);
+      if (!known) return;
+      const others = known.filter((place) => !text.startsWith(shown.slice(place, place + quotation), at));
+      if (others.length === known.length) return;
+      for (const place of known) if (!others.includes(place)) quoted.fill(1, place, place + quotation);
+      // A text may say it again and again; it is found once.
+      places.set(hash, others);
+    }),
+  );
+  return masked(shown, quoted);
+}
+
+/** Calls `hear` with the hash of each `quotation` characters in a row. */
+function forEachHash(text: string, hear: (hash: number, at: number) => void): void {
+  let hash = 0;
+  let highest = 1;
+  for (let at = 1; at < quotation; at++) highest = Math.imul(highest, factor);
+  for (let at = 0; at < text.length; at++) {
+    if (at >= quotation) hash = (hash - Math.imul(text.charCodeAt(at - quotation), highest)) | 0;
+    hash = (Math.imul(hash, factor) + text.charCodeAt(at)) | 0;
+    if (at >= quotation - 1) hear(hash, at - quotation + 1);
+  }
+}
+
+function forEachText(value: unknown, hear: (text: string) => void): void {
+  if (typeof value === "string") hear(value);
+  else if (typeof value === "object" && value !== null)
+    for (const member of Object.values(value)) forEachText(member, hear);
+}
+
+function masked(text: string, quoted: Uint8Array): string {
+  let out = "";
+  for (let at = 0; at < text.length; at++) {
+    if (quoted[at] === 0) out += text[at];
+    else if (at === 0 || quoted[at - 1] === 0) out += "[text]";
+  }
+  return out;
+}

@@ -1,0 +1,161 @@
+import { Counter } from "prom-client";
+import type { Registry } from "prom-client";
+import type { ObservedApi, Outcome, RequestRecord } from "../request-record.ts";
+import { durationBuckets, firstTokenBuckets, perTokenBuckets, tokenBuckets } from "./buckets.ts";
+import { Histogram } from "./histogram.ts";
+import type { HistogramSeries } from "./histogram.ts";
+
+/** Everything that is counted of the requests with one API, model and key. */
+interface Series {
+  readonly labels: Labels;
+  /** By outcome, and what went wrong. */
+  readonly durations: Map<string, HistogramSeries>;
+  readonly firstToken: HistogramSeries;
+  readonly perToken: HistogramSeries;
+  readonly input: HistogramSeries;
+  readonly output: HistogramSeries;
+  readonly queue: HistogramSeries;
+  cachedTokens: number;
+}
+
+type Labels = Readonly<
+  Record<"gen_ai_operation_name" | "gen_ai_provider_name" | "gen_ai_request_model" | "api" | "key", string>
+>;
+
+/**
+ * The numbers of requests that generate. Those of OpenTelemetry have its names as its Prometheus exporters write them: dots become
+ * underscores, the unit is appended. Source: OpenTelemetry specification, "Prometheus and OpenMetrics Compatibility".
+ *
+ * No label has a value that a client made up: models are those that are listed, keys those that are configured.
+ */
+export class RequestNumbers {
+  readonly #duration = new Histogram(
+    "gen_ai_server_request_duration_seconds",
+    "From a request's arrival to the end of its answer.",
+    durationBuckets,
+  );
+  readonly #firstToken = new Histogram(
+    "gen_ai_server_time_to_first_token_seconds",
+    "From a request's arrival to the first piece of its answer, where the answer came in pieces.",
+    firstTokenBuckets,
+  );
+  readonly #perToken = new Histogram(
+    "gen_ai_server_time_per_output_token_seconds",
+    "Time for each token after the first, where the answer came in pieces.",
+    perTokenBuckets,
+  );
+  readonly #tokens = new Histogram(
+    "gen_ai_client_token_usage",
+    "Tokens of a request's prompt (input) and answer (output).",
+    tokenBuckets,
+  );
+  readonly #queue = new Histogram(
+    "truewire_queue_duration_seconds",
+    "How long a request waited for a slot of a local model.",
+    durationBuckets,
+  );
+  readonly #cached;
+  readonly #repaired;
+  /** By API, model and key. */
+  readonly #series = new Map<ObservedApi, Map<string, Map<string, Series>>>();
+  /** By model and kind. */
+  readonly #repairs = new Map<string, Map<string, number>>();
+
+  constructor(registry: Registry) {
+    this.#cached = new Counter({
+      name: "truewire_cached_input_tokens_total",
+      help: "Prompt tokens that were read from a cache.",
+      labelNames: ["gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "api", "key"],
+      registers: [registry],
+    });
+    this.#repaired = new Counter({
+      name: "truewire_repairs_total",
+      help: "What was mended in the answers of other servers, by kind.",
+      labelNames: ["gen_ai_request_model", "repair"],
+      registers: [registry],
+    });
+  }
+
+  observe(record: RequestRecord, outcome: Outcome): void {
+    const { api, servedModel = "", keyName = "", usage, timings, repairs } = record;
+    if (!api || record.detached) return;
+    const series = this.#of(api, servedModel, keyName);
+    this.#durationOf(series, outcome, record.errorType(outcome)).observe(
+      (performance.now() - record.receivedAt) / 1000,
+    );
+    if (timings) series.queue.observe(timings.queuedMs / 1000);
+    if (usage) {
+      series.input.observe(usage.promptTokens);
+      series.output.observe(usage.completionTokens);
+      series.cachedTokens += record.cachedTokens ?? 0;
+    }
+    if (outcome === "finished") observePace(series, record);
+    if (repairs.size > 0)
+      addAll(
+        repairs,
+        within(this.#repairs, servedModel, () => new Map<string, number>()),
+      );
+  }
+
+  /** The histograms; the counters, which are prom-client's, are brought up to date. */
+  text(): string {
+    this.#cached.reset();
+    for (const models of this.#series.values())
+      for (const keys of models.values())
+        for (const { labels, cachedTokens } of keys.values()) this.#cached.inc(labels, cachedTokens);
+    this.#repaired.reset();
+    for (const [model, kinds] of this.#repairs)
+      for (const [repair, count] of kinds) this.#repaired.inc({ gen_ai_request_model: model, repair }, count);
+    const all = [this.#duration, this.#firstToken, this.#perToken, this.#tokens, this.#queue];
+    return all.map((histogram) => histogram.text()).join("\n");
+  }
+
+  #of(api: ObservedApi, model: string, key: string): Series {
+    const models = within(this.#series, api, () => new Map<string, Map<string, Series>>());
+    const keys = within(models, model, () => new Map<string, Series>());
+    return within(keys, key, () => this.#newSeries(api, model, key));
+  }
+
+  #newSeries({ name, operation }: ObservedApi, model: string, key: string): Series {
+    const labels: Labels = {
+      gen_ai_operation_name: operation,
+      gen_ai_provider_name: "truewire",
+      gen_ai_request_model: model,
+      api: name,
+      key,
+    };
+    return {
+      labels,
+      durations: new Map(),
+      firstToken: this.#firstToken.series(labels),
+      perToken: this.#perToken.series(labels),
+      input: this.#tokens.series({ ...labels, gen_ai_token_type: "input" }),
+      output: this.#tokens.series({ ...labels, gen_ai_token_type: "output" }),
+      queue: this.#queue.series(labels),
+      cachedTokens: 0,
+    };
+  }
+
+  #durationOf({ labels, durations }: Series, outcome: Outcome, errorType: string | undefined): HistogramSeries {
+    return within(durations, errorType === undefined ? outcome : `${outcome} ${errorType}`, () =>
+      this.#duration.series({ ...labels, outcome, error_type: errorType ?? "" }),
+    );
+  }
+}
+
+function observePace(series: Series, { firstMs, lastMs, usage }: RequestRecord): void {
+  if (firstMs === undefined || lastMs === undefined) return;
+  series.firstToken.observe(firstMs / 1000);
+  const further = (usage?.completionTokens ?? 0) - 1;
+  if (further > 0) series.perToken.observe((lastMs - firstMs) / 1000 / further);
+}
+
+function addAll(counts: ReadonlyMap<string, number>, to: Map<string, number>): void {
+  for (const [name, count] of counts) to.set(name, (to.get(name) ?? 0) + count);
+}
+
+function within<Key, Value>(map: Map<Key, Value>, key: Key, make: () => Value): Value {
+  let value = map.get(key);
+  if (value === undefined) map.set(key, (value = make()));
+  return value;
+}
