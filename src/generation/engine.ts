@@ -22,6 +22,15 @@ export interface Engine {
    */
   countTokens?(request: GenerationRequest, signal: AbortSignal): Promise<number>;
 
+  /** Tokens of a text or a conversation; absent where the engine cannot tell. Rejects with `FailureError`. */
+  tokenize?(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization>;
+
+  /** The text of tokens, control tokens included; absent where the engine cannot tell. Rejects with `FailureError`. */
+  detokenize?(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
+
+  /** What its slots do now; absent where the engine has none. Rejects with `FailureError`. */
+  slots?(signal: AbortSignal): Promise<readonly SlotState[]>;
+
   /** Embeds texts; absent where the engine cannot. Rejects with `FailureError`. */
   embed?(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer>;
 
@@ -50,6 +59,55 @@ export interface EmbeddingAnswer {
   readonly promptTokens: number | null;
   /** What the source calls the model. */
   readonly model?: string;
+}
+
+export interface TokenizeRequest {
+  /** The server's id for this request. */
+  readonly id: string;
+  readonly model: string;
+  /** A conversation is told as the model's template writes it. */
+  readonly input: TextToTokenize | { readonly kind: "chat"; readonly request: GenerationRequest };
+  /** The client's own JSON, for a server that is asked. */
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export interface TextToTokenize {
+  readonly kind: "text";
+  readonly text: string;
+  /** Add what the tokenizer puts around a whole text, such as a BOS. */
+  readonly addSpecial: boolean;
+  /** The names of special tokens in the text mean these tokens. */
+  readonly parseSpecial: boolean;
+}
+
+export interface Tokenization {
+  readonly tokens: readonly number[];
+  /** The bytes of each token; absent: not known. */
+  readonly bytes?: readonly (readonly number[])[];
+}
+
+export interface DetokenizeRequest {
+  /** The server's id for this request. */
+  readonly id: string;
+  readonly model: string;
+  readonly tokens: readonly number[];
+}
+
+/** One of the sequences that an engine generates at the same time. */
+export interface SlotState {
+  readonly id: number;
+  readonly busy: boolean;
+  /** A number for the request that it works for. */
+  readonly task?: number;
+  /** Tokens that have room in it. */
+  readonly contextSize: number;
+  /** Tokens of the prompt, those of them that were found in the cache, and those that are evaluated. */
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly evaluatedTokens: number;
+  readonly generatedTokens: number;
+  /** How many more tokens there may be; null: as many as have room. */
+  readonly tokensLeft: number | null;
 }
 
 export interface ModelInfo {

@@ -14,6 +14,7 @@ import { answerMetrics } from "./metrics/answer-metrics.ts";
 import { answerHealth, answerLiveness } from "./health.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import type { Answer, Route } from "./route.ts";
+import { answerSlots, detokenize, tokenize } from "./tokens.ts";
 import { unknownModel } from "./unknown-model.ts";
 import { answerWelcome } from "./welcome.ts";
 
@@ -57,6 +58,9 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
     },
   ],
   ...adminRoutes,
+  ["/tokenize", { ...openai, methods: { POST: tokenize } }],
+  ["/detokenize", { ...openai, methods: { POST: detokenize } }],
+  ["/slots", { ...openai, methods: { GET: answerSlots } }],
   ["/health", { ...openai, open: true, methods: { GET: answerHealth } }],
   ["/health/live", { ...openai, open: true, methods: { GET: answerLiveness } }],
   // It looks at keys itself: it may have one of its own.
@@ -88,11 +92,14 @@ function listingVoice(header: HeaderReader): Voice {
   return ports.find(({ voice }) => voice.models?.isMeant(header) === true)?.voice ?? openaiVoice;
 }
 
+/** Paths that are known without the version in front, as other servers have them. */
+const besideVersion = /^\/(?:health|metrics|tokenize|detokenize|slots)\b/;
+
 /** Every path for clients but the root, with its methods, for the message of an error. */
 export function knownPaths(): string[] {
   return [...routes].flatMap(([path, { methods, admin }]) => {
     if (path === "" || admin === true) return [];
-    const shown = (/^\/(health|metrics)/.test(path) ? "" : "/v1") + path.replace("{rest}", "{id}");
+    const shown = (besideVersion.test(path) ? "" : "/v1") + path.replace("{rest}", "{id}");
     return Object.keys(methods).map((method) => `${method} ${shown}`);
   });
 }

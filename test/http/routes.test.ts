@@ -71,7 +71,7 @@ describe.each(transports)("paths through $name", ({ open }) => {
       expect(own.error.message).toMatch(
         `There is no ${method} /v1/engines here. This server has: POST /v1/chat/completions,`,
       );
-      expect(own.error.message).toMatch(/GET \/v1\/models, GET \/v1\/models\/\{id\}, GET \/health/);
+      expect(own.error.message).toMatch(/GET \/v1\/models, GET \/v1\/models\/\{id\}, POST \/tokenize, .*GET \/health/);
       expect(await response.json()).toEqual({
         error: {
           message: `Invalid URL (${method} /v1/engines)`,

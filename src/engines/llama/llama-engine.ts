@@ -1,14 +1,32 @@
 import { cancellable } from "../../generation/cancellable.ts";
-import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
+import type {
+  DetokenizeRequest,
+  Engine,
+  EngineHealth,
+  ModelInfo,
+  SlotState,
+  Tokenization,
+  TokenizeRequest,
+} from "../../generation/engine.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import type { GenerationRequest, TextPrompt } from "../../generation/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { Delivery } from "./delivery.ts";
 import { HangWatch } from "./hang-watch.ts";
+import { LookUps } from "./look-ups.ts";
 import { ModelProcess } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
-import type { AskedOfModel, GenerateMessage, ModelState, OpenedModel, OpenMessage, StepMessage } from "./protocol.ts";
+import type {
+  Answer,
+  AskedOfModel,
+  GenerateMessage,
+  ModelState,
+  OpenedModel,
+  OpenMessage,
+  Question,
+  StepMessage,
+} from "./protocol.ts";
 import { RestartPause } from "./restart-pause.ts";
 
 /** How long a process that has work may make no progress. */
@@ -27,6 +45,7 @@ export class LlamaEngine implements Engine {
   /** Requests that came while the process was restarting. */
   readonly #unsent = new Map<number, GenerateMessage>();
   readonly #pause = new RestartPause();
+  readonly #lookUps = new LookUps();
   readonly #watch: HangWatch;
   #process: ModelProcess;
   #modelState: ModelState | undefined;
@@ -72,26 +91,55 @@ export class LlamaEngine implements Engine {
 
   /** The tokens of a prompt as the model's template writes it and its tokenizer cuts it. */
   async countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
-    let tokens = 0;
-    for await (const events of this.#run(request, signal, true)) {
-      for (const event of events) {
-        if (event.type === "usage") tokens = event.usage.promptTokens;
-        else if (event.type === "end" && "failure" in event.end) throw new FailureError(event.end.failure);
-      }
-    }
-    return tokens;
+    return (await this.#promptTokens(request, signal, request.owner)).tokens.length;
   }
 
-  async *#run(
-    request: GenerationRequest,
-    signal: AbortSignal,
-    countsOnly = false,
-  ): AsyncGenerator<readonly GenerationEvent[]> {
+  tokenize({ input }: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
+    if (input.kind === "chat") return this.#promptTokens(input.request, signal, input.request.owner);
+    const { text, addSpecial, parseSpecial } = input;
+    const prompt: TextPrompt = { kind: "text", prompts: [text] };
+    const tokenizing = { addSpecial, parseSpecial };
+    return this.#promptTokens({ prompt, sampling: {}, limits: {}, tokenizing }, signal);
+  }
+
+  async detokenize({ tokens }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
+    const answer = await this.#lookUp({ about: "text", tokens }, signal);
+    return answer.about === "text" ? answer.text : wrongAnswer(answer);
+  }
+
+  async slots(signal: AbortSignal): Promise<readonly SlotState[]> {
+    const answer = await this.#lookUp({ about: "slots" }, signal);
+    return answer.about === "slots" ? answer.slots : wrongAnswer(answer);
+  }
+
+  async #promptTokens(request: AskedOfModel, signal: AbortSignal, owner?: string): Promise<Tokenization> {
+    const asked = jsonOf(request);
+    if (asked === null) throw new FailureError(nestedTooDeeply);
+    const answer = await this.#lookUp({ about: "tokens", ...(owner !== undefined && { owner }), asked }, signal);
+    return answer.about === "tokens" ? answer : wrongAnswer(answer);
+  }
+
+  /** Asks the model's process. Rejects with `FailureError`, also when the process ends or `signal` is aborted meanwhile. */
+  #lookUp(question: Question, signal: AbortSignal): Promise<Answer> {
+    const { state, message = "The model is restarting." } = this.#lifecycle.health();
+    if (state === "closed") return Promise.reject(new FailureError(shuttingDown.failure));
+    if (state !== "ready") return Promise.reject(new FailureError(gone(message, this.#restartIn())));
+    const id = this.#nextId++;
+    return this.#lookUps.wait(id, signal, {
+      ask: () => {
+        this.#process.send({ type: "look-up", id, question });
+        this.#watch.start();
+      },
+      leave: () => this.#process.send({ type: "cancel", id }),
+    });
+  }
+
+  async *#run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
     const id = this.#nextId++;
     const delivery = new Delivery((tokens) => this.#process.send({ type: "taken", id, tokens }));
     const abandon = (): void => this.#abandon(id, delivery);
     if (signal.aborted) delivery.end({ kind: "client-gone" });
-    else this.#submit(id, request, delivery, countsOnly);
+    else this.#submit(id, request, delivery);
     signal.addEventListener("abort", abandon, { once: true });
     try {
       for (;;) {
@@ -106,11 +154,11 @@ export class LlamaEngine implements Engine {
   }
 
   /** Sends a request to the model's process, which does all the work for it. */
-  #submit(id: number, request: GenerationRequest, delivery: Delivery, countsOnly: boolean): void {
+  #submit(id: number, request: GenerationRequest, delivery: Delivery): void {
     const refusal = this.#refusal(request.owner);
     if (refusal) return delivery.end(refusal);
     const asked = jsonOf(request);
-    if (asked === null) return delivery.end(nestedTooDeeply);
+    if (asked === null) return delivery.end({ kind: "rejected", failure: nestedTooDeeply });
     const { id: requestId, owner } = request;
     const message: GenerateMessage = {
       type: "generate",
@@ -118,7 +166,6 @@ export class LlamaEngine implements Engine {
       requestId,
       ...(owner !== undefined && { owner }),
       asked,
-      ...(countsOnly && { countsOnly }),
     };
     this.#deliveries.set(id, delivery);
     this.#lifecycle.begin(id);
@@ -133,6 +180,7 @@ export class LlamaEngine implements Engine {
 
   /** The process has work to do, or a cancelled request to drop. */
   #isBusy(): boolean {
+    if (this.#lookUps.size > 0) return true;
     return this.#deliveries.size > this.#unsent.size || (this.#modelState?.busy ?? 0) > 0;
   }
 
@@ -186,6 +234,11 @@ export class LlamaEngine implements Engine {
     this.#watch.sign(turn);
   }
 
+  /** For the listeners of a process: its answer to a look-up. */
+  onLookedUp(id: number, answer: Answer): void {
+    this.#lookUps.answer(id, answer);
+  }
+
   /** For the listeners of a process: it crashed. Its requests end, and it is started again, unless the engine is closing. */
   onGone(how: string): void {
     this.#modelState = undefined;
@@ -198,6 +251,7 @@ export class LlamaEngine implements Engine {
       delivery.end({ kind: "engine-error", failure });
       this.#forget(id);
     }
+    this.#lookUps.fail(failure);
     if (!closing) this.#restart();
   }
 
@@ -245,6 +299,7 @@ export class LlamaEngine implements Engine {
       onGone: (how) => this.onGone(how),
       onProgress: () => {},
       onPong: (turn) => this.onPong(turn),
+      onLookedUp: (id, answer) => this.onLookedUp(id, answer),
       log: (line, level) => this.#options.log?.(line, level),
     };
   }
@@ -273,6 +328,7 @@ export class LlamaEngine implements Engine {
       },
       release: () => {
         this.#watch.stop();
+        this.#lookUps.fail(shuttingDown.failure);
         return this.#process.stop();
       },
     });
@@ -284,8 +340,9 @@ function gone(message: string, retryAfterSeconds: number): GenerationFailure {
 }
 
 /** What the model is told of a request, as JSON; null: it is nested too deeply for that. */
-function jsonOf(request: GenerationRequest): string | null {
-  const { prompt, n, sampling, limits, logprobs, tools, toolChoice, parallelToolCalls, output, reasoning } = request;
+function jsonOf(request: AskedOfModel): string | null {
+  const { prompt, n, sampling, limits, logprobs, tools, toolChoice, parallelToolCalls, output, reasoning, tokenizing } =
+    request;
   const asked: { readonly [Name in keyof AskedOfModel]: AskedOfModel[Name] | undefined } = {
     prompt,
     n,
@@ -297,6 +354,7 @@ function jsonOf(request: GenerationRequest): string | null {
     parallelToolCalls,
     output,
     reasoning,
+    tokenizing,
   };
   try {
     return JSON.stringify(asked);
@@ -306,16 +364,18 @@ function jsonOf(request: GenerationRequest): string | null {
   }
 }
 
-const nestedTooDeeply: GenerationEnd = {
-  kind: "rejected",
-  failure: {
-    kind: "invalid-request",
-    message: "The request is nested too deeply.",
-    status: 400,
-    param: null,
-    code: "invalid_value",
-  },
+const nestedTooDeeply: GenerationFailure = {
+  kind: "invalid-request",
+  message: "The request is nested too deeply.",
+  status: 400,
+  param: null,
+  code: "invalid_value",
 };
+
+/** Look-ups reject for what failed, so this is a question that was answered with another's answer. */
+function wrongAnswer({ about }: Answer): never {
+  throw new Error(`The model's process answered about ${about}.`);
+}
 
 function fileStem(path: string): string {
   return path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1).replace(/\.gguf$/i, "");

@@ -2,13 +2,15 @@ import { fork, type ChildProcess } from "node:child_process";
 import { ModelOpenError } from "./model-open-error.ts";
 import type { Observe } from "../../generation/observe.ts";
 import type { OpenProgress } from "./options.ts";
-import type { FromModel, OpenedModel, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
+import type { Answer, FromModel, OpenedModel, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
 
 export interface ModelProcessListeners {
   readonly onStep: (message: StepMessage) => void;
   readonly onProgress: (progress: OpenProgress) => void;
   /** The answer to a ping. */
   readonly onPong: (turn: number | null) => void;
+  /** The answer to a look-up. */
+  readonly onLookedUp: (id: number, answer: Answer) => void;
   readonly log: Observe;
   /** The process is gone, though it was not stopped; once, and only after `opened` was fulfilled. */
   readonly onGone: (how: string) => void;
@@ -56,6 +58,9 @@ export class ModelProcess {
             break;
           case "pong":
             listeners.onPong(message.turn);
+            break;
+          case "looked-up":
+            listeners.onLookedUp(message.id, message.answer);
             break;
           case "progress":
             listeners.onProgress(message.progress);

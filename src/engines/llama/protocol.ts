@@ -1,5 +1,6 @@
 import type { Format } from "../../formats/format.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
+import type { SlotState, TextToTokenize } from "../../generation/engine.ts";
+import type { GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
 import type { LlamaEngineOptions, OpenProgress } from "./options.ts";
@@ -13,6 +14,7 @@ import type { LlamaEngineOptions, OpenProgress } from "./options.ts";
 export type ToModel =
   | OpenMessage
   | GenerateMessage
+  | { readonly type: "look-up"; readonly id: number; readonly question: Question }
   | { readonly type: "cancel"; readonly id: number }
   /** The reader of this request has taken so many further tokens: its sequences may run on. */
   | { readonly type: "taken"; readonly id: number; readonly tokens: number }
@@ -26,7 +28,21 @@ export type FromModel =
   | { readonly type: "log"; readonly line: string; readonly level: "info" | "warn" }
   /** `turn`: the number of the turn that the model is at; null: it waits for work. */
   | { readonly type: "pong"; readonly turn: number | null }
+  | { readonly type: "looked-up"; readonly id: number; readonly answer: Answer }
   | StepMessage;
+
+/** What the server asks of a model beside generations. */
+export type Question =
+  | { readonly about: "slots" }
+  | { readonly about: "text"; readonly tokens: readonly number[] }
+  /** `asked`: an `AskedOfModel` as JSON text. */
+  | { readonly about: "tokens"; readonly owner?: string; readonly asked: string };
+
+export type Answer =
+  | { readonly about: "slots"; readonly slots: readonly SlotState[] }
+  | { readonly about: "text"; readonly text: string }
+  | { readonly about: "tokens"; readonly tokens: readonly number[]; readonly bytes: readonly (readonly number[])[] }
+  | { readonly about: "failure"; readonly failure: GenerationFailure };
 
 export interface OpenMessage {
   readonly type: "open";
@@ -66,8 +82,6 @@ export interface GenerateMessage {
   readonly owner?: string;
   /** An `AskedOfModel` as JSON text; the model's main thread passes it to the preparing thread unread. */
   readonly asked: string;
-  /** Nothing is generated: the answer is the prompt's usage and the end. */
-  readonly countsOnly?: true;
 }
 
 /** What a model is told of a request. */
@@ -83,7 +97,10 @@ export type AskedOfModel = Pick<
   | "parallelToolCalls"
   | "output"
   | "reasoning"
->;
+> & {
+  /** The prompt is only to be made tokens of, in this way, and may be empty. */
+  readonly tokenizing?: Pick<TextToTokenize, "addSpecial" | "parseSpecial">;
+};
 
 /** What one step brought, for all sequences together. */
 export interface StepMessage {

@@ -13,6 +13,8 @@ import { answerTooLong, transportFailure } from "./transport-failure.ts";
 export interface WholeRequest {
   /** Below the base URL. */
   readonly path: string;
+  /** The path stands beside the base URL's `/v1`, not below it. */
+  readonly besideVersion?: boolean;
   /** The server's id for the request. */
   readonly id: string;
   readonly body: object;
@@ -87,7 +89,7 @@ async function askOne(
         body,
       } = await target.transport.request({
         method: "POST",
-        path: target.path(request.path),
+        path: request.besideVersion ? target.rootPath(request.path) : target.path(request.path),
         headers: {
           ...headers,
           "content-type": "application/json",

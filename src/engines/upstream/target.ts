@@ -35,6 +35,11 @@ export class Target {
     return this.#basePath + endpoint + query;
   }
 
+  /** The same for one that stands beside `/v1`, where the base URL ends so. */
+  rootPath(endpoint: string): string {
+    return this.#basePath.replace(/\/v1$/, "") + endpoint + this.#query;
+  }
+
   inService(): boolean {
     return this.#ejectedUntil === 0;
   }

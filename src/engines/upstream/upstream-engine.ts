@@ -1,4 +1,13 @@
-import type { EmbeddingAnswer, EmbeddingRequest, Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
+import type {
+  DetokenizeRequest,
+  EmbeddingAnswer,
+  EmbeddingRequest,
+  Engine,
+  EngineHealth,
+  ModelInfo,
+  Tokenization,
+  TokenizeRequest,
+} from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
 import type { AttemptObserver, GenerationObserver } from "../../generation/generation-observer.ts";
@@ -11,6 +20,7 @@ import { modelOnlyChats } from "../../wire/failures.ts";
 import { toolCallId } from "../../wire/ids.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { badAnswer } from "../../wire/tolerant/read-failure.ts";
+import { askText, askTokens } from "./ask-tokens.ts";
 import { askWhole } from "./ask-whole.ts";
 import type { AskContext } from "./ask-whole.ts";
 import type { AttemptOptions } from "./attempt.ts";
@@ -115,6 +125,16 @@ export class UpstreamEngine implements Engine {
     const model = this.#options.models?.[request.model] ?? request.model;
     const context: AskContext = { ...this.#askContext(), observe: ({ url }) => observer?.attempt({ url, model }) };
     return embed({ ...request, model }, this.#options.dialect?.add ?? {}, context, signal);
+  }
+
+  tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
+    const model = this.#options.models?.[request.model] ?? request.model;
+    return askTokens({ ...request, model }, this.#askContext(), signal);
+  }
+
+  detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string> {
+    const model = this.#options.models?.[request.model] ?? request.model;
+    return askText({ ...request, model }, this.#askContext(), signal);
   }
 
   async #countTokens(count: SourceTokenCount, request: GenerationRequest, signal: AbortSignal): Promise<number> {

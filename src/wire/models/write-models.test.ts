@@ -5,8 +5,12 @@ import { writeModel, writeModelList } from "./write-models.ts";
 
 const model: ModelInfo = { id: "tiny", created: 5, ownedBy: "me", contextLength: 512, endpoints: ["chat"] };
 
-test("profile lean is compact, with OpenAI's members alone", () => {
-  expect(writeModel(model, lean)).toBe('{"id":"tiny","object":"model","created":5,"owned_by":"me"}');
+test("profile lean is compact, and tells the context's length under vLLM's and OpenRouter's names", () => {
+  expect(writeModel(model, lean)).toBe(
+    '{"id":"tiny","object":"model","created":5,"owned_by":"me","max_model_len":512,"context_length":512}',
+  );
+  const { contextLength: _, ...unknown } = model;
+  expect(writeModel(unknown, lean)).toBe('{"id":"tiny","object":"model","created":5,"owned_by":"me"}');
   expect(writeModelList([], lean)).toBe('{"object":"list","data":[]}');
 });
 

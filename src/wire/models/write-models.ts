@@ -3,21 +3,33 @@ import type { Profile } from "../profile.ts";
 
 /** The body of `GET /v1/models`. */
 export function writeModelList(models: readonly ModelInfo[], profile: Profile): string {
-  return write({ object: "list", data: models.map((model) => modelObject(model)) }, profile);
+  return write({ object: "list", data: models.map((model) => modelObject(model, profile)) }, profile);
 }
 
 /** The body of `GET /v1/models/{id}`. */
 export function writeModel(model: ModelInfo, profile: Profile): string {
-  return write(modelObject(model), profile);
+  return write(modelObject(model, profile), profile);
 }
 
-function modelObject({ id, created, ownedBy }: ModelInfo): object {
-  return { id, object: "model", created, owned_by: ownedBy };
+function modelObject({ id, created, ownedBy, contextLength }: ModelInfo, { name }: Profile): object {
+  const model = { id, object: "model", created, owned_by: ownedBy };
+  if (contextLength === undefined || !forms[name].context) return model;
+  // vLLM's name for it, and OpenRouter's.
+  return { ...model, max_model_len: contextLength, context_length: contextLength };
 }
 
 function write(value: object, { name }: Profile): string {
-  return JSON.stringify(value, null, indents[name]);
+  return JSON.stringify(value, null, forms[name].indent);
+}
+
+interface Form {
+  readonly indent: number;
+  /** How many tokens have room is told, which OpenAI does not. */
+  readonly context: boolean;
 }
 
 /** OpenAI's list is pretty, today without a final line feed (recordings of 2025 and 2026). */
-const indents: Readonly<Record<Profile["name"], number>> = { lean: 0, exact: 2 };
+const forms: Readonly<Record<Profile["name"], Form>> = {
+  lean: { indent: 0, context: true },
+  exact: { indent: 2, context: false },
+};

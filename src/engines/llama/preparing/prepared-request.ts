@@ -33,6 +33,8 @@ export type PromptInput =
       readonly bos: boolean;
       /** Fill in the middle: what comes after the answer. */
       readonly suffix?: string;
+      /** Present: the text as it stands is to be made tokens of, with (true) or without what the tokenizer puts around it. */
+      readonly addSpecial?: boolean;
     }
   | { readonly type: "tokens"; readonly tokens: readonly number[] };
 

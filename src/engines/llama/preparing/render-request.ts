@@ -37,9 +37,9 @@ export function renderRequest(request: AskedOfModel, around: PreparingSurroundin
   checkTokenIds(request, facts);
   const { prompt } = request;
   const { prompts, reading, warnings } =
-    prompt.kind === "chat" ? chatParts(request, prompt, around, now) : textParts(prompt, facts);
+    prompt.kind === "chat" ? chatParts(request, prompt, around, now) : textParts(prompt, facts, request.tokenizing);
   const promptParam = prompt.kind === "chat" ? "messages" : "prompt";
-  for (const input of prompts) checkTextLength(input, facts, promptParam);
+  if (!request.tokenizing) for (const input of prompts) checkTextLength(input, facts, promptParam);
   const n = request.n ?? 1;
   const bestOf = prompt.kind === "text" ? (prompt.bestOf ?? n) : n;
   const maxTokens = request.limits.maxTokens ?? defaults?.maxTokens;
@@ -128,7 +128,7 @@ function chatParts(
   };
 }
 
-function textParts(prompt: TextPrompt, facts: ModelFacts): PromptParts {
+function textParts(prompt: TextPrompt, facts: ModelFacts, tokenizing: AskedOfModel["tokenizing"]): PromptParts {
   const { suffix } = prompt;
   if (suffix !== undefined && (!facts.fillsInMiddle || prompt.prompts.some((entry) => typeof entry !== "string")))
     throw invalidRequest(
@@ -143,8 +143,9 @@ function textParts(prompt: TextPrompt, facts: ModelFacts): PromptParts {
       typeof entry === "string"
         ? {
             type: "spans",
-            spans: [{ text: entry, special: true }],
+            spans: [{ text: entry, special: tokenizing?.parseSpecial ?? true }],
             bos: false,
+            ...(tokenizing && { addSpecial: tokenizing.addSpecial }),
             ...(suffix !== undefined && { suffix }),
           }
         : { type: "tokens", tokens: entry },

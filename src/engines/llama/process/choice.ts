@@ -1,5 +1,6 @@
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import { ChoiceAssembler } from "../../../generation/choice-assembler.ts";
+import type { SlotState } from "../../../generation/engine.ts";
 import type { GenerationEvent, TokenLogprob } from "../../../generation/event.ts";
 import { TextReader } from "../../../formats/text-reader.ts";
 import { unknownToolsWarning } from "../../../formats/unknown-tools.ts";
@@ -108,6 +109,18 @@ export class Choice {
   get nextWork(): NextWork {
     const promptLeft = this.generatedTokens > 0 ? 0 : this.#input.length;
     return { promptLeft, kind: this.#source && promptLeft === 0 ? this.#source.kind : "begin" };
+  }
+
+  /** How far it is. */
+  get state(): Omit<SlotState, "id" | "busy" | "task" | "contextSize"> {
+    const { promptLeft } = this.nextWork;
+    return {
+      promptTokens: this.prompt.length,
+      cachedTokens: this.cachedTokens,
+      evaluatedTokens: this.prompt.length - promptLeft,
+      generatedTokens: this.generatedTokens,
+      tokensLeft: this.#maxTokens - this.generatedTokens,
+    };
   }
 
   /** What a sequence already knows of the prompt may be kept: not where it is unwanted, nor where the prompt's own logprobs are asked. */

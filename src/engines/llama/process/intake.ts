@@ -5,7 +5,7 @@ import type { Observe } from "../../../generation/observe.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
 import type { GenerateMessage, StepMessage } from "../protocol.ts";
 import { AnswerCheck, type CheckText } from "./answer-check.ts";
-import type { PreparingThread } from "./preparing-thread.ts";
+import type { Prepared, PreparingThread } from "./preparing-thread.ts";
 import { queueFull } from "./queue-full.ts";
 
 export interface IntakeOptions {
@@ -16,8 +16,6 @@ export interface IntakeOptions {
   readonly tokenize: (prompt: PromptInput) => Generator<undefined, Token[]>;
   /** Takes a request that is ready, with its prompts' tokens. */
   readonly add: (request: PreparedRequest, prompts: readonly (readonly Token[])[], owner?: string) => void;
-  /** Answers a request that wants no more than its prompts' tokens counted. */
-  readonly count: (id: number, tokens: number) => void;
   readonly refuse: (id: number, failure: GenerationFailure) => void;
   /** A request left while it was prepared. */
   readonly onLeft: () => void;
@@ -46,35 +44,49 @@ export class Intake {
     return this.#wanted.size;
   }
 
-  async take({ id, requestId, owner, asked, countsOnly }: GenerateMessage): Promise<void> {
-    const { thread, limit, add, count, refuse, log } = this.#options;
-    const ofOwner =
-      this.#wanted.size < limit ? 0 : [...this.#wanted.values()].filter((other) => other === owner).length;
-    if (ofOwner >= limit) return refuse(id, queueFull(ofOwner));
-    this.#wanted.set(id, owner);
+  async take({ id, requestId, owner, asked }: GenerateMessage): Promise<void> {
+    const { add, refuse, log } = this.#options;
     const arrived = performance.now();
     try {
-      const isWanted = (): boolean => this.#wanted.has(id);
-      const prepared = await thread.prepare(asked, isWanted);
-      // The client left: `cancel` has cleaned up.
-      if (prepared === null) return;
-      const prompts = await this.#tokens(prepared.request.prompts, isWanted);
-      if (prompts === null) return;
-      if (countsOnly) {
-        this.#wanted.delete(id);
-        return count(
-          id,
-          prompts.reduce((sum, { length }) => sum + length, 0),
-        );
-      }
+      const ready = await this.#prepare(id, asked, owner);
+      if (ready === null) return;
+      const { prepared, prompts } = ready;
       for (const warning of prepared.warnings) log(`${requestId}: ${warning}`, "warn");
       if (prepared.check)
         this.#checks.set(id, new AnswerCheck(prepared.check, (...text) => void this.#check(requestId, ...text)));
-      this.#wanted.delete(id);
       add({ ...prepared.request, id, requestId, preparingMs: performance.now() - arrived }, prompts, owner);
     } catch (error) {
-      this.#wanted.delete(id);
       refuse(id, failureOf(error));
+    }
+  }
+
+  /** The tokens of a request's prompts, one after the other; null: the client left. Rejects with `FailureError`. */
+  async tokensOf(id: number, asked: string, owner?: string): Promise<readonly Token[] | null> {
+    try {
+      return (await this.#prepare(id, asked, owner))?.prompts.flat() ?? null;
+    } catch (error) {
+      throw new FailureError(failureOf(error));
+    }
+  }
+
+  /** null: the client left, and `cancel` has cleaned up. */
+  async #prepare(
+    id: number,
+    asked: string,
+    owner: string | undefined,
+  ): Promise<{ prepared: Prepared; prompts: Token[][] } | null> {
+    const { thread, limit } = this.#options;
+    const ofOwner =
+      this.#wanted.size < limit ? 0 : [...this.#wanted.values()].filter((other) => other === owner).length;
+    if (ofOwner >= limit) throw new FailureError(queueFull(ofOwner));
+    this.#wanted.set(id, owner);
+    try {
+      const isWanted = (): boolean => this.#wanted.has(id);
+      const prepared = await thread.prepare(asked, isWanted);
+      const prompts = prepared && (await this.#tokens(prepared.request.prompts, isWanted));
+      return prepared && prompts && { prepared, prompts };
+    } finally {
+      this.#wanted.delete(id);
     }
   }
 

@@ -1,16 +1,19 @@
 import { randomBytes } from "node:crypto";
 import { Worker } from "node:worker_threads";
+import { FailureError } from "../../../generation/failure.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { Observe } from "../../../generation/observe.ts";
 import type { OpenProgress } from "../options.ts";
-import type { FromModel, OpenMessage, StepMessage, ToModel } from "../protocol.ts";
+import type { Answer, FromModel, OpenMessage, Question, StepMessage, ToModel } from "../protocol.ts";
 import { newCallId } from "./call-id.ts";
 import { openModel } from "./open-model.ts";
 import { PreparingThread } from "./preparing-thread.ts";
 import { Intake } from "./intake.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { TextPieces } from "./text-pieces.ts";
+import { textOf } from "./token-text.ts";
 import { tokenizePrompt } from "./tokenize-prompt.ts";
+import type { Vocabulary } from "./vocabulary.ts";
 
 /**
  * The model's process: started by `ModelProcess` with a channel to its parent. The first message says which model to open. It lives as
@@ -32,6 +35,7 @@ const limitMs = { prepare: 10_000, check: 2_000 };
 
 let scheduler: Scheduler | undefined;
 let intake: Intake | undefined;
+let vocabulary: Vocabulary | undefined;
 
 process.on("message", (message: ToModel) => {
   switch (message.type) {
@@ -40,6 +44,9 @@ process.on("message", (message: ToModel) => {
       break;
     case "generate":
       void intake?.take(message);
+      break;
+    case "look-up":
+      void lookUp(message.id, message.question);
       break;
     case "cancel":
       intake?.cancel(message.id);
@@ -55,6 +62,35 @@ process.on("message", (message: ToModel) => {
 
 function tell(message: FromModel): void {
   process.send?.(message);
+}
+
+async function lookUp(id: number, question: Question): Promise<void> {
+  const answer = await answerTo(id, question).catch((error: unknown) => failed(error));
+  if (answer) tell({ type: "looked-up", id, answer });
+}
+
+/** null: the client left. */
+async function answerTo(id: number, question: Question): Promise<Answer | null> {
+  if (!vocabulary || !intake) throw new Error("The model is not open.");
+  switch (question.about) {
+    case "slots":
+      return { about: "slots", slots: scheduler?.slots() ?? [] };
+    case "text":
+      return { about: "text", text: textOf(vocabulary, question.tokens) };
+    case "tokens": {
+      const tokens = await intake.tokensOf(id, question.asked, question.owner);
+      const spelled = vocabulary;
+      return tokens && { about: "tokens", tokens, bytes: tokens.map((token) => [...spelled.bytes(token)]) };
+    }
+  }
+}
+
+function failed(error: unknown): Answer {
+  const failure =
+    error instanceof FailureError
+      ? error.failure
+      : { kind: "internal" as const, status: 500, message: "The model could not answer.", cause: String(error) };
+  return { about: "failure", failure };
 }
 
 async function open(message: OpenMessage): Promise<void> {
@@ -101,13 +137,13 @@ async function open(message: OpenMessage): Promise<void> {
       chance: () => randomBytes(4).readUInt32LE() / 2 ** 32,
     });
     scheduler = running;
+    vocabulary = opened.vocabulary;
     const tokenizer = { ...opened, pieces: new TextPieces(opened.vocabulary) };
     intake = new Intake({
       thread,
       limit: message.slots + message.queueLimit,
       tokenize: (prompt) => tokenizePrompt(tokenizer, prompt),
       add: (request, prompts, owner) => running.add(request, prompts, owner),
-      count: (id, tokens) => running.counted(id, tokens),
       refuse: (id, failure) => running.refuse(id, failure),
       onLeft: () => running.tellState(),
       log,

@@ -1,4 +1,5 @@
 import type { LlamaContextSequence, Token } from "node-llama-cpp";
+import type { SlotState } from "../../../generation/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
@@ -97,15 +98,20 @@ export class Scheduler {
     this.#report([[id, 0, [{ type: "end", end: { kind: "rejected", failure } }]]]);
   }
 
-  /** Answers a request of which only the prompt's tokens were to be counted. */
-  counted(id: number, promptTokens: number): void {
-    const usage: GenerationEvent = { type: "usage", usage: { promptTokens, completionTokens: 0 } };
-    this.#report([[id, 0, [usage, { type: "end", end: { kind: "done" } }]]]);
-  }
-
   /** Tells the server how busy the model is; every step does so, too. */
   tellState(): void {
     this.#report([]);
+  }
+
+  /** What each slot does now. */
+  slots(): SlotState[] {
+    return this.#slots.map(({ job }, id) => ({
+      id,
+      busy: job !== undefined,
+      ...(job && { task: job.request.id }),
+      contextSize: this.#options.around.contextSize,
+      ...(job?.choice.state ?? idle),
+    }));
   }
 
   cancel(id: number): void {
@@ -324,6 +330,8 @@ export class Scheduler {
     };
   }
 }
+
+const idle = { promptTokens: 0, cachedTokens: 0, evaluatedTokens: 0, generatedTokens: 0, tokensLeft: null };
 
 function knownTokens(sequence: LlamaContextSequence, prompt: readonly number[]): number {
   const { firstDifferentIndex } = sequence.compareContextTokens(

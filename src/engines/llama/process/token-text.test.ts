@@ -10,7 +10,8 @@ test("bytes cut anywhere come together to the same text", () => {
       const reader = new TokenText();
       const pieces = edges.slice(1).map((end, i) => reader.push(bytes.subarray(edges[i], end)));
       expect(pieces.join("") + reader.end()).toBe(text);
-      for (const piece of pieces) expect(piece).not.toContain("\ufffd");
+      // A text may hold one of its own.
+      if (!text.includes("\ufffd")) for (const piece of pieces) expect(piece).not.toContain("\ufffd");
     }),
   );
 });

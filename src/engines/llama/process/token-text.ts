@@ -1,3 +1,7 @@
+import type { Token } from "node-llama-cpp";
+import { invalidRequest } from "../../../generation/failure.ts";
+import type { Vocabulary } from "./vocabulary.ts";
+
 /**
  * Puts tokens' bytes together to text. A character whose bytes are spread over tokens comes with its last byte; what never becomes a
  * character comes as U+FFFD, each maximal part once, as the WHATWG decoder has it.
@@ -14,4 +18,21 @@ export class TokenText {
   end(): string {
     return this.#decoder.decode();
   }
+}
+
+/** The text of tokens, control tokens included. Throws FailureError for an id that the model does not have. */
+export function textOf(vocabulary: Vocabulary, tokens: readonly number[]): string {
+  const text = new TokenText();
+  let whole = "";
+  for (const token of tokens) {
+    checkToken(vocabulary, token, "tokens");
+    whole += text.push(vocabulary.bytes(token as Token));
+  }
+  return whole + text.end();
+}
+
+/** Throws FailureError, 400, for an id that the model does not have. `param`: where it stood. */
+export function checkToken({ size }: Vocabulary, token: number, param: string): void {
+  if (token < size) return;
+  throw invalidRequest(`Invalid token id: ${token}. This model has ${size} tokens.`, param, "invalid_value");
 }

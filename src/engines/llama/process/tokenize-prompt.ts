@@ -1,6 +1,7 @@
 import type { LlamaModel, Token } from "node-llama-cpp";
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { PromptInput } from "../preparing/prepared-request.ts";
+import { checkToken } from "./token-text.ts";
 import type { TextPieces } from "./text-pieces.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
@@ -21,15 +22,10 @@ export interface Tokenizer {
 export function* tokenizePrompt(tokenizer: Tokenizer, prompt: PromptInput): Generator<undefined, Token[]> {
   const { model, vocabulary } = tokenizer;
   if (prompt.type === "tokens") {
-    for (const token of prompt.tokens)
-      if (token >= vocabulary.size)
-        throw invalidRequest(
-          `Invalid token id: ${token}. This model has ${vocabulary.size} tokens.`,
-          "prompt",
-          "invalid_value",
-        );
+    for (const token of prompt.tokens) checkToken(vocabulary, token, "prompt");
     return prompt.tokens.length > 0 ? (prompt.tokens as Token[]).slice() : [documentStart(model)];
   }
+  if (prompt.addSpecial !== undefined) return yield* bareTokens(tokenizer, prompt, prompt.addSpecial);
   const { bos } = model.tokens;
   const start = bos !== null && (prompt.bos || model.tokens.shouldPrependBosToken) ? [bos] : [];
   const text = yield* spanTokens(tokenizer, prompt.spans);
@@ -38,6 +34,19 @@ export function* tokenizePrompt(tokenizer: Tokenizer, prompt: PromptInput): Gene
   const body = text.slice(repeated);
   const tokens = start.concat(prompt.suffix === undefined ? body : yield* fillInMiddle(tokenizer, body, prompt.suffix));
   return tokens.length > 0 ? tokens : [documentStart(model)];
+}
+
+/** The tokens of a text as it stands, with what the tokenizer puts around it only where that is asked for. */
+function* bareTokens(
+  tokenizer: Tokenizer,
+  { spans }: Extract<PromptInput, { type: "spans" }>,
+  addSpecial: boolean,
+): Generator<undefined, Token[]> {
+  const { bos, eos, shouldPrependBosToken, shouldAppendEosToken } = tokenizer.model.tokens;
+  const text = yield* spanTokens(tokenizer, spans);
+  const start = addSpecial && shouldPrependBosToken && bos !== null && text[0] !== bos ? [bos] : [];
+  const end = addSpecial && shouldAppendEosToken && eos !== null && text.at(-1) !== eos ? [eos] : [];
+  return [...start, ...text, ...end];
 }
 
 function* spanTokens(

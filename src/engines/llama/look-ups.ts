@@ -1,0 +1,51 @@
+import type { GenerationFailure } from "../../generation/event.ts";
+import { FailureError } from "../../generation/failure.ts";
+import type { Answer } from "./protocol.ts";
+
+interface Waiting {
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Questions to the model's process whose answers have not come. */
+export class LookUps {
+  readonly #waiting = new Map<number, Waiting>();
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  /** Asks, and waits for the answer. When `signal` is aborted first, `leave` is called and the promise rejects with its reason. */
+  async wait(
+    id: number,
+    signal: AbortSignal,
+    { ask, leave }: { readonly ask: () => void; readonly leave: () => void },
+  ): Promise<Answer> {
+    signal.throwIfAborted();
+    const left = (): void => {
+      leave();
+      this.#waiting.get(id)?.reject(signal.reason);
+    };
+    signal.addEventListener("abort", left, { once: true });
+    try {
+      return await new Promise<Answer>((resolve, reject) => {
+        this.#waiting.set(id, { resolve, reject });
+        ask();
+      });
+    } finally {
+      this.#waiting.delete(id);
+      signal.removeEventListener("abort", left);
+    }
+  }
+
+  answer(id: number, answer: Answer): void {
+    const waiting = this.#waiting.get(id);
+    if (answer.about === "failure") waiting?.reject(new FailureError(answer.failure));
+    else waiting?.resolve(answer);
+  }
+
+  /** There will be no answers. */
+  fail(failure: GenerationFailure): void {
+    for (const { reject } of this.#waiting.values()) reject(new FailureError(failure));
+  }
+}
