@@ -140,7 +140,18 @@ export type {
   UserMessage,
 } from "./generation/message.ts";
 export type { AttemptObserver, GenerationObserver, ObservedAttempt } from "./generation/generation-observer.ts";
-export type { EmbeddingAnswer, EmbeddingRequest, Engine, EngineHealth, ModelInfo } from "./generation/engine.ts";
+export type {
+  DetokenizeRequest,
+  EmbeddingAnswer,
+  EmbeddingRequest,
+  Engine,
+  EngineHealth,
+  ModelInfo,
+  SlotState,
+  TextToTokenize,
+  Tokenization,
+  TokenizeRequest,
+} from "./generation/engine.ts";
 export type {
   ChatPrompt,
   GenerationRequest,

@@ -111,6 +111,8 @@ export interface Sampling {
   readonly repeatLastN?: number;
   /** Token id → bias, −100 to 100. */
   readonly logitBias?: Readonly<Record<string, number>>;
+  /** The same for each token of a text, as the model's tokenizer cuts it. */
+  readonly textBias?: readonly { readonly text: string; readonly bias: number }[];
   readonly seed?: number;
   readonly xtc?: { readonly probability: number; readonly threshold: number };
   readonly dry?: {

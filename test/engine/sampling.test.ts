@@ -49,6 +49,18 @@ test("logit_bias bans and forces", async () => {
   expect(await ask({ [blue]: 30 })).toBe("blue");
 });
 
+// A bias took token ids alone, which nobody knew.
+test("a bias for a text is one for each of its tokens, and one for a token itself wins", async () => {
+  const ask = async (sampling: object) =>
+    (await local.complete("<|script:plain|>", { sampling: { temperature: 0, ...sampling }, limits: { maxTokens: 6 } }))
+      .choices[0]?.text;
+  const textBias = [{ text: "zq", bias: 100 }];
+  expect(await ask({ textBias })).toMatch(/^[zq]{6}$/);
+  // The bytes are the first tokens of the programmed vocabulary.
+  expect(await ask({ textBias, logitBias: { ["z".charCodeAt(0)]: -100 } })).toBe("qqqqqq");
+  expect(await ask({ textBias, logitBias: { ["q".charCodeAt(0)]: -100 } })).toBe("zzzzzz");
+});
+
 test("a bias against the end of the turn holds, though the library ignores it", async () => {
   const end = local.model.controlToken("<|im_end|>");
   const { choices } = await local.complete("<|script:plain|>", {

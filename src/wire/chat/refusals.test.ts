@@ -137,10 +137,16 @@ test.each<[param: string | null, members: object, code: string | null, message: 
     "Invalid value for 'top_logprobs': 'top_logprobs' is only allowed when 'logprobs' is true.",
   ],
   [
-    "logit_bias",
-    { logit_bias: { word: 1 } },
-    "invalid_value",
-    "Invalid value for 'logit_bias': 'word' is not a token id.",
+    "logit_bias[1]",
+    { logit_bias: [[5, 1], [6]] },
+    "invalid_type",
+    "Invalid type for 'logit_bias[1]': expected an array of two, but got an array instead.",
+  ],
+  [
+    "logit_bias[0][1]",
+    { logit_bias: [["word", true]] },
+    "invalid_type",
+    "Invalid type for 'logit_bias[0][1]': expected a decimal, but got a boolean instead.",
   ],
   [
     "tool_choice",
@@ -222,6 +228,12 @@ describe("profile exact also refuses what only OpenAI does", () => {
   const schemaPath = "response_format.json_schema.schema";
 
   test.each<[param: string, members: object, message: string]>([
+    ["logit_bias", { logit_bias: { word: 1 } }, "Invalid value for 'logit_bias': 'word' is not a token id."],
+    [
+      "logit_bias",
+      { logit_bias: [[5, 1]] },
+      "Invalid type for 'logit_bias': expected an object, but got an array instead.",
+    ],
     [
       "stop",
       { stop: ["1", "2", "3", "4", "5"] },

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { missingModel } from "../failures.ts";
 import type { RequestDraft } from "./draft.ts";
+import { readLogitBias } from "./logit-bias.ts";
 import { accepted, honoured } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
-import { arrayTooLong, emptyArray, invalidType, invalidValue, numberAbove, numberBelow } from "./refusals.ts";
-import { valuePhrase } from "./issue-failure.ts";
-import { anyObject, decimal, expecting, integer, stringOrStrings, wideInteger } from "./shapes.ts";
+import { arrayTooLong, emptyArray } from "./refusals.ts";
+import { decimal, expecting, integer, stringOrStrings, wideInteger } from "./shapes.ts";
 
 /** OpenAI's parameters that both endpoints have. */
 export const commonParameters: readonly Parameter[] = [
@@ -54,7 +54,10 @@ export const commonParameters: readonly Parameter[] = [
   }),
   honoured(
     "logit_bias",
-    { note: "Token ids of the model that answers, -100 to 100; fractions are allowed.", shape: anyObject() },
+    {
+      note: 'Token ids of the model that answers (`/tokenize` tells them), -100 to 100; fractions are allowed. Profile `lean` also takes texts, whose tokens get the bias each, and llama.cpp\'s list: `[[15043, 1.5], [" Hello", -1], [42, false]]`, where `false` bans.',
+      shape: z.unknown(),
+    },
     readLogitBias,
   ),
   honoured(
@@ -77,17 +80,4 @@ function readStop(value: string | string[], draft: RequestDraft): void {
   }
   const strings = (Array.isArray(value) ? value : [value]).filter((text) => text !== "");
   if (strings.length > 0) draft.limits.stop = strings;
-}
-
-function readLogitBias(value: Record<string, unknown>, draft: RequestDraft): void {
-  const bias: Record<string, number> = {};
-  for (const [token, amount] of Object.entries(value)) {
-    const path = `logit_bias.${token}`;
-    if (!/^\d+$/.test(token)) throw invalidValue("logit_bias", `'${token}' is not a token id.`, "invalid_value");
-    if (typeof amount !== "number") throw invalidType(path, "a decimal", valuePhrase(amount));
-    if (amount < -100) throw numberBelow(path, "decimal", -100, amount);
-    if (amount > 100) throw numberAbove(path, "decimal", 100, amount);
-    bias[token] = amount;
-  }
-  if (Object.keys(bias).length > 0) draft.sampling.logitBias = bias;
 }

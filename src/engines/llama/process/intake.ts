@@ -2,6 +2,7 @@ import type { Token } from "node-llama-cpp";
 import type { GenerationFailure } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { Observe } from "../../../generation/observe.ts";
+import type { Sampling } from "../../../generation/request.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
 import type { GenerateMessage, StepMessage } from "../protocol.ts";
 import { AnswerCheck, type CheckText } from "./answer-check.ts";
@@ -14,6 +15,8 @@ export interface IntakeOptions {
   readonly limit: number;
   /** Tokenizes a prompt, with places to pause. */
   readonly tokenize: (prompt: PromptInput) => Generator<undefined, Token[]>;
+  /** The tokens of a text that a bias is for. */
+  readonly tokensOfText: (text: string) => readonly number[];
   /** Takes a request that is ready, with its prompts' tokens. */
   readonly add: (request: PreparedRequest, prompts: readonly (readonly Token[])[], owner?: string) => void;
   readonly refuse: (id: number, failure: GenerationFailure) => void;
@@ -54,7 +57,8 @@ export class Intake {
       for (const warning of prepared.warnings) log(`${requestId}: ${warning}`, "warn");
       if (prepared.check)
         this.#checks.set(id, new AnswerCheck(prepared.check, (...text) => void this.#check(requestId, ...text)));
-      add({ ...prepared.request, id, requestId, preparingMs: performance.now() - arrived }, prompts, owner);
+      const sampling = withTextBias(prepared.request.sampling, this.#options.tokensOfText);
+      add({ ...prepared.request, sampling, id, requestId, preparingMs: performance.now() - arrived }, prompts, owner);
     } catch (error) {
       refuse(id, failureOf(error));
     }
@@ -134,6 +138,16 @@ export class Intake {
       log(`${requestId}: ${what}: could not be checked: ${failureOf(error).message}`, "warn");
     }
   }
+}
+
+/** The biases of texts as biases of their tokens; one that is given for the token itself wins, and so does a later text. */
+function withTextBias(
+  { textBias, logitBias, ...sampling }: Sampling,
+  tokensOf: (text: string) => readonly number[],
+): Sampling {
+  if (textBias === undefined) return logitBias ? { ...sampling, logitBias } : sampling;
+  const ofTexts = textBias.flatMap(({ text, bias }) => tokensOf(text).map((token) => [token, bias] as const));
+  return { ...sampling, logitBias: { ...Object.fromEntries(ofTexts), ...logitBias } };
 }
 
 function failureOf(error: unknown): GenerationFailure {

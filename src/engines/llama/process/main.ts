@@ -143,6 +143,7 @@ async function open(message: OpenMessage): Promise<void> {
       thread,
       limit: message.slots + message.queueLimit,
       tokenize: (prompt) => tokenizePrompt(tokenizer, prompt),
+      tokensOfText: (text) => opened.model.tokenize(text, false),
       add: (request, prompts, owner) => running.add(request, prompts, owner),
       refuse: (id, failure) => running.refuse(id, failure),
       onLeft: () => running.tellState(),
