@@ -115,6 +115,10 @@ export type {
   ToolCallStartEvent,
   Usage,
   UsageEvent,
+  ProgressEvent,
+  PromptEvent,
+  PromptTokenLogprob,
+  TokensEvent,
 } from "./generation/event.ts";
 export type {
   AssistantMessage,

@@ -53,7 +53,7 @@ test("a token's logprob goes out with the text that holds its last character, an
   const reader = new TextReader({ format: hermes, choice: 0, newCallId: () => "call_0" });
   const events = tokens.flatMap((token) => reader.push(token, { token, logprob: -1, bytes: null, top: [] }));
   const shown = [...events, ...reader.end()].flatMap((event) =>
-    "logprobs" in event ? [[event.type, event.text, event.logprobs?.map(({ token }) => token)]] : [],
+    "logprobs" in event && "text" in event ? [[event.type, event.text, event.logprobs?.map(({ token }) => token)]] : [],
   );
   expect(shown).toEqual([
     ["reasoning-delta", "h", ["h"]],

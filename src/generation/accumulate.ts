@@ -5,6 +5,7 @@ import type {
   FinishReason,
   GenerationEnd,
   GenerationEvent,
+  PromptEvent,
   SourceIdentity,
   Timings,
   TokenLogprob,
@@ -19,6 +20,8 @@ export interface Generation {
   readonly usage?: Usage;
   readonly timings?: Timings;
   readonly extras: readonly ExtraEvent[];
+  /** What was told of the prompts, where it was asked for. */
+  readonly prompts?: readonly PromptEvent[];
   readonly end: GenerationEnd;
 }
 
@@ -33,6 +36,8 @@ export interface GeneratedChoice {
   readonly toolCalls: readonly GeneratedCall[];
   readonly textLogprobs: readonly TokenLogprob[] | null;
   readonly refusalLogprobs: readonly TokenLogprob[] | null;
+  /** The ids of its tokens, where they were asked for. */
+  readonly tokens?: readonly number[];
   /** null when the generation ended before this choice did. */
   readonly finish: GeneratedFinish | null;
 }
@@ -99,6 +104,7 @@ export class Accumulator {
   #usage: Usage | undefined;
   #timings: Timings | undefined;
   #extras: ExtraEvent[] = [];
+  #prompts: PromptEvent[] = [];
   #end: GenerationEnd | undefined;
 
   add(events: Iterable<GenerationEvent>): void {
@@ -172,6 +178,15 @@ export class Accumulator {
         };
         break;
       }
+      case "tokens": {
+        const choice = this.#choice(event.choice);
+        choice.tokens ??= [];
+        for (const token of event.tokens) choice.tokens.push(token);
+        break;
+      }
+      case "prompt":
+        this.#prompts.push(event);
+        break;
       case "usage":
         this.#usage = event.usage;
         this.#timings = event.timings ?? this.#timings;
@@ -205,6 +220,7 @@ export class Accumulator {
     if (this.#source) generation.source = this.#source;
     if (this.#usage) generation.usage = this.#usage;
     if (this.#timings) generation.timings = this.#timings;
+    if (this.#prompts.length > 0) generation.prompts = this.#prompts;
     return generation;
   }
 }
@@ -237,6 +253,7 @@ interface ChoiceParts {
   /** The part that deltas of its kind go to. */
   open: SpokenParts | null;
   readonly calls: CallParts[];
+  tokens?: number[];
   finish: GeneratedFinish | null;
 }
 
@@ -289,7 +306,7 @@ const noEnd: EndEvent = {
   },
 };
 
-function wholeChoice(choice: number, { parts: grown, finish }: ChoiceParts): GeneratedChoice {
+function wholeChoice(choice: number, { parts: grown, tokens, finish }: ChoiceParts): GeneratedChoice {
   const parts: GeneratedPart[] = [];
   const toolCalls: GeneratedCall[] = [];
   let text: string | null = null;
@@ -331,7 +348,8 @@ function wholeChoice(choice: number, { parts: grown, finish }: ChoiceParts): Gen
       }
     }
   }
-  return { choice, parts, text, reasoning, refusal, toolCalls, textLogprobs, refusalLogprobs, finish };
+  const whole = { choice, parts, text, reasoning, refusal, toolCalls, textLogprobs, refusalLogprobs, finish };
+  return tokens ? { ...whole, tokens } : whole;
 }
 
 function wholeCall({ id, name, kind, arguments: pieces, namespace, itemId, status }: CallParts): GeneratedCall {

@@ -24,12 +24,15 @@ export type GenerationEvent =
   | ToolCallEndEvent
   | MarkupEvent
   | FinishEvent
+  | TokensEvent
+  | PromptEvent
+  | ProgressEvent
   | UsageEvent
   | ExtraEvent
   | EndEvent;
 
 /** The events that belong to one choice. */
-export type ChoiceEvent = Exclude<GenerationEvent, UsageEvent | ExtraEvent | EndEvent>;
+export type ChoiceEvent = Exclude<GenerationEvent, PromptEvent | ProgressEvent | UsageEvent | ExtraEvent | EndEvent>;
 
 /** Opens a choice. It comes with the choice's first delta (not before), so that an early failure still has its HTTP status. */
 export interface StartEvent {
@@ -182,6 +185,45 @@ export interface FinishEvent {
   readonly stop?: string;
   /** With reason "length": whether the request's own limit ended it or the model's context was full. Absent: not known. */
   readonly limit?: "max-tokens" | "context";
+}
+
+/** Tokens of a choice, where they were asked for: those that the events until its next `tokens` are made of, and markers among them. */
+export interface TokensEvent {
+  readonly type: "tokens";
+  readonly choice: number;
+  readonly tokens: readonly number[];
+}
+
+/** A prompt's tokens, where they were asked for; before the first delta of its choices. */
+export interface PromptEvent {
+  readonly type: "prompt";
+  /** Which of the request's prompts, from 0. */
+  readonly prompt: number;
+  readonly tokens: readonly number[];
+  /** Where they were asked for, for each token: itself and the likeliest ones in its place; null for the first, before which nothing stood. */
+  readonly logprobs?: readonly (readonly PromptTokenLogprob[] | null)[];
+}
+
+export interface PromptTokenLogprob {
+  readonly token: number;
+  readonly text: string;
+  /** Of the model's raw distribution. */
+  readonly logprob: number;
+  /** From 1, the likeliest; null: not known. */
+  readonly rank: number | null;
+}
+
+/** How far the reading of a prompt is, in tokens, where that was asked for. */
+export interface ProgressEvent {
+  readonly type: "progress";
+  /** A choice that waits for it. */
+  readonly choice: number;
+  readonly total: number;
+  /** Found in the cache; part of `processed`. */
+  readonly cached: number;
+  readonly processed: number;
+  /** Since it began, in milliseconds. */
+  readonly ms: number;
 }
 
 /**

@@ -32,6 +32,14 @@ export interface GenerationRequest {
   /** The client wants usage in a stream; without a stream it always gets it. */
   readonly wantsUsage: boolean;
   readonly wantsTimings?: boolean;
+  /** In a stream, usage is wanted with every batch, as it stands then. */
+  readonly wantsRunningUsage?: boolean;
+  /** In a stream, how far the reading of the prompt is. */
+  readonly wantsProgress?: boolean;
+  /** The ids of the prompt's tokens and of the answer's. */
+  readonly wantsTokenIds?: boolean;
+  /** Present: how likely the prompt's own tokens are, with so many alternatives (0–20) each. */
+  readonly promptLogprobs?: { readonly top: number };
   readonly stream: boolean;
   /** Members that are neutral of no API, or that nobody knows, as they came: `metadata`, `service_tier`, a server's own extensions. */
   readonly extra: Readonly<Record<string, unknown>>;

@@ -137,6 +137,11 @@ export class MaskedEvents {
   }
 
   #readOne(event: GenerationEvent, out: GenerationEvent[]): void {
+    // These stand between the pieces of a text, and end none.
+    if (event.type === "tokens" || event.type === "prompt" || event.type === "progress") {
+      out.push(this.#mask.value(event));
+      return;
+    }
     const key = textKey(event);
     if (key === null) {
       this.#flush("choice" in event ? event.choice : undefined, "", out);

@@ -1,3 +1,4 @@
+import { askedThinking } from "./asked-thinking.ts";
 import { callsOf, partsOf } from "../generation/assistant-parts.ts";
 import { checkContinuation } from "../generation/continued-message.ts";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
@@ -194,11 +195,10 @@ function endsInThought(message: AssistantMessage): boolean {
 
 const noSyntax: WriteCall = () => null;
 
-/** A request sets `enable_thinking`, `thinking` or the effort `none`; each template reads one of the first two. */
+/** A request sets one of `enable_thinking` and `thinking`, or an effort; each template reads one of the first two. */
 function thinkingAliases(variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const effort = variables["reasoning_effort"] === "none" ? false : undefined;
-  const wanted = variables["enable_thinking"] ?? variables["thinking"] ?? effort;
-  return typeof wanted === "boolean" ? { enable_thinking: wanted, thinking: wanted } : {};
+  const wanted = askedThinking(variables);
+  return wanted === undefined ? {} : { enable_thinking: wanted, thinking: wanted };
 }
 
 function functionsJson(tools: unknown, user: UserText): string {

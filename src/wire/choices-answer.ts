@@ -17,6 +17,13 @@ export interface AskedAnswer {
   readonly includeTimings: boolean;
   /** Show which stop string was hit, as `stop_str` beside the finish reason. */
   readonly includeStopString?: boolean;
+  /** The ids of the prompt's and the answer's tokens. */
+  readonly includeTokenIds?: boolean;
+  readonly includePromptLogprobs?: boolean;
+  /** How far the reading of the prompt is. */
+  readonly includeProgress?: boolean;
+  /** Every chunk has the usage so far. */
+  readonly includeRunningUsage?: boolean;
   /** Legacy completions: where each prompt's answers begin, in characters, for `text_offset`; default 0. */
   readonly textOffsets?: { readonly byPrompt: readonly number[]; readonly choicesPerPrompt: number };
 }

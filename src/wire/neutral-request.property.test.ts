@@ -92,7 +92,12 @@ const sampling: Members = {
     fc.array(word),
     fc.array(word).map((list) => JSON.stringify(list)),
   ),
-  logit_bias: fc.dictionary(fc.nat(999).map(String), fc.integer({ min: -100, max: 100 })),
+  logit_bias: fc.oneof(
+    fc.dictionary(fc.oneof(fc.nat(999).map(String), word), fc.integer({ min: -100, max: 100 })),
+    fc.array(fc.tuple(fc.oneof(fc.nat(999), word), fc.oneof(fc.integer({ min: -100, max: 100 }), fc.constant(false)))),
+  ),
+  return_token_ids: fc.boolean(),
+  return_progress: fc.boolean(),
   seed: fc.maxSafeInteger(),
   min_tokens: fc.nat(9),
   n_predict: count,
@@ -145,6 +150,8 @@ const chat: Members = {
   max_tokens: count,
   max_completion_tokens: count,
   reasoning_effort: fc.constantFrom("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+  thinking_token_budget: fc.nat(99),
+  thinking_budget_tokens: fc.integer({ min: -1, max: 99 }),
   reasoning_format: fc.constantFrom("none", "auto", "deepseek"),
   verbosity: fc.constantFrom("low", "medium", "high"),
   chat_template_kwargs: fc.dictionary(word, fc.jsonValue()),
@@ -211,7 +218,13 @@ const output = fc.oneof(
   ...Object.entries(outputs).map(([name, value]) => value.map((one) => ({ [name]: one }))),
 );
 const some = (members: Members): fc.Arbitrary<Record<string, unknown>> => fc.record(members, { requiredKeys: [] });
-const streamed = fc.constantFrom({}, { stream: true }, { stream: true, stream_options: { include_usage: true } });
+const streamed = fc.constantFrom(
+  {},
+  { prompt_logprobs: 3 },
+  { stream: true },
+  { stream: true, stream_options: { include_usage: true } },
+  { stream: true, stream_options: { include_usage: true, continuous_usage_stats: true } },
+);
 const continued = fc.constantFrom({}, {}, {}, { add_generation_prompt: false, continue_final_message: true });
 
 const chatBody = fc
@@ -271,7 +284,15 @@ test("and for any completions request", () => {
 test("the properties cover every parameter that has an effect on the engine", () => {
   // These are about the form of our own answer, which no upstream needs to know.
   const ofTheAnswer = ["include_reasoning", "include_stop_str"];
-  const elsewhere = ["model", "messages", "prompt", "stream", "stream_options", "continue_final_message"];
+  const elsewhere = [
+    "model",
+    "messages",
+    "prompt",
+    "stream",
+    "stream_options",
+    "continue_final_message",
+    "prompt_logprobs",
+  ];
   const choices = [
     "tools",
     "tool_choice",

@@ -1,4 +1,4 @@
-import type { GenerationRequest } from "../generation/request.ts";
+import type { GenerationRequest, Sampling } from "../generation/request.ts";
 
 /** How a server wants its requests, where that differs from what clients send. */
 export interface RequestDialect {
@@ -31,6 +31,7 @@ export function finishRequestBody(body: RequestBody, request: GenerationRequest,
     const options = { ...(body["stream_options"] as RequestBody | null | undefined) };
     delete options["include_usage"];
     if (request.wantsUsage) options["include_usage"] = true;
+    if (request.wantsRunningUsage) options["continuous_usage_stats"] = true;
     leave(body, "stream_options");
     if (Object.keys(options).length > 0) body["stream_options"] = options;
   } else {
@@ -75,7 +76,7 @@ export function writeSampling(request: GenerationRequest): RequestBody {
     presence_penalty: sampling.presencePenalty,
     repeat_penalty: sampling.repeatPenalty,
     repeat_last_n: sampling.repeatLastN,
-    logit_bias: sampling.logitBias,
+    logit_bias: writeBias(sampling),
     seed: sampling.seed,
     max_tokens: limits.maxTokens,
     min_tokens: limits.minTokens,
@@ -91,7 +92,17 @@ export function writeSampling(request: GenerationRequest): RequestBody {
     dry_penalty_last_n: sampling.dry?.lastN,
     dry_sequence_breakers: sampling.dry?.sequenceBreakers,
     include_timings: request.wantsTimings,
+    return_token_ids: request.wantsTokenIds,
+    prompt_logprobs: request.promptLogprobs?.top,
+    return_progress: request.wantsProgress,
   });
+}
+
+/** By ids alone as OpenAI has it; with texts as llama.cpp has it. */
+function writeBias({ logitBias, textBias }: Sampling): unknown {
+  if (textBias === undefined) return logitBias;
+  const ids = Object.entries(logitBias ?? {}).map(([token, bias]) => [Number(token), bias]);
+  return [...ids, ...textBias.map(({ text, bias }) => [text, bias])];
 }
 
 export function withoutUndefined(members: RequestBody): RequestBody {

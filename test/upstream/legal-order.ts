@@ -6,7 +6,7 @@ export function orderViolation(events: readonly GenerationEvent[]): string | nul
   for (const [at, event] of events.entries()) {
     const where = `event ${at} (${event.type})`;
     if (event.type === "end") return at === events.length - 1 ? null : `${where}: something follows the end`;
-    if (event.type === "usage" || event.type === "extra") continue;
+    if (!("choice" in event) || event.type === "extra" || event.type === "progress") continue;
     const choice = choices.get(event.choice);
     if (event.type === "start") {
       if (choice) return `${where}: the choice is open already`;

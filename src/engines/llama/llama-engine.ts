@@ -341,8 +341,8 @@ function gone(message: string, retryAfterSeconds: number): GenerationFailure {
 
 /** What the model is told of a request, as JSON; null: it is nested too deeply for that. */
 function jsonOf(request: AskedOfModel): string | null {
-  const { prompt, n, sampling, limits, logprobs, tools, toolChoice, parallelToolCalls, output, reasoning, tokenizing } =
-    request;
+  const { prompt, n, sampling, limits, logprobs, tools, toolChoice, parallelToolCalls, output, reasoning } = request;
+  const { wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs, tokenizing } = request;
   const asked: { readonly [Name in keyof AskedOfModel]: AskedOfModel[Name] | undefined } = {
     prompt,
     n,
@@ -354,6 +354,10 @@ function jsonOf(request: AskedOfModel): string | null {
     parallelToolCalls,
     output,
     reasoning,
+    wantsRunningUsage,
+    wantsProgress,
+    wantsTokenIds,
+    promptLogprobs,
     tokenizing,
   };
   try {

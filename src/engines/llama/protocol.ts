@@ -97,6 +97,10 @@ export type AskedOfModel = Pick<
   | "parallelToolCalls"
   | "output"
   | "reasoning"
+  | "wantsRunningUsage"
+  | "wantsProgress"
+  | "wantsTokenIds"
+  | "promptLogprobs"
 > & {
   /** The prompt is only to be made tokens of, in this way, and may be empty. */
   readonly tokenizing?: Pick<TextToTokenize, "addSpecial" | "parseSpecial">;

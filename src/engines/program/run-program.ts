@@ -26,8 +26,9 @@ export async function* runProgram(
   options: RunOptions,
 ): AsyncGenerator<GenerationEvent[]> {
   const { showErrors } = options;
-  if (request.logprobs && program.offers?.includes("logprobs") !== true) {
-    yield [failureEnd(unsupportedParameter("logprobs"), { requestId: request.id, showErrors })];
+  const missing = notOffered(program, request);
+  if (missing !== null) {
+    yield [failureEnd(unsupportedParameter(missing), { requestId: request.id, showErrors })];
     return;
   }
   const cancel = new AbortController();
@@ -50,6 +51,13 @@ export async function* runProgram(
     // One choice failed, or the client left: the other runs are not needed.
     cancel.abort();
   }
+}
+
+/** The parameter that asks for what the program cannot tell. */
+function notOffered(program: Program, { logprobs, wantsTokenIds, promptLogprobs }: GenerationRequest): string | null {
+  if (logprobs && program.offers?.includes("logprobs") !== true) return "logprobs";
+  if (wantsTokenIds) return "return_token_ids";
+  return promptLogprobs ? "prompt_logprobs" : null;
 }
 
 async function* runChoice(

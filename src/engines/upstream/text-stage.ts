@@ -47,7 +47,7 @@ export class TextStage {
   readonly transform = (events: GenerationEvent[]): GenerationEvent[] => {
     const out: GenerationEvent[] = [];
     for (const event of events) {
-      if (event.type === "usage" || event.type === "extra" || event.type === "end") {
+      if (!("choice" in event) || event.type === "extra" || event.type === "progress") {
         out.push(event);
         continue;
       }

@@ -19,6 +19,7 @@ import type { SourcePort, SourceTokenCount } from "../../wire/source-port.ts";
 import { modelOnlyChats } from "../../wire/failures.ts";
 import { toolCallId } from "../../wire/ids.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
+import { unsupportedParameter } from "../../wire/request/refusals.ts";
 import { badAnswer } from "../../wire/tolerant/read-failure.ts";
 import { askText, askTokens } from "./ask-tokens.ts";
 import { askWhole } from "./ask-whole.ts";
@@ -219,6 +220,7 @@ export class UpstreamEngine implements Engine {
     const { prompt, stream, tools } = request;
     const isChat = prompt.kind === "chat";
     const source = isChat ? this.#source : this.#textSource();
+    if (source.name !== request.passthrough?.dialect) refuseTokens(request);
     const ownHeaders = this.#ownHeaders(request, source);
     const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
     const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
@@ -290,6 +292,12 @@ export class UpstreamEngine implements Engine {
       this.#options.log?.("the model list could not be read again", "warn", { error: String(error) });
     }
   }
+}
+
+/** Only a server of the same API answers with tokens under the names that the client asked by. */
+function refuseTokens({ wantsTokenIds, promptLogprobs }: GenerationRequest): void {
+  if (wantsTokenIds) throw unsupportedParameter("return_token_ids");
+  if (promptLogprobs) throw unsupportedParameter("prompt_logprobs");
 }
 
 function lowerCased(headers: Readonly<Record<string, string>> = {}): Record<string, string> {

@@ -78,7 +78,7 @@ export const chatParameters: readonly Parameter[] = [
     "reasoning_effort",
     {
       endpoints: chat,
-      note: "Passed to the chat template; its effect depends on the model.",
+      note: "Passed to the chat template. Where that knows no efforts, `none` turns thinking off and all but `minimal` turn it on.",
       shape: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
     },
     (value, draft) => {

@@ -22,7 +22,7 @@ export class ChatEnvelope {
     const serviceTier = shownTier(form.serviceTier, context.settings, source);
     this.#random = random;
     this.obfuscated = asked.includeObfuscation ?? form.obfuscates;
-    this.#usage = asked.includeUsage && form.nullUsage ? '"usage":null' : null;
+    this.#usage = asked.includeUsage && form.nullUsage && !asked.includeRunningUsage ? '"usage":null' : null;
     this.#showsLogprobs = showsLogprobsKey(form, context);
     this.#start =
       `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},` +

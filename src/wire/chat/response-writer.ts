@@ -5,6 +5,7 @@ import { answerIdentity, shownTier } from "../identity.ts";
 import type { JsonValue } from "../json-text.ts";
 import { jsonText } from "../json-text.ts";
 import { chatLogprobs } from "../logprobs.ts";
+import { promptMembers } from "../prompt-report.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
 import { finishReason } from "./finish-reason.ts";
 import { chatForms } from "./form.ts";
@@ -33,6 +34,7 @@ export function writeChatResponse(
     ...(usage && timings && asked.includeTimings && { timings: timingsObject(timings, usage) }),
     service_tier: shownTier(form.serviceTier, settings, source),
     system_fingerprint: form.systemFingerprint ? systemFingerprint : undefined,
+    ...(generation.prompts?.[0] && promptMembers(generation.prompts[0], asked)),
     ...extraMembers(generation, context, undefined, "chunk"),
   };
   return jsonText(body, form.body.indent) + form.body.end;
@@ -53,6 +55,7 @@ function choiceObject(
     logprobs: showsLogprobsKey(form, context) ? logprobs : undefined,
     finish_reason: choice.finish ? finishReason(choice.finish.reason, asked, ofChoice) : null,
     stop_str: asked.includeStopString ? choice.finish?.stop : undefined,
+    token_ids: asked.includeTokenIds && choice.tokens ? [...choice.tokens] : undefined,
     ...extraMembers(generation, context, choice.choice, "choice"),
   };
 }

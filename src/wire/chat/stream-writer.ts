@@ -4,6 +4,7 @@ import type {
   FinishEvent,
   GenerationEnd,
   GenerationEvent,
+  ProgressEvent,
   RefusalDeltaEvent,
   SourceIdentity,
   StartEvent,
@@ -19,6 +20,7 @@ import { memberText, passedMembers } from "../extras.ts";
 import { jsonString } from "../json-string.ts";
 import { chatLogprobsText } from "../logprobs.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
+import { isMember, progressText, promptMembers } from "../prompt-report.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
 import { ChatEnvelope } from "./envelope.ts";
 import { finishReason } from "./finish-reason.ts";
@@ -39,6 +41,8 @@ interface ChoiceState {
   callKind: "function" | "custom" | undefined;
   /** Tokens whose text is not decided yet; they go out with the next text. */
   heldLogprobs: readonly TokenLogprob[];
+  /** Ids of tokens that go out with the next chunk behind the first. */
+  tokens: number[];
   /** Members for the next chunk, as `memberText`. */
   extras: string;
   /** How the chunks of this choice's text, and of the call that is open, are written; null while they need more than that. */
@@ -98,6 +102,11 @@ export class ChatStreamWriter implements StreamWriter {
       case "usage":
         this.#usage = { ...this.#usage, ...event };
         return "";
+      case "prompt":
+        this.#extras += memberText(Object.entries(promptMembers(event, this.#context.asked)).filter(isMember));
+        return "";
+      case "progress":
+        return this.#progress(event);
       case "extra":
         return this.#extra(event);
       case "end":
@@ -119,6 +128,9 @@ export class ChatStreamWriter implements StreamWriter {
         return this.#callStart(state, event);
       case "tool-call-delta":
         return this.#callDelta(state, event);
+      case "tokens":
+        if (this.#context.asked.includeTokenIds) state.tokens.push(...event.tokens);
+        return "";
       case "part-start":
       case "part-end":
       case "annotation":
@@ -128,6 +140,14 @@ export class ChatStreamWriter implements StreamWriter {
       case "finish":
         return this.#finish(state, event);
     }
+  }
+
+  #progress(event: ProgressEvent): string {
+    if (!this.#context.asked.includeProgress) return "";
+    const state = this.#choices.get(event.choice) ?? this.#opened(event.choice, undefined);
+    const role = this.#role(state, "text");
+    this.#extras += progressText(event);
+    return role + this.#chunk(state, "{}");
   }
 
   #start(event: StartEvent): string {
@@ -149,6 +169,7 @@ export class ChatStreamWriter implements StreamWriter {
       finished: false,
       callKind: undefined,
       heldLogprobs: [],
+      tokens: [],
       extras: "",
       textFrame: null,
       callFrame: null,
@@ -161,12 +182,15 @@ export class ChatStreamWriter implements StreamWriter {
   #role(state: ChoiceState, opening: Opening, header: string | null = null): string {
     if (!state.roleOwed) return "";
     state.roleOwed = false;
-    const { form } = state;
+    const { form, tokens } = state;
+    state.tokens = [];
     const delta = firstDelta(form.first[opening], header);
     const empty = opening === "refusal" ? '{"content":null,"refusal":[]}' : '{"content":[],"refusal":null}';
     const hasLogprobs =
       form.emptyLogprobs && this.#context.asked.logprobs && (opening === "text" || opening === "refusal");
-    return this.#chunk(state, delta, hasLogprobs ? empty : "null", "null", state.announced === "tool-calls");
+    const chunk = this.#chunk(state, delta, hasLogprobs ? empty : "null", "null", state.announced === "tool-calls");
+    state.tokens = tokens;
+    return chunk;
   }
 
   #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
@@ -184,7 +208,8 @@ export class ChatStreamWriter implements StreamWriter {
    * where each chunk has to be measured for its obfuscation.
    */
   #frame(state: ChoiceState, delta: string, usageFirst: boolean): Frame | null {
-    if (this.#envelope?.obfuscated !== false) return null;
+    const { includeTokenIds, includeRunningUsage } = this.#context.asked;
+    if (this.#envelope?.obfuscated !== false || includeTokenIds || includeRunningUsage) return null;
     const sample = this.#chunk(state, delta, "null", "null", usageFirst);
     const place = sample.indexOf("\n");
     return { before: sample.slice(0, place), after: sample.slice(place + 1) };
@@ -326,11 +351,18 @@ export class ChatStreamWriter implements StreamWriter {
     return chunks;
   }
 
+  #runningUsage(): string {
+    if (!this.#usage || !this.#context.asked.includeRunningUsage) return "";
+    return `,"usage":${JSON.stringify(chatUsage(this.#usage.usage, this.#form.usageZeros))}`;
+  }
+
   #chunk(state: ChoiceState, delta: string, logprobs = "null", finish = "null", usageFirst = false): string {
     const envelope = (this.#envelope ??= new ChatEnvelope(this.#context, this.#form, undefined));
-    const choice = envelope.choice(state.index, delta, logprobs, finish, state.extras);
-    const extras = this.#extras;
+    const tokens = state.tokens.length > 0 ? `,"token_ids":[${state.tokens.join(",")}]` : "";
+    const choice = envelope.choice(state.index, delta, logprobs, finish, state.extras + tokens);
+    const extras = this.#extras + this.#runningUsage();
     state.extras = "";
+    state.tokens = [];
     this.#extras = "";
     return usageFirst && this.#form.usageBeforeCalls && extras === ""
       ? envelope.usageFirstChunk(choice)

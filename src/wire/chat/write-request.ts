@@ -37,6 +37,7 @@ export function chatMembers(request: GenerationRequest, prompt: ChatPrompt, lega
     ...withoutUndefined({
       parallel_tool_calls: request.parallelToolCalls,
       reasoning_effort: request.reasoning?.effort ?? (request.reasoning?.mode === "off" ? "none" : undefined),
+      thinking_token_budget: request.reasoning?.budgetTokens,
       reasoning_format: request.reasoning?.inText === true ? "none" : undefined,
       verbosity: request.verbosity,
       chat_template_kwargs: template.variables,

@@ -15,7 +15,8 @@ export class CompletionEnvelope {
     const modelText = `"model":${JSON.stringify(model)}`;
     this.#modelBehind = form.modelBehindChoices;
     this.#model = modelText;
-    this.#usage = context.asked.includeUsage && form.nullUsage ? ',"usage":null' : "";
+    const { includeUsage, includeRunningUsage } = context.asked;
+    this.#usage = includeUsage && form.nullUsage && !includeRunningUsage ? ',"usage":null' : "";
     this.#start =
       `data: {"id":${JSON.stringify(id)},"object":"text_completion","created":${created},` +
       (form.modelBehindChoices ? "" : `${modelText},`) +

@@ -4,6 +4,7 @@ import { passedMembers } from "../extras.ts";
 import { answerIdentity } from "../identity.ts";
 import type { JsonValue } from "../json-text.ts";
 import { jsonText } from "../json-text.ts";
+import { promptMembers } from "../prompt-report.ts";
 import { timingsObject } from "../usage.ts";
 import { completionLogprobs } from "./completion-logprobs.ts";
 import { completionFinishReason } from "./finish-reason.ts";
@@ -27,7 +28,7 @@ export function writeCompletionResponse(
     created,
     model,
     ...(form.systemFingerprint && { system_fingerprint: systemFingerprint }),
-    choices: generation.choices.map((choice) => choiceObject(choice, context, form)),
+    choices: generation.choices.map((choice) => choiceObject(choice, generation, context, form)),
     ...(usage && { usage: form.usage(usage) }),
     ...(usage && timings && context.asked.includeTimings && { timings: timingsObject(timings, usage) }),
   };
@@ -38,16 +39,21 @@ export function writeCompletionResponse(
 }
 
 function choiceObject(
-  { choice, text, textLogprobs, finish }: GeneratedChoice,
+  { choice, text, textLogprobs, tokens: ids, finish }: GeneratedChoice,
+  { prompts }: Generation,
   { asked }: ChoicesContext,
   form: CompletionForm,
 ): Members {
   const tokens = asked.logprobs ? textLogprobs : null;
+  const of = Math.floor(choice / (asked.textOffsets?.choicesPerPrompt ?? 1));
+  const told = prompts?.find(({ prompt }) => prompt === of);
   return {
     text: text ?? "",
     index: choice,
     logprobs: tokens && completionLogprobs(tokens, textOffset(choice, asked), form.number).value,
     finish_reason: finish ? completionFinishReason(finish.reason) : null,
+    ...(asked.includeTokenIds && ids && { token_ids: [...ids] }),
+    ...(told && promptMembers(told, asked)),
     ...(asked.includeStopString && finish?.stop !== undefined && { stop_str: finish.stop }),
   };
 }

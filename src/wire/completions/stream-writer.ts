@@ -3,6 +3,7 @@ import type {
   FinishEvent,
   GenerationEnd,
   GenerationEvent,
+  PromptEvent,
   SourceIdentity,
   TextDeltaEvent,
   TokenLogprob,
@@ -14,6 +15,7 @@ import { memberText, passedMembers } from "../extras.ts";
 import { jsonString } from "../json-string.ts";
 import { jsonText } from "../json-text.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
+import { isMember, progressText, promptMembers } from "../prompt-report.ts";
 import { timingsObject } from "../usage.ts";
 import { completionLogprobs } from "./completion-logprobs.ts";
 import { CompletionEnvelope } from "./envelope.ts";
@@ -31,7 +33,9 @@ interface ChoiceState {
   /** Text that waits, to the end of its batch, for whether its choice ends with it. */
   heldText: { readonly text: string; readonly logprobs: string } | null;
   finish: string | null;
-  /** Members to stand beside the finish reason, as `memberText`. */
+  /** Ids of tokens that go out with the next chunk. */
+  tokens: number[];
+  /** Members for the next chunk, as `memberText`. */
   extras: string;
   /** A text chunk is this, the text's JSON and `textTail`; "" while a chunk needs more than that. */
   textHead: string;
@@ -47,6 +51,8 @@ export class CompletionStreamWriter implements StreamWriter {
   readonly #choices = new Map<number, ChoiceState>();
   #envelope: CompletionEnvelope | undefined;
   #usage: UsageEvent | undefined;
+  /** By the number of the prompt. */
+  readonly #told = new Map<number, PromptEvent>();
   /** Members for the next chunk, as `memberText`. */
   #extras = "";
   #ended = false;
@@ -85,6 +91,16 @@ export class CompletionStreamWriter implements StreamWriter {
       case "usage":
         this.#usage = { ...this.#usage, ...event };
         return "";
+      case "prompt":
+        this.#told.set(event.prompt, event);
+        return "";
+      case "tokens":
+        if (this.#context.asked.includeTokenIds) this.#state(event.choice).tokens.push(...event.tokens);
+        return "";
+      case "progress":
+        if (!this.#context.asked.includeProgress) return "";
+        this.#extras += progressText(event);
+        return this.#chunk(this.#state(event.choice), '""', "null", null);
       case "extra":
         return this.#extra(event);
       case "end":
@@ -105,12 +121,20 @@ export class CompletionStreamWriter implements StreamWriter {
       heldLogprobs: [],
       heldText: null,
       finish: null,
-      extras: "",
+      tokens: [],
+      extras: this.#toldOf(choice),
       textHead: "",
       textTail: "",
     };
     this.#choices.set(choice, state);
     return state;
+  }
+
+  /** What is told of the choice's prompt; it stands in the choice's first chunk. */
+  #toldOf(choice: number): string {
+    const { asked } = this.#context;
+    const told = this.#told.get(Math.floor(choice / (asked.textOffsets?.choicesPerPrompt ?? 1)));
+    return told ? memberText(Object.entries(promptMembers(told, asked)).filter(isMember)) : "";
   }
 
   #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
@@ -132,6 +156,8 @@ export class CompletionStreamWriter implements StreamWriter {
       return before;
     }
     const chunk = this.#chunk(state, JSON.stringify(text), logprobs, null);
+    const { includeTokenIds, includeRunningUsage } = this.#context.asked;
+    if (includeTokenIds || includeRunningUsage) return chunk;
     // From now on text chunks differ in their text alone. A line feed is in no chunk's JSON, so it marks the place.
     const sample = this.#chunk(state, "\n", "null", null);
     const place = sample.indexOf("\n");
@@ -201,9 +227,13 @@ export class CompletionStreamWriter implements StreamWriter {
 
   #chunk(state: ChoiceState, text: string, logprobs: string, finish: string | null): string {
     const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, undefined));
-    const choice = envelope.choice(state.index, text, logprobs, finish, state.extras);
-    const extras = this.#extras;
+    const tokens = state.tokens.length > 0 ? `,"token_ids":[${state.tokens.join(",")}]` : "";
+    const choice = envelope.choice(state.index, text, logprobs, finish, state.extras + tokens);
+    const running = this.#context.asked.includeRunningUsage ? this.#usage : undefined;
+    const usage = running ? `,"usage":${JSON.stringify(this.#form.usage(running.usage))}` : "";
+    const extras = this.#extras + usage;
     state.extras = "";
+    state.tokens = [];
     this.#extras = "";
     return envelope.chunk(choice, extras);
   }

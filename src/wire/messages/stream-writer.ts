@@ -101,6 +101,10 @@ export class MessageStreamWriter implements StreamWriter {
         return (event.end.kind === "done" ? this.#release() : "") + this.#end(event.end);
       case "finish":
         return this.#release() + this.#tell(event);
+      case "prompt":
+      case "progress":
+      case "tokens":
+        return "";
     }
     if (this.#held.length === 0 && !this.#mayFail()) return this.#tell(event);
     this.#held.push(event);
@@ -149,6 +153,7 @@ export class MessageStreamWriter implements StreamWriter {
       case "tool-call-end":
         return this.#callEnd(event);
       case "markup":
+      case "tokens":
         return "";
       case "finish":
         return this.#finished(event);

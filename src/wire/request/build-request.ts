@@ -2,6 +2,7 @@ import { invalidRequest } from "../../generation/failure.ts";
 import type { GenerationRequest, Limits, Sampling } from "../../generation/request.ts";
 import type { AskedAnswer } from "../choices-answer.ts";
 import type { RequestDraft } from "./draft.ts";
+import { invalidValue } from "./refusals.ts";
 
 /** The members of a request that do not depend on the endpoint. */
 export function sharedMembers(
@@ -26,6 +27,12 @@ export function sharedMembers(
   if (output) members.output = output.constraint;
   if (reasoningEffort !== undefined) members.reasoning = { effort: reasoningEffort };
   if (reasoningInText) members.reasoning = { ...members.reasoning, inText: true };
+  if (draft.thinkingBudget !== undefined)
+    members.reasoning = { ...members.reasoning, budgetTokens: draft.thinkingBudget };
+  if (draft.tokenIds) members.wantsTokenIds = true;
+  if (draft.promptLogprobs !== undefined) members.promptLogprobs = { top: draft.promptLogprobs };
+  if (draft.progress && stream) members.wantsProgress = true;
+  if (hasRunningUsage(draft)) members.wantsRunningUsage = true;
   if (verbosity !== undefined) members.verbosity = verbosity;
   if (draft.includeTimings) members.wantsTimings = true;
   return members;
@@ -41,6 +48,8 @@ export function askedAnswer(draft: RequestDraft): Mutable<AskedAnswer> {
     if (draft.profile.judgesAsVendor) throw invalidRequest(message, "stream_options");
     draft.warnings.push(message);
   }
+  if (draft.promptLogprobs !== undefined && stream)
+    throw invalidValue("prompt_logprobs", "it is not available in a stream.");
   const includeObfuscation = streamOptions?.include_obfuscation ?? undefined;
   const asked: Mutable<AskedAnswer> = {
     stream,
@@ -53,7 +62,16 @@ export function askedAnswer(draft: RequestDraft): Mutable<AskedAnswer> {
   if (includeObfuscation !== undefined) asked.includeObfuscation = includeObfuscation;
   if (includeReasoning !== undefined) asked.includeReasoning = includeReasoning;
   if (includeStopString) asked.includeStopString = includeStopString;
+  if (draft.tokenIds) asked.includeTokenIds = true;
+  if (draft.promptLogprobs !== undefined) asked.includePromptLogprobs = true;
+  if (draft.progress && stream) asked.includeProgress = true;
+  if (hasRunningUsage(draft)) asked.includeRunningUsage = true;
   return asked;
+}
+
+/** vLLM's `continuous_usage_stats` needs `include_usage`, there and here. */
+function hasRunningUsage({ stream, streamOptions }: RequestDraft): boolean {
+  return stream && streamOptions?.include_usage === true && streamOptions.continuous_usage_stats === true;
 }
 
 function sampling({ sampling, xtc, dry }: RequestDraft): Sampling {

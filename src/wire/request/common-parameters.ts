@@ -19,9 +19,13 @@ export const commonParameters: readonly Parameter[] = [
   honoured(
     "stream_options",
     {
-      note: "`include_usage`, `include_obfuscation`. Only allowed with `stream: true`.",
+      note: "`include_usage`, `include_obfuscation`, and vLLM's `continuous_usage_stats`, which with `include_usage` gives every chunk the usage so far. Only allowed with `stream: true`.",
       shape: z.object(
-        { include_usage: z.boolean().nullish(), include_obfuscation: z.boolean().nullish() },
+        {
+          include_usage: z.boolean().nullish(),
+          include_obfuscation: z.boolean().nullish(),
+          continuous_usage_stats: z.boolean().nullish(),
+        },
         expecting("an object"),
       ),
     },

@@ -38,7 +38,15 @@ export interface RequestDraft {
   verbosity?: string;
   readonly template: Mutable<TemplateOptions>;
   stream: boolean;
-  streamOptions?: { readonly include_usage?: boolean | null; readonly include_obfuscation?: boolean | null };
+  streamOptions?: {
+    readonly include_usage?: boolean | null;
+    readonly include_obfuscation?: boolean | null;
+    readonly continuous_usage_stats?: boolean | null;
+  };
+  thinkingBudget?: number;
+  tokenIds?: boolean;
+  promptLogprobs?: number;
+  progress?: boolean;
   includeReasoning?: boolean;
   includeTimings: boolean;
   includeStopString: boolean;

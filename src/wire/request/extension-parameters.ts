@@ -5,6 +5,9 @@ import type { Parameter } from "./parameter.ts";
 import { invalidType } from "./refusals.ts";
 import { anyObject, decimal, integer, list, stringOrStrings, strings } from "./shapes.ts";
 
+const budgetNote =
+  "vLLM's: a thought is closed when it has so many tokens. Local models whose format closes thoughts with a marker; an upstream judges it itself.";
+
 /** Parameters that llama.cpp, vLLM, tabbyAPI and others have made usual, under their names there. */
 export const extensionParameters: readonly Parameter[] = [
   extension("top_k", { note: "0 and -1 turn it off.", shape: integer(-1) }, (value, { sampling }) => {
@@ -121,6 +124,44 @@ export const extensionParameters: readonly Parameter[] = [
       draft.reasoningInText = value === "none";
     },
   ),
+  extension("thinking_token_budget", { endpoints: ["chat"], note: budgetNote, shape: integer(0) }, setThinkingBudget),
+  extension(
+    "thinking_budget_tokens",
+    { endpoints: ["chat"], note: "llama.cpp's name for `thinking_token_budget`; -1: no limit.", shape: integer(-1) },
+    (value, draft) => {
+      if (value >= 0) setThinkingBudget(value, draft);
+    },
+  ),
+  extension(
+    "return_token_ids",
+    {
+      note: "vLLM's: the answer has `token_ids` in each choice and `prompt_token_ids`, in a stream those of each chunk. Local models only; an upstream's are passed on.",
+      shape: z.boolean(),
+    },
+    (value, draft) => {
+      draft.tokenIds = value;
+    },
+  ),
+  extension(
+    "prompt_logprobs",
+    {
+      note: "vLLM's: how likely the prompt's own tokens are, with 0 to 20 alternatives each, as `prompt_logprobs`. Local models only; an upstream's are passed on. Not with streams.",
+      shape: integer(0, 20),
+    },
+    (value, draft) => {
+      draft.promptLogprobs = value;
+    },
+  ),
+  extension(
+    "return_progress",
+    {
+      note: "llama.cpp's: a stream begins with chunks that say how far the reading of the prompt is, as `prompt_progress`. Local models; an upstream's are passed on.",
+      shape: z.boolean(),
+    },
+    (value, draft) => {
+      draft.progress = value;
+    },
+  ),
   extension(
     "include_reasoning",
     {
@@ -156,6 +197,10 @@ export const extensionParameters: readonly Parameter[] = [
     setTimings,
   ),
 ];
+
+function setThinkingBudget(value: number, draft: RequestDraft): void {
+  draft.thinkingBudget = value;
+}
 
 function setRepeatPenalty(value: number, { sampling }: RequestDraft): void {
   sampling.repeatPenalty = value;

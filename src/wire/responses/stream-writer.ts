@@ -92,6 +92,9 @@ export class ResponseStreamWriter implements StreamWriter {
       case "start":
         if (event.choice === 0) this.#source ??= event.source;
         return "";
+      case "prompt":
+      case "progress":
+        return "";
     }
     if ((event.choice ?? 0) !== 0 || this.#finish !== null) return "";
     switch (event.type) {
@@ -124,6 +127,7 @@ export class ResponseStreamWriter implements StreamWriter {
       case "finish":
         return this.#finished(event);
       case "markup":
+      case "tokens":
         return "";
     }
   }

@@ -1,6 +1,6 @@
 import type { Format } from "../../../formats/format.ts";
 import type { Tool } from "../../../generation/message.ts";
-import type { Limits, Sampling } from "../../../generation/request.ts";
+import type { GenerationRequest, Limits, Sampling } from "../../../generation/request.ts";
 import type { ConstraintPlan } from "./constraint-plan.ts";
 
 /** A request as the scheduler takes it: with its prompts rendered and its grammar made. */
@@ -18,11 +18,26 @@ export interface PreparedRequest {
   readonly sampling: Sampling;
   readonly limits: Limits;
   readonly logprobs?: { readonly top: number };
+  /** What is to be told beside the answer. */
+  readonly telling: Telling;
+  /** Thoughts are closed when they are so many tokens long. */
+  readonly thoughtLimit?: ThoughtLimit;
   /** Give the prompt back in front of the answer. */
   readonly echo: boolean;
   readonly constraint?: ConstraintPlan;
   /** The parameter that a too long prompt came in. */
   readonly promptParam: "messages" | "prompt";
+}
+
+export type Telling = Pick<
+  GenerationRequest,
+  "wantsRunningUsage" | "wantsProgress" | "wantsTokenIds" | "promptLogprobs"
+>;
+
+export interface ThoughtLimit {
+  readonly tokens: number;
+  /** What closes a thought, the first time and every further time. */
+  readonly closing: readonly string[];
 }
 
 export type PromptInput =

@@ -1,16 +1,18 @@
 import { plainText } from "../../../formats/plain-text.ts";
 import type { Format } from "../../../formats/format.ts";
 import { toolInstruction } from "../../../formats/grammar/tool-instruction.ts";
+import { thoughtClosings } from "../../../formats/thought-closings.ts";
 import { writeCall } from "../../../formats/write-call.ts";
 import { FailureError, invalidRequest } from "../../../generation/failure.ts";
 import type { ChatPrompt, TextPrompt } from "../../../generation/request.ts";
+import { askedThinking } from "../../../templates/asked-thinking.ts";
 import type { ChatTemplate } from "../../../templates/chat-template.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
 import type { AskedOfModel } from "../protocol.ts";
 import { hasCalls } from "./generic-tools.ts";
 import type { ModelFacts } from "./model-facts.ts";
-import type { AnswerReading, PreparedRequest, PromptInput } from "./prepared-request.ts";
+import type { AnswerReading, PreparedRequest, PromptInput, Telling, ThoughtLimit } from "./prepared-request.ts";
 
 /** What requests to a model are prepared with. */
 export interface PreparingSurroundings {
@@ -57,11 +59,28 @@ export function renderRequest(request: AskedOfModel, around: PreparingSurroundin
           around.stopStrings.length > 0 && { stop: [...(request.limits.stop ?? []), ...around.stopStrings] }),
       },
       ...(request.logprobs && { logprobs: request.logprobs }),
+      telling: tellingOf(request),
+      ...thoughtLimit(request, reading),
       echo: prompt.kind === "text" && prompt.echo === true,
       promptParam,
     },
     warnings,
   };
+}
+
+function tellingOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs }: AskedOfModel): Telling {
+  return {
+    ...(wantsRunningUsage && { wantsRunningUsage }),
+    ...(wantsProgress && { wantsProgress }),
+    ...(wantsTokenIds && { wantsTokenIds }),
+    ...(promptLogprobs && { promptLogprobs }),
+  };
+}
+
+function thoughtLimit({ reasoning }: AskedOfModel, reading: AnswerReading): { thoughtLimit?: ThoughtLimit } {
+  const closing = thoughtClosings(reading.format, reading.prefix);
+  if (reasoning?.budgetTokens === undefined || closing.length === 0) return {};
+  return { thoughtLimit: { tokens: reasoning.budgetTokens, closing } };
 }
 
 /** Refuses what cannot fit whatever its tokens are: to tokenize megabytes would hold up every other answer. */
@@ -96,9 +115,10 @@ function chatParts(
     });
   }
   const { tools = [], toolChoice } = request;
-  const effort = request.reasoning?.effort;
+  const { effort, mode } = request.reasoning ?? {};
   const variables: Readonly<Record<string, unknown>> = {
     ...(effort !== undefined && { reasoning_effort: effort }),
+    ...((mode === "on" || mode === "off") && { enable_thinking: mode === "on" }),
     ...prompt.template.variables,
   };
   const callsAllowed = tools.length > 0 && toolChoice?.type !== "none";
@@ -113,7 +133,7 @@ function chatParts(
     options: { ...prompt.template, variables },
     now,
   });
-  const thinking = variables.enable_thinking ?? variables.thinking;
+  const thinking = askedThinking(variables);
   return {
     prompts: [{ type: "spans", spans: rendered.spans, bos: rendered.startsWithBos }],
     reading: {
@@ -121,7 +141,7 @@ function chatParts(
       prefix: rendered.generationPrefix,
       callsAllowed,
       ...(callsAllowed && { tools: allowed }),
-      ...(typeof thinking === "boolean" && { thinking }),
+      ...(thinking !== undefined && { thinking }),
       ...(request.reasoning?.inText && { separateReasoning: false }),
     },
     warnings: rendered.warnings,

@@ -1,14 +1,17 @@
 import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import { ChoiceAssembler } from "../../../generation/choice-assembler.ts";
 import type { SlotState } from "../../../generation/engine.ts";
-import type { GenerationEvent, TokenLogprob } from "../../../generation/event.ts";
+import type { GenerationEvent } from "../../../generation/event.ts";
+import { startOf } from "../../../formats/reading/start.ts";
 import { TextReader } from "../../../formats/text-reader.ts";
 import { unknownToolsWarning } from "../../../formats/unknown-tools.ts";
 import type { Observe } from "../../../generation/observe.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
-import { tokenLogprob } from "./logprobs.ts";
+import type { LogitWindow } from "./draw-token.ts";
+import { rankedLogprobs, tokenLogprob } from "./logprobs.ts";
 import { readPromptLogits } from "./raw-logits.ts";
 import { SourcePicker } from "./source-picker.ts";
+import { ThoughtBudget } from "./thought-budget.ts";
 import { TokenText } from "./token-text.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
 import type { SampledToken, TokenSource } from "./token-source.ts";
@@ -65,8 +68,12 @@ export class Choice {
   #source: TokenSource | undefined;
   /** What is to be evaluated next: the rest of the prompt, then each sampled token. */
   #input: Token[];
-  /** Logprobs of the prompt's tokens, while they are gathered for `echo`. */
-  #promptLogprobs: (TokenLogprob | undefined)[] | undefined;
+  /** What was likely in the place of each of the prompt's tokens, while that is gathered. */
+  #promptWindows: (LogitWindow | null)[] | undefined;
+  /** What is told of the prompt, beside the choice's own events. */
+  #told: GenerationEvent[] = [];
+  #budget: ThoughtBudget | undefined;
+  #begun = 0;
   readonly #assembler: ChoiceAssembler;
 
   constructor(around: ChoiceSurroundings, options: ChoiceOptions) {
@@ -95,6 +102,14 @@ export class Choice {
     });
     this.#shown = shownBytes(around.vocabulary, JSON.stringify(format));
     this.#constraint = message.constraint && around.openConstraint(message.constraint);
+    if (message.thoughtLimit) {
+      const { tokens, closing } = message.thoughtLimit;
+      this.#budget = new ThoughtBudget({
+        tokens,
+        closings: closing.map((text) => around.model.tokenize(text, true)),
+        thinksAlready: startOf(format.kind === "plain" ? format.reasoning : undefined, { prefix }).place === "inside",
+      });
+    }
     this.#picker = new SourcePicker({
       model: around.model,
       vocabulary: around.vocabulary,
@@ -103,7 +118,21 @@ export class Choice {
       prompt: options.prompt,
       maxTokens: this.#maxTokens,
       ...(this.#constraint && { constraint: this.#constraint }),
+      ...(this.#budget && { forced: () => this.#budget?.forced }),
     });
+  }
+
+  /** Of the choices of a prompt, this one tells of it. */
+  get #tellsOfPrompt(): boolean {
+    return this.number % Math.max(this.#message.n, this.#message.bestOf) === 0;
+  }
+
+  /** The prompt's own logprobs are wanted, with so many alternatives. */
+  get #promptTop(): number | undefined {
+    const { logprobs, echo, telling } = this.#message;
+    const ofEcho = echo ? logprobs?.top : undefined;
+    const told = this.#tellsOfPrompt ? telling.promptLogprobs?.top : undefined;
+    return ofEcho === undefined ? told : Math.max(ofEcho, told ?? 0);
   }
 
   get nextWork(): NextWork {
@@ -125,23 +154,27 @@ export class Choice {
 
   /** What a sequence already knows of the prompt may be kept: not where it is unwanted, nor where the prompt's own logprobs are asked. */
   get usesCache(): boolean {
-    const { limits, logprobs, echo } = this.#message;
-    return limits.cachePrompt !== false && !(echo && logprobs !== undefined);
+    return this.#message.limits.cachePrompt !== false && this.#promptTop === undefined;
   }
 
   /** Takes a sequence and keeps what it already knows of the prompt. */
   async begin(sequence: LlamaContextSequence): Promise<void> {
     this.#sequence = sequence;
-    const { logprobs, echo } = this.#message;
-    const wantsPromptLogprobs = echo && logprobs !== undefined;
+    const { logprobs, echo, telling } = this.#message;
+    this.#begun = performance.now();
     await sequence.adaptStateToTokens(this.usesCache ? this.prompt.slice(0, -1) : [], false);
     this.cachedTokens = sequence.nextTokenIndex;
     this.#input = this.prompt.slice(this.cachedTokens);
-    if (wantsPromptLogprobs) {
-      this.#promptLogprobs = [undefined];
+    if (telling.wantsTokenIds && this.#tellsOfPrompt && telling.promptLogprobs === undefined)
+      this.#told.push({ type: "prompt", prompt: this.#promptNumber, tokens: this.prompt });
+    if (this.#promptTop !== undefined) {
+      this.#promptWindows = [null];
       if (this.prompt.length === 1) this.#tellPrompt();
-    } else if (echo) this.#assembler.add([{ type: "text-delta", choice: this.number, text: this.#promptText() }]);
-    if (this.#maxTokens <= 0 && !this.#promptLogprobs && !this.finished) this.#finish("length");
+    }
+    if (echo && logprobs === undefined)
+      this.#assembler.add([{ type: "text-delta", choice: this.number, text: this.#promptText() }]);
+    if (this.#maxTokens <= 0 && !this.#promptWindows && !this.finished) this.#finish("length");
+    else this.#tellProgress(this.cachedTokens);
   }
 
   /** One step: at most `allowance` tokens of the prompt, or one token of the answer. */
@@ -149,7 +182,10 @@ export class Choice {
     const sequence = this.#sequence;
     if (!sequence || this.finished) return;
     const piece = this.#promptPiece(allowance);
-    if (piece) return this.#evaluatePiece(sequence, piece);
+    if (piece) {
+      await this.#evaluatePiece(sequence, piece);
+      return this.#tellProgress(this.prompt.length - this.#input.length);
+    }
     const source = this.#picker.source(sequence, this.generatedTokens);
     if (this.#source !== source) await this.#source?.release();
     this.#source = source;
@@ -161,38 +197,59 @@ export class Choice {
   /** What of the prompt is to be evaluated without sampling; null: the next evaluation samples. */
   #promptPiece(allowance: number): Token[] | null {
     const { promptLeft } = this.nextWork;
-    if (this.#promptLogprobs) return promptLeft > 1 ? this.#input.splice(0, Math.min(allowance, promptLeft - 1)) : null;
+    if (this.#promptWindows) return promptLeft > 1 ? this.#input.splice(0, Math.min(allowance, promptLeft - 1)) : null;
     return promptLeft > allowance ? this.#input.splice(0, allowance) : null;
   }
 
   async #evaluatePiece(sequence: LlamaContextSequence, piece: readonly Token[]): Promise<void> {
-    if (!this.#promptLogprobs) {
+    if (!this.#promptWindows) {
       await sequence.evaluateWithoutGeneratingNewTokens(piece.slice());
       return;
     }
-    const start = this.#promptLogprobs.length - 1;
+    const start = this.#promptWindows.length - 1;
     const following = piece.map((_, i) => this.prompt[start + i + 1]);
     const { vocabulary } = this.#around;
-    const top = this.#message.logprobs?.top ?? 0;
-    const windows = await readPromptLogits(sequence, piece, following, top, vocabulary.size);
-    windows.forEach((window, i) => {
-      const token = following[i];
-      if (window && token !== undefined) this.#promptLogprobs?.push(tokenLogprob(vocabulary, token, window, top));
-    });
-    if (this.#promptLogprobs.length === this.prompt.length) this.#tellPrompt();
+    const windows = await readPromptLogits(sequence, piece, following, this.#promptTop ?? 0, vocabulary.size);
+    for (const [i, window] of windows.entries())
+      if (following[i] !== undefined) this.#promptWindows.push(window ?? null);
+    if (this.#promptWindows.length === this.prompt.length) this.#tellPrompt();
   }
 
-  /** The prompt, given back with the logprobs of its tokens. The first token has none: nothing stood before it. */
+  /** The prompt, told with the logprobs of its tokens, and given back. The first token has none: nothing stood before it. */
   #tellPrompt(): void {
-    const logprobs = (this.#promptLogprobs ?? []).filter((logprob) => logprob !== undefined);
-    const [first] = this.prompt;
+    const windows = this.#promptWindows ?? [];
+    this.#promptWindows = undefined;
     const { vocabulary } = this.#around;
-    const unknown = first === undefined ? [] : [tokenLogprob(vocabulary, first, null, 0)];
-    this.#assembler.add([
-      { type: "text-delta", choice: this.number, text: this.#promptText(), logprobs: [...unknown, ...logprobs] },
-    ]);
-    this.#promptLogprobs = undefined;
+    const { logprobs, echo, telling } = this.#message;
+    const { promptLogprobs } = telling;
+    if (promptLogprobs && this.#tellsOfPrompt) {
+      const told = this.prompt.map((token, at) => {
+        const window = windows[at] ?? null;
+        return window && rankedLogprobs(vocabulary, token, window, promptLogprobs.top);
+      });
+      this.#told.push({ type: "prompt", prompt: this.#promptNumber, tokens: this.prompt, logprobs: told });
+    }
+    if (echo && logprobs) {
+      const own = this.prompt.map((token, at) => tokenLogprob(vocabulary, token, windows[at] ?? null, logprobs.top));
+      this.#assembler.add([{ type: "text-delta", choice: this.number, text: this.#promptText(), logprobs: own }]);
+    }
     if (this.#maxTokens <= 0) this.#finish("length");
+  }
+
+  get #promptNumber(): number {
+    return Math.floor(this.number / Math.max(this.#message.n, this.#message.bestOf));
+  }
+
+  #tellProgress(processed: number): void {
+    if (!this.#message.telling.wantsProgress || !this.#tellsOfPrompt) return;
+    this.#told.push({
+      type: "progress",
+      choice: this.number,
+      total: this.prompt.length,
+      cached: this.cachedTokens,
+      processed,
+      ms: performance.now() - this.#begun,
+    });
   }
 
   #promptText(): string {
@@ -204,7 +261,10 @@ export class Choice {
     const { vocabulary } = this.#around;
     const { limits, logprobs } = this.#message;
     this.#input = [token];
+    if (this.generatedTokens === 0) this.#tellProgress(this.prompt.length);
     this.generatedTokens++;
+    if (this.#message.telling.wantsTokenIds)
+      this.#assembler.add([{ type: "tokens", choice: this.number, tokens: [token] }]);
     this.#picker.sampled(token);
     const logprob = window && tokenLogprob(vocabulary, token, window, logprobs?.top ?? 0);
     this.logprobSum += logprob?.logprob ?? 0;
@@ -219,6 +279,7 @@ export class Choice {
     this.#assembler.add(this.#reader.push(text, logprobs ? logprob : undefined));
     if (before === "reasoning" || this.#phase === "reasoning") this.reasoningTokens++;
     this.#constraint?.read(text, vocabulary.bytes(token), this.#reader);
+    this.#budget?.read(token, this.#phase);
     if (this.#reader.stopped !== null) return this.#finish("stop", this.#reader.stopped);
     if (this.generatedTokens >= this.#maxTokens) this.#finish("length");
   }
@@ -243,7 +304,11 @@ export class Choice {
   }
 
   takeEvents(): GenerationEvent[] {
-    return this.#assembler.take();
+    const events = this.#assembler.take();
+    if (this.#told.length === 0) return events;
+    const told = this.#told;
+    this.#told = [];
+    return [...told, ...events];
   }
 
   /** Lets go of the sequence, whatever state the choice is in. */

@@ -1,5 +1,5 @@
 import type { Token } from "node-llama-cpp";
-import type { TokenAlternative, TokenLogprob } from "../../../generation/event.ts";
+import type { PromptTokenLogprob, TokenAlternative, TokenLogprob } from "../../../generation/event.ts";
 import type { LogitWindow } from "./draw-token.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
@@ -14,9 +14,7 @@ export function tokenLogprob(
   top: number,
 ): TokenLogprob {
   if (!window) return { ...spelled(vocabulary, token), logprob: null, top: [] };
-  const largest = window.logits[0] ?? 0;
-  const total = window.logits.reduce((sum, logit) => sum + Math.exp(logit - largest), window.othersWeight);
-  const logTotal = largest + Math.log(total);
+  const logTotal = logTotalOf(window);
   const at = window.tokens.indexOf(token);
   return {
     ...spelled(vocabulary, token),
@@ -26,6 +24,31 @@ export function tokenLogprob(
       logprob: (window.logits[i] ?? -Infinity) - logTotal,
     })),
   };
+}
+
+/** A token of a prompt and the likeliest ones in its place, best first; a token that is not among them stands last. */
+export function rankedLogprobs(
+  vocabulary: Vocabulary,
+  token: Token,
+  window: LogitWindow,
+  top: number,
+): PromptTokenLogprob[] {
+  const logTotal = logTotalOf(window);
+  const one = (id: number, at: number): PromptTokenLogprob => ({
+    token: id,
+    text: spelled(vocabulary, id as Token).token,
+    logprob: Math.max(impossible, (window.logits[at] ?? -Infinity) - logTotal),
+    // The window has one token beyond the likeliest: this one, whose rank is then unknown.
+    rank: at < Math.max(1, top) ? at + 1 : null,
+  });
+  const at = window.tokens.indexOf(token);
+  const likeliest = window.tokens.slice(0, top).map(one);
+  return at >= 0 && at < top ? likeliest : [...likeliest, one(token, at < 0 ? window.tokens.length : at)];
+}
+
+function logTotalOf(window: LogitWindow): number {
+  const largest = window.logits[0] ?? 0;
+  return largest + Math.log(window.logits.reduce((sum, logit) => sum + Math.exp(logit - largest), window.othersWeight));
 }
 
 function spelled(vocabulary: Vocabulary, token: Token): { token: string; bytes: readonly number[] } {

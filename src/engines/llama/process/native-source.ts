@@ -6,6 +6,7 @@ import {
   type Token,
 } from "node-llama-cpp";
 import type { Sampling } from "../../../generation/request.ts";
+import { certain } from "./thought-budget.ts";
 import type { SampledToken, TokenSource } from "./token-source.ts";
 import type { TokenConstraint } from "./token-constraint.ts";
 
@@ -18,6 +19,8 @@ export interface NativeSamplingOptions {
   /** Upper bound of their number, so that the sampler is made once. */
   readonly maxPenalized: number;
   readonly constraint?: TokenConstraint;
+  /** The token that must come next; undefined: any. */
+  readonly forced?: () => Token | undefined;
 }
 
 /** Samples with llama.cpp's own chain, through the library's generator: the fast way. */
@@ -48,13 +51,15 @@ export class NativeSource implements TokenSource {
 
 /** Everything is set: the library's defaults are top-k 40, top-p 0.95 and temperature 0. */
 function evaluateOptions(options: NativeSamplingOptions): SequenceEvaluateOptions {
-  const { model, sampling, seed, penalized, maxPenalized, constraint } = options;
+  const { model, sampling, seed, penalized, maxPenalized, constraint, forced } = options;
   const { repeatPenalty = 1, frequencyPenalty = 0, presencePenalty = 0, dry } = sampling;
   const biases = Object.entries(sampling.logitBias ?? {});
   const biasWith = (banned: readonly number[]): TokenBias => {
     const bias = new TokenBias(model.tokenizer);
     for (const [token, logit] of biases) bias.set(Number(token) as Token, { logit });
     for (const token of banned) bias.set(token as Token, "never");
+    const next = forced?.();
+    if (next !== undefined) bias.set(next, { logit: certain });
     return bias;
   };
   return {
@@ -84,7 +89,7 @@ function evaluateOptions(options: NativeSamplingOptions): SequenceEvaluateOption
           ...(dry.sequenceBreakers && { sequenceBreakers: [...dry.sequenceBreakers] }),
         },
       }),
-    ...(biases.length > 0 && { tokenBias: biasWith([]) }),
+    ...(forced ? { tokenBias: () => biasWith([]) } : biases.length > 0 && { tokenBias: biasWith([]) }),
     ...(constraint && {
       grammarEvaluationState: () => constraint.evaluationState,
       tokenBias: () => biasWith(constraint.banned),

@@ -78,7 +78,9 @@ export class RequestRun {
     if (generated > 0) this.#firstToken ??= performance.now();
     let events = this.choices.flatMap((choice) => choice.takeEvents());
     // What the prompt cost is known before anything is said. Of several prompts it is not: others may still wait for a slot.
-    if (events.length > 0 && !this.#promptTold && this.#message.prompts.length === 1) {
+    if (events.length > 0 && this.#message.telling.wantsRunningUsage) {
+      events.unshift({ type: "usage", usage: this.#usage() });
+    } else if (events.length > 0 && !this.#promptTold && this.#message.prompts.length === 1) {
       this.#promptTold = true;
       events.unshift({ type: "usage", usage: { ...this.#usage(), completionTokens: 0, completionDetails: {} } });
     }

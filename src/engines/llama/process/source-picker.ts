@@ -3,6 +3,7 @@ import type { Sampling } from "../../../generation/request.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import { NativeSource } from "./native-source.ts";
 import { RawSource, WatchedSource } from "./raw-source.ts";
+import { certain } from "./thought-budget.ts";
 import type { TokenConstraint } from "./token-constraint.ts";
 import type { TokenSource } from "./token-source.ts";
 import type { Vocabulary } from "./vocabulary.ts";
@@ -15,6 +16,8 @@ export interface SourcePickerOptions {
   readonly prompt: readonly Token[];
   readonly maxTokens: number;
   readonly constraint?: TokenConstraint;
+  /** The token that must come next; undefined: any. */
+  readonly forced?: () => Token | undefined;
 }
 
 /** llama.cpp's and vLLM's default for how far the repeat penalty looks back. */
@@ -75,7 +78,7 @@ export class SourcePicker {
   }
 
   #open(way: Way, sequence: LlamaContextSequence): TokenSource {
-    const { model, vocabulary, seed, maxTokens, constraint } = this.#options;
+    const { model, vocabulary, seed, maxTokens, constraint, forced } = this.#options;
     if (way === "raw") {
       return new RawSource(sequence, {
         sampling: this.#sampling,
@@ -93,6 +96,7 @@ export class SourcePicker {
       penalized: repeats ? () => this.#lastTokens() : () => this.#generated,
       maxPenalized: repeats ? this.#repeatLastN : Math.max(1, Math.min(maxTokens, sequence.contextSize)),
       ...(constraint && { constraint }),
+      ...(forced && { forced }),
     });
     if (way === "native") return native;
     return new WatchedSource(sequence, native, vocabulary.size);
@@ -115,6 +119,8 @@ export class SourcePicker {
   }
 
   #biasNow(): ReadonlyMap<number, number> {
+    const forced = this.#options.forced?.();
+    if (forced !== undefined) return new Map([...this.#bias, [forced, certain]]);
     const bans = this.#options.message.limits.ignoreEos === true || this.#generated.length < this.#minTokens;
     if (!bans) return this.#bias;
     return new Map([...this.#bias, ...this.#banned.map((token) => [token, -Infinity] as const)]);

@@ -1,0 +1,59 @@
+import fc from "fast-check";
+import type { Token } from "node-llama-cpp";
+import { expect, test } from "vitest";
+import { ThoughtBudget } from "./thought-budget.ts";
+
+const close = [901, 902] as Token[];
+
+/** Plays a model that thinks for ever unless it is made to stop; thinking ends behind both tokens of the closing. */
+function thoughtOf(tokens: number, { thinksAlready = true, most = 200 } = {}): number[] {
+  const budget = new ThoughtBudget({ tokens, closings: [close], thinksAlready });
+  const said: number[] = [];
+  let isThinking = thinksAlready;
+  while (said.length < most) {
+    const forced = budget.forced;
+    const token = forced ?? ((isThinking ? 1 : said.length === 0 ? 900 : 2) as Token);
+    said.push(token);
+    if (token === 900) isThinking = true;
+    if (token === 902) isThinking = false;
+    budget.read(token, isThinking ? "reasoning" : "content");
+    if (token === 2) break;
+  }
+  return said;
+}
+
+test("a thought that the prompt began has as many tokens as it may", () => {
+  fc.assert(
+    fc.property(fc.nat(50), (tokens) => {
+      expect(thoughtOf(tokens)).toEqual([...Array<number>(tokens).fill(1), ...close, 2]);
+    }),
+  );
+});
+
+test("so has one that the model began, behind its marker", () => {
+  expect(thoughtOf(3, { thinksAlready: false })).toEqual([900, 1, 1, 1, ...close, 2]);
+  expect(thoughtOf(0, { thinksAlready: false })).toEqual([900, ...close, 2]);
+});
+
+test("a closing that a grammar forbids is tried again, and none is forced once the thought is closed", () => {
+  const budget = new ThoughtBudget({ tokens: 0, closings: [close], thinksAlready: true });
+  budget.read(5 as Token, "reasoning");
+  expect(budget.forced).toBeUndefined();
+  budget.read(6 as Token, "reasoning");
+  expect(budget.forced).toBe(901);
+  budget.read(901 as Token, "reasoning");
+  // The reader may see the end of the thought only later.
+  budget.read(902 as Token, "reasoning");
+  expect(budget.forced).toBeUndefined();
+  budget.read(7 as Token, "content");
+  expect(budget.forced).toBeUndefined();
+});
+
+test("a further thought is closed at once, in the way for those", () => {
+  const again = [903] as Token[];
+  const budget = new ThoughtBudget({ tokens: 1, closings: [close, again], thinksAlready: true });
+  budget.read(1 as Token, "reasoning");
+  for (const token of close) budget.read(token, token === 902 ? "content" : "reasoning");
+  budget.read(900 as Token, "reasoning");
+  expect(budget.forced).toBe(903);
+});
