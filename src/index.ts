@@ -114,11 +114,11 @@ export type {
   ToolCallEndEvent,
   ToolCallStartEvent,
   Usage,
-  UsageEvent,
-  ProgressEvent,
   PromptEvent,
+  PromptProgressEvent,
   PromptTokenLogprob,
   TokensEvent,
+  UsageEvent,
 } from "./generation/event.ts";
 export type {
   AssistantMessage,

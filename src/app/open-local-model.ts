@@ -9,7 +9,8 @@ import type { OpenOptions } from "./open-options.ts";
 
 /** Opens a configured GGUF model. Throws `ModelOpenError` or `ConfigError`, each with one clear sentence. */
 export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
-  const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, stepTimeout, modelsFolder } = model;
+  const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, stepTimeout, modelsFolder, constrainCalls } =
+    model;
   const { maxTokens, ...sampling } = model.defaults ?? {};
   const chatTemplate = model.chatTemplate === undefined ? undefined : await templateIn(model.chatTemplate);
   return openLlamaEngine({
@@ -20,6 +21,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(threads !== undefined && { threads }),
     ...(batchSize !== undefined && { batchSize }),
     ...(gpu !== undefined && { gpu: gpu === "off" ? false : gpu }),
+    ...(constrainCalls !== undefined && { constrainCalls }),
     ...(queueLimit !== undefined && { queueLimit }),
     ...(stepTimeout !== undefined && { stepTimeoutMs: stepTimeout }),
     ...(modelsFolder !== undefined && { modelsFolder }),

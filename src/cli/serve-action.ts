@@ -22,6 +22,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   queueLimit: ["local"],
   load: ["local"],
   idleUnload: ["local"],
+  constrainCalls: ["local"],
   chatTemplate: ["local"],
   toolFormat: ["local", "upstream", "program"],
   key: ["upstream"],

@@ -150,6 +150,8 @@ export interface LocalModel extends AnswerOptions {
   readonly chatTemplate?: string;
   /** How the model writes tool calls and reasoning: a name, or a description (docs/formats.md); default: found from the template. */
   readonly toolFormat?: string | Readonly<Record<string, unknown>>;
+  /** Hold the calls that the model makes by itself to the schemas of their tools, also of tools without `strict`. Default true. */
+  readonly constrainCalls?: boolean;
   /** Answers that may wait for a slot, of each key; more are refused with 429. Default 64. */
   readonly queueLimit?: number | string;
   /** A model that makes no progress on a step for so long is restarted; default 2m. */

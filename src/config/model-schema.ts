@@ -105,6 +105,9 @@ const local = settings(
     toolFormat: toolFormat.describe(
       "How the model writes tool calls and reasoning (default: found from the chat template)",
     ),
+    constrainCalls: flag()
+      .optional()
+      .describe("Hold calls to the schemas of their tools, also of tools without strict (default true)"),
     queueLimit: integer(0)
       .optional()
       .describe("Answers that may wait for a slot, of each key; more are refused with 429 (default 64)"),

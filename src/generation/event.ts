@@ -26,13 +26,16 @@ export type GenerationEvent =
   | FinishEvent
   | TokensEvent
   | PromptEvent
-  | ProgressEvent
+  | PromptProgressEvent
   | UsageEvent
   | ExtraEvent
   | EndEvent;
 
 /** The events that belong to one choice. */
-export type ChoiceEvent = Exclude<GenerationEvent, PromptEvent | ProgressEvent | UsageEvent | ExtraEvent | EndEvent>;
+export type ChoiceEvent = Exclude<
+  GenerationEvent,
+  PromptEvent | PromptProgressEvent | UsageEvent | ExtraEvent | EndEvent
+>;
 
 /** Opens a choice. It comes with the choice's first delta (not before), so that an early failure still has its HTTP status. */
 export interface StartEvent {
@@ -214,7 +217,7 @@ export interface PromptTokenLogprob {
 }
 
 /** How far the reading of a prompt is, in tokens, where that was asked for. */
-export interface ProgressEvent {
+export interface PromptProgressEvent {
   readonly type: "progress";
   /** A choice that waits for it. */
   readonly choice: number;

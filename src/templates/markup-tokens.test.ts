@@ -72,6 +72,20 @@ test("user-defined tokens that the template does not write, and those of one cha
   expect(plain(rendered([{ role: "user", content: "a <table>\n\n|" }]))).toEqual([]);
 });
 
+// The demo model's vocabulary has tokens of JSON: results of tools were cut inside them, and the model could not read them any more.
+test("pieces of JSON are text, though the template writes them as well", () => {
+  const json = ['{"name": "', '": "', '"}', "[", '["', "}, "];
+  const template = new ChatTemplate({
+    source: `${source}{"name": "", "a": ["x"], {}, }[TOOL_CALLS]`,
+    specialTokens: ["<|im_start|>", "<|im_end|>"],
+    markupTokens: [...json, "[TOOL_CALLS]"],
+  });
+  const render = (content: string): string[] =>
+    plain(template.render({ messages: [{ role: "user", content }], options: {}, now: new Date(0) }));
+  expect(render('{"name": "a", "b": ["c"]}, {}')).toEqual([]);
+  expect(render("a[TOOL_CALLS]")).not.toEqual([]);
+});
+
 test("for every text, no piece holds a whole token, and the pieces are the text", () => {
   const tokens = ["<a>", "<a><b>", "a>b", "bb", "😀<"];
   const guarded = new SpecialTokens(tokens, []);

@@ -13,7 +13,8 @@ export interface GuardedTokens {
 }
 
 /**
- * `markup`: tokens that are not control tokens. Those that the template writes itself are guarded; others are text. A token of one character cannot be kept from a tokenizer, and is not guarded.
+ * `markup`: tokens that are not control tokens. Those that the template writes itself are guarded; others are text. A token of one character cannot be kept from a tokenizer, and is not guarded; nor is a piece of JSON, such as `": "`,
+ * which means the same whoever writes it, and which a model knows as one token.
  */
 export function guardedTokens(
   control: readonly string[],
@@ -22,13 +23,20 @@ export function guardedTokens(
 ): GuardedTokens {
   const everywhere = new SpecialTokens(control, templateLiterals);
   const written = templateLiterals.join("\n");
-  const used = markup.filter((token) => Array.from(token).length > 1 && written.includes(token));
+  const used = markup.filter(
+    (token) => Array.from(token).length > 1 && !isPieceOfJson(token) && written.includes(token),
+  );
   if (used.length === 0) return { everywhere, foreign: everywhere, markup: noTokens };
   return {
     everywhere,
     foreign: new SpecialTokens([...control, ...used], templateLiterals),
     markup: new SpecialTokens(used, []),
   };
+}
+
+/** JSON's punctuation, with or without names; no tag, and no name in brackets (`[TOOL_CALLS]`). */
+function isPieceOfJson(token: string): boolean {
+  return /^(?:[{}\]",:]|\[(?![\w/]))/.test(token) && !/[<>｜]/.test(token);
 }
 
 /** A part of a text, by its offsets. */

@@ -1,4 +1,4 @@
-import type { ProgressEvent, PromptEvent } from "../generation/event.ts";
+import type { PromptProgressEvent, PromptEvent } from "../generation/event.ts";
 import type { JsonValue } from "./json-text.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
@@ -22,7 +22,7 @@ function byToken(place: NonNullable<PromptEvent["logprobs"]>[number] & object): 
 }
 
 /** llama.cpp's `prompt_progress` (README of its server, `return_progress`). */
-export function progressText({ total, cached, processed, ms }: ProgressEvent): string {
+export function progressText({ total, cached, processed, ms }: PromptProgressEvent): string {
   return `,"prompt_progress":${JSON.stringify({ total, cache: cached, processed, time_ms: Math.round(ms) })}`;
 }
 

@@ -5,6 +5,7 @@ import { Ajv2020, type AnySchema } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Format } from "../../src/formats/format.ts";
 import type { Engine } from "../../src/generation/engine.ts";
 import type { GenerationRequest } from "../../src/generation/request.ts";
 import { programmedTemplate } from "../fixtures/programmed-template.ts";
@@ -102,6 +103,56 @@ test(
     );
     expect(faults).toEqual([]);
     expect(finished / all).toBeGreaterThanOrEqual(0.95);
+  },
+);
+
+/** Calls in JSON behind a marker that noise writes now and then, more often with a bias. */
+const marked: Format = {
+  kind: "plain",
+  id: "marked",
+  calls: [{ form: "object", open: ["~"], close: ["|"], list: "one", name: ["name"], arguments: ["arguments"] }],
+};
+
+test(
+  "noise under tool_choice auto, without strict: every call that comes validates",
+  { timeout: 600_000 },
+  async () => {
+    const options = { model: join(folder, "random.gguf"), slots: 8, contextSize: 2048, toolFormat: marked };
+    const noise = await openBuilt(options);
+    const faults: string[] = [];
+    let called = 0;
+    let next = 0;
+    const work = async (): Promise<void> => {
+      for (let i = next++; i < schemas.length; i = next++) {
+        const parameters = schemas[i];
+        if (parameters === undefined) return;
+        const { choices, end } = await drive(noise).ask({
+          ...manner(i),
+          tools: [{ name: "f", parameters }, { name: "g" }],
+          sampling: { seed: i, textBias: [{ text: "~", bias: 6 }] },
+        });
+        if (end.kind !== "done") faults.push(`${i}: ${JSON.stringify(end)}`);
+        const validate = {
+          f: ajv.compile(parameters as AnySchema),
+          g: ajv.compile({ type: "object", maxProperties: 0 }),
+        };
+        for (const { name, arguments: json, status } of choices.flatMap(({ toolCalls }) => toolCalls)) {
+          // A call that the limit cut is what was written of it.
+          if (status !== "succeeded") continue;
+          called++;
+          if (name !== "f" && name !== "g") faults.push(`${i}: ${name}`);
+          else if (!valid(validate[name], json)) faults.push(`${i}: ${name}(${json})\n${JSON.stringify(parameters)}`);
+        }
+      }
+    };
+    try {
+      await Promise.all(Array.from({ length: 8 }, work));
+    } finally {
+      await noise.close(0);
+    }
+    console.info(`${schemas.length} schemas: ${called} calls`);
+    expect(faults).toEqual([]);
+    expect(called).toBeGreaterThan(count / 2);
   },
 );
 

@@ -100,9 +100,52 @@ describe("tool_choice", () => {
     expect(calls(generation)[0]).toEqual({ name: "get_weather", arguments: { city: "Paris" } });
   });
 
-  test("auto without strict binds nothing", async () => {
-    const generation = await local.chat("#call", { ...bounded, tools: [weather(["Oslo"])] });
-    expect(calls(generation)).toEqual([{ name: "get_weather", arguments: { city: "Paris" } }]);
+  // Of calls that a model made by itself, half had arguments that their tools do not take.
+  test("auto without strict: a call is held to its schema all the same", async () => {
+    const request = { ...bounded, tools: [weather(["Oslo"]), clock] };
+    const generation = await local.chat("#text-call", request);
+    // The programmed model knows its script alone: what it says behind a city that is not in it is noise, of whole calls.
+    expect(generation.choices[0]?.text).toMatch(/^I will look that up for you.\n/);
+    expect(calls(generation)[0]).toEqual({ name: "get_weather", arguments: { city: "Oslo" } });
+    const plain = await local.chat("#plain", request);
+    expect(plain.choices[0]?.text).toBe("The quick brown fox jumps over the lazy dog.");
+  });
+
+  test("with logprobs, the text before the call is read once for each token, and the call is held", async () => {
+    const before = local.counters().decodeSteps ?? 0;
+    const generation = await local.chat("#text-call", {
+      ...bounded,
+      logprobs: { top: 1 },
+      tools: [weather(["Oslo"])],
+    });
+    expect(calls(generation)[0]).toEqual({ name: "get_weather", arguments: { city: "Oslo" } });
+    expect(local.counters().decodeSteps).toBeGreaterThan(before);
+  });
+
+  test.each<[string, JsonSchema]>([
+    ["malformed", { type: "object", properties: { city: { type: "text" } } }],
+    ["of a pattern that is none", { type: "object", properties: { city: { type: "string", pattern: "(" } } }],
+    ["satisfied by nothing", { type: "object", properties: { city: false }, required: ["city"] }],
+    ["a reference to nothing", { $ref: "#/$defs/none" }],
+  ])("auto: a schema that is %s leaves its own tool's arguments free, and only those", async (_, parameters) => {
+    log.length = 0;
+    const free = { ...weather(["Oslo"]), parameters };
+    const other = { name: "get_time", parameters: { type: "object", properties: { city: { enum: ["Oslo"] } } } };
+    const generation = await local.chat("#call", { ...bounded, tools: [free, other] });
+    expect(calls(generation)[0]).toEqual({ name: "get_weather", arguments: { city: "Paris" } });
+    expect(log).toEqual([]);
+    const strict = await rejection({ tools: [{ ...free, strict: true }, other] });
+    expect(strict).toMatchObject({ status: 400 });
+  });
+
+  test("constrainCalls false: auto without strict binds nothing", async () => {
+    const loose = await openProgrammed({ constrainCalls: false });
+    try {
+      const generation = await loose.chat("#call", { ...bounded, tools: [weather(["Oslo"])] });
+      expect(calls(generation)).toEqual([{ name: "get_weather", arguments: { city: "Paris" } }]);
+    } finally {
+      await loose.close();
+    }
   });
 });
 
@@ -136,7 +179,7 @@ describe("strict in auto", () => {
   });
 
   test("parallel_tool_calls false: one call at most, strict or not", async () => {
-    const both = await local.chat("#calls", { ...bounded, tools: [weather(["Paris", "Tokyo"])] });
+    const both = await local.chat("#calls", { ...bounded, tools: [{ ...clock, name: "get_weather", parameters: {} }] });
     expect(calls(both)).toHaveLength(2);
     const one = await local.chat("#calls", { ...bounded, tools: [weather(["Paris"])], parallelToolCalls: false });
     expect(calls(one)).toEqual([{ name: "get_weather", arguments: { city: "Paris" } }]);

@@ -24,6 +24,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     ...(options.chatTemplate !== undefined && { chatTemplate: options.chatTemplate }),
     ...(options.toolFormat && { toolFormat: options.toolFormat }),
     ...(options.defaults && { defaults: options.defaults }),
+    ...(options.constrainCalls !== undefined && { constrainCalls: options.constrainCalls }),
   };
   let engine: LlamaEngine | undefined;
   const process = new ModelProcess(open, {

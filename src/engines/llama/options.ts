@@ -25,6 +25,8 @@ export interface LlamaEngineOptions {
   readonly chatTemplate?: string;
   /** How the model writes calls and reasoning; default: found from the chat template. */
   readonly toolFormat?: Format;
+  /** Hold the calls that the model makes by itself to their tools' schemas, also those of tools without `strict`. Default true. */
+  readonly constrainCalls?: boolean;
   /** How many choices may wait for a slot before requests are refused with 429. Default 64. */
   readonly queueLimit?: number;
   /**

@@ -61,6 +61,7 @@ export interface OpenMessage {
   readonly chatTemplate?: string;
   readonly toolFormat?: Format;
   readonly defaults?: LlamaEngineOptions["defaults"];
+  readonly constrainCalls?: boolean;
 }
 
 /** What the server needs to know of an open model. */

@@ -4,7 +4,7 @@ import type {
   FinishEvent,
   GenerationEnd,
   GenerationEvent,
-  ProgressEvent,
+  PromptProgressEvent,
   RefusalDeltaEvent,
   SourceIdentity,
   StartEvent,
@@ -142,7 +142,7 @@ export class ChatStreamWriter implements StreamWriter {
     }
   }
 
-  #progress(event: ProgressEvent): string {
+  #progress(event: PromptProgressEvent): string {
     if (!this.#context.asked.includeProgress) return "";
     const state = this.#choices.get(event.choice) ?? this.#opened(event.choice, undefined);
     const role = this.#role(state, "text");

@@ -19,6 +19,7 @@ import { startOf } from "../../../formats/reading/start.ts";
 import type { Tool } from "../../../generation/message.ts";
 import type { OutputConstraint } from "../../../generation/request.ts";
 import type { AskedOfModel } from "../protocol.ts";
+import { FailureError } from "../../../generation/failure.ts";
 import { bearableGrammar, type GrammarLimits } from "./bearable-grammar.ts";
 import { clientGrammar } from "./client-grammar.ts";
 import { asInvalidRequest, invalidRequestOf, refuseGaps, refuseInputGrammar } from "./constraint-refusal.ts";
@@ -40,6 +41,8 @@ export interface ConstrainedModel {
   readonly knowsThoughts: boolean;
   /** Characters of the longest token in its vocabulary. */
   readonly longestToken: number;
+  /** Calls that it makes by itself are held to their tools' schemas, also without `strict`, as far as a grammar can hold them. */
+  readonly holdsCalls: boolean;
 }
 
 /**
@@ -57,11 +60,61 @@ export function constraintOf(
   const output = request.output?.type === "text" ? undefined : request.output;
   const schema = output && schemaOf(output);
   if (tools.length > 0 && isForced(request)) return calls(request, reading, callable(request, tools), place, model);
-  if (tools.length > 0 && output && schema) return calls(request, reading, tools, place, model, { ...schema, output });
+  if (tools.length > 0 && output && schema)
+    return calls(request, reading, tools, place, model, { answer: { ...schema, output } });
   if (output) return answer(output, reading.format, place, model);
   const isBound = tools.some((tool) => tool.strict || tool.inputGrammar) || request.parallelToolCalls === false;
-  if (tools.length === 0 || !isBound) return undefined;
-  return calls(request, reading, tools, isToldByWhole(reading.format) ? place : "with-call", model);
+  if (tools.length === 0) return undefined;
+  if (isToldByWhole(reading.format)) {
+    // Where only the whole text tells a call, a grammar binds every answer: not unless that is asked for.
+    return isBound ? calls(request, reading, tools, place, model, { loose: new Set(tools) }) : undefined;
+  }
+  if (!model.holdsCalls)
+    return isBound ? calls(request, reading, tools, "with-call", model, { loose: new Set(tools) }) : undefined;
+  return heldCalls(request, reading, tools, model, isBound);
+}
+
+/**
+ * Calls that the model makes by itself. The arguments of tools without `strict` are held where a grammar can be made for them, and that
+ * is not told: nobody asked for it. `isBound`: something else of the calls was asked for.
+ */
+function heldCalls(
+  request: AskedOfModel,
+  reading: AnswerReading,
+  tools: readonly Tool[],
+  model: ConstrainedModel,
+  isBound: boolean,
+): Constraint | undefined {
+  const attempt = (some: readonly Tool[], loose: readonly Tool[]): Constraint | undefined => {
+    try {
+      const made = calls(request, reading, some, "with-call", model, { loose: new Set(loose) });
+      return made.plan.grammar.gbnf.length <= largestUnasked ? made : undefined;
+    } catch (error) {
+      if (error instanceof FailureError) return undefined;
+      throw error;
+    }
+  };
+  const unasked = tools.filter(isLoose);
+  // The input of a custom tool is free text, whatever the model puts around it.
+  if (unasked.length === 0 && !isBound) return undefined;
+  let made = attempt(tools, []);
+  if (made === undefined) {
+    const unholdable = unasked.filter((tool) => attempt([tool], []) === undefined);
+    if (unholdable.length > 0 && (isBound || unholdable.length < tools.length)) made = attempt(tools, unholdable);
+  }
+  if (isBound) return made ?? calls(request, reading, tools, "with-call", model, { loose: new Set(unasked) });
+  return made && { ...made, plan: { ...made.plan, optional: true } };
+}
+
+/** Of a grammar that nobody asked for, in characters: llama.cpp reads so much in some milliseconds, and twelve tools of an agent take 36,000. */
+const largestUnasked = 256 * 1024;
+
+function within(path: string, parent: string): boolean {
+  return path === parent || path.startsWith(`${parent}.`) || path.startsWith(`${parent}[`);
+}
+
+function isLoose(tool: Tool): boolean {
+  return tool.strict !== true && tool.kind !== "custom";
 }
 
 /** Where the answer's visible part begins, or a call: what stands in front of it, and when a grammar begins to bind. */
@@ -101,8 +154,13 @@ function calls(
   tools: readonly Tool[],
   place: Place,
   model: ConstrainedModel,
-  answer?: NonNullable<CallGrammarOptions["orAnswer"]> & { readonly output: OutputConstraint },
+  options: {
+    /** Tools without `strict` whose arguments may be any object. */
+    readonly loose?: ReadonlySet<Tool>;
+    readonly answer?: NonNullable<CallGrammarOptions["orAnswer"]> & { readonly output: OutputConstraint };
+  } = {},
 ): Constraint {
+  const { loose, answer } = options;
   const paths = tools.map((tool) => parametersPath(request, tool));
   checkInputGrammars(tools, paths);
   const mode = place === "with-call" ? "lazy" : isForced(request) || answer ? "forced" : "either";
@@ -112,7 +170,7 @@ function calls(
       parallel: request.parallelToolCalls !== false,
       prefix,
       pathOf: (index) => paths[index] ?? "tools",
-      isFree: (tool) => tool.strict !== true && tool.kind !== "custom",
+      isFree: (tool) => isLoose(tool) && loose?.has(tool) !== false,
       ...front(place),
       ...(answer && { orAnswer: answer }),
       automata,
@@ -133,10 +191,13 @@ function calls(
   });
   if (answer) refuseOutputGaps(widened, answer.output);
   const output = answer && { schema: answer.schema };
+  // Of what nobody asked for, nothing is checked or told.
+  const asked = loose ? tools.filter((tool) => !isLoose(tool) || loose.has(tool)) : tools;
+  const told = widened.filter(({ path }) => asked.some((tool) => within(path, paths[tools.indexOf(tool)] ?? "")));
   return {
     plan: { grammar: plan, begins: begins[place], format },
-    ...(!exact && { check: { tools, ...output } }),
-    warnings: warningsOf(widened),
+    ...(!exact && asked.length > 0 && { check: { tools: asked, ...output } }),
+    warnings: warningsOf(answer ? widened : told),
   };
 }
 

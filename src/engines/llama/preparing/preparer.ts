@@ -34,9 +34,13 @@ export class Preparer {
   readonly #tell: (news: ThreadNews) => void;
   readonly #formats = new Map<Format, number>();
   readonly #constraints: BoundedCache<KnownConstraint>;
+  readonly #holdsCalls: boolean;
   #constraintsMade = 0;
 
-  constructor({ facts, chatTemplate, toolFormat, defaults }: ThreadSetup, tell: (news: ThreadNews) => void) {
+  constructor(
+    { facts, chatTemplate, toolFormat, defaults, constrainCalls = true }: ThreadSetup,
+    tell: (news: ThreadNews) => void,
+  ) {
     const source = chatTemplate ?? facts.chatTemplate;
     const template =
       source === null
@@ -53,6 +57,7 @@ export class Preparer {
     const { stopStrings = [] } = metadata;
     this.#around = { facts, template, format, genericFormat: genericCalls(format), stopStrings, defaults };
     this.#tell = tell;
+    this.#holdsCalls = constrainCalls;
     this.#constraints = new BoundedCache(constraintLimits, ({ number }) => tell({ type: "forget", number }));
   }
 
@@ -81,6 +86,7 @@ export class Preparer {
     const made = constraintOf(asked, reading, {
       knowsThoughts: knowsThoughts(this.#around.template, reading.format),
       longestToken: this.#around.facts.longestToken,
+      holdsCalls: this.#holdsCalls,
     });
     if (made === undefined) return undefined;
     const { plan, ...rest } = made;

@@ -31,7 +31,7 @@ export type ThreadNews =
 export type FromThread = ThreadAnswer | ThreadNews;
 
 /** What the thread is started with. */
-export type ThreadSetup = Pick<OpenMessage, "chatTemplate" | "toolFormat" | "defaults"> & {
+export type ThreadSetup = Pick<OpenMessage, "chatTemplate" | "toolFormat" | "defaults" | "constrainCalls"> & {
   readonly facts: ModelFacts;
 };
 

@@ -106,12 +106,13 @@ async function open(message: OpenMessage): Promise<void> {
     // Only now: they import the library, and without one `openModel` has just said which command installs it.
     const { Scheduler } = await import("./scheduler.ts");
     const { constraintOpener } = await import("./open-constraint.ts");
-    const { chatTemplate, toolFormat, defaults } = message;
+    const { chatTemplate, toolFormat, defaults, constrainCalls } = message;
     const setup = {
       facts,
       ...(chatTemplate !== undefined && { chatTemplate }),
       ...(toolFormat && { toolFormat }),
       ...(defaults && { defaults }),
+      ...(constrainCalls !== undefined && { constrainCalls }),
     };
     const thread = new PreparingThread({ setup, log, limitMs });
     const report = (step: StepMessage): void => {

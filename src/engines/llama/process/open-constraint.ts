@@ -21,9 +21,15 @@ export function constraintOpener(model: LlamaModel, vocabulary: Vocabulary, log:
     return grammar;
   };
   return (plan) => {
-    // Also where it begins later: a grammar that llama.cpp refuses is to be an error before the answer begins.
-    const grammar = grammarOf(plan);
-    return new GrammarConstraint(model, plan, grammar, unseen, log);
+    try {
+      // Also where it begins later: a grammar that llama.cpp refuses is to be an error before the answer begins.
+      const grammar = grammarOf(plan);
+      return new GrammarConstraint(model, plan, grammar, unseen, log);
+    } catch (error) {
+      if (!plan.optional) throw error;
+      log(`Calls are not held to their schemas: llama.cpp cannot read the grammar: ${String(error)}`, "warn");
+      return undefined;
+    }
   };
 }
 

@@ -68,7 +68,7 @@ export class SourcePicker {
   #way(generated: number): Way {
     const { message, vocabulary, constraint } = this.#options;
     const needsRaw = message.logprobs !== undefined || message.bestOf > message.n;
-    const onlyNative = constraint !== undefined || (this.#sampling.dry?.multiplier ?? 0) > 0;
+    const onlyNative = constraint?.evaluationState !== undefined || (this.#sampling.dry?.multiplier ?? 0) > 0;
     if (onlyNative) return needsRaw ? "watched" : "native";
     const bansEnds = message.limits.ignoreEos === true || generated < this.#minTokens;
     const biasesEnds = [...this.#bias.keys()].some((token) => vocabulary.endsGeneration(token as Token));

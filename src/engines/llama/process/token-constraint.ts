@@ -17,5 +17,5 @@ export interface TokenConstraint {
   read(text: string, bytes: Uint8Array, reader: ReaderPlace): void;
 }
 
-/** Throws FailureError for a client's grammar that llama.cpp does not take. */
-export type OpenConstraint = (plan: ConstraintPlan) => TokenConstraint;
+/** undefined: an optional one cannot be kept. Throws FailureError for a client's grammar that llama.cpp does not take. */
+export type OpenConstraint = (plan: ConstraintPlan) => TokenConstraint | undefined;
