@@ -11,7 +11,11 @@ import type { OpenOptions } from "./open-options.ts";
 export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, stepTimeout, modelsFolder, constrainCalls } =
     model;
-  const { maxTokens, ...sampling } = model.defaults ?? {};
+  const { maxTokens, maxStringTokens, ...sampling } = model.defaults ?? {};
+  const limits = {
+    ...(maxTokens !== undefined && { maxTokens }),
+    ...(maxStringTokens !== undefined && { maxStringTokens }),
+  };
   const chatTemplate = model.chatTemplate === undefined ? undefined : await templateIn(model.chatTemplate);
   return openLlamaEngine({
     model: path,
@@ -27,7 +31,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(modelsFolder !== undefined && { modelsFolder }),
     ...(chatTemplate !== undefined && { chatTemplate }),
     ...(model.toolFormat !== undefined && { toolFormat: formatOf(model.toolFormat) }),
-    ...(model.defaults && { defaults: { sampling, ...(maxTokens !== undefined && { maxTokens }) } }),
+    ...(model.defaults && { defaults: { sampling, ...limits } }),
     ...(options.signal && { signal: options.signal }),
     onProgress: (progress) => options.onProgress?.(name, progress),
     log: observerOf(options.log, name),

@@ -10,5 +10,6 @@ export function bundledModel(): LocalModel {
   if (file === undefined) {
     throw new Error("This installation has no demo model. Name what to serve, for example: truewire serve model.gguf");
   }
-  return { kind: "local", path: join(folder, file), name: "demo" };
+  // So small a model often does not find the end of a string.
+  return { kind: "local", path: join(folder, file), name: "demo", defaults: { maxStringTokens: 100 } };
 }

@@ -179,6 +179,8 @@ export interface GenerationDefaults {
   readonly presencePenalty?: number;
   readonly seed?: number;
   readonly maxTokens?: number;
+  /** The most tokens of one string, where a grammar holds JSON: for small models, which do not find the end. */
+  readonly maxStringTokens?: number;
 }
 
 /** A server with an OpenAI API, or nearly one. */

@@ -134,6 +134,11 @@ const local = settings(
         presencePenalty: decimal(-2, 2).optional(),
         seed: wholeNumber().optional(),
         maxTokens: wholeNumber(1).optional(),
+        maxStringTokens: wholeNumber(1)
+          .optional()
+          .describe(
+            "The most tokens of one string, where a grammar holds JSON: for small models, which do not find the end",
+          ),
       },
       "a mapping such as { temperature: 0.7 }",
     )

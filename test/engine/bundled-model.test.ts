@@ -12,7 +12,7 @@ beforeAll(async () => {
 }, 90_000);
 afterAll(() => server.stop());
 
-// Values are from lists: a string is as long as the model likes, and no grammar makes it close one.
+// Values are from lists, so that the call is short.
 const weather: OpenAI.ChatCompletionFunctionTool = {
   type: "function",
   function: {
@@ -46,6 +46,41 @@ test("a greeting is streamed and ends by itself", async () => {
   expect(choices[0]?.finish_reason).toBe("stop");
   expect(choices[0]?.message.content).toMatch(/\w/);
 });
+
+// It ran away inside strings: one in six of such requests wrote one to the end of the context, and users saw LengthFinishReasonError.
+test("answers by a schema end, and no string in them has more than 200 tokens", async () => {
+  const text = { type: "string" } as const;
+  const schema = {
+    type: "object",
+    properties: { title: text, author: text, summary: text },
+    required: ["title", "author", "summary"],
+    additionalProperties: false,
+  };
+  const ask = async (content: string, temperature: number): Promise<void> => {
+    const { choices } = await client.chat.completions.create({
+      model: "demo",
+      messages: [{ role: "user", content }],
+      response_format: { type: "json_schema", json_schema: { name: "book", strict: true, schema } },
+      temperature,
+      seed: 1,
+    });
+    expect(choices[0]?.finish_reason).toBe("stop");
+    const book = JSON.parse(choices[0]?.message.content ?? "") as Record<string, string>;
+    expect(Object.keys(book)).toEqual(["title", "author", "summary"]);
+    for (const value of Object.values(book)) {
+      const { tokens } = (await (
+        await fetch(`${server.url}/tokenize`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ content: value }),
+        })
+      ).json()) as { tokens: number[] };
+      expect(tokens.length).toBeLessThanOrEqual(200);
+    }
+  };
+  const asked = ["Make one up.", "Tell me about Paris.", "Write a short story about a dragon."];
+  await Promise.all(asked.flatMap((content) => [ask(content, 0), ask(content, 1)]));
+}, 120_000);
 
 test("a required call fits the tool's schema, streamed and not", async () => {
   const request = {

@@ -1,5 +1,11 @@
 import type { GenerationFailure } from "../../generation/event.ts";
 
+/** Coding agents send prompts of 3,114 to 41,404 tokens (measured in 2026); a model with less room than this is not for them. */
+const agentTokens = 4096;
+
+const hint =
+  " Coding agents need a model with a context of 32768 tokens or more: truewire serve hf:owner/repo --context-size 32768.";
+
 /**
  * A prompt that does not fit, in OpenAI's words. `promptTokens` may be a lower bound (`atLeast`): what is certainly too long is refused
  * without being counted.
@@ -13,7 +19,7 @@ export function contextLengthExceeded(
   const count = `${atLeast ? "more than " : ""}${promptTokens}`;
   return {
     kind: "context-overflow",
-    message: `This model's maximum context length is ${contextSize} tokens. However, your ${param} resulted in ${count} tokens. Please reduce the length of the ${param}.`,
+    message: `This model's maximum context length is ${contextSize} tokens. However, your ${param} resulted in ${count} tokens. Please reduce the length of the ${param}.${contextSize < agentTokens && promptTokens > 3000 ? hint : ""}`,
     status: 400,
     param,
     code: "context_length_exceeded",

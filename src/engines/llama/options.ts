@@ -35,7 +35,12 @@ export interface LlamaEngineOptions {
    */
   readonly stepTimeoutMs?: number;
   /** Used where a request does not say. */
-  readonly defaults?: { readonly sampling?: Sampling; readonly maxTokens?: number };
+  readonly defaults?: {
+    readonly sampling?: Sampling;
+    readonly maxTokens?: number;
+    /** Strings of JSON, where a grammar holds an answer or a call, have at most so many tokens. */
+    readonly maxStringTokens?: number;
+  };
   /** Where `hf:` models are kept; default: node-llama-cpp's folder in the home directory. */
   readonly modelsFolder?: string;
   /** Base URL of the hub that `hf:` names are resolved on; default: node-llama-cpp's. */

@@ -15,6 +15,8 @@ export interface ConstraintPlan {
   readonly begins: "at-once" | "after-reasoning" | "with-call";
   /** The format that the answer is read with. */
   readonly format: Format;
+  /** What it holds is JSON: an answer, or calls that are written as objects. */
+  readonly json?: true;
   /** Nobody asked for it: where it cannot be kept, the answer goes without. */
   readonly optional?: true;
 }

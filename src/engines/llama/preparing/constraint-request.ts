@@ -113,6 +113,10 @@ function within(path: string, parent: string): boolean {
   return path === parent || path.startsWith(`${parent}.`) || path.startsWith(`${parent}[`);
 }
 
+function writesObjects(format: Format): boolean {
+  return format.kind === "plain" && format.calls[0]?.form === "object";
+}
+
 function isLoose(tool: Tool): boolean {
   return tool.strict !== true && tool.kind !== "custom";
 }
@@ -195,7 +199,12 @@ function calls(
   const asked = loose ? tools.filter((tool) => !isLoose(tool) || loose.has(tool)) : tools;
   const told = widened.filter(({ path }) => asked.some((tool) => within(path, paths[tools.indexOf(tool)] ?? "")));
   return {
-    plan: { grammar: plan, begins: begins[place], format },
+    plan: {
+      grammar: plan,
+      begins: begins[place],
+      format,
+      ...(writesObjects(format) && { json: true }),
+    },
     ...(!exact && asked.length > 0 && { check: { tools: asked, ...output } }),
     warnings: warningsOf(answer ? widened : told),
   };
@@ -244,7 +253,7 @@ function answer(output: OutputConstraint, format: Format, place: Place, model: C
   const { plan, widened, exact } = planned(make, { place, path, schemas, model, heavy: () => undefined });
   refuseOutputGaps(widened, output);
   return {
-    plan: { grammar: plan, begins: begins[place], format },
+    plan: { grammar: plan, begins: begins[place], format, ...(output.type.startsWith("json-") && { json: true }) },
     ...(!exact && output.type === "json-schema" && { check: { tools: [], schema: output.schema } }),
     warnings: warningsOf(widened),
   };

@@ -22,6 +22,8 @@ export interface PreparedRequest {
   readonly telling: Telling;
   /** Thoughts are closed when they are so many tokens long. */
   readonly thoughtLimit?: ThoughtLimit;
+  /** Strings of JSON that a grammar holds have at most so many tokens. */
+  readonly stringLimit?: number;
   /** Give the prompt back in front of the answer. */
   readonly echo: boolean;
   readonly constraint?: ConstraintPlan;

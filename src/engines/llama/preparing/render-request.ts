@@ -61,6 +61,7 @@ export function renderRequest(request: AskedOfModel, around: PreparingSurroundin
       ...(request.logprobs && { logprobs: request.logprobs }),
       telling: tellingOf(request),
       ...thoughtLimit(request, reading),
+      ...(defaults?.maxStringTokens !== undefined && { stringLimit: defaults.maxStringTokens }),
       echo: prompt.kind === "text" && prompt.echo === true,
       promptParam,
     },

@@ -11,6 +11,7 @@ import type { LogitWindow } from "./draw-token.ts";
 import { rankedLogprobs, tokenLogprob } from "./logprobs.ts";
 import { readPromptLogits } from "./raw-logits.ts";
 import { SourcePicker } from "./source-picker.ts";
+import { StringBudget } from "./string-budget.ts";
 import { ThoughtBudget } from "./thought-budget.ts";
 import { TokenText } from "./token-text.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
@@ -73,6 +74,7 @@ export class Choice {
   /** What is told of the prompt, beside the choice's own events. */
   #told: GenerationEvent[] = [];
   #budget: ThoughtBudget | undefined;
+  #strings: StringBudget | undefined;
   #begun = 0;
   readonly #assembler: ChoiceAssembler;
 
@@ -110,6 +112,9 @@ export class Choice {
         thinksAlready: startOf(format.kind === "plain" ? format.reasoning : undefined, { prefix }).place === "inside",
       });
     }
+    const [quote, ...more] = around.model.tokenize('"', false, "trimLeadingSpace");
+    if (message.stringLimit !== undefined && message.constraint?.json && quote !== undefined && more.length === 0)
+      this.#strings = new StringBudget(message.stringLimit, quote);
     this.#picker = new SourcePicker({
       model: around.model,
       vocabulary: around.vocabulary,
@@ -118,7 +123,7 @@ export class Choice {
       prompt: options.prompt,
       maxTokens: this.#maxTokens,
       ...(this.#constraint && { constraint: this.#constraint }),
-      ...(this.#budget && { forced: () => this.#budget?.forced }),
+      ...((this.#budget ?? this.#strings) && { forced: () => this.#budget?.forced ?? this.#strings?.forced }),
     });
   }
 
@@ -280,6 +285,8 @@ export class Choice {
     if (before === "reasoning" || this.#phase === "reasoning") this.reasoningTokens++;
     this.#constraint?.read(text, vocabulary.bytes(token), this.#reader);
     this.#budget?.read(token, this.#phase);
+    const isHeld = this.#constraint?.evaluationState !== undefined;
+    this.#strings?.read(text, isHeld && this.#phase !== "reasoning");
     if (this.#reader.stopped !== null) return this.#finish("stop", this.#reader.stopped);
     if (this.generatedTokens >= this.#maxTokens) this.#finish("length");
   }
