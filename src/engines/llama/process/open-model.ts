@@ -8,6 +8,7 @@ import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenMessage } from "../protocol.ts";
 import { BatchGate } from "./batch-gate.ts";
 import { importLibrary } from "./import-library.ts";
+import { chooseAttention } from "./choose-attention.ts";
 import { fittingContextSize } from "./memory.ts";
 import { modelFile } from "./model-file.ts";
 import { Vocabulary } from "./vocabulary.ts";
@@ -79,11 +80,15 @@ async function load(
     onLoadProgress: (fraction) => onProgress({ phase: "load", fraction }),
   });
   const gate = new BatchGate();
+  const threads = options.threads ?? fittingThreads(insights.modelSize);
+  // A larger model takes seconds to measure, and spends little of its time on attention.
+  const measures = llama.gpu === false && insights.modelSize < smallModel && contextSize >= worthMeasuring;
   const context = await model.createContext({
     sequences: options.slots,
     contextSize,
     batchSize: options.batchSize,
-    threads: options.threads ?? fittingThreads(insights.modelSize),
+    threads,
+    flashAttention: measures ? await chooseAttention(model, threads) : "auto",
     failedCreationRemedy: false,
     batching: { dispatchSchedule: gate.schedule },
   });
@@ -113,11 +118,15 @@ async function load(
   };
 }
 
+const smallModel = 64 * 2 ** 20;
+/** In a context shorter than this, attention never takes long. */
+const worthMeasuring = 2048;
+
 /**
  * All cores but one, which the server and everything else need: threads wait for each other many times in a pass, spinning, so one that
  * has to share its core stops all of them (measured on two busy cores: 5 tokens/s with two threads, 660 with one). A small model is done
  * with a pass before threads pay at all.
  */
 function fittingThreads(modelBytes: number): number {
-  return modelBytes < 64 * 2 ** 20 ? 1 : Math.max(1, availableParallelism() - 1);
+  return modelBytes < smallModel ? 1 : Math.max(1, availableParallelism() - 1);
 }
