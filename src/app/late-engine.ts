@@ -59,6 +59,16 @@ export class LateEngine implements Engine {
     return engine?.countTokens?.bind(engine);
   }
 
+  get tokenize(): Engine["tokenize"] {
+    const engine = this.#opened?.engine;
+    return engine?.tokenize?.bind(engine);
+  }
+
+  get detokenize(): Engine["detokenize"] {
+    const engine = this.#opened?.engine;
+    return engine?.detokenize?.bind(engine);
+  }
+
   get embed(): Engine["embed"] {
     const engine = this.#opened?.engine;
     return engine?.embed?.bind(engine);

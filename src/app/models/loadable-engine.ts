@@ -1,6 +1,14 @@
 import { shuttingDown } from "../../engines/lifecycle/engine-lifecycle.ts";
 import { cancellable } from "../../generation/cancellable.ts";
-import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
+import type {
+  DetokenizeRequest,
+  Engine,
+  EngineHealth,
+  ModelInfo,
+  SlotState,
+  Tokenization,
+  TokenizeRequest,
+} from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
@@ -40,11 +48,29 @@ export class LoadableEngine implements Engine {
     return { [Symbol.asyncIterator]: () => this.#begin(request) };
   }
 
-  async countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
+  countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
+    return this.#loaded(signal, (engine) => engine.countTokens?.(request, signal));
+  }
+
+  tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
+    return this.#loaded(signal, (engine) => engine.tokenize?.(request, signal));
+  }
+
+  detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string> {
+    return this.#loaded(signal, (engine) => engine.detokenize?.(request, signal));
+  }
+
+  /** None while the model is not loaded: to look must not load it. */
+  async slots(signal: AbortSignal): Promise<readonly SlotState[]> {
+    return (await this.model.engine?.slots?.(signal)) ?? [];
+  }
+
+  async #loaded<T>(signal: AbortSignal, ask: (engine: Engine) => Promise<T> | undefined): Promise<T> {
     const lease = await this.#keeper.ask(this.model, { signal });
     try {
-      if (!lease.engine.countTokens) throw internalError(new Error(`${this.model.name} counts no tokens`));
-      return await lease.engine.countTokens(request, signal);
+      const answer = ask(lease.engine);
+      if (!answer) throw internalError(new Error(`${this.model.name} cannot be asked that`));
+      return await answer;
     } finally {
       lease.release();
     }
