@@ -26,14 +26,15 @@ const rooms = {
   server: ["generation", "wire", "store", "limits"],
   library: ["generation", "formats", "templates", "wire"],
   app: belowApp,
+  page: ["generation", "wire", "library", "check", "capture"],
   cli: [...belowApp, "app", "library", "check", "capture"],
   entry: [...belowApp, "app", "library", "check"],
 };
-/** Rooms, or parts of them, that run in a browser as they are. */
+/** Rooms, or parts of them, that run in a browser as they are; the page runs nowhere else, and may use what browsers have. */
 const pure = ["generation", "formats", "templates", "wire", "check/rules"];
 
 const root = "src";
-const files = walk(root).filter((file) => file.endsWith(".ts"));
+const files = walk(root).filter((file) => /\.tsx?$/.test(file));
 const problems = [];
 /** File → files of src/ that it imports. */
 const imports = new Map();
@@ -47,6 +48,7 @@ for (const file of files) {
   for (const specifier of importsOf(text)) {
     if (specifier.startsWith("node:")) {
       if (isPure) problems.push(`${file}: a pure room imports ${specifier}`);
+      if (here === "page" && !file.endsWith(".test.ts")) problems.push(`${file}: the page imports ${specifier}`);
       continue;
     }
     if (!specifier.startsWith(".")) continue;

@@ -50,13 +50,17 @@ export const readKeysFile: () => never = missing("A file of keys", "Pass its ent
 
 const server = missing("createServer", "Use createHandler(config).fetch, with the runtime's own server around it.");
 
-/** In place of app/server-certificate.ts, server/descriptor-limit.ts, server/listen.ts, server/logger.ts, server/stream-log.ts and server/web-sockets.ts. */
+/**
+ * In place of app/read-page.ts, app/server-certificate.ts, server/descriptor-limit.ts, server/listen.ts, server/logger.ts,
+ * server/stream-log.ts and server/web-sockets.ts.
+ */
+export const readPage: () => never = server;
+export const readServerCertificate: () => never = server;
 export const descriptorLimit: () => never = server;
 export const listen: () => never = server;
 export const openLog: () => never = server;
 export const openStreamLog: () => never = server;
 export const openWebSockets: () => never = server;
-export const readServerCertificate: () => never = server;
 
 /** In place of server/metrics/open-metrics.ts and server/tracing/export-traces.ts. */
 export const openMetrics: () => never = missing("`metrics`", "Leave it off.");

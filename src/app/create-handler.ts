@@ -43,7 +43,8 @@ export interface HandlerOptions {
 
 /**
  * A handler for the paths of the API, with and without `/v1`. Of the configuration, what concerns listening (`host`, `port`, time-outs,
- * `logStream`) does not apply; pages of every origin may call unless `corsOrigin` is set.
+ * `logStream`) does not apply; pages of every origin may call unless `corsOrigin` is set. The page that `truewire serve` shows to browsers
+ * is not part of it: what people see there is the framework's.
  * Throws `ConfigError` for an invalid configuration.
  *
  * @example

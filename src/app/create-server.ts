@@ -74,6 +74,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     { openStreamLog },
     { openWebSockets },
     { readServerCertificate },
+    { readPage },
   ] = await Promise.all([
     import("../server/listen.ts"),
     import("../server/descriptor-limit.ts"),
@@ -81,11 +82,13 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     import("../server/stream-log.ts"),
     import("../server/web-sockets.ts"),
     import("./server-certificate.ts"),
+    import("./read-page.ts"),
   ]);
   let settings = settingsOf(current, await keysOf(current), false);
   const log = maskedLog(options.log ?? openLog(current.logLevel, current.logFormat), () => settings.mask);
   const { host, port, logStream } = current;
   const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log);
+  const page = await readPage();
   const openFiles = descriptorLimit();
   const pool = new EnginePool({
     log,
@@ -112,6 +115,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     runs: new DetachedRuns(),
     limiter: new MemoryLimiter(),
     ...(streamLog && { streamLog }),
+    ...(page && { page }),
   };
   const certificate = await readServerCertificate(current);
   const sockets = openWebSockets(service);

@@ -1,5 +1,8 @@
 import type { CapturedExchange } from "./captured-exchange.ts";
 
+/** What curl shows of its progress where both its outputs go into a file: over and over the same line, and a line end behind the last. */
+const progress = /\r *\d[ \d.kMG]*(?: +[-\d:]{8}){3} +[\d.kMG]+(?:\n(?=\* ))?/g;
+
 /**
  * What `curl -v` shows on a terminal: lines of its own with `*`, the request's head with `>`, the answer's head with `<`, and the body
  * as it is. The request's body is not shown, so any will do.
@@ -9,7 +12,7 @@ export function readTranscript(text: string, from: string): CapturedExchange {
   let status = 0;
   const headers: [string, string][] = [];
   const body: string[] = [];
-  for (const line of text.split("\n")) {
+  for (const line of text.replaceAll(progress, "").split("\n")) {
     const said = line.replace(/\r$/, "");
     const asked = /^> ([A-Z]+) (\S+) HTTP\//.exec(said);
     const answered = /^< HTTP\/\S+ (\d+)/.exec(said);

@@ -96,7 +96,9 @@ export class NodeExchange implements Exchange {
 
   send(status: number, headers: HeaderFields, body: string): void {
     const response = this.#response;
-    const fields: Record<string, string> = { ...headers, "content-length": String(Buffer.byteLength(body)) };
+    const fields: Record<string, string> = { ...headers };
+    // What a 304 says of a length is said of the body that it spares (RFC 9110, section 8.6).
+    if (status !== 304) fields["content-length"] = String(Buffer.byteLength(body));
     if (this.#unread) fields["connection"] = "close";
     response.writeHead(status, fields);
     if (!this.#unread) this.#finish(body);

@@ -88,11 +88,17 @@ function isLocal(page: URL): boolean {
 const anyOrigin: HeaderFields = { "access-control-allow-origin": "*" };
 const noOrigin: HeaderFields = {};
 
-/** The page comes from this very server. A name can be made to point here by anybody (DNS rebinding), an address cannot. */
+/**
+ * The page comes from this very server. A name can be made to point here by anybody (DNS rebinding), an address cannot; with `ownNames`,
+ * the name is one that `requireOwnHost` has let pass.
+ */
 function isOwn(page: URL, exchange: Exchange, options: OriginOptions): boolean {
   if (page.host !== exchange.header("host")?.toLowerCase()) return false;
   return (
-    options.keysRequired || isLoopback(page.hostname) || /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[.*\])$/.test(page.hostname)
+    options.keysRequired ||
+    options.ownNames !== undefined ||
+    isLoopback(page.hostname) ||
+    /^(?:\d{1,3}(?:\.\d{1,3}){3}|\[.*\])$/.test(page.hostname)
   );
 }
 

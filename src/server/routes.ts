@@ -1,4 +1,4 @@
-import { modelDoesNotExist } from "../wire/failures.ts";
+import { modelDoesNotExist, unknownPath } from "../wire/failures.ts";
 import { writeModel, writeModelList } from "../wire/models/write-models.ts";
 import { openaiVoice } from "../wire/openai-voice.ts";
 import { ports } from "../wire/ports.ts";
@@ -14,6 +14,7 @@ import { answerMetrics } from "./metrics/answer-metrics.ts";
 import { answerHealth, answerLiveness } from "./health.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import type { Answer, Route } from "./route.ts";
+import { sendPageFile } from "./send-page-file.ts";
 import { answerSlots, detokenize, tokenize } from "./tokens.ts";
 import { unknownModel } from "./unknown-model.ts";
 import { answerWelcome } from "./welcome.ts";
@@ -66,6 +67,20 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
   // It looks at keys itself: it may have one of its own.
   ["/metrics", { ...openai, open: true, methods: { GET: answerMetrics } }],
   ["", { ...openai, open: true, methods: { GET: answerWelcome } }],
+  [
+    "/page/{id}",
+    {
+      ...openai,
+      open: true,
+      methods: {
+        GET(reply, { page }, name) {
+          const file = page?.get(name);
+          if (!file) throw unknownPath(reply.exchange.method, reply.exchange.path, knownPaths());
+          sendPageFile(reply, file);
+        },
+      },
+    },
+  ],
 ]);
 
 /** The paths of an API. */
@@ -98,7 +113,7 @@ const besideVersion = /^\/(?:health|metrics|tokenize|detokenize|slots)\b/;
 /** Every path for clients but the root, with its methods, for the message of an error. */
 export function knownPaths(): string[] {
   return [...routes].flatMap(([path, { methods, admin }]) => {
-    if (path === "" || admin === true) return [];
+    if (path === "" || path === "/page/{id}" || admin === true) return [];
     const shown = (besideVersion.test(path) ? "" : "/v1") + path.replace("{rest}", "{id}");
     return Object.keys(methods).map((method) => `${method} ${shown}`);
   });

@@ -10,6 +10,7 @@ import type { Mask } from "./mask.ts";
 import type { Metrics } from "./metrics/metrics.ts";
 import type { ModelDirectory } from "./model-directory.ts";
 import type { Origins } from "./origins.ts";
+import type { PageFiles } from "./page-files.ts";
 import type { Outcome } from "./request-record.ts";
 import type { Tracing } from "./tracing/tracing.ts";
 
@@ -45,6 +46,8 @@ export interface Service {
   readonly control?: ModelControl;
   readonly log: Log;
   readonly streamLog?: StreamLog;
+  /** For browsers. Absent: within somebody else's server, which has pages of its own. */
+  readonly page?: PageFiles;
   readonly requests: Requests;
   /** What APIs keep for their clients. */
   store: Store;

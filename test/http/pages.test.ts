@@ -88,6 +88,17 @@ describe("pages, by default", () => {
     expect(own.status).toBe(200);
   });
 
+  // The server's own page, opened under such a name, could be seen and could not ask.
+  test("a page of this server, under a name that nobody else can own, may call", async () => {
+    const { port } = new URL(server.url);
+    for (const host of [`truewire:${port}`, `desk.local:${port}`]) {
+      const response = await fromPage(`${server.url}/v1/chat/completions`, `http://${host}`, chat("Hello"), host);
+      expect(response.status, host).toBe(200);
+      const other = await fromPage(`${server.url}/v1/models`, `http://${host}1`, {}, host);
+      expect(other.status, host).toBe(403);
+    }
+  });
+
   /** A page under such a name sends no Origin to "its own" site, and read the models' names. */
   test("a server without keys is called by no stranger's name, on no path", async () => {
     const { port } = new URL(server.url);

@@ -115,10 +115,14 @@ describe.each(transports)("paths through $name", ({ open }) => {
     });
   });
 
+  // The page is the built command's (test/page): a handler leaves pages to the server that it is part of.
   test("GET / tells a person where the API is", async () => {
-    const text = await (await api.fetch("/")).text();
+    const response = await api.fetch("/", { headers: { accept: "text/html" } });
+    expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    const text = await response.text();
     expect(text).toContain("/v1");
     expect(text).toContain("scripted");
+    expect((await api.fetch("/page/page.js")).status).toBe(404);
   });
 });
 

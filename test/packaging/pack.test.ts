@@ -35,11 +35,13 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
         "truewire.schema.json",
         "dist/cli/main.js",
         "dist/index.d.ts",
+        "dist/page/index.html",
+        "dist/page/page.js",
       ]),
     );
     const stray = packed.filter(
       (path) =>
-        !/^(dist\/.*(?<!\.test)\.(js|d\.ts)|models\/demo\/(demo\.gguf|README\.md)|README\.md|LICENSE|package\.json|truewire\.schema\.json)$/.test(
+        !/^(dist\/.*(?<!\.test)\.(js|d\.ts)|dist\/page\/[\w-]+\.(html|css|svg|json)|models\/demo\/(demo\.gguf|README\.md)|README\.md|LICENSE|package\.json|truewire\.schema\.json)$/.test(
           path,
         ),
     );

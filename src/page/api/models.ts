@@ -1,0 +1,62 @@
+import { isObject } from "../../generation/json.ts";
+import { Changing } from "../parts/changing.ts";
+import { callApi } from "./call-api.ts";
+import { savedKey } from "./key.ts";
+
+/** How long to wait before a server is asked again that is still loading its models, or is not there. */
+const againMs = 1500;
+
+/** The models that the server has, as far as is known. */
+export class Models extends Changing {
+  state: "asking" | "ready" | "key-needed" | "key-refused" | "waiting" = "asking";
+  names: readonly string[] = [];
+  /** Why it waits, in the server's words. */
+  message = "";
+  /** The server answers only who has a key. */
+  keyNeeded = savedKey() !== "";
+
+  /** Asks until there is an answer that another try would not change. */
+  async ask(): Promise<void> {
+    this.state = "asking";
+    this.changed();
+    while (!(await this.#tried())) await new Promise((resolve) => setTimeout(resolve, againMs));
+    this.changed();
+  }
+
+  async #tried(): Promise<boolean> {
+    try {
+      const response = await callApi("models");
+      const body: unknown = await response.json();
+      if (response.status === 401) {
+        this.state = savedKey() === "" ? "key-needed" : "key-refused";
+        this.keyNeeded = true;
+        return true;
+      }
+      if (response.ok) {
+        this.names = namesIn(body);
+        this.state = "ready";
+        return true;
+      }
+      this.#wait(messageIn(body) ?? `The server answers with status ${response.status}.`);
+    } catch {
+      this.#wait("The server does not answer.");
+    }
+    return false;
+  }
+
+  #wait(message: string): void {
+    this.state = "waiting";
+    this.message = message;
+    this.changed();
+  }
+}
+
+function namesIn(body: unknown): string[] {
+  const list = isObject(body) && Array.isArray(body["data"]) ? body["data"] : [];
+  return list.flatMap((model: unknown) => (isObject(model) && typeof model["id"] === "string" ? [model["id"]] : []));
+}
+
+function messageIn(body: unknown): string | undefined {
+  const error = isObject(body) ? body["error"] : undefined;
+  return isObject(error) && typeof error["message"] === "string" ? error["message"] : undefined;
+}

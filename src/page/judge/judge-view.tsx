@@ -1,0 +1,128 @@
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import { announcement } from "../parts/announcement.ts";
+import { judgeAside } from "./judge-aside.ts";
+import { JudgedView } from "./judged-view.tsx";
+import type { Judged } from "./judging.ts";
+import { readCaptures } from "./read-captures.ts";
+
+/** So many captures of one file are judged at once; a HAR file may have thousands. */
+const mostAtOnce = 50;
+
+/** From so many characters on, a pasted text is judged at once: a field takes long to show it. */
+const longPaste = 50_000;
+
+/** Judges answers that somebody has captured. Nothing leaves the page: the rules run here. */
+export function JudgeView(): VNode {
+  const [all, setAll] = useState<readonly Judged[]>([]);
+  const [left, setLeft] = useState(0);
+  const [pasted, setPasted] = useState("");
+  const [busy, setBusy] = useState("");
+  const [problem, setProblem] = useState("");
+  const [over, setOver] = useState(false);
+
+  const judge = async (name: string, text: string): Promise<void> => {
+    setBusy(name);
+    setProblem("");
+    announcement.say(`Judging ${name}.`);
+    const done: Judged[] = [];
+    try {
+      const captures = readCaptures(name, text);
+      if (captures.length === 0) throw new Error(`${name}: there is no answer in it`);
+      for await (const one of judgeAside(captures.slice(0, mostAtOnce))) {
+        done.push(one);
+        setAll((before) => [one, ...before]);
+      }
+      setLeft(captures.length - done.length);
+      const errors = done.reduce((sum, { report }) => sum + report.counts.error, 0);
+      announcement.say(
+        `${done.length === 1 ? "One answer" : `${done.length} answers`} judged; broken rules: ${errors}.`,
+      );
+    } catch (error) {
+      const words = error instanceof Error ? error.message : String(error);
+      setProblem(words);
+      announcement.say(words);
+    } finally {
+      setBusy("");
+    }
+  };
+  const judgeFiles = async (files: FileList | null | undefined): Promise<void> => {
+    for (const file of files ?? []) await judge(file.name, await file.text());
+  };
+  return (
+    <div
+      class={over ? "judge over" : "judge"}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault();
+        setOver(false);
+        void judgeFiles(event.dataTransfer?.files);
+      }}
+    >
+      <div class="column">
+        <form
+          class="drop stack"
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (pasted.trim() === "") return;
+            void judge("pasted text", pasted).then(() => setPasted(""));
+          }}
+        >
+          <h2>Judge an answer that was captured</h2>
+          <p class="note">
+            Drop a file here: an event stream or a JSON body, a recording of <code>truewire record</code>, a HAR file,
+            what <code>curl -v</code> has printed, a report of <code>truewire check --format json</code>, a{" "}
+            <code>--log-stream</code> file. Or paste its text. It stays in this tab: the rules of{" "}
+            <code>truewire check</code> run here.
+          </p>
+          <textarea
+            rows={4}
+            class="code"
+            aria-label="Captured text"
+            placeholder="data: {…}"
+            value={pasted}
+            onInput={({ currentTarget }) => setPasted(currentTarget.value)}
+            onPaste={(event) => {
+              const text = event.clipboardData?.getData("text") ?? "";
+              if (text.length < longPaste) return;
+              event.preventDefault();
+              void judge("pasted text", text);
+            }}
+          />
+          <div class="row">
+            <label class="button">
+              Choose files
+              <input
+                class="unseen"
+                type="file"
+                multiple
+                onChange={({ currentTarget }) => {
+                  void judgeFiles(currentTarget.files).then(() => (currentTarget.value = ""));
+                }}
+              />
+            </label>
+            <span class="hint" />
+            {all.length > 0 && (
+              <button type="button" class="quiet" onClick={() => setAll([])}>
+                Clear
+              </button>
+            )}
+            <button type="submit" class="main">
+              Judge
+            </button>
+          </div>
+        </form>
+        {busy !== "" && <p class="waiting">Judging {busy}…</p>}
+        {problem !== "" && <p class="banner wrong">{problem}</p>}
+        {left > 0 && <p class="banner">{left} more answers of that file were not judged.</p>}
+        {all.map((judged, at) => (
+          <JudgedView key={all.length - at} judged={judged} />
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,76 @@
+/** A place of a text that is worth a mark. */
+export interface Mark {
+  readonly start: number;
+  /** Exclusive. */
+  readonly end: number;
+  readonly severity: string;
+  readonly title: string;
+}
+
+/** A block ends with the first line that ends beyond so many characters; only blocks in sight are laid out (page.css). */
+const blockLength = 3000;
+/** A line that is longer is broken here. */
+const longestBlock = 20_000;
+/** So many characters are painted before the page may do something else. */
+const atOnce = 300_000;
+
+/** Paints a text with its marks into an element. `signal` ends the work. Resolves when all is painted. */
+export async function paintMarked(
+  root: HTMLElement,
+  text: string,
+  marks: readonly Mark[],
+  signal: AbortSignal,
+): Promise<void> {
+  root.textContent = "";
+  const inOrder = apart(marks);
+  let next = 0;
+  let painted = 0;
+  for (let from = 0; from < text.length && !signal.aborted;) {
+    const end = blockEnd(text, from, inOrder, next);
+    const block = document.createElement("div");
+    block.className = "block";
+    let at = from;
+    for (let mark = inOrder[next]; mark && mark.start < end; mark = inOrder[++next]) {
+      block.append(text.slice(at, mark.start), marked(text.slice(mark.start, mark.end), mark));
+      at = mark.end;
+    }
+    block.append(text.slice(at, end));
+    root.append(block);
+    painted += end - from;
+    from = end;
+    if (painted < atOnce) continue;
+    painted = 0;
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+}
+
+/** At a line's end, where one is near, and within no mark. */
+function blockEnd(text: string, from: number, marks: readonly Mark[], next: number): number {
+  const lineEnd = text.indexOf("\n", from + blockLength) + 1 || text.length;
+  let end = Math.min(lineEnd, from + longestBlock);
+  for (let at = next, mark = marks[at]; mark && mark.start < end; mark = marks[++at]) end = Math.max(end, mark.end);
+  return end;
+}
+
+/** In order and side by side: where marks lie one within another, the inner one is seen. */
+function apart(marks: readonly Mark[]): Mark[] {
+  const edges = [...new Set(marks.flatMap(({ start, end }) => [start, end]))].toSorted((a, b) => a - b);
+  const narrowFirst = marks.toSorted((a, b) => a.end - a.start - (b.end - b.start));
+  const parts = narrowFirst.filter(({ start, end }) => start === end);
+  for (const [at, start] of edges.entries()) {
+    const end = edges[at + 1] ?? start;
+    const inner = narrowFirst.find((mark) => mark.start <= start && mark.end >= end && end > start);
+    if (inner) parts.push({ ...inner, start, end });
+  }
+  return parts.toSorted((a, b) => a.start - b.start || a.end - b.end);
+}
+
+function marked(text: string, { severity, title, start }: Mark): HTMLElement {
+  const element = document.createElement("mark");
+  element.className = severity;
+  element.title = title;
+  element.dataset["start"] = String(start);
+  // What is missing has no text, and is marked all the same.
+  element.textContent = text === "" ? "▮" : text;
+  return element;
+}

@@ -1,0 +1,45 @@
+import { useEffect, useState } from "preact/hooks";
+
+/** Something that views show and that changes by itself. Its listeners hear of all changes at once, with the next frame. */
+export class Changing {
+  readonly #listeners = new Set<() => void>();
+  #changes = 0;
+
+  /** How often it has changed. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** Returns what ends the subscription. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  changed(): void {
+    this.#changes++;
+    if (this.#listeners.size === 0) return;
+    if (waiting.size === 0) requestAnimationFrame(tellAll);
+    for (const listener of this.#listeners) waiting.add(listener);
+  }
+}
+
+/** One frame for everything that has changed: an answer of a thousand tokens a second costs as many updates as the screen shows. */
+const waiting = new Set<() => void>();
+
+function tellAll(): void {
+  const listeners = [...waiting];
+  waiting.clear();
+  for (const listener of listeners) listener();
+}
+
+/** Renders the component again whenever the source has changed. */
+export function useChanges(source: Changing): void {
+  const [, renderAgain] = useState({});
+  const rendered = source.changes;
+  useEffect(() => {
+    // Effects run after the frame: a quick server's first words come between.
+    if (source.changes !== rendered) renderAgain({});
+    return source.subscribe(() => renderAgain({}));
+  }, [source]);
+}

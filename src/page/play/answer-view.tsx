@@ -1,0 +1,101 @@
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import { useChanges } from "../parts/changing.ts";
+import { CopyButton } from "../parts/copy-button.tsx";
+import type { Answer } from "./answer.ts";
+import { CallResults } from "./call-results.tsx";
+import { ChoiceView } from "./choice-view.tsx";
+import type { Conversation } from "./conversation.ts";
+import { CopyAsDialog } from "./copy-as-dialog.tsx";
+import type { Settings } from "./settings.ts";
+import type { AnswerTurn } from "./turn.ts";
+
+interface Properties {
+  readonly turn: AnswerTurn;
+  readonly conversation: Conversation;
+  readonly settings: Settings;
+  readonly keyNeeded: boolean;
+  readonly waits: boolean;
+}
+
+/** What a model said: its choices side by side, and what can be told of them. */
+export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: Properties): VNode {
+  const { id, answer, body, chosen } = turn;
+  useChanges(answer);
+  const [copies, setCopies] = useState(false);
+  const { choices, state, failure } = answer;
+  const several = choices.length > 1;
+  return (
+    <article class={several ? "turn answer wide" : "turn answer"} aria-busy={state === "running"}>
+      <header>
+        <h2>{body.model}</h2>
+        <button type="button" class="quiet" onClick={() => conversation.askAgain(id)}>
+          Ask again
+        </button>
+        <button type="button" class="quiet" onClick={() => setCopies(true)}>
+          Copy as…
+        </button>
+        <CopyButton label="Copy text" text={() => choices[chosen]?.text.toString() ?? ""} />
+      </header>
+      {state === "running" && answer.firstAfterMs === undefined && <p class="waiting">Waiting for the first token…</p>}
+      <div class={several ? "choices" : undefined}>
+        {choices.map((choice, at) => (
+          <ChoiceView
+            key={at}
+            choice={choice}
+            running={state === "running"}
+            {...(several && {
+              number: at + 1,
+              chosen: at === chosen,
+              onChoose: () => conversation.choose(id, at),
+            })}
+          />
+        ))}
+      </div>
+      {failure && (
+        <div class="banner wrong">
+          <strong>{failure.status ? `The server refused: ${failure.status}` : "It failed"}</strong>
+          <p>{failure.message}</p>
+          <p class="note">
+            {[failure.code, failure.param, answer.requestId].filter((text) => typeof text === "string").join(" · ")}
+          </p>
+        </div>
+      )}
+      {state !== "running" && <p class="facts">{factsOf(answer).join(" · ")}</p>}
+      {waits && <CallResults key={chosen} turn={turn} conversation={conversation} tools={settings.tools} />}
+      {copies && (
+        <CopyAsDialog body={body} table={settings.table} keyNeeded={keyNeeded} onClose={() => setCopies(false)} />
+      )}
+    </article>
+  );
+}
+
+/** What stands under an answer. */
+function factsOf(answer: Answer): string[] {
+  const { usage, firstAfterMs, tokensPerSecond, state } = answer;
+  const facts: string[] = [];
+  if (state === "stopped") facts.push("stopped");
+  if (usage) facts.push(counted(usage.completionTokens, "token"));
+  const thought = usage?.completionDetails?.["reasoning_tokens"];
+  if (thought) facts.push(`${count(thought)} of them reasoning`);
+  if (tokensPerSecond !== undefined) facts.push(`${count(Math.round(tokensPerSecond))} tokens/s`);
+  if (firstAfterMs !== undefined) facts.push(`first after ${duration(firstAfterMs)}`);
+  if (usage) {
+    const cached = usage.promptDetails?.["cached_tokens"];
+    const of = cached === undefined ? "" : `, ${count(cached)} cached`;
+    facts.push(`${counted(usage.promptTokens, "prompt token")}${of}`);
+  }
+  return facts;
+}
+
+function counted(number: number, noun: string): string {
+  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+function count(number: number): string {
+  return number.toLocaleString("en");
+}
+
+function duration(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,53 @@
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { Answer } from "./answer.ts";
+import { TextLog } from "./text-log.ts";
+
+const token = (text: string): { token: string; logprob: number; bytes: null; top: [] } => ({
+  token: text,
+  logprob: -1,
+  bytes: null,
+  top: [],
+});
+
+test("for every way in which a text comes, its pieces are the text, and no token is lost", () => {
+  const delta = fc.tuple(
+    fc.string({ maxLength: 3 }),
+    fc.array(fc.string({ maxLength: 3 }).map(token), { maxLength: 3 }),
+  );
+  fc.assert(
+    fc.property(fc.array(delta), (deltas) => {
+      const log = new TextLog();
+      for (const [text, tokens] of deltas) log.push(text, tokens);
+      // What ends the text makes the last, undecided character's tokens show, too.
+      log.push("|");
+      expect(log.toString()).toBe(`${deltas.map(([text]) => text).join("")}|`);
+      expect(log.pieces.flatMap(({ tokens }) => tokens)).toEqual(deltas.flatMap(([, tokens]) => tokens));
+      expect(log.pieces.every(({ text }, at) => text !== "" || at > 0)).toBe(true);
+    }),
+  );
+});
+
+test("times are counted from the first token to the last", () => {
+  const answer = new Answer(1000);
+  answer.take({ type: "start", choice: 0 }, 1400);
+  expect(answer.firstAfterMs).toBeUndefined();
+  for (let at = 0; at <= 10; at++) answer.take({ type: "text-delta", choice: 0, text: "x" }, 1500 + at * 100);
+  answer.take({ type: "usage", usage: { promptTokens: 3, completionTokens: 11 } }, 2600);
+  answer.take({ type: "end", end: { kind: "done" } }, 2700);
+  expect([answer.firstAfterMs, answer.tokensPerSecond, answer.state]).toEqual([500, 10, "done"]);
+});
+
+test("an answer that comes all at once has no rate", () => {
+  const answer = new Answer(0);
+  answer.take({ type: "text-delta", choice: 0, text: "all" }, 10);
+  answer.take({ type: "usage", usage: { promptTokens: 1, completionTokens: 500 } }, 10);
+  expect(answer.tokensPerSecond).toBeUndefined();
+});
+
+test("choices are told apart, and a choice that comes first by a later number leaves room", () => {
+  const answer = new Answer(0);
+  answer.take({ type: "text-delta", choice: 1, text: "b" }, 1);
+  answer.take({ type: "text-delta", choice: 0, text: "a" }, 2);
+  expect(answer.choices.map(({ text }) => text.toString())).toEqual(["a", "b"]);
+});

@@ -1,0 +1,126 @@
+import type { FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../generation/event.ts";
+import { Changing } from "../parts/changing.ts";
+import { TextLog } from "./text-log.ts";
+
+/** A call of a tool, as far as it has come. */
+export interface Call {
+  readonly id: string;
+  readonly name: string;
+  /** JSON text. */
+  readonly arguments: TextLog;
+  ended: boolean;
+}
+
+/** One of the `n` choices of an answer. */
+export class Choice extends Changing {
+  readonly text: TextLog = new TextLog();
+  readonly reasoning: TextLog = new TextLog();
+  readonly refusal: TextLog = new TextLog();
+  readonly calls: Call[] = [];
+  finish: FinishReason | undefined;
+
+  /** Takes an event of this choice; `changed` only where the shape of the choice has: its texts tell of themselves. */
+  take(event: GenerationEvent): void {
+    switch (event.type) {
+      case "text-delta":
+        this.#grow(this.text, event.text, event.logprobs);
+        break;
+      case "reasoning-delta":
+        this.#grow(this.reasoning, event.text, event.logprobs);
+        break;
+      case "refusal-delta":
+        this.#grow(this.refusal, event.text, event.logprobs);
+        break;
+      case "tool-call-start":
+        this.calls.push({ id: event.id, name: event.name, arguments: new TextLog(), ended: false });
+        this.changed();
+        break;
+      case "tool-call-delta":
+        this.calls[event.index]?.arguments.push(event.arguments);
+        break;
+      case "tool-call-end": {
+        const call = this.calls[event.index];
+        if (call) call.ended = true;
+        this.changed();
+        break;
+      }
+      case "finish":
+        this.finish = event.reason;
+        this.changed();
+        break;
+      default:
+    }
+  }
+
+  #grow(log: TextLog, text: string, tokens: Parameters<TextLog["push"]>[1]): void {
+    const opens = log.empty;
+    log.push(text, tokens);
+    if (opens) this.changed();
+  }
+}
+
+/** What came back for one request. Times are of the page's own clock (`performance.now()`), in milliseconds. */
+export class Answer extends Changing {
+  readonly choices: Choice[] = [];
+  state: "running" | "done" | "stopped" | "failed" = "running";
+  usage: Usage | undefined;
+  failure: (Pick<GenerationFailure, "message" | "code" | "param"> & { readonly status?: number }) | undefined;
+  requestId: string | null = null;
+  readonly #askedAt: number;
+  #firstAt: number | undefined;
+  #lastAt = 0;
+
+  constructor(askedAt: number) {
+    super();
+    this.#askedAt = askedAt;
+  }
+
+  take(event: GenerationEvent, now: number): void {
+    if (event.type === "usage") this.usage = event.usage;
+    if (event.type === "end") this.#end(event.end);
+    if (!("choice" in event) || event.choice === undefined) return;
+    while (this.choices.length <= event.choice) {
+      this.choices.push(new Choice());
+      this.changed();
+    }
+    this.choices[event.choice]?.take(event);
+    if (!event.type.endsWith("-delta")) return;
+    if (this.#firstAt === undefined) {
+      this.#firstAt = now;
+      this.changed();
+    }
+    this.#lastAt = now;
+  }
+
+  stop(): void {
+    this.state = "stopped";
+    this.changed();
+  }
+
+  fail(failure: NonNullable<Answer["failure"]>): void {
+    this.state = "failed";
+    this.failure = failure;
+    this.changed();
+  }
+
+  /** From the question to the first words, reasoning and calls included; undefined before. */
+  get firstAfterMs(): number | undefined {
+    return this.#firstAt === undefined ? undefined : this.#firstAt - this.#askedAt;
+  }
+
+  /** Of all choices together, from the first token to the last; undefined where it is not known or came all at once. */
+  get tokensPerSecond(): number | undefined {
+    const { usage } = this;
+    const ms = this.#lastAt - (this.#firstAt ?? 0);
+    if (!usage || usage.completionTokens < 2 || this.#firstAt === undefined || ms < 20) return undefined;
+    return ((usage.completionTokens - 1) * 1000) / ms;
+  }
+
+  #end(end: Extract<GenerationEvent, { type: "end" }>["end"]): void {
+    if (end.kind === "done") {
+      this.state = "done";
+      this.changed();
+    } else if (end.kind === "client-gone") this.stop();
+    else this.fail(end.failure);
+  }
+}

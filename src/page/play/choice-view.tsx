@@ -1,0 +1,71 @@
+import type { VNode } from "preact";
+import type { FinishReason } from "../../generation/event.ts";
+import { useChanges } from "../parts/changing.ts";
+import type { Call, Choice } from "./answer.ts";
+import { LongText } from "./long-text.tsx";
+
+interface Properties {
+  readonly choice: Choice;
+  readonly running: boolean;
+  /** From 1, among several. */
+  readonly number?: number;
+  /** The conversation goes on from this one. */
+  readonly chosen?: boolean;
+  readonly onChoose?: () => void;
+}
+
+/** One choice of an answer: its reasoning folded, its text, its calls. */
+export function ChoiceView({ choice, running, number, chosen, onChoose }: Properties): VNode {
+  useChanges(choice);
+  const { reasoning, text, refusal, calls, finish } = choice;
+  const thinks = running && text.empty && calls.length === 0;
+  return (
+    <div class="choice" {...(number !== undefined && { role: "group", "aria-label": `Choice ${number}` })}>
+      {number !== undefined && (
+        <button type="button" class="quiet" aria-pressed={chosen} onClick={onChoose}>
+          {chosen ? `Choice ${number}: the conversation goes on here` : `Choice ${number}: go on from here`}
+        </button>
+      )}
+      {!reasoning.empty && (
+        <details class="reasoning">
+          <summary>{thinks ? "Thinking…" : "Reasoning"}</summary>
+          <LongText log={reasoning} tokens={reasoning.hasTokens} />
+        </details>
+      )}
+      {!text.empty && <LongText log={text} tokens={text.hasTokens} class="said" />}
+      {!refusal.empty && <LongText log={refusal} class="said refusal" />}
+      {calls.map((call) => (
+        <CallView key={call.id} call={call} />
+      ))}
+      {finish !== undefined && finish !== "stop" && <p class="finish">{endings[finish]}</p>}
+    </div>
+  );
+}
+
+/** How a choice ended, where that is worth a word. */
+const endings: Readonly<Record<Exclude<FinishReason, "stop">, string>> = {
+  length: "Cut off: the limit of tokens is reached.",
+  "tool-calls": "Ended to call a tool.",
+  "function-call": "Ended to call a function.",
+  "content-filter": "Ended by a content filter.",
+};
+
+function CallView({ call: { name, arguments: text, ended } }: { readonly call: Call }): VNode {
+  return (
+    <div class="call">
+      <h3>
+        <code>{name}</code>
+      </h3>
+      {ended ? <pre>{readable(text.toString())}</pre> : <LongText log={text} class="code" />}
+    </div>
+  );
+}
+
+/** JSON with its lines; any other text as it is. */
+function readable(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
+}

@@ -1,0 +1,21 @@
+/** What the page puts into `messages`: OpenAI's chat form, as far as the page makes it. */
+export type Message =
+  | { readonly role: "system"; readonly content: string }
+  | { readonly role: "user"; readonly content: string | readonly Part[] }
+  | {
+      readonly role: "assistant";
+      readonly content: string | null;
+      readonly refusal?: string;
+      readonly tool_calls?: readonly ToolCall[];
+    }
+  | { readonly role: "tool"; readonly tool_call_id: string; readonly content: string };
+
+type Part =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "image_url"; readonly image_url: { readonly url: string } };
+
+interface ToolCall {
+  readonly id: string;
+  readonly type: "function";
+  readonly function: { readonly name: string; readonly arguments: string };
+}

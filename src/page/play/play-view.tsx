@@ -1,0 +1,95 @@
+import type { VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Models } from "../api/models.ts";
+import { useChanges } from "../parts/changing.ts";
+import { Composer } from "./composer.tsx";
+import type { Conversation } from "./conversation.ts";
+import { Examples } from "./examples-view.tsx";
+import type { Settings } from "./settings.ts";
+import { SettingsPanel } from "./settings-panel.tsx";
+import { TokenTip } from "./token-tip.tsx";
+import { TurnView } from "./turn-view.tsx";
+
+interface Properties {
+  readonly models: Models;
+  readonly settings: Settings;
+  readonly conversation: Conversation;
+}
+
+/** So near to its end, in pixels, a conversation follows the answer that is being given. */
+const nearEnd = 48;
+
+/** A conversation with a model, and beside it what is set for it. */
+export function PlayView({ models, settings, conversation }: Properties): VNode {
+  useChanges(conversation);
+  const [panelOpen, setPanelOpen] = useState(false);
+  const scroller = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+
+  useEffect(() => {
+    const [box, inner] = [scroller.current, content.current];
+    if (!box || !inner) return;
+    let follows = true;
+    const look = (): void => {
+      follows = box.scrollHeight - box.scrollTop - box.clientHeight < nearEnd;
+    };
+    box.addEventListener("scroll", look, { passive: true });
+    // Called after a layout and before it is painted: following costs no layout of its own.
+    const observer = new ResizeObserver(() => {
+      if (follows) box.scrollTop = box.scrollHeight;
+    });
+    observer.observe(inner);
+    const stop = ({ key, defaultPrevented }: KeyboardEvent): void => {
+      if (key === "Escape" && !defaultPrevented && !document.querySelector("dialog[open]")) conversation.stop();
+    };
+    addEventListener("keydown", stop);
+    return () => {
+      box.removeEventListener("scroll", look);
+      observer.disconnect();
+      removeEventListener("keydown", stop);
+    };
+  }, []);
+
+  const { turns, open } = conversation;
+  return (
+    <div class={panelOpen ? "play panel-open" : "play"}>
+      <section class="talk" aria-label="Conversation">
+        <div class="scroller" ref={scroller} tabIndex={-1}>
+          <div class="column" ref={content}>
+            {models.state === "waiting" && (
+              <p class="banner" role="status">
+                {models.message}
+              </p>
+            )}
+            {turns.length === 0 && <Examples settings={settings} conversation={conversation} />}
+            {turns.map((turn) => (
+              <TurnView
+                key={turn.id}
+                turn={turn}
+                conversation={conversation}
+                settings={settings}
+                keyNeeded={models.keyNeeded}
+                waits={turn.id === open?.id}
+              />
+            ))}
+          </div>
+        </div>
+        <Composer conversation={conversation} ready={models.state === "ready"}>
+          <button
+            type="button"
+            class="quiet only-narrow"
+            aria-expanded={panelOpen}
+            aria-controls="settings"
+            onClick={() => setPanelOpen(!panelOpen)}
+          >
+            {panelOpen ? "Hide settings" : "Settings"}
+          </button>
+        </Composer>
+      </section>
+      <aside id="settings" aria-label="Settings" class="panel">
+        <SettingsPanel models={models} settings={settings} />
+      </aside>
+      <TokenTip />
+    </div>
+  );
+}

@@ -1,0 +1,78 @@
+import type { VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Conversation } from "./conversation.ts";
+import type { QuestionTurn } from "./turn.ts";
+
+/** What a person said, which can be said in other words. */
+export function QuestionView({
+  turn: { id, text, images },
+  conversation,
+}: {
+  readonly turn: QuestionTurn;
+  readonly conversation: Conversation;
+}): VNode {
+  const [edited, setEdited] = useState<string>();
+  const area = useRef<HTMLTextAreaElement>(null);
+  const edits = edited !== undefined;
+  useEffect(() => area.current?.focus(), [edits]);
+  const askInstead = (): void => {
+    if (conversation.askInstead(id, edited ?? text)) setEdited(undefined);
+  };
+  return (
+    <article class="turn question">
+      <header>
+        <h2>You</h2>
+        {!edits && (
+          <button type="button" class="quiet" onClick={() => setEdited(text)}>
+            Edit
+          </button>
+        )}
+      </header>
+      {images.length > 0 && (
+        <ul class="images">
+          {images.map((url, at) => (
+            <li key={at}>
+              <img src={url} alt={`Attached image ${at + 1}`} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {edits ? (
+        <form
+          class="stack"
+          onSubmit={(event) => {
+            event.preventDefault();
+            askInstead();
+          }}
+        >
+          <textarea
+            ref={area}
+            rows={2}
+            aria-label="Your message, edited"
+            value={edited}
+            onInput={({ currentTarget }) => setEdited(currentTarget.value)}
+            onKeyDown={(event) => {
+              if (event.key === "Escape") {
+                event.preventDefault();
+                setEdited(undefined);
+              }
+              if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+              event.preventDefault();
+              askInstead();
+            }}
+          />
+          <div class="row end">
+            <button type="button" onClick={() => setEdited(undefined)}>
+              Cancel
+            </button>
+            <button type="submit" class="main">
+              Ask again
+            </button>
+          </div>
+        </form>
+      ) : (
+        text !== "" && <div class="said">{text}</div>
+      )}
+    </article>
+  );
+}

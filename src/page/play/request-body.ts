@@ -1,0 +1,55 @@
+import type { Message } from "./message.ts";
+import { valueOf } from "./parameter.ts";
+import type { Settings } from "./settings.ts";
+import { definitionOf } from "./tool.ts";
+
+/** The JSON of a request to `POST /v1/chat/completions`. */
+export interface ChatBody {
+  readonly model: string;
+  readonly messages: readonly Message[];
+  readonly [name: string]: unknown;
+}
+
+/** The request for what was said so far. Throws an error in words for what a person has to mend first. */
+export function requestBody(settings: Settings, said: readonly Message[]): ChatBody {
+  const { model, system, tools, toolChoice, choices, alternatives } = settings;
+  if (model === "") throw new Error("the server has not told its models yet");
+  const messages: readonly Message[] = system.trim() === "" ? said : [{ role: "system", content: system }, ...said];
+  const format = responseFormat(settings);
+  return {
+    model,
+    messages,
+    stream: true,
+    stream_options: { include_usage: true },
+    ...parameters(settings),
+    ...(tools.length > 0 && {
+      tools: tools.map(definitionOf),
+      ...(toolChoice !== "" && { tool_choice: choiceOf(toolChoice) }),
+    }),
+    ...(format && { response_format: format }),
+    ...(choices > 1 && { n: choices }),
+    ...(alternatives !== undefined && { logprobs: true, top_logprobs: alternatives }),
+  };
+}
+
+function parameters({ table, parameters }: Settings): Record<string, unknown> {
+  const values = table.map((parameter) => [parameter.name, valueOf(parameter, parameters[parameter.name] ?? "")]);
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined)) as Record<string, unknown>;
+}
+
+function choiceOf(text: string): unknown {
+  return text.startsWith("tool:") ? { type: "function", function: { name: text.slice("tool:".length) } } : text;
+}
+
+function responseFormat({ format, schema }: Settings): object | undefined {
+  if (format === "text") return undefined;
+  if (format === "json") return { type: "json_object" };
+  try {
+    return {
+      type: "json_schema",
+      json_schema: { name: "answer", strict: true, schema: JSON.parse(schema) as unknown },
+    };
+  } catch {
+    throw new Error("the schema of the answer is no valid JSON");
+  }
+}

@@ -1,0 +1,121 @@
+import type { VNode } from "preact";
+import { useState } from "preact/hooks";
+import type { Models } from "../api/models.ts";
+import { useChanges } from "../parts/changing.ts";
+import { Field } from "../parts/field.tsx";
+import { FormatSettings } from "./format-settings.tsx";
+import { ParameterField } from "./parameter-field.tsx";
+import { sorted } from "./parameter.ts";
+import type { Settings } from "./settings.ts";
+import { ToolSettings } from "./tool-settings.tsx";
+
+/** What is set for the questions to come. */
+export function SettingsPanel({ models, settings }: { readonly models: Models; readonly settings: Settings }): VNode {
+  useChanges(settings);
+  const [sought, setSought] = useState("");
+  const { common, others } = sorted(settings.table);
+  const found = others.filter(({ name, note }) => `${name} ${note}`.toLowerCase().includes(sought.toLowerCase()));
+  const noteOf = (name: string): string => settings.table.find((parameter) => parameter.name === name)?.note ?? "";
+  const setCount = [...common, ...others].filter(({ name }) => (settings.parameters[name] ?? "").trim() !== "").length;
+  return (
+    <>
+      <Field label="Model">
+        {(ids) => (
+          <select
+            {...ids}
+            value={settings.model}
+            onChange={({ currentTarget }) => settings.set({ model: currentTarget.value })}
+          >
+            {models.names.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <Field label="System prompt">
+        {(ids) => (
+          <textarea
+            {...ids}
+            rows={3}
+            value={settings.system}
+            onInput={({ currentTarget }) => settings.set({ system: currentTarget.value })}
+          />
+        )}
+      </Field>
+      <details>
+        <summary>Parameters{setCount > 0 && <span class="count">{setCount} set</span>}</summary>
+        <div class="stack">
+          {common.map((parameter) => (
+            <ParameterField key={parameter.name} parameter={parameter} settings={settings} />
+          ))}
+          <details class="inner">
+            <summary>{others.length} more</summary>
+            <div class="stack">
+              <Field label="Find">
+                {(ids) => (
+                  <input
+                    {...ids}
+                    type="search"
+                    value={sought}
+                    onInput={({ currentTarget }) => setSought(currentTarget.value)}
+                  />
+                )}
+              </Field>
+              {found.map((parameter) => (
+                <ParameterField key={parameter.name} parameter={parameter} settings={settings} />
+              ))}
+            </div>
+          </details>
+        </div>
+      </details>
+      <ToolSettings settings={settings} />
+      <FormatSettings settings={settings} note={noteOf("response_format")} />
+      <details>
+        <summary>
+          Choices and probabilities
+          {(settings.choices > 1 || settings.alternatives !== undefined) && <span class="count">set</span>}
+        </summary>
+        <div class="stack">
+          <Field label="Choices side by side" note={`\`n\`: ${noteOf("n")}`}>
+            {(ids) => (
+              <input
+                {...ids}
+                type="number"
+                min={1}
+                max={128}
+                value={settings.choices}
+                onInput={({ currentTarget }) =>
+                  settings.set({ choices: Math.max(1, currentTarget.valueAsNumber || 1) })
+                }
+              />
+            )}
+          </Field>
+          <label class="check">
+            <input
+              type="checkbox"
+              checked={settings.alternatives !== undefined}
+              onChange={({ currentTarget }) => settings.set({ alternatives: currentTarget.checked ? 4 : undefined })}
+            />
+            Token probabilities
+          </label>
+          {settings.alternatives !== undefined && (
+            <Field label="Alternatives to each token" note={`\`top_logprobs\`: ${noteOf("top_logprobs")}`}>
+              {(ids) => (
+                <input
+                  {...ids}
+                  type="number"
+                  min={0}
+                  max={20}
+                  value={settings.alternatives}
+                  onInput={({ currentTarget }) => settings.set({ alternatives: currentTarget.valueAsNumber || 0 })}
+                />
+              )}
+            </Field>
+          )}
+        </div>
+      </details>
+    </>
+  );
+}

@@ -1,0 +1,43 @@
+import type { HeaderFields } from "./exchange.ts";
+import type { PageFile } from "./page-files.ts";
+import type { Reply } from "./reply.ts";
+
+/**
+ * Nothing but this server's own files runs, is shown, is asked or frames it. Images may also come from the page itself: the user's, on
+ * their way to a model.
+ */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data: blob:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+const headers: HeaderFields = {
+  "content-security-policy": policy,
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  // Asked for anew each time, and sent anew only when it has changed: the page and its parts belong together.
+  "cache-control": "no-cache",
+  vary: "Accept",
+};
+
+/** Whether a person's browser asks, rather than a program. */
+export function wantsPage(reply: Reply): boolean {
+  const { exchange } = reply;
+  return exchange.path === "/" && /\btext\/html\b/i.test(exchange.header("accept") ?? "");
+}
+
+/** Sends a file of the page, or that the browser has it already. Other origins' pages may not read it, those that may call the API neither. */
+export function sendPageFile(reply: Reply, { contentType, text, etag }: PageFile): void {
+  reply.headers = headers;
+  const known = (reply.exchange.header("if-none-match") ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, ""));
+  if (known.includes(etag)) reply.send(304, null, "", { etag });
+  else reply.send(200, contentType, text, { etag });
+}

@@ -1,0 +1,88 @@
+import { resolve } from "node:path";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ask, expectAccessible, hasBrowser, launchBrowser, openPage } from "../support/open-page.ts";
+import { startTruewire } from "../support/serve.ts";
+import type { RunningTruewire } from "../support/serve.ts";
+
+describe.skipIf(!hasBrowser)("for everybody", () => {
+  let server: RunningTruewire;
+  let browser: Browser;
+  beforeAll(async () => {
+    server = await startTruewire([resolve("test/page/talker.js")]);
+    browser = await launchBrowser();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+  });
+
+  test.each([
+    ["light, wide", { colorScheme: "light", viewport: { width: 1280, height: 800 } }],
+    ["dark, wide", { colorScheme: "dark", viewport: { width: 1280, height: 800 } }],
+    ["light, a phone", { colorScheme: "light", viewport: { width: 320, height: 640 } }],
+    ["dark, a phone", { colorScheme: "dark", viewport: { width: 320, height: 640 } }],
+  ] as const)("axe finds nothing: %s", { timeout: 120_000 }, async (_, options) => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/`, options);
+    const narrow = options.viewport.width < 900;
+    await expectAccessible(page, "empty");
+    if (narrow) await page.getByRole("button", { name: "Settings" }).click();
+    for (const title of ["Parameters", "Tools", "Form of the answer", "Choices"])
+      await page.locator("#settings summary", { hasText: title }).click();
+    await page.locator("summary", { hasText: "more" }).click();
+    await page.getByRole("button", { name: "Add a tool" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("count");
+    await page.getByLabel("The answer is").selectOption("schema");
+    await expectAccessible(page, "all settings open");
+    await page.getByLabel("The answer is").selectOption("text");
+    await page.getByLabel("Token probabilities").check();
+    await page.getByLabel("Choices side by side").fill("2");
+    if (narrow) await page.getByRole("button", { name: "Hide settings" }).click();
+    await ask(page, "odds");
+    await page.locator("[data-piece]").nth(1).hover();
+    await page.getByRole("tooltip").waitFor();
+    await expectAccessible(page, "choices, with the odds of a token");
+    await ask(page, "fail");
+    await expectAccessible(page, "a failure");
+    await ask(page, "think");
+    await page.locator(".reasoning summary").first().click();
+    await ask(page, "call count");
+    await page.getByLabel("What count gives back").waitFor();
+    await page.getByRole("button", { name: "Edit" }).first().click();
+    await expectAccessible(page, "reasoning, a call, a question that is edited");
+    await page.getByRole("button", { name: "Copy as…" }).last().click();
+    await expectAccessible(page, "a dialog");
+    await page.keyboard.press("Escape");
+    // Nothing sticks out of a narrow screen (WCAG 1.4.10).
+    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("a conversation needs no pointer, and is told to those who hear it", async () => {
+    const { page, close } = await openPage(browser, `${server.url}/`);
+    const focused = (): Promise<unknown> =>
+      page.evaluate("document.activeElement.textContent || document.activeElement.ariaLabel");
+    const reached: unknown[] = [];
+    for (let step = 0; step < 14 && reached.at(-1) !== "Your message"; step++) {
+      await page.keyboard.press("Tab");
+      reached.push(await focused());
+    }
+    expect(reached).toContain("Play");
+    expect(reached.at(-1)).toBe("Your message");
+    await page.keyboard.type("hello");
+    await page.keyboard.press("Enter");
+    await page.locator("[role=status]", { hasText: "The answer is complete." }).waitFor({ state: "attached" });
+    // Where it was: the next question can be written.
+    expect(await focused()).toBe("Your message");
+    await page.keyboard.press("Shift+Tab");
+    expect(await focused()).toBe("Copy text");
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog", { name: "Ask the same from elsewhere" }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(await focused()).toBe("Copy as…");
+    await close();
+  });
+});

@@ -1,0 +1,126 @@
+import { resolve } from "node:path";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { judgeCapture } from "../../src/rules.ts";
+import { expectAccessible, hasBrowser, launchBrowser, openPage } from "../support/open-page.ts";
+import { runTruewire, startTruewire } from "../support/serve.ts";
+import type { RunningTruewire } from "../support/serve.ts";
+
+/** No space after the colon, the role twice, a foreign finish reason, no end mark. */
+const broken = `data:{"id":"a","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"},"finish_reason":null}]}
+
+data:{"id":"a","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"lo"},"finish_reason":"eos"}]}
+
+`;
+
+describe.skipIf(!hasBrowser)("Judge", () => {
+  let server: RunningTruewire;
+  let browser: Browser;
+  beforeAll(async () => {
+    server = await startTruewire([resolve("test/page/talker.js")]);
+    browser = await launchBrowser();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+  });
+
+  test("a capture is judged as by the rules elsewhere, its places marked, and repaired", async () => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#judge`);
+    await expectAccessible(page, "nothing judged");
+    const requests: string[] = [];
+    page.on("request", (request) => requests.push(new URL(request.url()).pathname));
+    await page
+      .locator(".judge input[type=file]")
+      .setInputFiles({ name: "b.sse", mimeType: "", buffer: Buffer.from(broken) });
+    const article = page.locator(".judged", { hasText: "b.sse" });
+    await article.waitFor();
+    const expected = [...new Set(judgeCapture("b.sse", broken).findings.map(({ rule }) => rule))];
+    expect(expected.length).toBeGreaterThan(3);
+    expect((await article.locator(".findings code").allTextContents()).toSorted()).toEqual(expected.toSorted());
+    expect(await article.locator(".captured").textContent()).toContain('"content":"Hel"');
+    // A place within another is marked by itself, and the text around it stays what it was.
+    expect(await article.locator(".captured mark.error").allTextContents()).toEqual(['"finish_reason"']);
+    expect((await article.locator(".captured").textContent())?.replaceAll("▮", "")).toBe(broken);
+    expect(await article.locator(".repairs").textContent()).toContain('The space after "data:" was missing.');
+    await article.locator(".findings button").first().click();
+    expect(await page.evaluate("document.activeElement.classList.contains('captured')")).toBe(true);
+    await expectAccessible(page, "a broken capture");
+    // The capture stays where it is: nothing was asked but the rules' own script.
+    expect(requests.every((path) => /^\/page\/[\w-]+\.js$/.test(path))).toBe(true);
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("what this server says, printed by curl -v and dropped, has nothing against it", async () => {
+    const { execFile } = await import("node:child_process");
+    const body = JSON.stringify({ model: "talker", stream: true, messages: [{ role: "user", content: "think" }] });
+    const args = ["-v", "-N", `${server.url}/v1/chat/completions`, "-H", "content-type: application/json", "-d", body];
+    const printed = await new Promise<string>((resolve, reject) =>
+      execFile("sh", ["-c", 'exec curl "$@" 2>&1', "curl", ...args], (error, stdout) =>
+        error ? reject(error) : resolve(stdout),
+      ),
+    );
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#judge`);
+    await page.evaluate(`
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File([${JSON.stringify(printed)}], "curl.txt"));
+      for (const type of ["dragover", "drop"])
+        document.querySelector(".judge").dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
+    `);
+    const article = page.locator(".judged", { hasText: "curl.txt" });
+    await article.waitFor();
+    expect(await article.locator(".chip").first().textContent()).toBe("0 errors");
+    expect(await article.locator(".captured").textContent()).toMatch(/^data: \{.*data: \[DONE\]/s);
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("what cannot be read is told in words", async () => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#judge`);
+    const har = Buffer.from('{"log":{"entries":[]}}');
+    await page.locator(".judge input[type=file]").setInputFiles({ name: "no.har", mimeType: "", buffer: har });
+    await page.locator(".banner", { hasText: "no.har: there is no answer in it" }).waitFor();
+    await page.getByLabel("Captured text").fill('{"truewire":1,"request":');
+    await page.getByRole("button", { name: "Judge", exact: true }).click();
+    await page.locator(".banner", { hasText: "pasted text:1: not JSON" }).waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("the report of truewire check is judged answer by answer", async () => {
+    const report = await runTruewire(["check", `${server.url}/v1`, "--only", "text", "--format", "json"]);
+    const count = (JSON.parse(report.stdout) as { exchanges: { response?: unknown }[] }).exchanges.filter(
+      ({ response }) => response,
+    ).length;
+    expect(count).toBeGreaterThan(1);
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#judge`);
+    await page.evaluate(`
+      const clipboardData = new DataTransfer();
+      clipboardData.setData("text", ${JSON.stringify(report.stdout)});
+      document.querySelector(".judge textarea").dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+    `);
+    await expect.poll(() => page.locator(".judged").count(), { timeout: 30_000 }).toBe(Math.min(count, 50));
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("a capture of 100,000 events leaves the tab alive", { timeout: 120_000 }, async () => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#judge`);
+    const [first = ""] = broken.split("\n\n");
+    const long = `${`${first}\n\n`.repeat(100_000)}data: [DONE]\n\n`;
+    await page
+      .locator(".judge input[type=file]")
+      .setInputFiles({ name: "long.sse", mimeType: "", buffer: Buffer.from(long) });
+    // Meanwhile the page does what it is told.
+    await page.getByText("Judging long.sse…").waitFor();
+    await page.getByLabel("Captured text").fill("something else");
+    expect(await page.locator(".judged").count()).toBe(0);
+    await page.locator(".judged").waitFor({ timeout: 90_000 });
+    await expect
+      .poll(() => page.locator(".captured .block").last().textContent(), { timeout: 60_000 })
+      .toContain("[DONE]");
+    expect(wrong).toEqual([]);
+    await close();
+  });
+});

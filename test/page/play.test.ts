@@ -1,0 +1,300 @@
+import { execFile } from "node:child_process";
+import { resolve } from "node:path";
+import { promisify } from "node:util";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { answered, ask, hasBrowser, lastAnswer, launchBrowser, openPage } from "../support/open-page.ts";
+import type { Tab } from "../support/open-page.ts";
+import { startTruewire } from "../support/serve.ts";
+import type { RunningTruewire } from "../support/serve.ts";
+
+const run = promisify(execFile);
+
+describe.skipIf(!hasBrowser)("Play", () => {
+  let server: RunningTruewire;
+  let browser: Browser;
+  let tab: Tab;
+  let page: Page;
+  /** The bodies of the requests that the page made. */
+  let asked: Record<string, unknown>[];
+
+  beforeAll(async () => {
+    server = await startTruewire([resolve("test/page/talker.js"), "demo=models/demo/demo.gguf", "--threads", "1"]);
+    browser = await launchBrowser();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+  });
+  beforeEach(async () => {
+    asked = [];
+    tab = await openPage(browser, `${server.url}/`);
+    ({ page } = tab);
+    page.on("request", (request) => {
+      if (request.method() === "POST") asked.push(request.postDataJSON() as Record<string, unknown>);
+    });
+  });
+  afterEach(async () => {
+    await tab.close();
+    expect(tab.wrong).toEqual([]);
+  });
+
+  async function openSection(title: string): Promise<void> {
+    await page.locator("#settings summary", { hasText: title }).click();
+  }
+
+  test("the bundled model answers each example, and the page asks nobody but its server", async () => {
+    await page.getByLabel("Model", { exact: true }).selectOption("demo");
+    for (const [title, expected] of [
+      ["Just ask", /Paris/],
+      ["Answer in JSON", /"name": ?"Maria"/],
+      ["Think first", /42/],
+    ] as const) {
+      await page.getByRole("button", { name: title }).click();
+      await answered(page, 1);
+      expect(await lastAnswer(page)).toMatch(expected);
+      expect(await page.locator(".facts").textContent()).toMatch(
+        /^\d+ tokens · .*first after .* · \d+ prompt tokens, \d+ cached$/,
+      );
+      await page.getByRole("button", { name: "Clear" }).click();
+    }
+    // The thinking of the last one was there, and folded.
+    await page.getByRole("button", { name: "Two answers" }).click();
+    await answered(page, 1);
+    expect(await page.locator(".choice").count()).toBe(2);
+    expect(await page.locator(".choice [data-piece]").count()).toBeGreaterThan(10);
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.getByRole("button", { name: "Call a tool" }).click();
+    await answered(page, 1);
+    expect(await page.locator(".call pre").textContent()).toContain('"city": "Lisbon"');
+  });
+
+  // Words that came between the frame that showed an answer and its subscription were shown only with its next change, if ever.
+  test("an answer streams, and stops when told: by the button, and by Escape", async () => {
+    for (const stop of [
+      () => page.getByRole("button", { name: "Stop" }).click(),
+      () => page.keyboard.press("Escape"),
+    ]) {
+      await page.getByLabel("Your message", { exact: true }).fill("long 100000 50");
+      await page.keyboard.press("Enter");
+      await page.locator(".answer .said", { hasText: "w3 " }).waitFor();
+      await stop();
+      await answered(page, 1);
+      expect(await page.locator(".facts").textContent()).toMatch(/^stopped/);
+      expect((await lastAnswer(page)).length).toBeLessThan(5000);
+      await page.getByRole("button", { name: "Clear" }).click();
+    }
+    // The server has heard of it.
+    await expect
+      .poll(
+        async () =>
+          ((await (await fetch(`${server.url}/health`)).json()) as { requests: { cancelled: number } }).requests,
+      )
+      .toMatchObject({ cancelled: 2 });
+  });
+
+  test("a question is edited and asked again, and what came after it is gone", async () => {
+    await ask(page, "first");
+    await ask(page, "second");
+    expect(await page.locator(".answer").count()).toBe(2);
+    await page.getByRole("button", { name: "Edit" }).first().click();
+    await page.getByLabel("Your message, edited").fill("other");
+    await page.locator(".question").getByRole("button", { name: "Ask again" }).click();
+    await answered(page, 1);
+    expect(await lastAnswer(page)).toBe("You said: other");
+    expect(asked.at(-1)?.["messages"]).toEqual([{ role: "user", content: "other" }]);
+    await ask(page, "third");
+    expect(asked.at(-1)?.["messages"]).toEqual([
+      { role: "user", content: "other" },
+      { role: "assistant", content: "You said: other" },
+      { role: "user", content: "third" },
+    ]);
+    await page.locator(".answer").first().getByRole("button", { name: "Ask again" }).click();
+    await answered(page, 1);
+    expect(asked.at(-1)?.["messages"]).toEqual([{ role: "user", content: "other" }]);
+  });
+
+  test("the system prompt and parameters reach the model, with their notes beside them", async () => {
+    await page.getByLabel("System prompt").fill("Be brief.");
+    await openSection("Parameters");
+    await page.getByLabel("temperature").fill("0.3");
+    await page.getByLabel("stop", { exact: true }).fill("END");
+    await page.getByLabel("reasoning_effort").selectOption("low");
+    expect(await page.getByLabel("temperature").getAttribute("max")).toBe("2");
+    const seed = page.getByRole("spinbutton", { name: "seed", description: /^The same request gives the same answer/ });
+    await seed.waitFor();
+    await page.locator("summary", { hasText: "more" }).click();
+    await page.getByLabel("Find").fill("xtc");
+    expect(await page.locator(".inner .field code").allTextContents()).toEqual(["xtc_probability", "xtc_threshold"]);
+    await page.getByLabel("Find").fill("logit_bias");
+    await page.getByLabel("logit_bias").fill('{"5": -1}');
+    await ask(page, "options");
+    expect(JSON.parse(await lastAnswer(page))).toMatchObject({
+      roles: ["system", "user"],
+      temperature: 0.3,
+      reasoning_effort: "low",
+      logit_bias: { "5": -1 },
+    });
+    expect(asked[0]).toMatchObject({ messages: [{ role: "system", content: "Be brief." }, {}], stop: "END" });
+
+    // What cannot be sent is told before it is.
+    await page.getByLabel("logit_bias").fill('{"5": ');
+    await page.getByLabel("Your message", { exact: true }).fill("options");
+    await page.keyboard.press("Enter");
+    await page.locator(".banner", { hasText: "logit_bias is no valid JSON" }).waitFor();
+    expect(asked.length).toBe(1);
+  });
+
+  test("a pasted tool is called, and answered by hand or with its canned result", async () => {
+    await openSection("Tools");
+    await page.getByRole("button", { name: "Add a tool" }).click();
+    const schema = { type: "object", properties: { n: { type: "integer" } } };
+    const pasted = JSON.stringify({
+      type: "function",
+      function: { name: "count", description: "Counts", parameters: schema },
+    });
+    await page.getByLabel("Parameters, a JSON schema").focus();
+    // A headless browser has no clipboard to paste from.
+    await page.evaluate(`
+      const clipboardData = new DataTransfer();
+      clipboardData.setData("text", ${JSON.stringify(pasted)});
+      document.activeElement.dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true }));
+    `);
+    await expect.poll(() => page.getByLabel("Name", { exact: true }).inputValue()).toBe("count");
+    await page.getByLabel("tool_choice").selectOption("required");
+    await ask(page, "call count");
+    expect(asked[0]).toMatchObject({
+      tools: [{ type: "function", function: { name: "count", description: "Counts", parameters: schema } }],
+      tool_choice: "required",
+    });
+    expect(JSON.parse((await page.locator(".call pre").textContent()) ?? "")).toEqual({ n: 7 });
+    await page.getByLabel("What count gives back").fill("seven");
+    await page.getByRole("button", { name: "Give the result" }).click();
+    await answered(page, 2);
+    expect(await lastAnswer(page)).toBe("The tool said seven.");
+    const { messages } = asked[1] ?? {};
+    const [, call, result] = messages as { tool_calls?: { id: string }[]; tool_call_id?: string }[];
+    expect(call).toMatchObject({ role: "assistant", content: null, tool_calls: [{ function: { name: "count" } }] });
+    expect(result).toEqual({ role: "tool", tool_call_id: call?.tool_calls?.[0]?.id, content: "seven" });
+
+    await page.getByLabel("Canned result").fill("eight");
+    await page.getByLabel("Your message", { exact: true }).fill("call count");
+    await page.keyboard.press("Enter");
+    await answered(page, 4);
+    expect(await lastAnswer(page)).toBe("The tool said eight.");
+  });
+
+  test("an answer is bound to a JSON schema", async () => {
+    await openSection("Form of the answer");
+    await page.getByLabel("The answer is").selectOption("schema");
+    await page.getByLabel("JSON schema", { exact: true }).fill('{"type":"object"');
+    await page.getByLabel("Your message", { exact: true }).fill("options");
+    await page.keyboard.press("Enter");
+    await page.locator(".banner", { hasText: "the schema of the answer is no valid JSON" }).waitFor();
+    await page.getByLabel("JSON schema", { exact: true }).fill('{"type":"object"}');
+    await ask(page, "options");
+    expect(JSON.parse(await lastAnswer(page))).toMatchObject({ schema: "answer" });
+    expect(asked[0]?.["response_format"]).toMatchObject({
+      type: "json_schema",
+      json_schema: { schema: { type: "object" } },
+    });
+  });
+
+  test("an image goes along", async () => {
+    const png = Buffer.from(
+      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==",
+      "base64",
+    );
+    await page.getByLabel("Attach image").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: png });
+    await page.getByAltText("Attached image 1").waitFor();
+    await ask(page, "see");
+    expect(await lastAnswer(page)).toBe("I see 1 image.");
+    expect(asked[0]?.["messages"]).toEqual([
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "see" },
+          { type: "image_url", image_url: { url: `data:image/png;base64,${png.toString("base64")}` } },
+        ],
+      },
+    ]);
+  });
+
+  test("reasoning is folded", async () => {
+    await ask(page, "think");
+    expect(await lastAnswer(page)).toBe("Thought.");
+    const reasoning = page.locator(".reasoning .long");
+    expect(await reasoning.isVisible()).toBe(false);
+    await page.locator(".reasoning summary").click();
+    expect(await reasoning.isVisible()).toBe(true);
+    expect(await reasoning.textContent()).toBe("Let me see: this is easy.");
+  });
+
+  test("the conversation goes on from the choice that is picked", async () => {
+    await openSection("Choices");
+    await page.getByLabel("Choices side by side").fill("3");
+    await ask(page, "hello");
+    expect(await page.locator(".choice").count()).toBe(3);
+    await page.getByRole("button", { name: "Choice 2: go on from here" }).click();
+    await page.getByRole("button", { name: "Choice 2", pressed: true }).waitFor();
+    await page.getByLabel("Choices side by side").fill("1");
+    await ask(page, "again");
+    expect(asked.map(({ n }) => n)).toEqual([3, undefined]);
+  });
+
+  test("the probabilities of a token show on hover, and by the arrow keys", async () => {
+    await openSection("Choices");
+    await page.getByLabel("Token probabilities").check();
+    await ask(page, "odds");
+    expect(await lastAnswer(page)).toBe("One two three");
+    await page.locator("[data-piece]").nth(1).hover();
+    const tip = page.getByRole("tooltip");
+    await tip.waitFor();
+    expect(await tip.locator("li").allTextContents()).toEqual(["␣two25.0 %", "␣ten50.0 %"]);
+    await page.keyboard.press("Escape");
+    await tip.waitFor({ state: "detached" });
+    await page.locator(".tokens").focus();
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowRight");
+    await tip.waitFor();
+    await page.locator("[role=status]", { hasText: "␣two 25.0 %; also ␣ten 50.0 %" }).waitFor({ state: "attached" });
+  });
+
+  test("what was asked is copied as programs that ask the same", { timeout: 120_000 }, async () => {
+    const words = 'It\'s "quoted" \\ and $HOME `here`\nand there: ümlaut';
+    await page.getByLabel("System prompt").fill("x");
+    await openSection("Parameters");
+    await page.locator("summary", { hasText: "more" }).click();
+    await page.getByLabel("top_k").fill("5");
+    await ask(page, words);
+    await page.getByRole("button", { name: "Copy as…" }).click();
+    const code = async (language: string): Promise<string> => {
+      await page.getByLabel(language, { exact: true }).check();
+      return (await page.locator("dialog pre").textContent()) ?? "";
+    };
+    const { stdout } = await run("sh", ["-c", `${await code("curl")} -s`]);
+    const said = stdout
+      .split("\n")
+      .filter((line) => line.startsWith("data: {"))
+      .map((line) => JSON.parse(line.slice("data: ".length)) as { choices: { delta: { content?: string } }[] })
+      .map(({ choices }) => choices[0]?.delta.content ?? "");
+    expect(said.join("")).toBe(`You said: ${words}`);
+    const node = await run(process.execPath, ["--input-type=module", "-e", await code("Node")], { cwd: resolve(".") });
+    expect(node.stdout).toBe(`You said: ${words}`);
+    const python = await code("Python");
+    expect(python).toContain('extra_body={\n        "top_k": 5,\n    }');
+    expect(python).not.toMatch(/\b(true|null)\b/);
+    const hasPython = await run("python3", ["-c", "import openai"]).then(
+      () => true,
+      () => false,
+    );
+    if (hasPython) expect((await run("python3", ["-c", python])).stdout).toBe(`You said: ${words}`);
+    await page.getByRole("button", { name: "Close" }).click();
+  });
+
+  test("a refusal shows the server's words, its code and the request's id", async () => {
+    await ask(page, "fail");
+    const banner = page.locator(".answer .banner");
+    expect(await banner.textContent()).toMatch(/422.*The talker will not\..*no_talk · messages · req_/);
+  });
+});

@@ -1,0 +1,255 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { createServer, get, request } from "node:http";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { resolve } from "node:path";
+import { gzipSync } from "node:zlib";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ask, hasBrowser, lastAnswer, launchBrowser, modelsOf, openPage } from "../support/open-page.ts";
+import { startTruewire } from "../support/serve.ts";
+import type { RunningTruewire } from "../support/serve.ts";
+
+const talker = resolve("test/page/talker.js");
+/** What browsers ask for when a person opens an address. */
+const asBrowser = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
+
+describe("the files of the page", () => {
+  let server: RunningTruewire;
+  beforeAll(async () => {
+    server = await startTruewire([talker]);
+  });
+  afterAll(() => server?.stop());
+
+  test("a browser gets the page at /, any other client the two lines", async () => {
+    const page = await fetch(`${server.url}/`, { headers: asBrowser });
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(page.headers.get("vary")).toBe("Accept");
+    expect(await page.text()).toContain('src="page/page.js"');
+    for (const accept of ["*/*", "text/plain", "application/json"]) {
+      const text = await fetch(`${server.url}/`, { headers: { accept } });
+      expect(text.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+      expect(text.headers.get("vary")).toBe("Accept");
+      expect(await text.text()).toContain("Base URL for clients");
+    }
+    const own = await fetch(`${server.url}/`, { headers: { origin: "http://localhost:5173" } });
+    expect(own.headers.get("vary")).toBe("Origin, Accept");
+    // Below the API's own path, a browser too is told of the API.
+    const api = await fetch(`${server.url}/v1`, { headers: asBrowser });
+    expect(api.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+  });
+
+  test("all it names is there, of its type, and under a policy that lets nothing else in", async () => {
+    const html = await (await fetch(`${server.url}/`, { headers: asBrowser })).text();
+    const names = [...html.matchAll(/(?:src|href)="(page\/[^"]+)"/g)].map(([, name = ""]) => name);
+    expect(names).toEqual(["page/icon.svg", "page/page.css", "page/page.js"]);
+    const types: string[] = [];
+    for (const name of [...names, "page/parameters.json"]) {
+      const file = await fetch(`${server.url}/${name}`);
+      expect(file.status).toBe(200);
+      types.push(file.headers.get("content-type") ?? "");
+      expect(file.headers.get("x-content-type-options")).toBe("nosniff");
+      const policy = file.headers.get("content-security-policy") ?? "";
+      expect(policy).toMatch(/^default-src 'none'; script-src 'self'; style-src 'self'; .*frame-ancestors 'none'$/);
+      expect(policy).not.toContain("unsafe");
+    }
+    expect(types).toEqual([
+      "image/svg+xml",
+      "text/css; charset=utf-8",
+      "text/javascript; charset=utf-8",
+      "application/json",
+    ]);
+    // No style or script stands in the page itself: the policy would refuse it.
+    expect(html).not.toMatch(/<style|style=|<script>|\son\w+=|https?:/);
+  });
+
+  test("all of it is at most 150 kB, compressed", () => {
+    const sizes = readdirSync("dist/page").map((name) => gzipSync(readFileSync(`dist/page/${name}`)).length);
+    expect(sizes.length).toBeGreaterThan(5);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(150_000);
+  });
+
+  test("a browser that has a file is told so", async () => {
+    const first = await fetch(`${server.url}/page/page.js`);
+    const etag = first.headers.get("etag") ?? "";
+    expect(etag).toMatch(/^"[\w-]{43}"$/);
+    for (const known of [etag, `W/${etag}`, `"other", ${etag}`]) {
+      const again = await fetch(`${server.url}/page/page.js`, { headers: { "if-none-match": known } });
+      expect(again.status).toBe(304);
+      expect(again.headers.get("etag")).toBe(etag);
+      expect(again.headers.get("content-length")).toBeNull();
+      expect(await again.text()).toBe("");
+    }
+    const other = await fetch(`${server.url}/page/page.js`, { headers: { "if-none-match": '"other"' } });
+    expect(other.status).toBe(200);
+    const head = await fetch(`${server.url}/page/page.js`, { method: "HEAD" });
+    expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([
+      200,
+      first.headers.get("content-length"),
+      "",
+    ]);
+  });
+
+  test("what is not a file of the page is none", async () => {
+    for (const name of ["nope.js", "..%2Findex.js", "%2e%2e/cli/main.js", ".tsbuildinfo", "constructor", ""]) {
+      const response = await fetch(`${server.url}/page/${name}`);
+      expect(response.status, name).toBe(404);
+      expect(await response.json()).toMatchObject({ error: { type: "invalid_request_error" } });
+    }
+    expect((await fetch(`${server.url}/page/page.js`, { method: "POST" })).status).toBe(405);
+  });
+
+  test("a name that was made to point here gets none of it", async () => {
+    for (const path of ["/", "/page/page.js"]) {
+      const status = await new Promise((resolve, reject) => {
+        const headers = { ...asBrowser, host: "evil.example" };
+        get(`${server.url}${path}`, { headers }, (incoming) => {
+          incoming.resume();
+          resolve(incoming.statusCode);
+        }).on("error", reject);
+      });
+      expect(status).toBe(403);
+    }
+  });
+
+  // Pages of this machine may call the API; the page itself is nobody's to read: in it, a key is entered.
+  test("no other origin is let in by CORS, those that may call the API neither", async () => {
+    const origin = "http://localhost:5173";
+    const api = await fetch(`${server.url}/v1/models`, { headers: { origin } });
+    expect(api.headers.get("access-control-allow-origin")).toBe(origin);
+    for (const path of ["/", "/page/page.js"]) {
+      const response = await fetch(`${server.url}${path}`, { headers: { ...asBrowser, origin } });
+      expect(response.headers.get("access-control-allow-origin")).toBeNull();
+      expect(response.headers.get("cross-origin-resource-policy")).toBe("same-origin");
+    }
+  });
+});
+
+describe.skipIf(!hasBrowser)("the page in a browser", () => {
+  let server: RunningTruewire;
+  let browser: Browser;
+  let others: Server[];
+  beforeAll(async () => {
+    server = await startTruewire([talker], { env: { TRUEWIRE_API_KEY: "sk-page-0123456789" } });
+    browser = await launchBrowser();
+    others = [];
+  });
+  afterAll(async () => {
+    for (const other of others) other.closeAllConnections();
+    for (const other of others) other.close();
+    await browser?.close();
+    await server?.stop();
+  });
+
+  async function listening(other: Server): Promise<string> {
+    others.push(other);
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    return `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+  }
+
+  test("a key is asked for, kept for this tab alone, and no part of what is copied", async () => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/`);
+    const key = page.getByLabel("API key");
+    await key.fill("sk-wrong");
+    await page.keyboard.press("Enter");
+    await page.getByText("The server does not know this key.").waitFor();
+    await key.fill("sk-page-0123456789");
+    await page.getByRole("button", { name: "Use this key" }).click();
+    await page.locator("dialog").waitFor({ state: "detached" });
+    await modelsOf(page).waitFor({ state: "attached" });
+    await ask(page, "hello");
+    expect(await lastAnswer(page)).toBe("You said: hello");
+    await page.getByRole("button", { name: "Copy as…" }).click();
+    for (const language of ["curl", "Node", "Python"]) {
+      await page.getByLabel(language, { exact: true }).check();
+      const code = (await page.locator("dialog pre").textContent()) ?? "";
+      expect(code).toContain("TRUEWIRE_API_KEY");
+      expect(code).not.toContain("0123456789");
+    }
+    // The tab keeps it over a reload; another tab knows nothing of it.
+    await page.reload();
+    await modelsOf(page).waitFor({ state: "attached" });
+    expect(await page.locator("dialog").count()).toBe(0);
+    expect(await page.context().cookies()).toEqual([]);
+    expect(await page.evaluate("[localStorage.length, sessionStorage.length]")).toEqual([0, 1]);
+    const second = await page.context().newPage();
+    await second.goto(`${server.url}/`);
+    await second.getByLabel("API key").waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("it works behind a proxy that serves it below a path", async () => {
+    const open = await startTruewire([talker]);
+    const proxy = await listening(
+      createServer((incoming, outgoing) => {
+        const path = (incoming.url ?? "").replace(/^\/deep\/path\//, "/");
+        if (path === incoming.url) return void outgoing.writeHead(404).end();
+        const { host: _host, ...headers } = incoming.headers;
+        const onwards = request(`${open.url}${path}`, { method: incoming.method ?? "GET", headers }, (answer) => {
+          outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
+          answer.pipe(outgoing);
+        });
+        incoming.pipe(onwards);
+      }),
+    );
+    const { page, wrong, close } = await openPage(browser, `${proxy}/deep/path/`);
+    await ask(page, "hello");
+    expect(await lastAnswer(page)).toBe("You said: hello");
+    expect(wrong).toEqual([]);
+    await close();
+    await open.stop();
+  });
+
+  test("another origin's page can neither read nor frame it, nor run its scripts", async () => {
+    const stranger = await listening(
+      createServer((_, response) => {
+        response.setHeader("content-type", "text/html");
+        response.end(`<!doctype html><iframe src="${server.url}/"></iframe>`);
+      }),
+    );
+    const page = await browser.newPage();
+    const refused: string[] = [];
+    page.on("console", (message) => refused.push(message.text()));
+    await page.goto(stranger);
+    for (const path of ["/", "/page/page.js"]) {
+      const read = `fetch("${server.url}${path}", { headers: { accept: "text/html" } }).then(() => "read", () => "refused")`;
+      expect(await page.evaluate(read)).toBe("refused");
+    }
+    const script = `new Promise((resolve) => {
+      const script = document.createElement("script");
+      script.onload = () => resolve("ran");
+      script.onerror = () => resolve("refused");
+      script.src = "${server.url}/page/page.js";
+      document.head.append(script);
+    })`;
+    expect(await page.evaluate(script)).toBe("refused");
+    expect(refused.join("\n")).toMatch(/frame-ancestors 'none'/);
+    await page.close();
+  });
+
+  test("while the models are loading, it waits and says so", async () => {
+    let loading = true;
+    const slow = await listening(
+      createServer((incoming, outgoing) => {
+        const json = { "content-type": "application/json" };
+        if (incoming.url === "/v1/models") {
+          if (loading) outgoing.writeHead(503, json).end('{"error":{"message":"The models are still being loaded."}}');
+          else outgoing.writeHead(200, json).end('{"object":"list","data":[{"id":"late"}]}');
+          return;
+        }
+        get(`${server.url}${incoming.url}`, { headers: { accept: incoming.headers.accept ?? "*/*" } }, (answer) => {
+          outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
+          answer.pipe(outgoing);
+        });
+      }),
+    );
+    const page = await browser.newPage();
+    await page.goto(slow);
+    await page.getByText("The models are still being loaded.").waitFor();
+    loading = false;
+    await modelsOf(page).filter({ hasText: "late" }).waitFor({ state: "attached" });
+    await page.getByText("The models are still being loaded.").waitFor({ state: "detached" });
+    await page.close();
+  });
+});
