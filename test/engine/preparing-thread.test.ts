@@ -114,7 +114,7 @@ test("an answer is checked behind the requests that wait", async () => {
   const check = thread.check('{"a":1}', { required: ["b"] }).then((errors) => order.push(`check: ${errors}`));
   const second = thread.prepare(asked("second"), always).then(() => order.push("second"));
   await Promise.all([first, check, second]);
-  expect(order).toEqual(["first", "second", "check: / must have required property 'b'"]);
+  expect(order).toEqual(["first", "second", "check: #/required must have required property 'b'"]);
 });
 
 test("a check that takes too long is given up, and requests are prepared again", async () => {
