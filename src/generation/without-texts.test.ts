@@ -21,6 +21,21 @@ describe("a message for the log", () => {
     expect(withoutTexts("", [secret])).toBe("");
   });
 
+  // 30 MB of text held the server for 600 ms when its refusal was logged.
+  test("is left out where there is too much to compare it with", () => {
+    const hidden = "[not shown: it may quote the conversation, which is too long to be compared with it]";
+    expect(withoutTexts("The prompt is too long, by far.", ["x".repeat(600_000)])).toBe(hidden);
+    expect(
+      withoutTexts(
+        "The prompt is too long, by far.",
+        Array.from({ length: 200_000 }, () => 1),
+      ),
+    ).toBe(hidden);
+    expect(withoutTexts("The prompt is too long, by far.", ["x".repeat(500_000)])).toBe(
+      "The prompt is too long, by far.",
+    );
+  });
+
   test("shows no run of 20 characters of any text, whatever stands around it", () => {
     const text = fc.string({ minLength: quotation, maxLength: 40, unit: "binary" });
     fc.assert(
@@ -48,9 +63,8 @@ describe("a message for the log", () => {
     );
   });
 
-  test("is found in megabytes that repeat it without a pause that anybody notices", () => {
-    const started = performance.now();
-    expect(withoutTexts(`echo: ${"a".repeat(3000)}`, ["a".repeat(4_000_000)])).toBe("echo: [text]");
-    expect(performance.now() - started).toBeLessThan(10_000);
+  // Comparing every place of the message with every place of the text would take minutes, and the test's time-out would say so.
+  test("is found in a long text that repeats it", () => {
+    expect(withoutTexts(`echo: ${"a".repeat(3000)}`, ["a".repeat(500_000)])).toBe("echo: [text]");
   });
 });

@@ -2,16 +2,21 @@
 export const quotation = 20;
 /** Of a message, this much is looked at; the rest is dropped. */
 const longestMessage = 4000;
+/** To look through more takes longer than others should wait: 10 ms. In characters. */
+const mostText = 512 * 1024;
+const notShown = "[not shown: it may quote the conversation, which is too long to be compared with it]";
 /** Of the rolling hash. */
 const factor = 31;
 
 /**
  * A message for the log without what it quotes of these texts: another server may repeat a prompt in its error, and so may an exception.
- * A quotation of 20 characters or more becomes `[text]`. `texts`: any values; every string in them counts. Linear in their length.
+ * A quotation of 20 characters or more becomes `[text]`. `texts`: any values; every string in them counts. Linear in their length; beyond
+ * 512 Ki characters the message is left out as a whole.
  */
 export function withoutTexts(message: string, texts: unknown): string {
   const shown = message.slice(0, longestMessage);
   if (shown.length < quotation) return shown;
+  if (leftOf(mostText, texts) < 0) return notShown;
   /** Hash → where in the message something with it begins. */
   const places = new Map<number, number[]>();
   forEachHash(shown, (hash, at) => {
@@ -44,6 +49,18 @@ function forEachHash(text: string, hear: (hash: number, at: number) => void): vo
     hash = (Math.imul(hash, factor) + text.charCodeAt(at)) | 0;
     if (at >= quotation - 1) hear(hash, at - quotation + 1);
   }
+}
+
+/** What a budget of characters has left when all of a value was paid for; each member costs a little, too. Below 0: too little. */
+function leftOf(budget: number, value: unknown): number {
+  if (typeof value === "string") return budget - value.length;
+  let left = budget - 4;
+  if (typeof value !== "object" || value === null) return left;
+  for (const name in value) {
+    left = leftOf(left, (value as Readonly<Record<string, unknown>>)[name]);
+    if (left < 0) break;
+  }
+  return left;
 }
 
 function forEachText(value: unknown, hear: (text: string) => void): void {
