@@ -87,6 +87,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   let settings = settingsOf(current, await keysOf(current), false);
   const log = maskedLog(options.log ?? openLog(current.logLevel, current.logFormat), () => settings.mask);
   const { host, port, logStream } = current;
+  const certificate = await readServerCertificate(current);
   const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log);
   const page = await readPage();
   const openFiles = descriptorLimit();
@@ -117,7 +118,13 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     ...(streamLog && { streamLog }),
     ...(page && { page }),
   };
-  const certificate = await readServerCertificate(current);
+  /** What the server opened beside its models. */
+  const release = async (): Promise<void> => {
+    await service.store.close();
+    await service.limiter.close();
+    await observing.close();
+    await streamLog?.close();
+  };
   const sockets = openWebSockets(service);
   const listener = await listen(
     {
@@ -132,7 +139,10 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     },
     (request, response) => void handle(new NodeExchange(request, response), service),
     (request, connection, head) => void sockets.upgrade(request, connection, head),
-  );
+  ).catch(async (error: unknown) => {
+    await release();
+    throw error;
+  });
   const { http } = listener;
   if (!isLoopback(host) && !settings.keys.required) {
     log.warn({ host }, "everybody who reaches this address may use the API: set a key with --api-key");
@@ -144,10 +154,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   } catch (error) {
     http.close();
     http.closeAllConnections();
-    await streamLog?.close();
-    await service.store.close();
-    await service.limiter.close();
-    await observing.close();
+    await release();
     throw error;
   }
   service.state = "ready";
@@ -203,10 +210,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     http.closeAllConnections();
     await closed;
     await service.runs.stop();
-    await service.store.close();
-    await service.limiter.close();
-    await observing.close();
-    await streamLog?.close();
+    await release();
   };
   return {
     url: urlOf(certificate ? "https" : "http", host, (http.address() as AddressInfo).port),

@@ -24,7 +24,7 @@ const secret = new Set(["set-cookie"]);
 export interface RecordOptions {
   /** A base URL: clients use this server's own, with `/v1`, in its place. */
   readonly target: string;
-  /** Takes each exchange when it is over. */
+  /** Takes each exchange when it is over. What it throws is told, and the next exchange is passed on all the same. */
   readonly keep: (exchange: Omit<CapturedExchange, "from">) => void;
   /** For people: what was recorded, and what could not be. */
   readonly tell: (line: string) => void;
@@ -54,16 +54,20 @@ export function recordServer({ target, keep, tell }: RecordOptions): Server {
         return;
       }
       const body = Buffer.concat(asked.items).toString("utf8");
-      keep({
-        request: { method, path: maskedPath(url), ...((body !== "" || method === "POST") && { body }) },
-        response: {
-          status: answer.statusCode ?? 502,
-          headers: pairs(answer.rawHeaders).filter(([name]) => isKept(name) && !secret.has(name.toLowerCase())),
-          pieces: told.items,
-          ...(brokeOff && { brokeOff }),
-        },
-      });
-      tell(`${shown}: ${answer.statusCode} ${brokeOff ? "broke off" : "recorded"}`);
+      try {
+        keep({
+          request: { method, path: maskedPath(url), ...((body !== "" || method === "POST") && { body }) },
+          response: {
+            status: answer.statusCode ?? 502,
+            headers: pairs(answer.rawHeaders).filter(([name]) => isKept(name) && !secret.has(name.toLowerCase())),
+            pieces: told.items,
+            ...(brokeOff && { brokeOff }),
+          },
+        });
+        tell(`${shown}: ${answer.statusCode} ${brokeOff ? "broke off" : "recorded"}`);
+      } catch (error) {
+        tell(`${shown}: not recorded: ${error instanceof Error ? error.message : String(error)}`);
+      }
     };
 
     const headers = pairs(request.rawHeaders).filter(([name]) => isKept(name) && !replaced.has(name.toLowerCase()));

@@ -1,7 +1,7 @@
-import { createServer } from "node:http";
+import { createServer, validateHeaderName, validateHeaderValue } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { CapturedExchange } from "./captured-exchange.ts";
+import type { CapturedExchange, CapturedPiece, CapturedResponse } from "./captured-exchange.ts";
 import type { ExchangeFinder } from "./exchange-finder.ts";
 
 /** Of a request's body, in bytes. */
@@ -42,20 +42,42 @@ export function replayServer({ finder, speed, tell }: ReplayOptions): Server {
 
   async function send({ response: captured }: CapturedExchange, response: ServerResponse): Promise<void> {
     const begun = performance.now();
-    const headers = captured.headers.filter(([name]) => !ownHeaders.has(name.toLowerCase()));
-    response.writeHead(captured.status, headers.flat());
+    response.writeHead(captured.status, headersOf(captured).flat());
     response.flushHeaders();
-    for (const { ms, text, base64 } of captured.pieces) {
-      const wait = ms / speed - (performance.now() - begun);
+    for (const piece of captured.pieces) {
+      const wait = piece.ms / speed - (performance.now() - begun);
       if (wait > 0) await sleep(wait);
       if (response.destroyed) return;
-      const bytes = text === undefined ? Buffer.from(base64 ?? "", "base64") : Buffer.from(text, "utf8");
-      if (!response.write(bytes)) await taken(response);
+      if (!response.write(bytesOf(piece))) await taken(response);
     }
     // It broke off then, so it breaks off now; what was written goes out first.
     if (captured.brokeOff === true) response.socket?.end(() => response.destroy());
     else response.end();
   }
+}
+
+/**
+ * The captured headers that can be sent again. A length is kept where it is that of the body, or the body broke off: in a HAR file it may
+ * be that of the packed one. A HAR file may also hold several headers of one name in one value, with line feeds.
+ */
+function headersOf({ headers, pieces, brokeOff }: CapturedResponse): (readonly [string, string])[] {
+  const length = pieces.reduce((sum, piece) => sum + bytesOf(piece).length, 0);
+  return headers.filter(([name, value]) => {
+    const lower = name.toLowerCase();
+    if (ownHeaders.has(lower)) return false;
+    if (lower === "content-length" && brokeOff !== true && Number(value) !== length) return false;
+    try {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function bytesOf({ text, base64 }: CapturedPiece): Buffer {
+  return text === undefined ? Buffer.from(base64 ?? "", "base64") : Buffer.from(text, "utf8");
 }
 
 /** The reader has caught up, or has left. */

@@ -1,4 +1,4 @@
-import { closeSync, openSync, writeSync } from "node:fs";
+import { appendFileSync, closeSync, fstatSync, ftruncateSync, openSync } from "node:fs";
 import { recordServer } from "../capture/record-server.ts";
 import { writeRecording } from "../capture/recording.ts";
 import { listenUntilSignal } from "./listen-until-signal.ts";
@@ -15,10 +15,21 @@ export async function record(
   const file = openSync(output, "a", 0o600);
   const server = recordServer({
     target: url,
-    // A line at once and whole: the file is good wherever the process ends.
-    keep: (exchange) => writeSync(file, `${writeRecording(exchange)}\n`),
+    // At once: the file is good wherever the process ends.
+    keep: (exchange) => appendWhole(file, `${writeRecording(exchange)}\n`),
     tell: (line) => console.error(line),
   });
   const here = await listenUntilSignal(server, address, () => closeSync(file));
   console.log(`${here}/v1 passes everything on to ${url}, and records it in ${output}. Ctrl+C ends it.`);
+}
+
+/** All of the text or, on a full disk, nothing of it. Throws what the system says. */
+function appendWhole(file: number, text: string): void {
+  const status = fstatSync(file);
+  try {
+    appendFileSync(file, text);
+  } catch (error) {
+    if (status.isFile()) ftruncateSync(file, status.size);
+    throw error;
+  }
 }
