@@ -5,7 +5,7 @@ import { hashOf } from "../server/keys/key-hash.ts";
 
 /**
  * Prints a key that nobody has had before, and what the server is to know of it. The key goes to stdout, where a script can take it; the
- * rest, which is YAML, to stderr, so that it can be added to a file. Throws `ConfigError` for a name that is none.
+ * rest, which is YAML, to stderr, so that it can be added to a file. Throws `ConfigError` for an invalid name.
  */
 export async function newKey(name: string): Promise<void> {
   // 256 bits: a hash of it tells nothing, so it needs no salt and no slow hashing.

@@ -70,7 +70,7 @@ export interface TruewireConfig {
   readonly models?: readonly (string | ModelEntry)[];
 }
 
-/** A key that is known by its hash, and what it may use; a bound that is absent is none. */
+/** A key that is known by its hash, and what it may use; a limit that is absent does not apply. */
 export interface KeyEntry {
   /** Whose key it is, for logs and messages. Keys of one name count together. */
   readonly name: string;
@@ -85,7 +85,7 @@ export interface KeyEntry {
   readonly tokensPerDay?: number | string;
   /** The most requests at once. */
   readonly concurrency?: number | string;
-  /** From when on it is none: a day (`2027-01-31`, its beginning in UTC), or a time with its zone. */
+  /** When it stops working: a day (`2027-01-31`, its beginning in UTC), or a time with its zone. */
   readonly expires?: string;
 }
 

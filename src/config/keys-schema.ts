@@ -47,7 +47,7 @@ const key = settings(
       .refine((value) => !Number.isNaN(Date.parse(value)), { error: timeError })
       .transform((value) => Date.parse(value))
       .optional()
-      .describe("From when on it is none: a day (its beginning in UTC), or a time with its zone"),
+      .describe("When it stops working: a day (its beginning in UTC), or a time with its zone"),
   },
   "a mapping such as { name: alice, hash: sha256:… }",
 );
