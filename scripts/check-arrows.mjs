@@ -6,7 +6,18 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, sep } from "node:path";
 
 const engines = ["engines/lifecycle", "engines/llama", "engines/upstream", "engines/program"];
-const belowApp = ["generation", "formats", "templates", "wire", ...engines, "config", "store", "limits", "server"];
+const belowApp = [
+  "generation",
+  "formats",
+  "templates",
+  "wire",
+  ...engines,
+  "config",
+  "store",
+  "limits",
+  "server",
+  "cluster",
+];
 
 /** Room → rooms that it may import. A room is a folder of src/; files directly in src/ are the package's entries. */
 const rooms = {
@@ -24,6 +35,7 @@ const rooms = {
   store: [],
   limits: [],
   server: ["generation", "wire", "store", "limits"],
+  cluster: ["generation", "wire", "store", "limits", "server", "engines/lifecycle"],
   library: ["generation", "formats", "templates", "wire"],
   app: belowApp,
   page: ["generation", "wire", "library", "check", "capture"],

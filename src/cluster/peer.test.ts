@@ -1,0 +1,82 @@
+import { createServer, connect } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
+import { once } from "node:events";
+import { expect, onTestFinished, test } from "vitest";
+import { peerPair } from "../../test/support/peer-pair.ts";
+import type { Peer } from "./peer.ts";
+import { socketPeer } from "./socket-peer.ts";
+
+interface Pair {
+  readonly primary: Peer;
+  readonly worker: Peer;
+  end(): void;
+}
+
+async function socketPair(): Promise<Pair> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const near = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  const [far] = (await once(server, "connection")) as [Socket];
+  onTestFinished(() => {
+    near.destroy();
+    far.destroy();
+    server.close();
+  });
+  return { primary: socketPeer(near), worker: socketPeer(far), end: () => void near.destroy() };
+}
+
+const kinds: readonly (readonly [string, () => Pair | Promise<Pair>])[] = [
+  ["in memory", peerPair],
+  ["over a socket", socketPair],
+];
+
+for (const [kind, open] of kinds) {
+  test(`${kind}: what is asked is answered, and a failure is told in its words`, async () => {
+    const { primary, worker } = await open();
+    primary.answer("double", (body) => Number(body) * 2);
+    primary.answer("fail", async () => {
+      throw new Error("no such thing");
+    });
+    expect(await Promise.all([1, 2, 3].map((number) => worker.ask("double", number)))).toEqual([2, 4, 6]);
+    await expect(worker.ask("fail", null)).rejects.toThrow("no such thing");
+    await expect(worker.ask("else", null)).rejects.toThrow("Nobody answers else.");
+  });
+
+  test(`${kind}: what is told arrives in order, between what is asked, and as it was when it was told`, async () => {
+    const { primary, worker } = await open();
+    const heard: unknown[] = [];
+    worker.hear("count", (body) => heard.push(body));
+    worker.answer("heard", () => heard.length);
+    const counter = { at: 0 };
+    for (let turn = 0; turn < 500; turn++) {
+      primary.tell("count", counter);
+      counter.at++;
+    }
+    expect(await primary.ask("heard", null)).toBe(500);
+    expect(heard).toEqual(Array.from({ length: 500 }, (_, at) => ({ at })));
+  });
+
+  test(`${kind}: bytes and an answer that cannot be copied`, async () => {
+    const { primary, worker } = await open();
+    worker.answer("echo", (body) => body);
+    worker.answer("function", () => () => {});
+    const image = new Uint8Array(300_000).map((_, at) => at % 251);
+    const echoed = (await primary.ask("echo", { image })) as { image: Uint8Array };
+    expect(Buffer.compare(echoed.image, image)).toBe(0);
+    await expect(primary.ask("function", null)).rejects.toThrow(/could not be cloned/);
+    expect(() => primary.tell("any", () => {})).toThrow(/could not be cloned/);
+  });
+
+  test(`${kind}: what waits when the connection ends fails, as does what is asked later`, async () => {
+    const { primary, worker, end } = await open();
+    worker.answer("never", () => new Promise(() => {}));
+    const waiting = primary.ask("never", null);
+    await expect(primary.ask("other", null)).rejects.toThrow("Nobody answers other.");
+    end();
+    await expect(waiting).rejects.toThrow("The connection between the processes of the server has ended.");
+    await Promise.all([primary.closed, worker.closed]);
+    await expect(worker.ask("never", null)).rejects.toThrow("has ended");
+    worker.tell("any", 1);
+  });
+}
