@@ -11,13 +11,15 @@ import { openObserving } from "./open-observing.ts";
 import { EnginePool } from "./engine-pool.ts";
 import { keysOf } from "./keys-of-config.ts";
 import { PoolControl } from "./pool-control.ts";
+import { oneAfterAnother } from "./one-after-another.ts";
 import { settingsOf } from "./settings-of-config.ts";
+import { warnOfFixedSettings, warnOfOpenAddress } from "./fixed-settings.ts";
+import type { WorkerSide } from "./worker-side.ts";
 import { handle } from "../server/handle.ts";
 import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/masked-log.ts";
 import { NodeExchange } from "../server/node-exchange.ts";
-import { isLoopback } from "../server/origins.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
@@ -64,7 +66,16 @@ export interface ServerOptions {
  * // → Hello from a program.
  * await server.close();
  */
-export async function createServer(config: TruewireConfig, options: ServerOptions = {}): Promise<TruewireServer> {
+export function createServer(config: TruewireConfig, options: ServerOptions = {}): Promise<TruewireServer> {
+  return openServer(config, options);
+}
+
+/** `side`: the server is one of several workers, and shares with the others what its primary process has. */
+export async function openServer(
+  config: TruewireConfig,
+  options: ServerOptions,
+  side?: WorkerSide,
+): Promise<TruewireServer> {
   let current = parseConfig(config);
   // Node's modules are loaded only here: whoever imports `createHandler` for another runtime imports this file, too.
   const [
@@ -85,7 +96,10 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     import("./read-page.ts"),
   ]);
   let settings = settingsOf(current, await keysOf(current), false);
-  const log = maskedLog(options.log ?? openLog(current.logLevel, current.logFormat), () => settings.mask);
+  const log = maskedLog(
+    options.log ?? openLog(current.logLevel, current.logFormat, side && { worker: side.number }),
+    () => settings.mask,
+  );
   const { host, port, logStream } = current;
   const certificate = await readServerCertificate(current);
   const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log);
@@ -95,6 +109,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     log,
     ...(openFiles !== undefined && { descriptorLimit: openFiles }),
     ...(options.onProgress && { onProgress: options.onProgress }),
+    ...(side && { openShared: (key) => side.engines.open(key) }),
   });
   const { readConfig } = options;
   const control = new PoolControl({
@@ -144,9 +159,7 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     throw error;
   });
   const { http } = listener;
-  if (!isLoopback(host) && !settings.keys.required) {
-    log.warn({ host }, "everybody who reaches this address may use the API: set a key with --api-key");
-  }
+  if (!side) warnOfOpenAddress(current, settings, log);
   try {
     service.store = await openStoreOf(current, log);
     service.limiter = await openLimiter(current.sharedLimits, (line) => log.warn({}, line));
@@ -159,7 +172,6 @@ export async function createServer(config: TruewireConfig, options: ServerOption
   }
   service.state = "ready";
 
-  let reloading = Promise.resolve();
   const goOver = async (next: TruewireConfig): Promise<void> => {
     const parsed = parseConfig(next);
     // Read before anything changes: a certificate that is broken must not cost the rest.
@@ -168,34 +180,14 @@ export async function createServer(config: TruewireConfig, options: ServerOption
     service.directory = await pool.use(parsed);
     if (renewed) listener.renew?.(renewed);
     service.settings = settings = settingsOf(parsed, keys, false);
-    const fixed = [
-      "host",
-      "port",
-      "logLevel",
-      "logFormat",
-      "logStream",
-      "metrics",
-      "headerTimeout",
-      "requestTimeout",
-      "idleTimeout",
-      "sharedLimits",
-    ] as const;
-    const needRestart: string[] = fixed.filter((name) => parsed[name] !== current[name]);
-    if ((renewed === undefined) !== (certificate === undefined)) needRestart.push("tlsCert", "tlsKey");
-    if (JSON.stringify(parsed.store) !== JSON.stringify(current.store)) needRestart.push("store");
-    if (needRestart.length > 0) log.warn({ settings: needRestart }, "these settings change with a restart only");
+    // Of several workers, the primary process tells it once.
+    if (!side) {
+      warnOfFixedSettings(parsed, current, log);
+      log.info({ models: service.directory.list().map(({ info }) => info.id) }, "configuration read again");
+    }
     current = { ...parsed, host, port };
-    log.info({ models: service.directory.list().map(({ info }) => info.id) }, "configuration read again");
   };
-  const reload = (next: TruewireConfig): Promise<void> => {
-    const earlier = reloading;
-    const result = (async (): Promise<void> => {
-      await earlier;
-      await goOver(next);
-    })();
-    reloading = result.catch(() => {});
-    return result;
-  };
+  const reload = oneAfterAnother(goOver);
   let closing: Promise<void> | undefined;
   const close = async (graceMs: number): Promise<void> => {
     service.state = "closing";

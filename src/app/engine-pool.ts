@@ -1,5 +1,6 @@
 import type { LocalModelConfig, ModelConfig } from "../config/model-schema.ts";
 import type { Config } from "../config/schema.ts";
+import type { Engine } from "../generation/engine.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import type { LocalModels, OpenedLocal } from "./models/local-models.ts";
 import { nameOf, openEngine, servedEngine } from "./open-engine.ts";
@@ -35,12 +36,13 @@ export class EnginePool {
   /**
    * Opens what the models need and is not open yet, and closes what they no longer need. Rejects with the first failure, and then
    * everything is as it was before. An upstream that does not answer is no failure: it is taken in when it comes.
+   *
+   * `goOver` lets others go over to what is open now, before anything is closed; it does not reject.
    */
-  async use({
-    models,
-    memory = Infinity,
-    loadWait,
-  }: Pick<Config, "models" | "memory" | "loadWait">): Promise<ModelDirectory> {
+  async use(
+    { models, memory = Infinity, loadWait }: Pick<Config, "models" | "memory" | "loadWait">,
+    goOver?: () => Promise<void>,
+  ): Promise<ModelDirectory> {
     const next = new Map<unknown, Opened>();
     const fresh = new Map<unknown, Opened>();
     const budget = this.#locals?.keeper.budget ?? Infinity;
@@ -63,12 +65,20 @@ export class EnginePool {
     }
     const gone = [...this.#open].filter(([key]) => !next.has(key));
     this.#open = next;
+    await goOver?.();
     for (const [, { engine }] of gone) {
       engine.close(patience).catch((error: unknown) => {
         this.#options.log.error({ error: String(error) }, "a model did not close");
       });
     }
     return new ModelDirectory(this.#served(models));
+  }
+
+  /** For a worker's pool, which asks for it by its key. Throws where there is none. */
+  engineUnder(key: string): Engine {
+    const opened = this.#open.get(key);
+    if (!opened) throw new Error("The primary process has no such model.");
+    return opened.engine;
   }
 
   async close(graceMs: number): Promise<void> {
@@ -102,6 +112,9 @@ export class EnginePool {
   }
 
   async #openOne(model: ModelConfig): Promise<Opened> {
+    const key = keyOf(model);
+    if (this.#options.openShared && isShared(model) && typeof key === "string")
+      return { engine: await this.#options.openShared(key) };
     if (model.kind !== "local") return openEngine(model, this.#options);
     const locals = await this.openLocals();
     return locals.open(model, nameOf(model));
@@ -119,6 +132,11 @@ export class EnginePool {
     }
     return [...entries.values()];
   }
+}
+
+/** What several processes use together: it takes memory, or may hold state, so there is one of it. */
+export function isShared(model: ModelConfig): boolean {
+  return model.kind === "local" || (model.kind === "program" && typeof model.program === "string");
 }
 
 function isLocal(opened: Opened): opened is OpenedLocal {

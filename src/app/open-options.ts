@@ -1,3 +1,4 @@
+import type { Engine } from "../generation/engine.ts";
 import type { Log } from "../server/log.ts";
 
 export interface OpenOptions {
@@ -6,6 +7,8 @@ export interface OpenOptions {
   readonly descriptorLimit?: number;
   /** Aborted while a model is being opened: nobody wants it any more. */
   readonly signal?: AbortSignal;
+  /** In a worker: opens a local model or a program, which the primary process has, by its key in the pool. Absent: it is opened here. */
+  readonly openShared?: (key: string) => Promise<Engine>;
   /** How far a local model's loading is, 0 to 1. */
   readonly onProgress?: (
     name: string,

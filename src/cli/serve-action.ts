@@ -2,9 +2,12 @@ import { existsSync } from "node:fs";
 import { ConfigError } from "../config/config-error.ts";
 import type { ModelEntry, TruewireConfig } from "../config/config.ts";
 import { readConfigFile } from "../config/read-config-file.ts";
+import { parseConfig } from "../config/schema.ts";
 import { modelOfTarget } from "../config/target.ts";
 import { createServer } from "../app/create-server.ts";
-import type { TruewireServer } from "../app/create-server.ts";
+import type { ServerOptions, TruewireServer } from "../app/create-server.ts";
+import { reportRejections } from "../app/report-rejections.ts";
+import { workerCount } from "../app/worker-count.ts";
 import { bundledModel } from "./bundled-model.ts";
 import { printReady } from "./print-ready.ts";
 import { openProgressBar } from "./progress-bar.ts";
@@ -38,7 +41,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
   const bar = openProgressBar();
   let server: TruewireServer;
   try {
-    server = await createServer(config, {
+    server = await openServer(config, {
       ...(bar && { onProgress: bar.show }),
       ...(file !== undefined && { readConfig: () => configuration(targets, options, file) }),
     });
@@ -58,10 +61,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
     }
     tellSystemd("ready", statusOf(server));
   };
-  // A rejection that a program does not handle must not end the streams of other requests.
-  process.on("unhandledRejection", (reason) => {
-    console.error(`truewire: Unhandled promise rejection: ${reason instanceof Error ? reason.stack : String(reason)}`);
-  });
+  reportRejections();
   stopOnSignals(server);
   // Without a listener, the signal would end the process.
   process.on("SIGHUP", () => {
@@ -72,6 +72,14 @@ export async function serve(targets: readonly string[], options: Options): Promi
   // Last: whoever reads it may send a signal at once.
   printReady(server, config, targets.length === 0 && file === undefined);
   tellSystemd("ready", statusOf(server));
+}
+
+/** One process, or several that share its port. */
+async function openServer(config: TruewireConfig, options: ServerOptions): Promise<TruewireServer> {
+  const count = workerCount(parseConfig(config));
+  if (count === 1) return createServer(config, options);
+  const { createClusteredServer } = await import("../app/clustered-server.ts");
+  return createClusteredServer(config, count, options);
 }
 
 /** What `systemctl status` shows. */
@@ -140,7 +148,9 @@ function stopOnSignals(server: TruewireServer): void {
 
 /** A sentence for an error of the system when it cannot listen; undefined for other errors. */
 function listenError(error: unknown, { host = "127.0.0.1", port = 8080 }: TruewireConfig): Error | undefined {
-  if (!(error instanceof Error) || (error as NodeJS.ErrnoException).syscall !== "listen") return undefined;
+  // A worker's address is bound by its primary process.
+  const isListening = ["listen", "bind"].includes((error as NodeJS.ErrnoException).syscall ?? "");
+  if (!(error instanceof Error) || !isListening) return undefined;
   const sentences: Readonly<Record<string, string>> = {
     EADDRINUSE: `Port ${port} on ${host} is in use by another program; choose another one with --port.`,
     EACCES: `Listening on port ${port} is not permitted; choose one from 1024 on with --port.`,

@@ -16,6 +16,10 @@ export function register(program: Command): void {
     )
     .option("--host <address>", "where to listen (default: 127.0.0.1)")
     .option("-p, --port <number>", "the port; 0 takes any free port (default: 8080)")
+    .option(
+      "--workers <number>",
+      "processes that answer behind one port (default: 1 with local models or programs, else one for each core)",
+    )
     .option("--tls-cert <file>", "a certificate (PEM); the server then speaks HTTPS")
     .option("--tls-key <file>", "the certificate's private key (PEM)")
     .option("--api-key <key>", "a key that clients may use; repeatable (or set TRUEWIRE_API_KEY)", collect)

@@ -10,6 +10,11 @@ export interface TruewireConfig {
   readonly host?: string;
   /** Default 8080; 0 takes any free one. */
   readonly port?: number | string;
+  /**
+   * How many processes `truewire serve` answers with, behind one port. Default: 1 where there is a local model or a program, else as many
+   * as the machine has cores. A server or a handler inside another program is always a part of that program's process.
+   */
+  readonly workers?: number | string;
   /** A PEM file with the server's certificate and those between it and its authority; the server then speaks HTTPS. */
   readonly tlsCert?: string;
   /** A PEM file with the certificate's private key. */

@@ -16,6 +16,7 @@ import { bytes, duration, size } from "./units.ts";
 export interface Config {
   readonly host: string;
   readonly port: number;
+  readonly workers?: number | undefined;
   readonly tlsCert?: string | undefined;
   readonly tlsKey?: string | undefined;
   readonly apiKey: readonly string[];
@@ -97,6 +98,11 @@ const server = settings(
       .default("127.0.0.1")
       .describe("The address to listen on (default 127.0.0.1)"),
     port: integer(0, 65_535).default(8080).describe("The port to listen on; 0 takes any free port (default 8080)"),
+    workers: integer(1, 1024)
+      .optional()
+      .describe(
+        "Processes that answer behind one port (default: 1 with local models or programs, else one for each core)",
+      ),
     tlsCert: text("a PEM file, such as cert.pem")
       .optional()
       .describe("The server's certificate, with those between it and its authority; HTTPS in place of HTTP"),

@@ -6,11 +6,18 @@ export type LogFormat = "json" | "pretty";
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
-/** The log on stderr: JSON lines, or lines for people; where no form is asked for, these are for a terminal. */
-export function openLog(level: LogLevel, format?: LogFormat): Log {
-  const options = { level, base: null };
+/** What is written to a pipe at once, by one of several processes, stays together: POSIX, PIPE_BUF (Linux has 4096 bytes). */
+const mostAtOnce = 4096;
+
+/**
+ * The log on stderr: JSON lines, or lines for people; where no form is asked for, these are for a terminal. `one`: the
+ * process is one of several that write the same log; each of its lines has these fields.
+ */
+export function openLog(level: LogLevel, format?: LogFormat, one?: { readonly worker?: number }): Log {
+  const options = { level, base: one?.worker === undefined ? null : { worker: one.worker } };
   const isTerminal = process.stderr.isTTY === true;
-  if (format === "json" || (!format && !isTerminal)) return pino(options, pino.destination({ dest: 2, sync: false }));
+  if (format === "json" || (!format && !isTerminal))
+    return pino(options, pino.destination({ dest: 2, sync: false, ...(one && { maxWrite: mostAtOnce }) }));
   const palette = isTerminal ? colors : colors.createColors(false);
   return pino(options, { write: (line: string) => process.stderr.write(forPeople(line, palette)) });
 }

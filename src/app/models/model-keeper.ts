@@ -1,5 +1,5 @@
 import type { ModelOpenError } from "../../engines/llama/model-open-error.ts";
-import { RestartPause } from "../../engines/llama/restart-pause.ts";
+import { RestartPause } from "../../engines/lifecycle/restart-pause.ts";
 import type { Engine } from "../../generation/engine.ts";
 import { FailureError } from "../../generation/failure.ts";
 import { shuttingDown } from "../../engines/lifecycle/engine-lifecycle.ts";

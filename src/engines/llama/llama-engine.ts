@@ -27,7 +27,7 @@ import type {
   Question,
   StepMessage,
 } from "./protocol.ts";
-import { RestartPause } from "./restart-pause.ts";
+import { RestartPause } from "../lifecycle/restart-pause.ts";
 
 /** How long a process that has work may make no progress. */
 const defaultStepTimeoutMs = 120_000;

@@ -1,0 +1,115 @@
+import { EngineHost } from "../cluster/engine-host.ts";
+import { EngineStates } from "../cluster/engine-states.ts";
+import { WorkerProcesses } from "../cluster/worker-processes.ts";
+import type { WorkerProcess } from "../cluster/worker-processes.ts";
+import type { TruewireConfig } from "../config/config.ts";
+import { parseConfig } from "../config/schema.ts";
+import type { Config } from "../config/schema.ts";
+import type { ModelInfo } from "../generation/engine.ts";
+import { openLog } from "../server/logger.ts";
+import { maskedLog } from "../server/masked-log.ts";
+import type { ServerOptions, TruewireServer } from "./create-server.ts";
+import { EnginePool, isShared } from "./engine-pool.ts";
+import { keysOf } from "./keys-of-config.ts";
+import { oneAfterAnother } from "./one-after-another.ts";
+import { readServerCertificate } from "./server-certificate.ts";
+import { settingsOf } from "./settings-of-config.ts";
+import { warnOfFixedSettings, warnOfOpenAddress, withFixedSettings } from "./fixed-settings.ts";
+import { workerTopics } from "./worker-messages.ts";
+import type { WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
+
+/**
+ * The same as `createServer` with several processes: this one, which has the local models and the programs, and `count` workers, which
+ * answer. Throws what `createServer` throws.
+ */
+export async function createClusteredServer(
+  config: TruewireConfig,
+  count: number,
+  options: ServerOptions,
+): Promise<TruewireServer> {
+  let newest = config;
+  let current = parseConfig(config);
+  let settings = settingsOf(current, await keysOf(current), false);
+  const log = maskedLog(options.log ?? openLog(current.logLevel, current.logFormat, {}), () => settings.mask);
+  await readServerCertificate(current);
+  warnOfOpenAddress(current, settings, log);
+
+  const pool = new EnginePool({ log, ...(options.onProgress && { onProgress: options.onProgress }) });
+  const opened = pool.use(sharedOf(current));
+  opened.catch(() => {});
+  const states = new EngineStates();
+  let url: string | undefined;
+  let models: readonly ModelInfo[] = [];
+
+  const begin = async ({ number, peer }: WorkerProcess): Promise<void> => {
+    new EngineHost(peer, states, async (key) => {
+      await opened;
+      return pool.engineUnder(key);
+    }).listen();
+    const { isLonely } = workers;
+    peer.answer(workerTopics.start, (): WorkerStart => {
+      // A port that was any free one is kept: the workers that are there hold it under the number that they were given.
+      const port = url === undefined || !isLonely ? {} : { port: Number(new URL(url).port) };
+      return { number, config: { ...newest, ...port } };
+    });
+    const ready = await new Promise<WorkerReady>((resolve, reject) => {
+      peer.hear(workerTopics.ready, (body) => resolve(body as WorkerReady));
+      peer.hear(workerTopics.failed, (body) => reject(errorOf(body as WorkerFailed)));
+      void peer.closed.then(() => reject(new Error("It ended while it started.")));
+    });
+    url ??= ready.url;
+    if (ready.url !== url) throw new Error(`It listens on ${ready.url} in place of ${url}.`);
+    models = ready.models;
+  };
+  const workers = new WorkerProcesses({ script: new URL("./worker-main.js", import.meta.url), count, log, begin });
+  try {
+    await Promise.all([opened, workers.start()]);
+  } catch (error) {
+    await workers.stop(0);
+    await pool.close(0);
+    throw error;
+  }
+
+  const reload = oneAfterAnother(async (next: TruewireConfig): Promise<void> => {
+    const parsed = parseConfig(next);
+    await readServerCertificate(parsed);
+    const keys = await keysOf(parsed);
+    await pool.use(sharedOf(parsed), async () => {
+      newest = withFixedSettings(next, config);
+      settings = settingsOf(parsed, keys, false);
+      for (const worker of workers.ready) models = await goOver(worker, models);
+    });
+    warnOfFixedSettings(parsed, current, log);
+    current = { ...parsed, host: current.host, port: current.port };
+    log.info({ models: models.map(({ id }) => id) }, "configuration read again");
+  });
+  const goOver = async (worker: WorkerProcess, before: readonly ModelInfo[]): Promise<readonly ModelInfo[]> => {
+    try {
+      return (await worker.peer.ask(workerTopics.reload, newest)) as readonly ModelInfo[];
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      log.error({ worker: worker.number, error: reason }, "a worker has not gone over to the new configuration");
+      return before;
+    }
+  };
+  let closing: Promise<void> | undefined;
+  const close = async (graceMs: number): Promise<void> => {
+    await workers.stop(graceMs);
+    await pool.close(0);
+  };
+  return {
+    url: url ?? "",
+    models: () => models,
+    reload,
+    close: (graceMs = current.grace) => (closing ??= close(graceMs)),
+  };
+}
+
+/** What is opened in the primary process. */
+function sharedOf(config: Config): Config {
+  return { ...config, models: config.models.filter((model) => isShared(model)) };
+}
+
+function errorOf({ message, code, syscall }: WorkerFailed): Error {
+  return Object.assign(new Error(message), code !== undefined && { code }, syscall !== undefined && { syscall });
+}

@@ -1,0 +1,53 @@
+/** What a worker runs: a server that shares its port, and what its primary process has, with the other workers. */
+import cluster from "node:cluster";
+import { RemoteEngines } from "../cluster/remote-engines.ts";
+import { socketPeer } from "../cluster/socket-peer.ts";
+import { openWorkerSocket } from "../cluster/worker-socket.ts";
+import type { TruewireConfig } from "../config/config.ts";
+import { openServer } from "./create-server.ts";
+import type { TruewireServer } from "./create-server.ts";
+import { reportRejections } from "./report-rejections.ts";
+import { workerTopics } from "./worker-messages.ts";
+import type { WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
+
+/** What open answers have to be told that they end, when the process cannot go on. In milliseconds. */
+const lastMs = 800;
+
+// Signals for a group of processes (Ctrl-C, systemd) reach workers, too; the primary process decides what they do.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+reportRejections();
+// Without the primary process, node:cluster would end this one at once, and cut its answers.
+if (cluster.worker) cluster.worker.exitedAfterDisconnect = true;
+
+const primary = socketPeer(openWorkerSocket());
+const engines = new RemoteEngines(primary);
+let server: TruewireServer | undefined;
+
+/** Ends open answers as errors, and the process. */
+function leave(): void {
+  setTimeout(() => process.exit(1), lastMs);
+  void (server?.close(0) ?? Promise.resolve()).finally(() => process.exit(1));
+}
+
+process.on("uncaughtException", (error) => {
+  console.error(`truewire: Uncaught exception in a worker: ${error.stack ?? error.message}`);
+  leave();
+});
+void primary.closed.then(leave);
+primary.hear("worker.stop", (graceMs) => {
+  if (!server) process.exit(0);
+  void server.close(graceMs as number).finally(() => process.exit(0));
+});
+primary.answer(workerTopics.reload, async (config) => {
+  await server?.reload(config as TruewireConfig);
+  return server?.models();
+});
+
+const { number, config } = (await primary.ask(workerTopics.start, null)) as WorkerStart;
+try {
+  server = await openServer(config, {}, { number, engines });
+  primary.tell(workerTopics.ready, { url: server.url, models: server.models() } satisfies WorkerReady);
+} catch (error) {
+  const { message, code, syscall } = error as NodeJS.ErrnoException;
+  primary.tell(workerTopics.failed, { message, code, syscall } satisfies WorkerFailed);
+}

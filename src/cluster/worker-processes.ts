@@ -1,0 +1,141 @@
+import cluster from "node:cluster";
+import type { Worker } from "node:cluster";
+import type { Socket } from "node:net";
+import { fileURLToPath } from "node:url";
+import { RestartPause } from "../engines/lifecycle/restart-pause.ts";
+import type { Log } from "../server/log.ts";
+import type { Peer } from "./peer.ts";
+import { socketPeer } from "./socket-peer.ts";
+import { peerDescriptor } from "./worker-socket.ts";
+
+/** What is left of the time for a worker that was told to stop; then it is ended. In milliseconds. */
+const patienceMs = 2000;
+
+/** A running worker. */
+export interface WorkerProcess {
+  /** From 1 on; the one that replaces it has the same. */
+  readonly number: number;
+  readonly peer: Peer;
+}
+
+export interface WorkerOptions {
+  /** The module that a worker runs. */
+  readonly script: URL;
+  readonly count: number;
+  readonly log: Log;
+  /** Talks to a worker that has just been started. Resolves when it serves; rejects with why it cannot. */
+  readonly begin: (worker: WorkerProcess) => Promise<void>;
+}
+
+interface Running extends WorkerProcess {
+  readonly process: Worker;
+  /** It serves. */
+  isReady: boolean;
+  /** How it ended, when it has. */
+  readonly ended: Promise<string>;
+}
+
+/** The workers of a server: as many as were asked for, whatever happens to one of them. */
+export class WorkerProcesses {
+  readonly #options: WorkerOptions;
+  readonly #running = new Map<number, Running>();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #isStopping = false;
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+  }
+
+  /** Those that serve. */
+  get ready(): readonly WorkerProcess[] {
+    return [...this.#running.values()].filter(({ isReady }) => isReady);
+  }
+
+  /** Whether there is only one now. */
+  get isLonely(): boolean {
+    return this.#running.size === 1;
+  }
+
+  /** Resolves when all serve. Rejects with the first failure, and then there is none. */
+  async start(): Promise<void> {
+    cluster.setupPrimary({
+      exec: fileURLToPath(this.#options.script),
+      args: [],
+      stdio: ["ignore", "inherit", "inherit", "ipc", "pipe"],
+    });
+    const numbers = Array.from({ length: this.#options.count }, (_, at) => at + 1);
+    try {
+      await Promise.all(numbers.map((number) => this.#startFirst(number)));
+    } catch (error) {
+      await this.stop(0);
+      throw error;
+    }
+  }
+
+  /** Tells all to stop, and resolves when they have ended. */
+  async stop(graceMs: number): Promise<void> {
+    this.#isStopping = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    await Promise.all(
+      [...this.#running.values()].map(async ({ peer, process, ended }) => {
+        peer.tell("worker.stop", graceMs);
+        const timer = setTimeout(() => process.process.kill("SIGKILL"), graceMs + patienceMs);
+        await ended;
+        clearTimeout(timer);
+      }),
+    );
+  }
+
+  async #startFirst(number: number): Promise<void> {
+    const pause = new RestartPause();
+    const worker = this.#fork(number);
+    const how = worker.ended.then((how) => {
+      throw new Error(`A worker ${how} while it started.`);
+    });
+    await Promise.race([this.#options.begin(worker), how]);
+    worker.isReady = true;
+    void worker.ended.then((how) => this.#replace(worker, how, pause));
+  }
+
+  #fork(number: number): Running {
+    const process = cluster.fork();
+    const ended = new Promise<string>((resolve) => {
+      process.once("exit", (code, signal) => resolve(signal ? `was ended by ${signal}` : `exited with code ${code}`));
+      process.once("error", (error) => resolve(`could not be started: ${error.message}`));
+    });
+    const peer = socketPeer(process.process.stdio[peerDescriptor] as Socket);
+    const worker: Running = { number, peer, process, ended, isReady: false };
+    this.#running.set(number, worker);
+    void ended.then(() => {
+      if (this.#running.get(number) === worker) this.#running.delete(number);
+    });
+    return worker;
+  }
+
+  /** A worker is gone: another one takes its place, after a pause where that happens again and again. */
+  #replace({ number }: Running, how: string, pause: RestartPause): void {
+    if (this.#isStopping) return;
+    const { log } = this.#options;
+    const waitMs = pause.next(performance.now());
+    log.error({ worker: number, ...(waitMs > 0 && { waitMs }) }, `a worker ${how}; another takes its place`);
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      void this.#startNext(number, pause);
+    }, waitMs);
+    this.#timers.add(timer);
+  }
+
+  async #startNext(number: number, pause: RestartPause): Promise<void> {
+    const worker = this.#fork(number);
+    void worker.ended.then((how) => this.#replace(worker, how, pause));
+    try {
+      await this.#options.begin(worker);
+      worker.isReady = true;
+      this.#options.log.info({ worker: number }, "a worker has taken the place of the one that ended");
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (!this.#isStopping) this.#options.log.error({ worker: number, error: reason }, "a worker could not start");
+      worker.process.process.kill("SIGKILL");
+    }
+  }
+}
