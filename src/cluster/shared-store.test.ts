@@ -16,7 +16,7 @@ test("what one worker keeps, every worker finds and deletes; what lasts and what
   });
   const text = `{"text":"${"ä\u{1f600}\ud800".repeat(1000)}"}`;
   await first?.lasting.set("key", text);
-  expect(await second?.lasting.get("key")).toBe(text.toWellFormed());
+  expect(await second?.lasting.get("key")).toBe(text.replaceAll("\ud800", "\ufffd"));
   expect(await second?.brief.get("key")).toBeUndefined();
   await second?.brief.set("key", "b");
   expect(await second?.lasting.delete("key")).toBe(true);

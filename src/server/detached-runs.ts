@@ -20,15 +20,38 @@ export interface DetachedRequest {
   readonly owner: string;
 }
 
+/** What is read of a run at once, in characters, or one piece that is longer. */
+const mostRead = 64 * 1024;
+
+/** A run of this process. */
+export interface OwnRun extends DetachedRun {
+  /** What was written from piece `from` on, as soon as there is any, and where to read on; "": that was all. */
+  read(from: number): Promise<ReadRun>;
+}
+
+export interface ReadRun {
+  readonly text: string;
+  readonly next: number;
+}
+
+/** Finds a run of another process of this server. `key`: as `DetachedRuns.own` takes it. */
+export type FindElsewhere = (key: string) => Promise<DetachedRun | undefined>;
+
 /** The answers that are being generated without a client. */
 export class DetachedRuns {
   readonly #runs = new Map<string, Run>();
+  readonly #elsewhere: FindElsewhere | undefined;
   #idle: (() => void)[] = [];
+
+  /** `elsewhere`: where other processes generate, too. */
+  constructor(elsewhere?: FindElsewhere) {
+    this.#elsewhere = elsewhere;
+  }
 
   /** Resolves when the answer is kept as one that has begun. */
   async start(detached: DetachedRequest, log: Log): Promise<DetachedRun> {
     if (this.#runs.size >= mostRuns) throw tooMany();
-    const key = `${detached.owner} ${detached.answer.id}`;
+    const key = keyOf(detached.owner, detached.answer.id);
     const run = new Run(detached, log);
     this.#runs.set(key, run);
     try {
@@ -41,8 +64,13 @@ export class DetachedRuns {
     return run;
   }
 
-  find(owner: string, id: string): DetachedRun | undefined {
-    return this.#runs.get(`${owner} ${id}`);
+  async find(owner: string, id: string): Promise<DetachedRun | undefined> {
+    const key = keyOf(owner, id);
+    return this.#runs.get(key) ?? (await this.#elsewhere?.(key));
+  }
+
+  own(key: string): OwnRun | undefined {
+    return this.#runs.get(key);
   }
 
   /** Ends those that still run, as failed; resolves when there is none. */
@@ -58,7 +86,11 @@ export class DetachedRuns {
   }
 }
 
-class Run implements DetachedRun {
+function keyOf(owner: string, id: string): string {
+  return `${owner} ${id}`;
+}
+
+class Run implements OwnRun {
   readonly #detached: DetachedRequest;
   readonly #log: Log;
   readonly #departure = new Departure();
@@ -76,14 +108,21 @@ class Run implements DetachedRun {
   }
 
   async *pieces(): AsyncGenerator<string> {
-    for (let next = 0; ;) {
-      const piece = this.#pieces[next];
-      if (piece !== undefined) {
-        next++;
-        yield piece;
-      } else if (this.#isOver) return;
-      else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    for (let from = 0; ;) {
+      const { text, next } = await this.read(from);
+      if (text === "") return;
+      yield text;
+      from = next;
     }
+  }
+
+  async read(from: number): Promise<ReadRun> {
+    while (from >= this.#pieces.length && !this.#isOver)
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    let text = "";
+    let next = from;
+    for (; next < this.#pieces.length && text.length < mostRead; next++) text += this.#pieces[next] ?? "";
+    return { text, next };
   }
 
   async cancel(): Promise<void> {

@@ -60,9 +60,9 @@ export const beatMs = 10_000;
 
 /** A detached answer that this server is generating. */
 export interface DetachedRun {
-  /** The events from the first on, and then as they come. */
+  /** The events from the first on, and then as they come; none: it was over before it could be followed. Throws where it breaks off. */
   pieces(): AsyncIterable<string>;
-  /** Stops it; resolves when it is kept as it then is. */
+  /** Stops it; resolves when it is kept as it then is, or when nobody generates it any more. */
   cancel(): Promise<void>;
 }
 
@@ -96,7 +96,7 @@ export interface PortCall {
   /** How a body is to be read: as its model wants it. */
   readOptions(body: unknown): ReadOptions;
   /** The client's answer of this id that this server is generating. */
-  run(id: string): DetachedRun | undefined;
+  run(id: string): Promise<DetachedRun | undefined>;
   /** Resolves after so many milliseconds, or when the client leaves; to whether it is still there. */
   pause(ms: number): Promise<boolean>;
 }

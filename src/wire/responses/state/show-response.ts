@@ -1,6 +1,6 @@
 import { FailureError, invalidRequest } from "../../../generation/failure.ts";
 import { numberBelow } from "../../request/refusals.ts";
-import type { PortAnswer, PortCall } from "../../port-state.ts";
+import type { DetachedRun, PortAnswer, PortCall } from "../../port-state.ts";
 import { piecesAfter } from "./pieces-after.ts";
 import { eventsKey, findResponse, stopKey } from "./kept-response.ts";
 import type { FoundResponse, KeptResponse } from "./kept-response.ts";
@@ -13,12 +13,12 @@ const lookEveryMs = 1000;
 /** `GET /responses/{id}`: the response, or its events from one on. */
 export async function showResponse(call: PortCall): Promise<PortAnswer> {
   const found = await theResponse(call);
-  if (call.query("stream") !== "true") return { body: bodyNow(found.kept, call) };
+  if (call.query("stream") !== "true") return { body: await bodyNow(found.kept, call) };
   const after = startingAfter(call.query("starting_after"));
-  const run = call.run(call.id);
-  if (run) return { events: piecesAfter(run.pieces(), after) };
-  const events = isRunning(found.kept, call) ? undefined : await eventsOf(found, call);
-  if (events === undefined && !isRunning(found.kept, call)) {
+  const run = found.kept.aliveAt === undefined ? undefined : await call.run(call.id);
+  if (run) return { events: piecesAfter(followed(run, call), after) };
+  const goesOn = await isRunning(found.kept, call);
+  if (!goesOn && (await eventsOf(found, call)) === undefined) {
     throw invalidRequest(
       `The events of response '${call.id}' are not kept: only those of a response that was created with background are.`,
       "stream",
@@ -31,19 +31,22 @@ export async function showResponse(call: PortCall): Promise<PortAnswer> {
 export async function cancelResponse(call: PortCall): Promise<PortAnswer> {
   const { kept } = await theResponse(call);
   if (!isBackground(kept)) throw invalidRequest("Cannot cancel a synchronous response.");
-  return { body: bodyNow((await stopResponse(call)).kept, call) };
+  return { body: await bodyNow((await stopResponse(call)).kept, call) };
 }
 
 /** The response, which nobody generates any more then. */
 export async function stopResponse(call: PortCall): Promise<FoundResponse> {
-  const run = call.run(call.id);
-  if (run) await run.cancel();
   let found = await theResponse(call);
-  if (!isRunning(found.kept, call)) return found;
+  const run = found.kept.aliveAt === undefined ? undefined : await call.run(call.id);
+  if (run) {
+    await run.cancel();
+    found = await theResponse(call);
+  }
+  if (!(await isRunning(found.kept, call))) return found;
   // Another instance generates it, and looks for this.
   const { brief, lasting } = call.shelves;
   await (found.isBrief ? brief : lasting).set(stopKey(call.id), "");
-  while (isRunning(found.kept, call) && (await call.pause(lookEveryMs))) found = await theResponse(call);
+  while ((await isRunning(found.kept, call)) && (await call.pause(lookEveryMs))) found = await theResponse(call);
   return found;
 }
 
@@ -60,10 +63,20 @@ export async function theResponse({ shelves, id }: PortCall): Promise<FoundRespo
   });
 }
 
+/** The events as they come, or as they were kept. */
+async function* followed(run: DetachedRun, call: PortCall): AsyncGenerator<string> {
+  let isEmpty = true;
+  for await (const piece of run.pieces()) {
+    isEmpty = false;
+    yield piece;
+  }
+  if (isEmpty) yield* whenOver(await theResponse(call), call);
+}
+
 /** The events of a response that is over, or as soon as it is. */
 async function* whenOver(found: FoundResponse, call: PortCall): AsyncGenerator<string> {
   let now = found;
-  while (isRunning(now.kept, call)) {
+  while (await isRunning(now.kept, call)) {
     if (!(await call.pause(lookEveryMs))) return;
     now = await theResponse(call);
   }
@@ -75,13 +88,13 @@ function eventsOf({ isBrief }: FoundResponse, { shelves, id }: PortCall): Promis
   return (isBrief ? shelves.brief : shelves.lasting).get(eventsKey(id));
 }
 
-function bodyNow(kept: KeptResponse, call: PortCall): string {
-  return kept.orphan !== undefined && !isRunning(kept, call) ? kept.orphan : kept.body;
+async function bodyNow(kept: KeptResponse, call: PortCall): Promise<string> {
+  return kept.orphan !== undefined && !(await isRunning(kept, call)) ? kept.orphan : kept.body;
 }
 
-function isRunning(kept: KeptResponse, { now, run, id }: PortCall): boolean {
+async function isRunning(kept: KeptResponse, { now, run, id }: PortCall): Promise<boolean> {
   if (kept.aliveAt === undefined) return false;
-  return run(id) !== undefined || now() - kept.aliveAt <= longestSilence;
+  return now() - kept.aliveAt <= longestSilence || (await run(id)) !== undefined;
 }
 
 function isBackground({ body }: KeptResponse): boolean {
