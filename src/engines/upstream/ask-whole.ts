@@ -43,7 +43,7 @@ export async function askWhole(request: WholeRequest, context: AskContext, signa
     const headers = observer ? { ...context.headers, ...observer.headers } : context.headers;
     try {
       const answer = await askOne(request, target, { ...context, headers }, signal);
-      target.succeeded();
+      context.targets.succeeded(target);
       observer?.ended({ kind: "done" });
       return answer;
     } catch (error) {

@@ -95,13 +95,13 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
         }
         const end = batch && failedEnd(batch);
         if (!end || this.#abandoned) {
-          if (!this.#abandoned) target.succeeded();
+          if (!this.#abandoned) targets.succeeded(target);
           this.#committed = true;
           return batch;
         }
         const { failure } = end;
         if (isServersFault(failure)) targets.failed(target, failure.cause);
-        else target.succeeded();
+        else targets.succeeded(target);
         const hasOther = targets.hasFresh(tried);
         const wait = this.#waitAfter({ end, number: attempt, tookMs: performance.now() - begun, hasOther });
         const isLastModel = at === models.length - 1;

@@ -2,6 +2,7 @@ import type { Observe } from "../../generation/observe.ts";
 import type { Format } from "../../formats/format.ts";
 import type { SourceApi } from "../../wire/source-api.ts";
 import type { RequestDialect } from "../../wire/request-dialect.ts";
+import type { Ejections } from "./ejections.ts";
 
 /** One upstream: a server (or several alike) that speaks OpenAI's API, or nearly. Times are in milliseconds. */
 export interface UpstreamOptions {
@@ -35,6 +36,8 @@ export interface UpstreamOptions {
   readonly answerLimit?: number | undefined;
   /** How many files the process may have open. No connection is made with the last few: they are for refusing clients. */
   readonly descriptorLimit?: number | undefined;
+  /** Absent: no other process of this server asks these URLs. */
+  readonly ejections?: Ejections | undefined;
   readonly log?: Observe | undefined;
 }
 

@@ -1,4 +1,5 @@
 import { inBackground } from "./background.ts";
+import type { Ejections, UrlState } from "./ejections.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { Target } from "./target.ts";
 import type { OpenTransport } from "./transport.ts";
@@ -15,6 +16,10 @@ export class TargetSet {
   readonly targets: readonly Target[];
   readonly #probe: (target: Target) => Promise<boolean>;
   readonly #log: UpstreamOptions["log"];
+  /** As configured, in the order of the targets. */
+  readonly #urls: readonly string[];
+  readonly #ejections: Ejections | undefined;
+  readonly #stopListening: (() => void) | undefined;
   #turn = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -23,6 +28,9 @@ export class TargetSet {
     this.targets = options.urls.map((url) => new Target(url, options, open));
     this.#probe = probe;
     this.#log = options.log;
+    this.#urls = options.urls;
+    this.#ejections = options.ejections;
+    this.#stopListening = options.ejections?.listen((url, state) => this.#heard(url, state));
   }
 
   /** The target for the next attempt, one that was not tried where possible. When all are ejected, one of them is tried anyway. */
@@ -44,15 +52,26 @@ export class TargetSet {
     return this.targets.some((target) => target.inService() && !tried.has(target));
   }
 
+  succeeded(target: Target): void {
+    if (target.succeeded()) this.#tell(target, { inService: true });
+  }
+
   failed(target: Target, cause: unknown): void {
-    if (!target.failed(performance.now(), !isUnreachable(cause))) return;
+    const answers = !isUnreachable(cause);
+    if (!target.failed(performance.now(), answers)) return;
     this.#log?.("out of service", "warn", { url: target.url });
-    this.#timer ??= inBackground(setInterval(() => this.#probeDue(), probeEveryMs));
+    this.#probeFromNowOn();
+    this.#tell(target, { inService: false, answers });
   }
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
+    this.#stopListening?.();
     await Promise.all(this.targets.map(({ transport }) => transport.destroy()));
+  }
+
+  #probeFromNowOn(): void {
+    this.#timer ??= inBackground(setInterval(() => this.#probeDue(), probeEveryMs));
   }
 
   #probeDue(): void {
@@ -60,13 +79,31 @@ export class TargetSet {
     for (const target of this.targets) {
       if (!target.beginProbe(now)) continue;
       void this.#probe(target).then((works) => {
-        target.endProbe(works, performance.now());
-        if (works) this.#log?.("in service again", "info", { url: target.url });
+        if (target.endProbe(works, performance.now())) this.#tell(target, { inService: false, answers: false });
+        if (!works) return;
+        this.succeeded(target);
+        this.#log?.("in service again", "info", { url: target.url });
       });
     }
     if (this.targets.every((target) => target.inService())) {
       clearInterval(this.#timer);
       this.#timer = undefined;
+    }
+  }
+
+  #tell(target: Target, state: UrlState): void {
+    const url = this.#urls[this.targets.indexOf(target)];
+    if (url !== undefined) this.#ejections?.tell(url, state);
+  }
+
+  #heard(url: string, state: UrlState): void {
+    for (const [at, target] of this.targets.entries()) {
+      if (this.#urls[at] !== url) continue;
+      if (state.inService) target.succeeded();
+      else {
+        target.failedElsewhere(performance.now(), state.answers);
+        this.#probeFromNowOn();
+      }
     }
   }
 }

@@ -5,6 +5,8 @@ import type { OpenTransport, Transport } from "./transport.ts";
 const failuresUntilEjected = 3;
 /** How long until it is looked at, and looked at again: as soon as it works it is used. */
 const ejectionMs = 2000;
+/** The same where another process looks at it: longer than its probes are apart and take. */
+const watchedElsewhereMs = 15_000;
 
 /** One base URL: its connections, its load, and whether it works. */
 export class Target {
@@ -56,29 +58,42 @@ export class Target {
     return true;
   }
 
-  endProbe(answers: boolean, now: number): void {
+  /** Ends a probe. Returns true when the target is out of service still: meanwhile a request may have been answered. */
+  endProbe(answers: boolean, now: number): boolean {
     this.#probing = false;
-    if (answers) this.succeeded();
-    else {
-      this.#answers = false;
-      this.#ejectedUntil = now + ejectionMs;
-    }
+    if (this.inService() || answers) return false;
+    this.#answers = false;
+    this.#ejectUntil(now + ejectionMs);
+    return true;
   }
 
-  succeeded(): void {
+  /** Returns true when that put the target in service again. */
+  succeeded(): boolean {
+    const wasEjected = !this.inService();
     this.#failures = 0;
     this.#ejectedUntil = 0;
     this.#answers = true;
+    return wasEjected;
   }
 
   /** A failure of the server, not of a request. Returns true when it put the target out of service. */
   failed(now: number, answers: boolean): boolean {
     this.#failures++;
-    const wasEjected = this.#ejectedUntil !== 0;
+    const wasEjected = !this.inService();
     if (!wasEjected && this.#failures < failuresUntilEjected) return false;
     this.#answers = answers;
-    this.#ejectedUntil = now + ejectionMs;
+    this.#ejectUntil(now + ejectionMs);
     return !wasEjected;
+  }
+
+  /** Another process has put it out of service, or finds it so still. */
+  failedElsewhere(now: number, answers: boolean): void {
+    this.#answers = answers;
+    this.#ejectUntil(now + watchedElsewhereMs);
+  }
+
+  #ejectUntil(time: number): void {
+    this.#ejectedUntil = Math.max(this.#ejectedUntil, time);
   }
 }
 
