@@ -1,18 +1,29 @@
 import type { HeaderFields } from "./exchange.ts";
 import type { Reply } from "./reply.ts";
+import type { HealthReport } from "./health-report.ts";
 import type { Service } from "./service.ts";
 
-/**
- * `GET /health`: 200 when at least one engine can answer, else 503; sums over all engines and, to those who have a key where one is
- * needed, what each engine does.
- */
-export function answerHealth(reply: Reply, { state, directory, requests }: Service): void {
+export function healthOf({
+  state,
+  directory,
+  requests,
+}: Pick<Service, "state" | "directory" | "requests">): HealthReport {
   const engines = directory.engines.map(({ name, engine }) => ({
     name,
     models: engine.models().map((model) => model.id),
     ...engine.health(),
   }));
   const { open, total, cancelled, failed } = requests;
+  return { state, engines, requests: { open, total, cancelled, failed } };
+}
+
+/**
+ * `GET /health`: 200 when at least one engine can answer, else 503; sums over all engines and, to those who have a key where one is
+ * needed, what each engine does.
+ */
+export async function answerHealth(reply: Reply, service: Service): Promise<void> {
+  const own = healthOf(service);
+  const { state, engines, requests } = (await service.others?.health(own)) ?? own;
   const slots = { busy: 0, total: 0 };
   let queued = 0;
   for (const engine of engines) {
@@ -34,7 +45,7 @@ export function answerHealth(reply: Reply, { state, directory, requests }: Servi
       status,
       slots,
       queued,
-      requests: { open, total, cancelled, failed },
+      requests,
       ...(missing.length > 0 && !reply.isStranger && { missing }),
       ...(!reply.isStranger && { engines }),
     }),

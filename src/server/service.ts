@@ -4,6 +4,7 @@ import type { Limiter } from "../limits/limits.ts";
 import type { AdminAccess } from "./admin/admin-access.ts";
 import type { ModelControl } from "./admin/model-control.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
+import type { HealthReport } from "./health-report.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
@@ -60,6 +61,14 @@ export interface Service {
   metrics?: Metrics;
   /** Absent until the server has opened it. */
   tracing?: Tracing;
+  /** The other processes of this server, where it has several. */
+  readonly others?: Others;
+}
+
+/** The processes that answer requests beside this one. */
+export interface Others {
+  /** How all of them are together; `own`: this one. Never rejects: without an answer in time, as far as it is known. */
+  health(own: HealthReport): Promise<HealthReport>;
 }
 
 /** The limits of `Service.brief`: a client that asked for an answer in the background comes for it soon. */
