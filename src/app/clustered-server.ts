@@ -1,5 +1,3 @@
-import { EngineHost } from "../cluster/engine-host.ts";
-import { EngineStates } from "../cluster/engine-states.ts";
 import { WorkerProcesses } from "../cluster/worker-processes.ts";
 import type { WorkerProcess } from "../cluster/worker-processes.ts";
 import type { TruewireConfig } from "../config/config.ts";
@@ -13,6 +11,7 @@ import { EnginePool, isShared } from "./engine-pool.ts";
 import { keysOf } from "./keys-of-config.ts";
 import { oneAfterAnother } from "./one-after-another.ts";
 import { readServerCertificate } from "./server-certificate.ts";
+import { openPrimarySide } from "./primary-side.ts";
 import { settingsOf } from "./settings-of-config.ts";
 import { warnOfFixedSettings, warnOfOpenAddress, withFixedSettings } from "./fixed-settings.ts";
 import { workerTopics } from "./worker-messages.ts";
@@ -35,38 +34,46 @@ export async function createClusteredServer(
   warnOfOpenAddress(current, settings, log);
 
   const pool = new EnginePool({ log, ...(options.onProgress && { onProgress: options.onProgress }) });
+  const side = await openPrimarySide(current, log, async (key) => {
+    await opened;
+    return pool.engineUnder(key);
+  });
   const opened = pool.use(sharedOf(current));
   opened.catch(() => {});
-  const states = new EngineStates();
   let url: string | undefined;
   let models: readonly ModelInfo[] = [];
 
-  const begin = async ({ number, peer }: WorkerProcess): Promise<void> => {
-    new EngineHost(peer, states, async (key) => {
-      await opened;
-      return pool.engineUnder(key);
-    }).listen();
+  const begin = async (worker: WorkerProcess): Promise<void> => {
+    const { number, peer } = worker;
+    side.join(worker);
     const { isLonely } = workers;
+    let begun: TruewireConfig | undefined;
     peer.answer(workerTopics.start, (): WorkerStart => {
+      begun = newest;
       // A port that was any free one is kept: the workers that are there hold it under the number that they were given.
       const port = url === undefined || !isLonely ? {} : { port: Number(new URL(url).port) };
-      return { number, config: { ...newest, ...port } };
+      return { number, config: { ...begun, ...port } };
     });
     const ready = await new Promise<WorkerReady>((resolve, reject) => {
       peer.hear(workerTopics.ready, (body) => resolve(body as WorkerReady));
       peer.hear(workerTopics.failed, (body) => reject(errorOf(body as WorkerFailed)));
-      void peer.closed.then(() => reject(new Error("It ended while it started.")));
     });
     url ??= ready.url;
     if (ready.url !== url) throw new Error(`It listens on ${ready.url} in place of ${url}.`);
     models = ready.models;
+    // The configuration may have been read again meanwhile.
+    if (begun !== newest) models = await goOver(worker, models);
+  };
+  const release = async (): Promise<void> => {
+    await pool.close(0);
+    await side.close();
   };
   const workers = new WorkerProcesses({ script: new URL("./worker-main.js", import.meta.url), count, log, begin });
   try {
     await Promise.all([opened, workers.start()]);
   } catch (error) {
     await workers.stop(0);
-    await pool.close(0);
+    await release();
     throw error;
   }
 
@@ -95,7 +102,7 @@ export async function createClusteredServer(
   let closing: Promise<void> | undefined;
   const close = async (graceMs: number): Promise<void> => {
     await workers.stop(graceMs);
-    await pool.close(0);
+    await release();
   };
   return {
     url: url ?? "",

@@ -15,6 +15,9 @@ import { oneAfterAnother } from "./one-after-another.ts";
 import { settingsOf } from "./settings-of-config.ts";
 import { warnOfFixedSettings, warnOfOpenAddress } from "./fixed-settings.ts";
 import type { WorkerSide } from "./worker-side.ts";
+import { shareHealth } from "../cluster/shared-health.ts";
+import { shareNumbers } from "../cluster/shared-numbers.ts";
+import { healthOf } from "../server/health.ts";
 import { handle } from "../server/handle.ts";
 import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
@@ -70,13 +73,14 @@ export function createServer(config: TruewireConfig, options: ServerOptions = {}
   return openServer(config, options);
 }
 
-/** `side`: the server is one of several workers, and shares with the others what its primary process has. */
+/** `worker`: the server is one of several, and shares with the others what their primary process has. */
 export async function openServer(
   config: TruewireConfig,
   options: ServerOptions,
-  side?: WorkerSide,
+  worker?: { readonly number: number; readonly side: WorkerSide },
 ): Promise<TruewireServer> {
   let current = parseConfig(config);
+  const side = worker?.side;
   // Node's modules are loaded only here: whoever imports `createHandler` for another runtime imports this file, too.
   const [
     { listen },
@@ -97,7 +101,7 @@ export async function openServer(
   ]);
   let settings = settingsOf(current, await keysOf(current), false);
   const log = maskedLog(
-    options.log ?? openLog(current.logLevel, current.logFormat, side && { worker: side.number }),
+    options.log ?? openLog(current.logLevel, current.logFormat, worker && { worker: worker.number }),
     () => settings.mask,
   );
   const { host, port, logStream } = current;
@@ -109,7 +113,7 @@ export async function openServer(
     log,
     ...(openFiles !== undefined && { descriptorLimit: openFiles }),
     ...(options.onProgress && { onProgress: options.onProgress }),
-    ...(side && { openShared: (key) => side.engines.open(key) }),
+    ...(side && { openShared: (key) => side.engines.open(key), ejections: side.ejections }),
   });
   const { readConfig } = options;
   const control = new PoolControl({
@@ -120,6 +124,7 @@ export async function openServer(
   const observing = await openObserving(current, log);
   const service: Service = {
     ...observing.of,
+    ...(side && { others: shareHealth(side.primary, () => healthOf(service)) }),
     state: "loading",
     control,
     settings,
@@ -127,12 +132,17 @@ export async function openServer(
     log,
     requests: new Requests(),
     store: noStore,
-    brief: new MemoryStore(briefly),
-    runs: new DetachedRuns(),
+    brief: side?.brief ?? new MemoryStore(briefly),
+    runs: side?.runs ?? new DetachedRuns(),
     limiter: new MemoryLimiter(),
     ...(streamLog && { streamLog }),
     ...(page && { page }),
   };
+  const { metrics } = service;
+  if (worker && metrics) {
+    const ownText = (): Promise<string> => metrics.text(service.directory.engines, service.requests.open);
+    service.metrics = shareNumbers(worker.side.primary, String(worker.number), metrics, ownText);
+  }
   /** What the server opened beside its models. */
   const release = async (): Promise<void> => {
     await service.store.close();
@@ -161,8 +171,8 @@ export async function openServer(
   const { http } = listener;
   if (!side) warnOfOpenAddress(current, settings, log);
   try {
-    service.store = await openStoreOf(current, log);
-    service.limiter = await openLimiter(current.sharedLimits, (line) => log.warn({}, line));
+    service.store = side?.store ?? (await openStoreOf(current, log));
+    service.limiter = side?.limiter ?? (await openLimiter(current.sharedLimits, (line) => log.warn({}, line)));
     service.directory = await pool.use(current);
   } catch (error) {
     http.close();

@@ -35,6 +35,8 @@ export async function openUpstreamModel(
     tls: tls && (await (await import("./read-certificates.ts")).readCertificates(tls)),
     answerLimit: model.answerLimit,
     descriptorLimit: options.descriptorLimit,
+    // Two upstreams with one name may have another key.
+    ejections: options.ejections?.of(JSON.stringify(model)),
     log: observerOf(options.log, name),
   };
   const open = async (): Promise<OpenedEngine> => openNow(settings);

@@ -1,6 +1,5 @@
 /** What a worker runs: a server that shares its port, and what its primary process has, with the other workers. */
 import cluster from "node:cluster";
-import { RemoteEngines } from "../cluster/remote-engines.ts";
 import { socketPeer } from "../cluster/socket-peer.ts";
 import { openWorkerSocket } from "../cluster/worker-socket.ts";
 import type { TruewireConfig } from "../config/config.ts";
@@ -9,6 +8,7 @@ import type { TruewireServer } from "./create-server.ts";
 import { reportRejections } from "./report-rejections.ts";
 import { workerTopics } from "./worker-messages.ts";
 import type { WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
+import { openWorkerSide } from "./worker-side.ts";
 
 /** What open answers have to be told that they end, when the process cannot go on. In milliseconds. */
 const lastMs = 800;
@@ -20,7 +20,7 @@ reportRejections();
 if (cluster.worker) cluster.worker.exitedAfterDisconnect = true;
 
 const primary = socketPeer(openWorkerSocket());
-const engines = new RemoteEngines(primary);
+const side = openWorkerSide(primary);
 let server: TruewireServer | undefined;
 
 /** Ends open answers as errors, and the process. */
@@ -45,7 +45,7 @@ primary.answer(workerTopics.reload, async (config) => {
 
 const { number, config } = (await primary.ask(workerTopics.start, null)) as WorkerStart;
 try {
-  server = await openServer(config, {}, { number, engines });
+  server = await openServer(config, {}, { number, side });
   primary.tell(workerTopics.ready, { url: server.url, models: server.models() } satisfies WorkerReady);
 } catch (error) {
   const { message, code, syscall } = error as NodeJS.ErrnoException;

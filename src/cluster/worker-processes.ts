@@ -23,7 +23,7 @@ export interface WorkerOptions {
   readonly script: URL;
   readonly count: number;
   readonly log: Log;
-  /** Talks to a worker that has just been started. Resolves when it serves; rejects with why it cannot. */
+  /** Talks to a worker that has just been started. Resolves when it serves; rejects with why it cannot. One that ends is heard of here. */
   readonly begin: (worker: WorkerProcess) => Promise<void>;
 }
 

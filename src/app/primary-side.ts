@@ -1,0 +1,59 @@
+import { EngineHost } from "../cluster/engine-host.ts";
+import { EngineStates } from "../cluster/engine-states.ts";
+import { EjectionsOfWorkers } from "../cluster/shared-ejections.ts";
+import { HealthOfWorkers } from "../cluster/shared-health.ts";
+import { LimiterOfWorkers } from "../cluster/shared-limiter.ts";
+import { NumbersOfWorkers } from "../cluster/shared-numbers.ts";
+import { RunsOfWorkers } from "../cluster/shared-runs.ts";
+import { shareStore } from "../cluster/shared-store.ts";
+import type { WorkerProcess } from "../cluster/worker-processes.ts";
+import type { Config } from "../config/schema.ts";
+import type { Engine } from "../generation/engine.ts";
+import { openLimiter } from "../limits/open-limiter.ts";
+import type { Log } from "../server/log.ts";
+import { openMetrics } from "../server/metrics/open-metrics.ts";
+import { briefly } from "../server/service.ts";
+import { MemoryStore } from "../store/memory-store.ts";
+import { openStoreOf } from "./open-store-of.ts";
+
+/** What the workers of a server use together. */
+export interface PrimarySide {
+  /** A worker takes part until it ends. */
+  join(worker: WorkerProcess): void;
+  close(): Promise<void>;
+}
+
+/** `find`: a local model or a program, by its key in the pool. Throws `ConfigError` where the store cannot be opened. */
+export async function openPrimarySide(
+  config: Config,
+  log: Log,
+  find: (key: string) => Promise<Engine>,
+): Promise<PrimarySide> {
+  const store = await openStoreOf(config, log);
+  const brief = new MemoryStore(briefly);
+  const limiter = await openLimiter(config.sharedLimits, (line) => log.warn({}, line));
+  const metrics = config.metrics === "off" ? undefined : openMetrics();
+  const states = new EngineStates();
+  const limits = new LimiterOfWorkers(limiter);
+  const runs = new RunsOfWorkers();
+  const ejections = new EjectionsOfWorkers();
+  const health = new HealthOfWorkers();
+  const numbers = new NumbersOfWorkers(async () => (await metrics?.text([], 0)) ?? "");
+  return {
+    join({ number, peer }) {
+      new EngineHost(peer, states, find).listen();
+      shareStore(peer, "lasting", store);
+      shareStore(peer, "brief", brief);
+      limits.join(peer);
+      runs.join(peer);
+      ejections.join(peer);
+      health.join(peer);
+      numbers.join(peer, String(number));
+    },
+    async close() {
+      metrics?.close();
+      await store.close();
+      await limiter.close();
+    },
+  };
+}
