@@ -1,6 +1,7 @@
 import { ConfigError } from "../config/config-error.ts";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import type { ModelControl, ModelState, ModelStates, Task } from "../server/admin/model-control.ts";
+import { notOfThisMachine, stateOf } from "../server/admin/model-state.ts";
 import type { ModelDirectory, ServedEngine } from "../server/model-directory.ts";
 import { modelDoesNotExist } from "../wire/failures.ts";
 import type { EnginePool } from "./engine-pool.ts";
@@ -22,7 +23,7 @@ export class PoolControl implements ModelControl {
     this.#options = options;
   }
 
-  list(): ModelStates {
+  async list(): Promise<ModelStates> {
     const { pool, directory } = this.#options;
     const budget = pool.locals?.keeper.budget ?? Infinity;
     return {
@@ -97,14 +98,9 @@ export class PoolControl implements ModelControl {
     };
   }
 
-  #stateOf({ name, engine }: ServedEngine): ModelState {
-    const { state, message } = engine.health();
-    const common = {
-      name,
-      models: engine.models().map(({ id }) => id),
-      state,
-      ...(message !== undefined && { message }),
-    };
+  #stateOf(served: ServedEngine): ModelState {
+    const { engine } = served;
+    const common = stateOf(served);
     if (!(engine instanceof LoadableEngine)) return common;
     const { model } = engine;
     const { keeper } = this.#locals();
@@ -126,10 +122,7 @@ export class PoolControl implements ModelControl {
     if (!from) throw modelDoesNotExist(name);
     const { engine } = from;
     if (engine instanceof LoadableEngine) return { from, engine };
-    throw invalidRequest(
-      `The model '${name}' is none of this machine's files: it is neither loaded nor unloaded.`,
-      "model",
-    );
+    throw notOfThisMachine(name);
   }
 
   #locals(): NonNullable<EnginePool["locals"]> {

@@ -19,8 +19,8 @@ export const adminRoutes: readonly (readonly [path: string, route: Route])[] = [
     {
       ...admin,
       methods: {
-        GET(reply, service) {
-          reply.send(200, "application/json", JSON.stringify(controlOf(service).list()));
+        async GET(reply, service) {
+          reply.send(200, "application/json", JSON.stringify(await controlOf(service).list()));
         },
       },
     },

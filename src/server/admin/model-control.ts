@@ -1,6 +1,6 @@
 /** What the admin API does to the models. Every promise rejects with `FailureError`, in words for whoever runs the server. */
 export interface ModelControl {
-  list(): ModelStates;
+  list(): Promise<ModelStates>;
   /** `name`: one that clients may use. Resolves when the model is loaded. */
   load(name: string, task: Task): Promise<ModelState>;
   /** Resolves when it is unloaded, which waits for its answers to end. */
