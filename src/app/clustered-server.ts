@@ -4,6 +4,7 @@ import type { TruewireConfig } from "../config/config.ts";
 import { parseConfig } from "../config/schema.ts";
 import type { Config } from "../config/schema.ts";
 import type { ModelInfo } from "../generation/engine.ts";
+import { ModelDirectory } from "../server/model-directory.ts";
 import { openLog } from "../server/logger.ts";
 import { maskedLog } from "../server/masked-log.ts";
 import type { ServerOptions, TruewireServer } from "./create-server.ts";
@@ -11,6 +12,7 @@ import { EnginePool, isShared } from "./engine-pool.ts";
 import { keysOf } from "./keys-of-config.ts";
 import { oneAfterAnother } from "./one-after-another.ts";
 import { readServerCertificate } from "./server-certificate.ts";
+import { PoolControl } from "./pool-control.ts";
 import { openPrimarySide } from "./primary-side.ts";
 import { settingsOf } from "./settings-of-config.ts";
 import { warnOfFixedSettings, warnOfOpenAddress, withFixedSettings } from "./fixed-settings.ts";
@@ -34,9 +36,19 @@ export async function createClusteredServer(
   warnOfOpenAddress(current, settings, log);
 
   const pool = new EnginePool({ log, ...(options.onProgress && { onProgress: options.onProgress }) });
-  const side = await openPrimarySide(current, log, async (key) => {
-    await opened;
-    return pool.engineUnder(key);
+  const { readConfig } = options;
+  let directory = new ModelDirectory([]);
+  const side = await openPrimarySide(current, log, {
+    async find(key) {
+      await opened;
+      return pool.engineUnder(key);
+    },
+    control: new PoolControl({
+      pool,
+      directory: () => directory,
+      reload: readConfig && (async () => reload(await readConfig())),
+    }),
+    directory: () => directory,
   });
   const opened = pool.use(sharedOf(current));
   opened.catch(() => {});
@@ -70,7 +82,7 @@ export async function createClusteredServer(
   };
   const workers = new WorkerProcesses({ script: new URL("./worker-main.js", import.meta.url), count, log, begin });
   try {
-    await Promise.all([opened, workers.start()]);
+    [directory] = await Promise.all([opened, workers.start()]);
   } catch (error) {
     await workers.stop(0);
     await release();
@@ -81,7 +93,7 @@ export async function createClusteredServer(
     const parsed = parseConfig(next);
     await readServerCertificate(parsed);
     const keys = await keysOf(parsed);
-    await pool.use(sharedOf(parsed), async () => {
+    directory = await pool.use(sharedOf(parsed), async () => {
       newest = withFixedSettings(next, config);
       settings = settingsOf(parsed, keys, false);
       for (const worker of workers.ready) models = await goOver(worker, models);

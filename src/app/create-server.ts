@@ -15,6 +15,7 @@ import { oneAfterAnother } from "./one-after-another.ts";
 import { settingsOf } from "./settings-of-config.ts";
 import { warnOfFixedSettings, warnOfOpenAddress } from "./fixed-settings.ts";
 import type { WorkerSide } from "./worker-side.ts";
+import { SharedControl } from "../cluster/shared-control.ts";
 import { shareHealth } from "../cluster/shared-health.ts";
 import { shareNumbers } from "../cluster/shared-numbers.ts";
 import { healthOf } from "../server/health.ts";
@@ -116,11 +117,10 @@ export async function openServer(
     ...(side && { openShared: (key) => side.engines.open(key), ejections: side.ejections }),
   });
   const { readConfig } = options;
-  const control = new PoolControl({
-    pool,
-    directory: () => service.directory,
-    reload: readConfig && (async () => reload(await readConfig())),
-  });
+  const directory = (): ModelDirectory => service.directory;
+  const control = side
+    ? new SharedControl(side.primary, directory)
+    : new PoolControl({ pool, directory, reload: readConfig && (async () => reload(await readConfig())) });
   const observing = await openObserving(current, log);
   const service: Service = {
     ...observing.of,

@@ -1,5 +1,6 @@
 import { EngineHost } from "../cluster/engine-host.ts";
 import { EngineStates } from "../cluster/engine-states.ts";
+import { shareControl } from "../cluster/shared-control.ts";
 import { EjectionsOfWorkers } from "../cluster/shared-ejections.ts";
 import { HealthOfWorkers } from "../cluster/shared-health.ts";
 import { LimiterOfWorkers } from "../cluster/shared-limiter.ts";
@@ -10,7 +11,9 @@ import type { WorkerProcess } from "../cluster/worker-processes.ts";
 import type { Config } from "../config/schema.ts";
 import type { Engine } from "../generation/engine.ts";
 import { openLimiter } from "../limits/open-limiter.ts";
+import type { ModelControl } from "../server/admin/model-control.ts";
 import type { Log } from "../server/log.ts";
+import type { ModelDirectory } from "../server/model-directory.ts";
 import { openMetrics } from "../server/metrics/open-metrics.ts";
 import { briefly } from "../server/service.ts";
 import { MemoryStore } from "../store/memory-store.ts";
@@ -23,12 +26,16 @@ export interface PrimarySide {
   close(): Promise<void>;
 }
 
-/** `find`: a local model or a program, by its key in the pool. Throws `ConfigError` where the store cannot be opened. */
-export async function openPrimarySide(
-  config: Config,
-  log: Log,
-  find: (key: string) => Promise<Engine>,
-): Promise<PrimarySide> {
+export interface Models {
+  /** A local model or a program, by its key in the pool, as soon as it is open. */
+  readonly find: (key: string) => Promise<Engine>;
+  readonly control: ModelControl;
+  /** As it is now. */
+  readonly directory: () => ModelDirectory;
+}
+
+/** Throws `ConfigError` where the store cannot be opened. */
+export async function openPrimarySide(config: Config, log: Log, models: Models): Promise<PrimarySide> {
   const store = await openStoreOf(config, log);
   const brief = new MemoryStore(briefly);
   const limiter = await openLimiter(config.sharedLimits, (line) => log.warn({}, line));
@@ -41,7 +48,8 @@ export async function openPrimarySide(
   const numbers = new NumbersOfWorkers(async () => (await metrics?.text([], 0)) ?? "");
   return {
     join({ number, peer }) {
-      new EngineHost(peer, states, find).listen();
+      new EngineHost(peer, states, models.find).listen();
+      shareControl(peer, models.control, models.directory);
       shareStore(peer, "lasting", store);
       shareStore(peer, "brief", brief);
       limits.join(peer);
