@@ -1,3 +1,4 @@
+import type { Peer } from "../cluster/peer.ts";
 import { WorkerProcesses } from "../cluster/worker-processes.ts";
 import type { WorkerProcess } from "../cluster/worker-processes.ts";
 import type { TruewireConfig } from "../config/config.ts";
@@ -53,19 +54,23 @@ export async function createClusteredServer(
   const opened = pool.use(sharedOf(current));
   opened.catch(() => {});
   let url: string | undefined;
+  let { port } = current;
+  /** Workers that listen, or are about to. */
+  const listening = new Set<Peer>();
   let models: readonly ModelInfo[] = [];
 
   const begin = async (worker: WorkerProcess): Promise<void> => {
     const { number, peer } = worker;
     side.join(worker);
-    const { isLonely } = workers;
     let begun: TruewireConfig | undefined;
     peer.answer(workerTopics.start, (): WorkerStart => {
       begun = newest;
-      // A port that was any free one is kept: the workers that are there hold it under the number that they were given.
-      const port = url === undefined || !isLonely ? {} : { port: Number(new URL(url).port) };
-      return { number, config: { ...begun, ...port } };
+      // Workers share a port by the number that they ask for. One that was any free one (0) is asked for by its own when nobody has it.
+      if (url !== undefined && listening.size === 0) port = Number(new URL(url).port);
+      listening.add(peer);
+      return { number, config: { ...begun, port } };
     });
+    void peer.closed.then(() => listening.delete(peer));
     const ready = await new Promise<WorkerReady>((resolve, reject) => {
       peer.hear(workerTopics.ready, (body) => resolve(body as WorkerReady));
       peer.hear(workerTopics.failed, (body) => reject(errorOf(body as WorkerFailed)));

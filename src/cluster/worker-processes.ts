@@ -51,11 +51,6 @@ export class WorkerProcesses {
     return [...this.#running.values()].filter(({ isReady }) => isReady);
   }
 
-  /** Whether there is only one now. */
-  get isLonely(): boolean {
-    return this.#running.size === 1;
-  }
-
   /** Resolves when all serve. Rejects with the first failure, and then there is none. */
   async start(): Promise<void> {
     cluster.setupPrimary({
