@@ -1,0 +1,295 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import { keyOf } from "../keys/support.ts";
+import { small } from "../models/support.ts";
+import { readExposition, total } from "../observe/read-metrics.ts";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { until } from "../support/scripted-engine.ts";
+import { runTruewire, startTruewire } from "../support/serve.ts";
+import type { RunningTruewire } from "../support/serve.ts";
+import { say } from "../upstream/scripted-server.ts";
+import { askAnew, askJson } from "./ask-anew.ts";
+import type { Answered } from "./ask-anew.ts";
+
+/** Two workers are one server: whatever a client does at one of them, the other one knows. */
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+/** Says how many messages there are; "wait" waits until it is cancelled, "count" counts slowly. */
+const program = `export default async function* ({ messages, signal }) {
+  const asked = String(messages.at(-1).content);
+  const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  if (asked === "wait") {
+    yield "Waiting. ";
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    return;
+  }
+  if (asked === "count") for (let number = 0; number < 20; number++) {
+    yield number + " ";
+    await sleep(100);
+  }
+  else yield "Messages: " + messages.length;
+}
+`;
+
+interface Serving {
+  readonly url: string;
+  readonly folder: string;
+  readonly server: RunningTruewire;
+  /** The primary process reads its configuration again. */
+  reload(): void;
+}
+
+/** Two workers with the program `p`, and these lines of YAML. */
+async function serveTwo(settings: readonly string[] = [], models: readonly string[] = []): Promise<Serving> {
+  const folder = mkdtempSync(join(tmpdir(), "truewire-workers-"));
+  closing.push(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, "p.mjs"), program);
+  const own = `{ kind: program, program: ${JSON.stringify(join(folder, "p.mjs"))}, name: p }`;
+  const file = join(folder, "truewire.yaml");
+  const lines = [
+    "port: 0",
+    "workers: 2",
+    ...settings,
+    "models:",
+    ...[own, ...models].map((model) => `  - ${model}`),
+    "",
+  ];
+  writeFileSync(file, lines.join("\n"));
+  const server = await startTruewire(["--config", file]);
+  closing.push(() => server.stop());
+  return { url: server.url, folder, server, reload: () => void server.process.kill("SIGHUP") };
+}
+
+const chat = (content: string, model = "p"): object => ({ model, messages: [{ role: "user", content }] });
+
+/** The workers that wrote lines about requests. */
+function workersIn({ server }: Serving): Set<unknown> {
+  const lines = server
+    .stderr()
+    .split("\n")
+    .filter((line) => line.startsWith("{"));
+  return new Set(lines.map((line) => (JSON.parse(line) as { worker?: unknown }).worker));
+}
+
+function countOf(answers: readonly Answered[], status: number): number {
+  return answers.filter((each) => each.status === status).length;
+}
+
+test("a limit of requests holds for both together, exactly, and so does one of requests at once", async () => {
+  const alice = keyOf("alice");
+  const bob = keyOf("bob");
+  const serving = await serveTwo([
+    "keys:",
+    `  - { name: alice, hash: "${alice.entry.hash}", requestsPerMinute: 5 }`,
+    `  - { name: bob, hash: "${bob.entry.hash}", concurrency: 3 }`,
+  ]);
+  const url = `${serving.url}/v1/chat/completions`;
+  const many = (key: string, content: string): Promise<Answered[]> =>
+    Promise.all(Array.from({ length: 50 }, () => askAnew(url, { key, body: chat(content) })));
+  const ofAlice = await many(alice.key, "Hi");
+  // The sixth has room after twelve seconds.
+  expect([countOf(ofAlice, 200), countOf(ofAlice, 429)]).toEqual([5, 45]);
+  const ofBob = await many(bob.key, "count");
+  expect([countOf(ofBob, 200), countOf(ofBob, 429)]).toEqual([3, 47]);
+  // One after the other there is always room, at whichever worker.
+  for (let number = 0; number < 20; number++)
+    expect((await askAnew(url, { key: bob.key, body: chat("Hi") })).status).toBe(200);
+  expect(workersIn(serving)).toEqual(new Set([1, 2]));
+});
+
+test.skipIf(process.platform !== "linux")(
+  "a worker that dies gives back what its requests had open; the sums keep what it had told",
+  async () => {
+    const bob = keyOf("bob");
+    const serving = await serveTwo([
+      "metrics: open",
+      "keys:",
+      `  - { name: bob, hash: "${bob.entry.hash}", concurrency: 2 }`,
+    ]);
+    const url = `${serving.url}/v1/chat/completions`;
+    const open = [1, 2].map(() => askAnew(url, { key: bob.key, body: chat("wait") }).catch(() => undefined));
+    const asked = async (): Promise<number> => (await askAnew(url, { key: bob.key, body: chat("Hi") })).status;
+    await until(async () => (await asked()) === 429, "both are open");
+    const requests = async (): Promise<number> =>
+      total(
+        readExposition((await askAnew(`${serving.url}/metrics`)).text),
+        "gen_ai_server_request_duration_seconds_count",
+      );
+    const before = await requests();
+    expect(before).toBeGreaterThan(0);
+    const children = readFileSync(
+      `/proc/${serving.server.process.pid}/task/${serving.server.process.pid}/children`,
+      "utf8",
+    );
+    const [victim = 0] = children.trim().split(" ").map(Number);
+    process.kill(victim, "SIGKILL");
+    await until(() => serving.server.stderr().includes("has taken the place"), "another worker serves");
+    expect(await asked()).toBe(200);
+    expect(await requests()).toBeGreaterThan(before);
+    for (let number = 0; number < 4; number++) expect(await requests()).toBeGreaterThan(before);
+    await serving.server.stop("SIGKILL");
+    await Promise.all(open);
+  },
+);
+
+interface Shown {
+  readonly id: string;
+  readonly status: string;
+  readonly output: readonly { readonly content: readonly { readonly text: string }[] }[];
+}
+
+test("a conversation goes on at another worker", async () => {
+  const serving = await serveTwo();
+  const url = `${serving.url}/v1/responses`;
+  let previous: string | undefined;
+  for (let turn = 0; turn < 6; turn++) {
+    const body = { model: "p", input: "Hi", ...(previous !== undefined && { previous_response_id: previous }) };
+    const shown = await askJson<Shown>(url, { body });
+    expect(shown.output[0]?.content[0]?.text).toBe(`Messages: ${2 * turn + 1}`);
+    previous = shown.id;
+  }
+  expect(workersIn(serving)).toEqual(new Set([1, 2]));
+  expect((await askAnew(`${url}/${previous}`, { method: "DELETE" })).status).toBe(200);
+  for (const _ of [1, 2]) expect((await askAnew(`${url}/${previous}`)).status).toBe(404);
+});
+
+test.each([true, false])(
+  "an answer in the background is followed and cancelled at any worker (store: %s)",
+  async (store) => {
+    const serving = await serveTwo();
+    const url = `${serving.url}/v1/responses`;
+    const begin = (input: string): Promise<Shown> =>
+      askJson(url, { body: { model: "p", input, background: true, store } });
+
+    const counting = await begin("count");
+    const whole = await Promise.all([1, 2].map(() => askAnew(`${url}/${counting.id}?stream=true`)));
+    const later = await askAnew(`${url}/${counting.id}?stream=true&starting_after=3`);
+    expect(whole[0]?.text).toBe(whole[1]?.text);
+    const events = whole[0]?.text.split("\n\n") ?? [];
+    expect(events.filter((event) => event.includes("output_text.delta"))).toHaveLength(20);
+    expect(later.text.split("\n\n")).toEqual(events.slice(4));
+
+    for (const _ of [1, 2, 3]) {
+      const waiting = await begin("wait");
+      const cancelled = await askJson<Shown>(`${url}/${waiting.id}/cancel`, { method: "POST" });
+      expect([cancelled.id, cancelled.status]).toEqual([waiting.id, "cancelled"]);
+      for (const __ of [1, 2]) expect((await askJson<Shown>(`${url}/${waiting.id}`)).status).toBe("cancelled");
+    }
+    expect(workersIn(serving)).toEqual(new Set([1, 2]));
+  },
+);
+
+test("a URL that fails is put out of service for both, and its failures are told once", async () => {
+  let asked = 0;
+  const [bad, good] = await Promise.all(
+    [false, true].map(async (works) => {
+      const server = createServer((request, response) => {
+        let text = "";
+        request.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+        request.on("end", () => {
+          if (works) return say(response, JSON.parse(text) as Record<string, unknown>, "good");
+          if (request.method === "POST") asked++;
+          response.writeHead(500).end("{}");
+        });
+      });
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      closing.push(
+        () => server.closeAllConnections(),
+        () => server.close(),
+      );
+      return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+    }),
+  );
+  const serving = await serveTwo([], [`{ kind: upstream, name: up, url: ["${bad}", "${good}"], models: { m: m } }`]);
+  for (let number = 0; number < 30; number++)
+    expect((await askAnew(`${serving.url}/v1/chat/completions`, { body: chat("Hi", "m") })).status).toBe(200);
+  // Each worker would need three failures of its own.
+  expect(asked).toBeGreaterThanOrEqual(3);
+  expect(asked).toBeLessThan(6);
+  for (const _ of [1, 2]) {
+    const { engines } = await askJson<{ engines: { name: string; counters: unknown }[] }>(`${serving.url}/health`);
+    const up = engines.find(({ name }) => name === "up");
+    expect(up?.counters).toMatchObject({ targets: 2, targetsInService: 1, retries: asked });
+  }
+  expect(serving.server.stderr().match(/out of service/g)).toHaveLength(1);
+});
+
+test("the numbers of any worker are those of all", async () => {
+  const serving = await serveTwo();
+  for (let number = 0; number < 25; number++) await askAnew(`${serving.url}/v1/chat/completions`, { body: chat("Hi") });
+  for (const _ of [1, 2]) {
+    const numbers = readExposition((await askAnew(`${serving.url}/metrics`)).text);
+    expect(total(numbers, "gen_ai_server_request_duration_seconds_count")).toBe(25);
+    expect(total(numbers, "gen_ai_server_request_duration_seconds_bucket", { le: "+Inf" })).toBe(25);
+    expect(total(numbers, "truewire_slots", { engine: "p" })).toBe(1);
+    expect(total(numbers, "truewire_open_requests")).toBe(1);
+    const of = (name: string): unknown[] =>
+      numbers.samples
+        .filter((sample) => sample.name === name)
+        .map(({ labels }) => labels["worker"])
+        .sort();
+    expect(of("process_resident_memory_bytes")).toEqual(["1", "2", "primary"]);
+    expect(of("truewire_worker_up")).toEqual(["1", "2"]);
+  }
+  const { requests } = await askJson<{ requests: object }>(`${serving.url}/health`);
+  expect(requests).toEqual({ open: 1, total: 28, cancelled: 0, failed: 0 });
+});
+
+test("truewire models works with the models of both workers", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "truewire-workers-"));
+  closing.push(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, "a.gguf");
+  writeProgrammedModel(path);
+  const serving = await serveTwo([], [`{ kind: local, path: ${JSON.stringify(path)}, load: lazy, ${small} }`]);
+  const models = async (...args: string[]): Promise<string> => {
+    const { stdout, stderr, code } = await runTruewire(["models", ...args, "--url", serving.url]);
+    return code === 0 ? stdout : `${code} ${stderr}`;
+  };
+  const stateOfA = async (): Promise<string | undefined> => {
+    const { models: all } = JSON.parse(await models("list", "--json")) as { models: { name: string; state: string }[] };
+    expect(all.map(({ name }) => name)).toEqual(["p", "a"]);
+    return all[1]?.state;
+  };
+  for (const _ of [1, 2]) {
+    expect(await stateOfA()).toBe("unloaded");
+    expect(await models("load", "a")).toContain("a");
+    expect(await stateOfA()).toBe("ready");
+    expect(await models("unload", "a")).toContain("a");
+  }
+  expect(await models("load", "nobody")).toMatch(/^1 .*does not exist/s);
+});
+
+test("keys are rotated, and the configuration is read again, in both", async () => {
+  const [old, fresh] = [keyOf("old"), keyOf("fresh")];
+  const folder = mkdtempSync(join(tmpdir(), "truewire-keys-"));
+  closing.push(() => rmSync(folder, { recursive: true, force: true }));
+  const keysFile = join(folder, "keys.yaml");
+  const writeKey = ({ entry }: typeof old): void =>
+    writeFileSync(keysFile, `- { name: ${entry.name}, hash: "${entry.hash}" }\n`);
+  writeKey(old);
+  const serving = await serveTwo([`keysFile: ${JSON.stringify(keysFile)}`, "adminKey: admin-key-0123456789"]);
+  const letsIn = async ({ key }: typeof old): Promise<number[]> => {
+    const answers = [];
+    for (let number = 0; number < 4; number++)
+      answers.push((await askAnew(`${serving.url}/v1/models`, { key })).status);
+    return answers;
+  };
+  expect(await letsIn(old)).toEqual([200, 200, 200, 200]);
+  writeKey(fresh);
+  serving.reload();
+  await until(async () => (await letsIn(fresh)).every((status) => status === 200), "both let the new key in");
+  expect(await letsIn(old)).toEqual([401, 401, 401, 401]);
+  // The same by the admin API, which answers when it is done.
+  writeKey(old);
+  const told = await askAnew(`${serving.url}/admin/reload`, { method: "POST", key: "admin-key-0123456789" });
+  expect(told.text).toContain('"models":["p"]');
+  expect(await letsIn(old)).toEqual([200, 200, 200, 200]);
+});
