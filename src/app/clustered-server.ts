@@ -98,18 +98,29 @@ export async function createClusteredServer(
     const parsed = parseConfig(next);
     await readServerCertificate(parsed);
     const keys = await keysOf(parsed);
+    const before = newest;
     directory = await pool.use(sharedOf(parsed), async () => {
+      const [first, ...others] = workers.ready;
       newest = withFixedSettings(next, config);
+      try {
+        // What one of them cannot do, such as open an upstream that refuses its list, none of them can.
+        if (first) models = await askToGoOver(first);
+      } catch (error) {
+        newest = before;
+        throw error;
+      }
       settings = settingsOf(parsed, keys, false);
-      for (const worker of workers.ready) models = await goOver(worker, models);
+      for (const worker of others) models = await goOver(worker, models);
     });
     warnOfFixedSettings(parsed, current, log);
     current = { ...parsed, host: current.host, port: current.port };
     log.info({ models: models.map(({ id }) => id) }, "configuration read again");
   });
+  const askToGoOver = async ({ peer }: WorkerProcess): Promise<readonly ModelInfo[]> =>
+    (await peer.ask(workerTopics.reload, newest)) as readonly ModelInfo[];
   const goOver = async (worker: WorkerProcess, before: readonly ModelInfo[]): Promise<readonly ModelInfo[]> => {
     try {
-      return (await worker.peer.ask(workerTopics.reload, newest)) as readonly ModelInfo[];
+      return await askToGoOver(worker);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       log.error({ worker: worker.number, error: reason }, "a worker has not gone over to the new configuration");

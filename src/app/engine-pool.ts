@@ -37,7 +37,7 @@ export class EnginePool {
    * Opens what the models need and is not open yet, and closes what they no longer need. Rejects with the first failure, and then
    * everything is as it was before. An upstream that does not answer is no failure: it is taken in when it comes.
    *
-   * `goOver` lets others go over to what is open now, before anything is closed; it does not reject.
+   * `goOver` lets others go over to what is open now, before anything is closed. Where it rejects, nothing has changed, either.
    */
   async use(
     { models, memory = Infinity, loadWait }: Pick<Config, "models" | "memory" | "loadWait">,
@@ -45,6 +45,7 @@ export class EnginePool {
   ): Promise<ModelDirectory> {
     const next = new Map<unknown, Opened>();
     const fresh = new Map<unknown, Opened>();
+    const before = this.#open;
     const budget = this.#locals?.keeper.budget ?? Infinity;
     try {
       await this.#openAll(models, next, fresh);
@@ -58,14 +59,15 @@ export class EnginePool {
         if (model.kind === "local" && (model.load ?? "eager") === "eager" && opened && isLocal(opened))
           await this.#locals?.loadEagerly(opened);
       }
+      this.#open = next;
+      await goOver?.();
     } catch (error) {
+      this.#open = before;
       this.#locals?.keeper.setBudget(budget);
       await Promise.all([...fresh.values()].map(({ engine }) => engine.close(0)));
       throw error;
     }
-    const gone = [...this.#open].filter(([key]) => !next.has(key));
-    this.#open = next;
-    await goOver?.();
+    const gone = [...before].filter(([key]) => !next.has(key));
     for (const [, { engine }] of gone) {
       engine.close(patience).catch((error: unknown) => {
         this.#options.log.error({ error: String(error) }, "a model did not close");

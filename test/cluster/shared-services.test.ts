@@ -41,8 +41,9 @@ const program = `export default async function* ({ messages, signal }) {
 
 interface Serving {
   readonly url: string;
-  readonly folder: string;
   readonly server: RunningTruewire;
+  /** Writes these models into the configuration, after the program. */
+  configure(models: readonly string[]): void;
   /** The primary process reads its configuration again. */
   reload(): void;
 }
@@ -54,18 +55,14 @@ async function serveTwo(settings: readonly string[] = [], models: readonly strin
   writeFileSync(join(folder, "p.mjs"), program);
   const own = `{ kind: program, program: ${JSON.stringify(join(folder, "p.mjs"))}, name: p }`;
   const file = join(folder, "truewire.yaml");
-  const lines = [
-    "port: 0",
-    "workers: 2",
-    ...settings,
-    "models:",
-    ...[own, ...models].map((model) => `  - ${model}`),
-    "",
-  ];
-  writeFileSync(file, lines.join("\n"));
+  const configure = (more: readonly string[]): void => {
+    const entries = [own, ...more].map((model) => `  - ${model}`);
+    writeFileSync(file, ["port: 0", "workers: 2", ...settings, "models:", ...entries, ""].join("\n"));
+  };
+  configure(models);
   const server = await startTruewire(["--config", file]);
   closing.push(() => server.stop());
-  return { url: server.url, folder, server, reload: () => void server.process.kill("SIGHUP") };
+  return { url: server.url, server, configure, reload: () => void server.process.kill("SIGHUP") };
 }
 
 const chat = (content: string, model = "p"): object => ({ model, messages: [{ role: "user", content }] });
@@ -292,4 +289,32 @@ test("keys are rotated, and the configuration is read again, in both", async () 
   const told = await askAnew(`${serving.url}/admin/reload`, { method: "POST", key: "admin-key-0123456789" });
   expect(told.text).toContain('"models":["p"]');
   expect(await letsIn(old)).toEqual([200, 200, 200, 200]);
+});
+
+test("a configuration that a worker cannot use changes nothing in any; one that it can changes both", async () => {
+  const refusing = createServer((_request, response) => response.writeHead(404).end("{}"));
+  await new Promise<void>((resolve) => refusing.listen(0, "127.0.0.1", resolve));
+  closing.push(() => refusing.close());
+  const url = `http://127.0.0.1:${(refusing.address() as AddressInfo).port}/v1`;
+  const serving = await serveTwo();
+  const reload = async (models: readonly string[]): Promise<Answered> => {
+    serving.configure(models);
+    return askAnew(`${serving.url}/admin/reload`, { method: "POST" });
+  };
+  const served = async (): Promise<string[][]> =>
+    Promise.all(
+      [1, 2].map(async () => {
+        const { data } = await askJson<{ data: { id: string }[] }>(`${serving.url}/v1/models`);
+        return data.map(({ id }) => id);
+      }),
+    );
+  const refused = await reload([`{ kind: upstream, name: up, url: "${url}" }`]);
+  expect(refused.status).toBe(400);
+  expect(refused.text).toMatch(/The configuration was not reloaded, and nothing has changed\. .*cannot be listed/);
+  expect(await served()).toEqual([["p"], ["p"]]);
+  expect((await reload([`{ kind: upstream, name: up, url: "${url}", models: { m: m } }`])).status).toBe(200);
+  expect(await served()).toEqual([
+    ["p", "m"],
+    ["p", "m"],
+  ]);
 });
