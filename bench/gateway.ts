@@ -72,7 +72,8 @@ async function startProcess(file: string, ...args: string[]): Promise<{ url: str
 const upstream = await startProcess("upstream.js");
 const passThrough = await startProcess("pass-through.js", upstream.url);
 const ownOptions = values.options.split(" ").filter((option) => option !== "");
-const truewire = await startTruewire(["--log-level", "warn", ...ownOptions, upstream.url]);
+// One process: what several cost and bring, `npm run bench workers` tells.
+const truewire = await startTruewire(["--log-level", "warn", "--workers", "1", ...ownOptions, upstream.url]);
 const key = "tw-bench-0123456789";
 const withKeys = values.keys ? await startWithKeys() : [];
 const gateways: Gateway[] = [
@@ -93,7 +94,7 @@ async function startWithKeys(): Promise<{ readonly name: string; readonly server
   const limits = { requestsPerMinute: 1e9, tokensPerMinute: 1e12, tokensPerDay: 1e15, concurrency: 1e6 };
   writeFileSync(file, JSON.stringify([{ name: "bench", hash, ...limits }]));
   const start = (...args: string[]): Promise<RunningTruewire> =>
-    startTruewire(["--log-level", "warn", upstream.url, ...args]);
+    startTruewire(["--log-level", "warn", "--workers", "1", upstream.url, ...args]);
   const { REDIS_URL: redis } = process.env;
   return [
     { name: "key", server: await start("--api-key", key) },

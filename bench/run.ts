@@ -8,6 +8,7 @@ const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   stall: () => import("./stall.ts"),
   store: () => import("./store.ts"),
   wire: () => import("./wire.ts"),
+  workers: () => import("./workers.ts"),
 };
 
 const [name = ""] = process.argv.splice(2, 1);
