@@ -10,15 +10,14 @@ import { openLog } from "../server/logger.ts";
 import { maskedLog } from "../server/masked-log.ts";
 import type { ServerOptions, TruewireServer } from "./create-server.ts";
 import { EnginePool, isShared } from "./engine-pool.ts";
-import { keysOf } from "./keys-of-config.ts";
 import { oneAfterAnother } from "./one-after-another.ts";
-import { readServerCertificate } from "./server-certificate.ts";
+import { readServerFiles } from "./server-files.ts";
 import { PoolControl } from "./pool-control.ts";
 import { openPrimarySide } from "./primary-side.ts";
 import { settingsOf } from "./settings-of-config.ts";
 import { warnOfFixedSettings, warnOfOpenAddress, withFixedSettings } from "./fixed-settings.ts";
 import { workerTopics } from "./worker-messages.ts";
-import type { WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
+import type { WorkerConfig, WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
 
 /**
  * The same as `createServer` with several processes: this one, which has the local models and the programs, and `count` workers, which
@@ -29,11 +28,10 @@ export async function createClusteredServer(
   count: number,
   options: ServerOptions,
 ): Promise<TruewireServer> {
-  let newest = config;
   let current = parseConfig(config);
-  let settings = settingsOf(current, await keysOf(current), false);
+  let newest: WorkerConfig = { config, files: await readServerFiles(current) };
+  let settings = settingsOf(current, newest.files.keys, false);
   const log = maskedLog(options.log ?? openLog(current.logLevel, current.logFormat, {}), () => settings.mask);
-  await readServerCertificate(current);
   warnOfOpenAddress(current, settings, log);
 
   const pool = new EnginePool({ log, ...(options.onProgress && { onProgress: options.onProgress }) });
@@ -62,13 +60,13 @@ export async function createClusteredServer(
   const begin = async (worker: WorkerProcess): Promise<void> => {
     const { number, peer } = worker;
     side.join(worker);
-    let begun: TruewireConfig | undefined;
+    let begun: WorkerConfig | undefined;
     peer.answer(workerTopics.start, (): WorkerStart => {
       begun = newest;
       // Workers share a port by the number that they ask for. One that was any free one (0) is asked for by its own when nobody has it.
       if (url !== undefined && listening.size === 0) port = Number(new URL(url).port);
       listening.add(peer);
-      return { number, config: { ...begun, port } };
+      return { number, files: begun.files, config: { ...begun.config, port } };
     });
     void peer.closed.then(() => listening.delete(peer));
     const ready = await new Promise<WorkerReady>((resolve, reject) => {
@@ -96,12 +94,12 @@ export async function createClusteredServer(
 
   const reload = oneAfterAnother(async (next: TruewireConfig): Promise<void> => {
     const parsed = parseConfig(next);
-    await readServerCertificate(parsed);
-    const keys = await keysOf(parsed);
+    const goesOn = withFixedSettings(next, config);
+    const files = await readServerFiles(parseConfig(goesOn));
     const before = newest;
     directory = await pool.use(sharedOf(parsed), async () => {
       const [first, ...others] = workers.ready;
-      newest = withFixedSettings(next, config);
+      newest = { config: goesOn, files };
       try {
         // What one of them cannot do, such as open an upstream that refuses its list, none of them can.
         if (first) models = await askToGoOver(first);
@@ -109,7 +107,7 @@ export async function createClusteredServer(
         newest = before;
         throw error;
       }
-      settings = settingsOf(parsed, keys, false);
+      settings = settingsOf(parsed, files.keys, false);
       for (const worker of others) models = await goOver(worker, models);
     });
     warnOfFixedSettings(parsed, current, log);

@@ -9,9 +9,9 @@ import { MemoryStore } from "../store/memory-store.ts";
 import { noStore, openStoreOf } from "./open-store-of.ts";
 import { openObserving } from "./open-observing.ts";
 import { EnginePool } from "./engine-pool.ts";
-import { keysOf } from "./keys-of-config.ts";
 import { PoolControl } from "./pool-control.ts";
 import { oneAfterAnother } from "./one-after-another.ts";
+import { readServerFiles } from "./server-files.ts";
 import { settingsOf } from "./settings-of-config.ts";
 import { warnOfFixedSettings, warnOfOpenAddress } from "./fixed-settings.ts";
 import type { WorkerSide } from "./worker-side.ts";
@@ -83,30 +83,22 @@ export async function openServer(
   let current = parseConfig(config);
   const side = worker?.side;
   // Node's modules are loaded only here: whoever imports `createHandler` for another runtime imports this file, too.
-  const [
-    { listen },
-    { descriptorLimit },
-    { openLog },
-    { openStreamLog },
-    { openWebSockets },
-    { readServerCertificate },
-    { readPage },
-  ] = await Promise.all([
-    import("../server/listen.ts"),
-    import("../server/descriptor-limit.ts"),
-    import("../server/logger.ts"),
-    import("../server/stream-log.ts"),
-    import("../server/web-sockets.ts"),
-    import("./server-certificate.ts"),
-    import("./read-page.ts"),
-  ]);
-  let settings = settingsOf(current, await keysOf(current), false);
+  const [{ listen }, { descriptorLimit }, { openLog }, { openStreamLog }, { openWebSockets }, { readPage }] =
+    await Promise.all([
+      import("../server/listen.ts"),
+      import("../server/descriptor-limit.ts"),
+      import("../server/logger.ts"),
+      import("../server/stream-log.ts"),
+      import("../server/web-sockets.ts"),
+      import("./read-page.ts"),
+    ]);
+  const { keys, certificate } = side?.files ?? (await readServerFiles(current));
+  let settings = settingsOf(current, keys, false);
   const log = maskedLog(
     options.log ?? openLog(current.logLevel, current.logFormat, worker && { worker: worker.number }),
     () => settings.mask,
   );
   const { host, port, logStream } = current;
-  const certificate = await readServerCertificate(current);
   const streamLog = logStream === undefined ? undefined : await openStreamLog(logStream, log);
   const page = await readPage();
   const openFiles = descriptorLimit();
@@ -185,11 +177,10 @@ export async function openServer(
   const goOver = async (next: TruewireConfig): Promise<void> => {
     const parsed = parseConfig(next);
     // Read before anything changes: a certificate that is broken must not cost the rest.
-    const renewed = await readServerCertificate(parsed);
-    const keys = await keysOf(parsed);
+    const read = side?.files ?? (await readServerFiles(parsed));
     service.directory = await pool.use(parsed);
-    if (renewed) listener.renew?.(renewed);
-    service.settings = settings = settingsOf(parsed, keys, false);
+    if (read.certificate) listener.renew?.(read.certificate);
+    service.settings = settings = settingsOf(parsed, read.keys, false);
     // Of several workers, the primary process tells it once.
     if (!side) {
       warnOfFixedSettings(parsed, current, log);

@@ -2,12 +2,11 @@
 import cluster from "node:cluster";
 import { socketPeer } from "../cluster/socket-peer.ts";
 import { openWorkerSocket } from "../cluster/worker-socket.ts";
-import type { TruewireConfig } from "../config/config.ts";
 import { openServer } from "./create-server.ts";
 import type { TruewireServer } from "./create-server.ts";
 import { reportRejections } from "./report-rejections.ts";
 import { workerTopics } from "./worker-messages.ts";
-import type { WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
+import type { WorkerConfig, WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
 import { openWorkerSide } from "./worker-side.ts";
 
 /** What open answers have to be told that they end, when the process cannot go on. In milliseconds. */
@@ -38,12 +37,15 @@ primary.hear("worker.stop", (graceMs) => {
   if (!server) process.exit(0);
   void server.close(graceMs as number).finally(() => process.exit(0));
 });
-primary.answer(workerTopics.reload, async (config) => {
-  await server?.reload(config as TruewireConfig);
+primary.answer(workerTopics.reload, async (body) => {
+  const next = body as WorkerConfig;
+  side.files = next.files;
+  await server?.reload(next.config);
   return server?.models();
 });
 
-const { number, config } = (await primary.ask(workerTopics.start, null)) as WorkerStart;
+const { number, config, files } = (await primary.ask(workerTopics.start, null)) as WorkerStart;
+side.files = files;
 try {
   server = await openServer(config, {}, { number, side });
   primary.tell(workerTopics.ready, { url: server.url, models: server.models() } satisfies WorkerReady);

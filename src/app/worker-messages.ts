@@ -1,5 +1,6 @@
 import type { TruewireConfig } from "../config/config.ts";
 import type { ModelInfo } from "../generation/engine.ts";
+import type { ServerFiles } from "./server-files.ts";
 
 /** What the primary process and its workers tell each other about their life. */
 export const workerTopics = {
@@ -8,13 +9,21 @@ export const workerTopics = {
   /** Told by a worker: `WorkerReady`, or `WorkerFailed`. */
   ready: "worker.ready",
   failed: "worker.failed",
-  /** Asked by the primary: a `TruewireConfig` to go over to → `readonly ModelInfo[]`. */
+  /** Asked by the primary: a `WorkerConfig` to go over to → `readonly ModelInfo[]`. */
   reload: "worker.reload",
 } as const;
 
-export interface WorkerStart {
-  readonly number: number;
+/**
+ * What a worker serves. What the files say that a configuration names comes along: a worker that takes another one's place is not to see
+ * a change that nobody has asked to be read.
+ */
+export interface WorkerConfig {
   readonly config: TruewireConfig;
+  readonly files: ServerFiles;
+}
+
+export interface WorkerStart extends WorkerConfig {
+  readonly number: number;
 }
 
 export interface WorkerReady {

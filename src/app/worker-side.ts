@@ -7,10 +7,13 @@ import { SharedStore } from "../cluster/shared-store.ts";
 import type { Limiter } from "../limits/limits.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
 import type { Store } from "../store/store.ts";
+import type { ServerFiles } from "./server-files.ts";
 
 /** What a worker has of its primary process, in place of its own. */
 export interface WorkerSide {
   readonly primary: Peer;
+  /** Of the configuration that the primary process has sent last. */
+  files: ServerFiles | undefined;
   /** Local models and programs. */
   readonly engines: RemoteEngines;
   readonly store: Store;
@@ -26,6 +29,7 @@ export function openWorkerSide(primary: Peer): WorkerSide {
   lendRuns(primary, runs);
   return {
     primary,
+    files: undefined,
     engines: new RemoteEngines(primary),
     store: new SharedStore(primary, "lasting"),
     brief: new SharedStore(primary, "brief"),

@@ -76,6 +76,16 @@ function workersIn({ server }: Serving): Set<unknown> {
   return new Set(lines.map((line) => (JSON.parse(line) as { worker?: unknown }).worker));
 }
 
+/** Resolves when another one has taken its place. */
+async function killWorker({ server: { process: primary, stderr } }: Serving): Promise<void> {
+  const children = readFileSync(`/proc/${primary.pid}/task/${primary.pid}/children`, "utf8");
+  const [worker = 0] = children.trim().split(" ").map(Number);
+  process.kill(worker, "SIGKILL");
+  await until(() => stderr().includes("has taken the place"), "another worker serves");
+}
+
+const isLinux = process.platform === "linux";
+
 function countOf(answers: readonly Answered[], status: number): number {
   return answers.filter((each) => each.status === status).length;
 }
@@ -102,7 +112,7 @@ test("a limit of requests holds for both together, exactly, and so does one of r
   expect(workersIn(serving)).toEqual(new Set([1, 2]));
 });
 
-test.skipIf(process.platform !== "linux")(
+test.skipIf(!isLinux)(
   "a worker that dies gives back what its requests had open; the sums keep what it had told",
   async () => {
     const bob = keyOf("bob");
@@ -290,6 +300,22 @@ test("keys are rotated, and the configuration is read again, in both", async () 
   expect(told.text).toContain('"models":["p"]');
   expect(await letsIn(old)).toEqual([200, 200, 200, 200]);
 });
+
+test.skipIf(!isLinux)(
+  "a worker that takes another one's place has the keys that were read, not those that stand in the file by now",
+  async () => {
+    const { key, entry } = keyOf("old");
+    const folder = mkdtempSync(join(tmpdir(), "truewire-keys-"));
+    closing.push(() => rmSync(folder, { recursive: true, force: true }));
+    const keysFile = join(folder, "keys.yaml");
+    writeFileSync(keysFile, `- { name: old, hash: "${entry.hash}" }\n`);
+    const serving = await serveTwo([`keysFile: ${JSON.stringify(keysFile)}`]);
+    writeFileSync(keysFile, "- { name: half a li");
+    await killWorker(serving);
+    for (let number = 0; number < 4; number++)
+      expect((await askAnew(`${serving.url}/v1/models`, { key })).status).toBe(200);
+  },
+);
 
 test("a configuration that a worker cannot use changes nothing in any; one that it can changes both", async () => {
   const refusing = createServer((_request, response) => response.writeHead(404).end("{}"));
