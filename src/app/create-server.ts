@@ -20,6 +20,7 @@ import { shareHealth } from "../cluster/shared-health.ts";
 import { shareNumbers } from "../cluster/shared-numbers.ts";
 import { healthOf } from "../server/health.ts";
 import { handle } from "../server/handle.ts";
+import { silent } from "../server/log.ts";
 import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/masked-log.ts";
@@ -113,7 +114,8 @@ export async function openServer(
   const control = side
     ? new SharedControl(side.primary, directory)
     : new PoolControl({ pool, directory, reload: readConfig && (async () => reload(await readConfig())) });
-  const observing = await openObserving(current, log);
+  // Of what all workers would say, the first one says it.
+  const observing = await openObserving(current, worker && worker.number > 1 ? silent : log);
   const service: Service = {
     ...observing.of,
     ...(side && { others: shareHealth(side.primary, () => healthOf(service)) }),

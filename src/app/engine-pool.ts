@@ -5,7 +5,7 @@ import { ModelDirectory } from "../server/model-directory.ts";
 import type { LocalModels, OpenedLocal } from "./models/local-models.ts";
 import { nameOf, openEngine, servedEngine } from "./open-engine.ts";
 import type { OpenedEngine } from "./opened-engine.ts";
-import type { OpenOptions } from "./open-options.ts";
+import type { PoolOptions } from "./pool-options.ts";
 
 /** How long a model that a new configuration no longer names may finish its open streams, in milliseconds. */
 const patience = 24 * 3_600_000;
@@ -14,11 +14,11 @@ type Opened = OpenedEngine | OpenedLocal;
 
 /** The engines of a configuration, and of the one that follows it. */
 export class EnginePool {
-  readonly #options: OpenOptions;
+  readonly #options: PoolOptions;
   #open = new Map<unknown, Opened>();
   #locals: LocalModels | undefined;
 
-  constructor(options: OpenOptions) {
+  constructor(options: PoolOptions) {
     this.#options = options;
   }
 

@@ -1,7 +1,7 @@
 import type { LocalModelConfig, ModelConfig } from "../config/model-schema.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
 import { exact, lean } from "../wire/profile.ts";
-import type { OpenOptions } from "./open-options.ts";
+import type { PoolOptions } from "./pool-options.ts";
 import type { OpenedEngine } from "./opened-engine.ts";
 
 /** An engine with how the answers of one configured model look. */
@@ -29,7 +29,7 @@ export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEn
 /** Opens the engine of one configured model. What each kind of engine needs is loaded only here. */
 export async function openEngine(
   model: Exclude<ModelConfig, LocalModelConfig>,
-  options: OpenOptions,
+  options: PoolOptions,
 ): Promise<OpenedEngine> {
   const name = nameOf(model);
   switch (model.kind) {

@@ -7,7 +7,7 @@ import { formatOf } from "./format-of.ts";
 import { LateEngine } from "./late-engine.ts";
 import { observerOf } from "./observer-of.ts";
 import type { OpenedEngine } from "./opened-engine.ts";
-import type { OpenOptions } from "./open-options.ts";
+import type { PoolOptions } from "./pool-options.ts";
 
 /**
  * Opens a configured upstream. Where its models are not given and it does not answer, it is taken in when it comes. Rejects with an
@@ -16,7 +16,7 @@ import type { OpenOptions } from "./open-options.ts";
 export async function openUpstreamModel(
   model: UpstreamModelConfig,
   name: string,
-  options: OpenOptions,
+  options: PoolOptions,
 ): Promise<OpenedEngine> {
   const { url, toolFormat, tls } = model;
   const settings: UpstreamOptions = {

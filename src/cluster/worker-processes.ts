@@ -8,8 +8,8 @@ import type { Peer } from "./peer.ts";
 import { socketPeer } from "./socket-peer.ts";
 import { peerDescriptor } from "./worker-socket.ts";
 
-/** What is left of the time for a worker that was told to stop; then it is ended. In milliseconds. */
-const patienceMs = 2000;
+/** A worker that was told to stop is ended when it has not, so long after its answers had to end. Its last traces take their time. In milliseconds. */
+const patienceMs = 5000;
 
 /** A running worker. */
 export interface WorkerProcess {
