@@ -10,21 +10,26 @@ export interface Asking {
   readonly key?: string;
   /** Sent as JSON. */
   readonly body?: object;
+  readonly signal?: AbortSignal;
 }
 
 /** A request by a connection of its own: workers get connections in turn, so the next request is another worker's. */
-export function askAnew(url: string, { method, key, body }: Asking = {}): Promise<Answered> {
+export function askAnew(url: string, { method, key, body, signal }: Asking = {}): Promise<Answered> {
   return new Promise((resolve, reject) => {
     const headers = {
       ...(key !== undefined && { authorization: `Bearer ${key}` }),
       ...(body && { "content-type": "application/json" }),
     };
-    const asked = request(url, { agent: false, method: method ?? (body ? "POST" : "GET"), headers }, (response) => {
-      let text = "";
-      response.setEncoding("utf8").on("data", (piece: string) => (text += piece));
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
-      response.on("error", reject);
-    });
+    const asked = request(
+      url,
+      { agent: false, method: method ?? (body ? "POST" : "GET"), headers, ...(signal && { signal }) },
+      (response) => {
+        let text = "";
+        response.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+        response.on("end", () => resolve({ status: response.statusCode ?? 0, text }));
+        response.on("error", reject);
+      },
+    );
     asked.on("error", reject).end(body && JSON.stringify(body));
   });
 }

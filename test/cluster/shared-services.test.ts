@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -95,17 +96,29 @@ test("a limit of requests holds for both together, exactly, and so does one of r
   const bob = keyOf("bob");
   const serving = await serveTwo([
     "keys:",
-    `  - { name: alice, hash: "${alice.entry.hash}", requestsPerMinute: 5 }`,
+    `  - { name: alice, hash: "${alice.entry.hash}", requestsPerMinute: 3 }`,
     `  - { name: bob, hash: "${bob.entry.hash}", concurrency: 3 }`,
   ]);
   const url = `${serving.url}/v1/chat/completions`;
-  const many = (key: string, content: string): Promise<Answered[]> =>
-    Promise.all(Array.from({ length: 50 }, () => askAnew(url, { key, body: chat(content) })));
-  const ofAlice = await many(alice.key, "Hi");
-  // The sixth has room after twelve seconds.
-  expect([countOf(ofAlice, 200), countOf(ofAlice, 429)]).toEqual([5, 45]);
-  const ofBob = await many(bob.key, "count");
-  expect([countOf(ofBob, 200), countOf(ofBob, 429)]).toEqual([3, 47]);
+  const ofAlice = await Promise.all(
+    Array.from({ length: 50 }, () => askAnew(url, { key: alice.key, body: chat("Hi") })),
+  );
+  // The fourth has room after twenty seconds.
+  expect([countOf(ofAlice, 200), countOf(ofAlice, 429)]).toEqual([3, 47]);
+
+  const leaving = new AbortController();
+  setMaxListeners(0, leaving.signal);
+  const ofBob: Answered[] = [];
+  const left = Array.from({ length: 50 }, async () => {
+    const answered = await askAnew(url, { key: bob.key, body: chat("wait"), signal: leaving.signal }).catch(() => {});
+    if (answered) ofBob.push(answered);
+  });
+  await until(() => ofBob.length >= 47, "all are refused but those that are open");
+  leaving.abort();
+  await Promise.all(left);
+  expect([ofBob.length, countOf(ofBob, 429)]).toEqual([47, 47]);
+  const letsIn = async (): Promise<boolean> => (await askAnew(url, { key: bob.key, body: chat("Hi") })).status === 200;
+  await until(letsIn, "those that were left are over");
   // One after the other there is always room, at whichever worker.
   for (let number = 0; number < 20; number++)
     expect((await askAnew(url, { key: bob.key, body: chat("Hi") })).status).toBe(200);
