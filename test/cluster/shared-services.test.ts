@@ -23,7 +23,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-/** Says how many messages there are; "wait" waits until it is cancelled, "count" counts slowly. */
+/** Says how many messages there are; "wait" waits until it is cancelled, "count" counts slowly, "say x" says x. */
 const program = `export default async function* ({ messages, signal }) {
   const asked = String(messages.at(-1).content);
   const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -36,6 +36,7 @@ const program = `export default async function* ({ messages, signal }) {
     yield number + " ";
     await sleep(100);
   }
+  else if (asked.startsWith("say ")) yield asked.slice(4);
   else yield "Messages: " + messages.length;
 }
 `;
@@ -261,6 +262,23 @@ test("the numbers of any worker are those of all", async () => {
   }
   const { requests } = await askJson<{ requests: object }>(`${serving.url}/health`);
   expect(requests).toEqual({ open: 1, total: 28, cancelled: 0, failed: 0 });
+});
+
+test("both write into one stream log, whole lines at a time", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "truewire-workers-"));
+  closing.push(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "stream.log");
+  const serving = await serveTwo([`logStream: ${JSON.stringify(file)}`]);
+  const long = "x".repeat(20_000);
+  const body = { model: "p", stream: true, messages: [{ role: "user", content: `say ${long}` }] };
+  await Promise.all(Array.from({ length: 40 }, () => askAnew(`${serving.url}/v1/chat/completions`, { body })));
+  expect(workersIn(serving)).toEqual(new Set([1, 2]));
+  await serving.server.stop();
+  const lines = readFileSync(file, "utf8").trimEnd().split("\n");
+  const whole = lines.filter((line) => /^20\S+Z req_\w+ data: (\{.*\}|\[DONE\])$/.test(line));
+  expect(whole).toHaveLength(lines.length);
+  expect(lines.filter((line) => line.endsWith("data: [DONE]"))).toHaveLength(40);
+  expect(lines.filter((line) => line.includes(long))).toHaveLength(40);
 });
 
 test("truewire models works with the models of both workers", async () => {
