@@ -33,7 +33,7 @@ export class SharedEjections {
     });
   }
 
-  /** Of one upstream, by its name. */
+  /** `upstream`: what tells it from the others, the same in all workers. */
   of(upstream: string): EjectionsOfUpstream {
     return {
       tell: (url, state) => {
