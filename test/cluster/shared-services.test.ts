@@ -291,17 +291,28 @@ test("truewire models works with the models of both workers", async () => {
     const { stdout, stderr, code } = await runTruewire(["models", ...args, "--url", serving.url]);
     return code === 0 ? stdout : `${code} ${stderr}`;
   };
-  const stateOfA = async (): Promise<string | undefined> => {
-    const { models: all } = JSON.parse(await models("list", "--json")) as { models: { name: string; state: string }[] };
-    expect(all.map(({ name }) => name)).toEqual(["p", "a"]);
-    return all[1]?.state;
-  };
-  for (const _ of [1, 2]) {
-    expect(await stateOfA()).toBe("unloaded");
-    expect(await models("load", "a")).toContain("a");
-    expect(await stateOfA()).toBe("ready");
-    expect(await models("unload", "a")).toContain("a");
+  interface States {
+    readonly models: readonly { readonly name: string; readonly state: string }[];
   }
+  const states = async (): Promise<unknown> => {
+    const told = await Promise.all([1, 2].map(() => askJson<States>(`${serving.url}/admin/models`)));
+    return told.map((each) => each.models.map(({ name, state }) => `${name} ${state}`));
+  };
+  const { models: listed } = JSON.parse(await models("list", "--json")) as States;
+  expect(listed).toMatchObject([
+    { name: "p", state: "ready" },
+    { name: "a", state: "unloaded", load: "lazy" },
+  ]);
+  expect(await models("load", "a")).toContain("a");
+  expect(await states()).toEqual([
+    ["p ready", "a ready"],
+    ["p ready", "a ready"],
+  ]);
+  expect(await models("unload", "a")).toContain("a");
+  expect(await states()).toEqual([
+    ["p ready", "a unloaded"],
+    ["p ready", "a unloaded"],
+  ]);
   expect(await models("load", "nobody")).toMatch(/^1 .*does not exist/s);
 });
 
