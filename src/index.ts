@@ -143,6 +143,7 @@ export type {
   ToolMessage,
   UserMessage,
 } from "./generation/message.ts";
+export type { CacheMiss, CacheMissCause, PartingTexts } from "./generation/cache-miss.ts";
 export type { AttemptObserver, GenerationObserver, ObservedAttempt } from "./generation/generation-observer.ts";
 export type {
   DetokenizeRequest,

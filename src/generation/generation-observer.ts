@@ -1,12 +1,15 @@
+import type { CacheMiss } from "./cache-miss.ts";
 import type { GenerationEnd } from "./event.ts";
 
 /**
- * Follows one generation from within its engine, for metrics, traces and the log: what no event tells, because no client is to see it.
- * Never a key or a text of a conversation.
+ * Follows one generation from within its engine, for metrics, traces and the log: what no event tells, because clients do not ask for it.
+ * Never a key, and no text of a conversation but in the note that says so.
  */
 export interface GenerationObserver {
   /** The engine asks another server. */
   attempt(attempt: ObservedAttempt): AttemptObserver;
+  /** Much of the prompt is read again, and why: before the first events. `miss.texts` is for the client alone, and for no log. */
+  cacheMissed(miss: CacheMiss): void;
   /** What was mended in the source's answer: how often, by kind. Several calls add up. */
   repaired(counts: Readonly<Record<string, number>>): void;
 }

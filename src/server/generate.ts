@@ -11,6 +11,7 @@ import { takeTurn } from "./keys/take-turn.ts";
 import type { Log } from "./log.ts";
 import { maskedEngine } from "./masked-engine.ts";
 import type { ServedModel } from "./model-directory.ts";
+import { explainMisses } from "./explain-misses.ts";
 import { recordedEngine, engineOfRun } from "./recorded-engine.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
@@ -67,6 +68,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
     settings: answerSettings,
     random: Math.random,
   };
+  explainMisses(reply);
   const forEngine = requestFor(model, request, client);
 
   const keep = kept && (() => keepAnswer(kept, reply, log));

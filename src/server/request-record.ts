@@ -1,3 +1,4 @@
+import type { CacheMiss } from "../generation/cache-miss.ts";
 import type { FailureKind, FinishReason, GenerationEnd, GenerationEvent, Timings, Usage } from "../generation/event.ts";
 import { withoutTexts } from "../generation/without-texts.ts";
 import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../generation/generation-observer.ts";
@@ -38,6 +39,10 @@ export class RequestRecord implements GenerationObserver {
   attempts = 0;
   /** What was mended in the source's answer, and how often. */
   repairs: ReadonlyMap<string, number> = none;
+  /** Why much of the prompt is read again. */
+  cacheMiss: CacheMiss | undefined;
+  /** Called with it: the answer's head is not sent yet, or has had to be sent without. */
+  onCacheMiss: ((miss: CacheMiss) => void) | undefined;
   trace: RequestTrace | undefined;
   /** The reader was too slow, and was given up. */
   cut = false;
@@ -68,6 +73,13 @@ export class RequestRecord implements GenerationObserver {
     const repairs = new Map(this.repairs);
     for (const [kind, count] of Object.entries(counts)) repairs.set(kind, (repairs.get(kind) ?? 0) + count);
     this.repairs = repairs;
+  }
+
+  cacheMissed(miss: CacheMiss): void {
+    // Of several prompts the first one is told of.
+    if (this.cacheMiss) return;
+    this.cacheMiss = miss;
+    this.onCacheMiss?.(miss);
   }
 
   see(events: readonly GenerationEvent[]): void {
@@ -163,6 +175,7 @@ export class RequestRecord implements GenerationObserver {
       if (this.cachedTokens !== undefined) fields["cachedTokens"] = this.cachedTokens;
       fields["completionTokens"] = this.usage.completionTokens;
     }
+    if (this.cacheMiss) fields["cache"] = loggedMiss(this.cacheMiss);
     if (this.finishes.length > 0) fields["finish"] = [...new Set(this.finishes)].join(",");
     if (this.cut) fields["cut"] = "the reader was too slow";
     if (this.toolCalls > 0) fields["toolCalls"] = this.toolCalls;
@@ -179,6 +192,11 @@ export class RequestRecord implements GenerationObserver {
     }
     return fields;
   }
+}
+
+/** Without the texts: they are of a conversation. */
+function loggedMiss({ cause, where, at, knownTokens }: CacheMiss): Readonly<Record<string, string | number>> {
+  return { cause, ...(where !== undefined && { where }), at, ...(knownTokens !== undefined && { knownTokens }) };
 }
 
 function isPiece({ type }: GenerationEvent): boolean {

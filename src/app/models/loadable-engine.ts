@@ -11,6 +11,7 @@ import type {
 } from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
+import type { GenerationObserver } from "../../generation/generation-observer.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { internalError } from "../../wire/failures.ts";
 import type { KeptModel, Lease, ModelKeeper } from "./model-keeper.ts";
@@ -44,8 +45,8 @@ export class LoadableEngine implements Engine {
     return this.#models;
   }
 
-  generate(request: GenerationRequest): AsyncIterable<Batch> {
-    return { [Symbol.asyncIterator]: () => this.#begin(request) };
+  generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<Batch> {
+    return { [Symbol.asyncIterator]: () => this.#begin(request, observer) };
   }
 
   countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
@@ -104,15 +105,19 @@ export class LoadableEngine implements Engine {
     await this.#keeper.remove(this.model, graceMs);
   }
 
-  #begin(request: GenerationRequest): AsyncIterator<Batch> {
+  #begin(request: GenerationRequest, observer?: GenerationObserver): AsyncIterator<Batch> {
     const isHere = this.#keeper.stateOf(this.model) === "in" && !this.#keeper.isWanted(this.model);
     const lease = isHere ? this.#keeper.ask(this.model) : undefined;
-    if (lease && !(lease instanceof Promise)) return leased(lease, request);
-    return cancellable((signal) => this.#generateLater(request, signal));
+    if (lease && !(lease instanceof Promise)) return leased(lease, request, observer);
+    return cancellable((signal) => this.#generateLater(request, signal, observer));
   }
 
   /** Generates when the model is there. */
-  async *#generateLater(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<Batch> {
+  async *#generateLater(
+    request: GenerationRequest,
+    signal: AbortSignal,
+    observer?: GenerationObserver,
+  ): AsyncGenerator<Batch> {
     let lease: Lease;
     try {
       lease = await this.#keeper.ask(this.model, { signal });
@@ -123,7 +128,7 @@ export class LoadableEngine implements Engine {
       return;
     }
     try {
-      if (!signal.aborted) yield* lease.engine.generate(request);
+      if (!signal.aborted) yield* lease.engine.generate(request, observer);
     } finally {
       lease.release();
     }
@@ -131,10 +136,14 @@ export class LoadableEngine implements Engine {
 }
 
 /** The generation of a model that is loaded, which is released when it has ended: without a step more for each batch. */
-function leased({ engine, release }: Lease, request: GenerationRequest): AsyncIterator<Batch> {
+function leased(
+  { engine, release }: Lease,
+  request: GenerationRequest,
+  observer?: GenerationObserver,
+): AsyncIterator<Batch> {
   let source: AsyncIterator<Batch>;
   try {
-    source = engine.generate(request)[Symbol.asyncIterator]();
+    source = engine.generate(request, observer)[Symbol.asyncIterator]();
   } catch (error) {
     release();
     throw error;

@@ -1,3 +1,4 @@
+import type { GenerationObserver } from "../../generation/generation-observer.ts";
 import type { GenerationEnd, GenerationEvent } from "../../generation/event.ts";
 
 /**
@@ -12,9 +13,13 @@ export class Delivery {
   #ended = false;
   #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
 
+  /** Hears what no event tells of the request. */
+  readonly observer: GenerationObserver | undefined;
+
   /** `onTaken` is called now and then with the number of tokens that the reader has taken since. */
-  constructor(onTaken: (tokens: number) => void) {
+  constructor(onTaken: (tokens: number) => void, observer?: GenerationObserver) {
     this.#onTaken = onTaken;
+    this.observer = observer;
   }
 
   /** The last event was delivered or is waiting to be. */

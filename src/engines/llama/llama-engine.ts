@@ -1,3 +1,4 @@
+import type { CacheMiss } from "../../generation/cache-miss.ts";
 import { cancellable } from "../../generation/cancellable.ts";
 import type {
   DetokenizeRequest,
@@ -10,6 +11,7 @@ import type {
 } from "../../generation/engine.ts";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
+import type { GenerationObserver } from "../../generation/generation-observer.ts";
 import type { GenerationRequest, TextPrompt } from "../../generation/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { Delivery } from "./delivery.ts";
@@ -85,8 +87,8 @@ export class LlamaEngine implements Engine {
     return this.#models;
   }
 
-  generate(request: GenerationRequest): AsyncIterable<readonly GenerationEvent[]> {
-    return cancellable((signal) => this.#run(request, signal));
+  generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]> {
+    return cancellable((signal) => this.#run(request, signal, observer));
   }
 
   /** The tokens of a prompt as the model's template writes it and its tokenizer cuts it. */
@@ -134,9 +136,13 @@ export class LlamaEngine implements Engine {
     });
   }
 
-  async *#run(request: GenerationRequest, signal: AbortSignal): AsyncGenerator<readonly GenerationEvent[]> {
+  async *#run(
+    request: GenerationRequest,
+    signal: AbortSignal,
+    observer?: GenerationObserver,
+  ): AsyncGenerator<readonly GenerationEvent[]> {
     const id = this.#nextId++;
-    const delivery = new Delivery((tokens) => this.#process.send({ type: "taken", id, tokens }));
+    const delivery = new Delivery((tokens) => this.#process.send({ type: "taken", id, tokens }), observer);
     const abandon = (): void => this.#abandon(id, delivery);
     if (signal.aborted) delivery.end({ kind: "client-gone" });
     else this.#submit(id, request, delivery);
@@ -229,6 +235,11 @@ export class LlamaEngine implements Engine {
     }
   }
 
+  /** For the listeners of a process: why it reads a prompt again. */
+  onCacheMissed(id: number, miss: CacheMiss): void {
+    this.#deliveries.get(id)?.observer?.cacheMissed(miss);
+  }
+
   /** For the listeners of a process: its answer to a ping. */
   onPong(turn: number | null): void {
     this.#watch.sign(turn);
@@ -299,6 +310,7 @@ export class LlamaEngine implements Engine {
       onGone: (how) => this.onGone(how),
       onProgress: () => {},
       onPong: (turn) => this.onPong(turn),
+      onCacheMissed: (id, miss) => this.onCacheMissed(id, miss),
       onLookedUp: (id, answer) => this.onLookedUp(id, answer),
       log: (line, level) => this.#options.log?.(line, level),
     };

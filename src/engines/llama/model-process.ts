@@ -1,5 +1,6 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { ModelOpenError } from "./model-open-error.ts";
+import type { CacheMiss } from "../../generation/cache-miss.ts";
 import type { Observe } from "../../generation/observe.ts";
 import type { OpenProgress } from "./options.ts";
 import type { Answer, FromModel, OpenedModel, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
@@ -9,6 +10,7 @@ export interface ModelProcessListeners {
   readonly onProgress: (progress: OpenProgress) => void;
   /** The answer to a ping. */
   readonly onPong: (turn: number | null) => void;
+  readonly onCacheMissed: (id: number, miss: CacheMiss) => void;
   /** The answer to a look-up. */
   readonly onLookedUp: (id: number, answer: Answer) => void;
   readonly log: Observe;
@@ -58,6 +60,9 @@ export class ModelProcess {
             break;
           case "pong":
             listeners.onPong(message.turn);
+            break;
+          case "cache-missed":
+            listeners.onCacheMissed(message.id, message.miss);
             break;
           case "looked-up":
             listeners.onLookedUp(message.id, message.answer);

@@ -31,6 +31,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     onStep: (message) => engine?.onStep(message),
     onGone: (how) => engine?.onGone(how),
     onProgress: (progress) => options.onProgress?.(progress),
+    onCacheMissed: (id, miss) => engine?.onCacheMissed(id, miss),
     onLookedUp: (id, answer) => engine?.onLookedUp(id, answer),
     onPong: (turn) => engine?.onPong(turn),
     log: (line, level) => options.log?.(line, level),

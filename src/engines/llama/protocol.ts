@@ -1,4 +1,5 @@
 import type { Format } from "../../formats/format.ts";
+import type { CacheMiss } from "../../generation/cache-miss.ts";
 import type { SlotState, TextToTokenize } from "../../generation/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
@@ -28,6 +29,8 @@ export type FromModel =
   | { readonly type: "log"; readonly line: string; readonly level: "info" | "warn" }
   /** `turn`: the number of the turn that the model is at; null: it waits for work. */
   | { readonly type: "pong"; readonly turn: number | null }
+  /** A request's prompt is not in the cache, as much of it could be; comes before the request's first events. */
+  | { readonly type: "cache-missed"; readonly id: number; readonly miss: CacheMiss }
   | { readonly type: "looked-up"; readonly id: number; readonly answer: Answer }
   | StepMessage;
 

@@ -58,6 +58,9 @@ export class RequestNumbers {
   readonly #repaired;
   /** By API, model and key. */
   readonly #series = new Map<ObservedApi, Map<string, Map<string, Series>>>();
+  readonly #missed;
+  /** By model and cause. */
+  readonly #misses = new Map<string, Map<string, number>>();
   /** By model and kind. */
   readonly #repairs = new Map<string, Map<string, number>>();
 
@@ -66,6 +69,12 @@ export class RequestNumbers {
       name: "truewire_cached_input_tokens_total",
       help: "Prompt tokens that were read from a cache.",
       labelNames: ["gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model", "api", "key"],
+      registers: [registry],
+    });
+    this.#missed = new Counter({
+      name: "truewire_cache_misses_total",
+      help: "Requests whose prompt a local model read again although much of it might have been in its cache, by cause.",
+      labelNames: ["gen_ai_request_model", "cause"],
       registers: [registry],
     });
     this.#repaired = new Counter({
@@ -89,6 +98,11 @@ export class RequestNumbers {
       series.output.observe(usage.completionTokens);
       series.cachedTokens += record.cachedTokens ?? 0;
     }
+    if (record.cacheMiss)
+      addAll(
+        new Map([[record.cacheMiss.cause, 1]]),
+        within(this.#misses, servedModel, () => new Map<string, number>()),
+      );
     if (outcome === "finished") observePace(series, record);
     if (repairs.size > 0)
       addAll(
@@ -103,6 +117,9 @@ export class RequestNumbers {
     for (const models of this.#series.values())
       for (const keys of models.values())
         for (const { labels, cachedTokens } of keys.values()) this.#cached.inc(labels, cachedTokens);
+    this.#missed.reset();
+    for (const [model, causes] of this.#misses)
+      for (const [cause, count] of causes) this.#missed.inc({ gen_ai_request_model: model, cause }, count);
     this.#repaired.reset();
     for (const [model, kinds] of this.#repairs)
       for (const [repair, count] of kinds) this.#repaired.inc({ gen_ai_request_model: model, repair }, count);

@@ -1,6 +1,7 @@
 import type { Format } from "../../../formats/format.ts";
 import type { Tool } from "../../../generation/message.ts";
 import type { GenerationRequest, Limits, Sampling } from "../../../generation/request.ts";
+import type { PromptOutline } from "../cache/prompt-outline.ts";
 import type { ConstraintPlan } from "./constraint-plan.ts";
 
 /** A request as the scheduler takes it: with its prompts rendered and its grammar made. */
@@ -50,6 +51,8 @@ export type PromptInput =
       readonly bos: boolean;
       /** Fill in the middle: what comes after the answer. */
       readonly suffix?: string;
+      /** What it consists of; absent: nobody asks, or it is too much. */
+      readonly outline?: PromptOutline;
       /** Present: the text as it stands is to be made tokens of, with (true) or without what the tokenizer puts around it. */
       readonly addSpecial?: boolean;
     }

@@ -7,6 +7,7 @@ import { FailureError, invalidRequest } from "../../../generation/failure.ts";
 import type { ChatPrompt, TextPrompt } from "../../../generation/request.ts";
 import { askedThinking } from "../../../templates/asked-thinking.ts";
 import type { ChatTemplate } from "../../../templates/chat-template.ts";
+import { outlinePrompt, outlineText } from "../cache/outline-prompt.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
 import type { AskedOfModel } from "../protocol.ts";
@@ -135,8 +136,15 @@ function chatParts(
     now,
   });
   const thinking = askedThinking(variables);
+  const outline = outlinePrompt({
+    messages: prompt.messages,
+    tools: callsAllowed ? allowed : [],
+    options: [{ ...prompt.template, variables }, !knowsTools && toolChoice],
+    rendered: rendered.text,
+    opening: rendered.generationPrefix,
+  });
   return {
-    prompts: [{ type: "spans", spans: rendered.spans, bos: rendered.startsWithBos }],
+    prompts: [{ type: "spans", spans: rendered.spans, bos: rendered.startsWithBos, ...(outline && { outline }) }],
     reading: {
       format: callsAllowed && !knowsTools ? genericFormat : format,
       prefix: rendered.generationPrefix,
@@ -166,7 +174,7 @@ function textParts(prompt: TextPrompt, facts: ModelFacts, tokenizing: AskedOfMod
             type: "spans",
             spans: [{ text: entry, special: tokenizing?.parseSpecial ?? true }],
             bos: false,
-            ...(tokenizing && { addSpecial: tokenizing.addSpecial }),
+            ...(tokenizing ? { addSpecial: tokenizing.addSpecial } : { outline: outlineText(entry) }),
             ...(suffix !== undefined && { suffix }),
           }
         : { type: "tokens", tokens: entry },

@@ -6,6 +6,7 @@ import { startOf } from "../../../formats/reading/start.ts";
 import { TextReader } from "../../../formats/text-reader.ts";
 import { unknownToolsWarning } from "../../../formats/unknown-tools.ts";
 import type { Observe } from "../../../generation/observe.ts";
+import type { AskedPrompt } from "../cache/known-prompts.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { LogitWindow } from "./draw-token.ts";
 import { rankedLogprobs, tokenLogprob } from "./logprobs.ts";
@@ -128,7 +129,7 @@ export class Choice {
   }
 
   /** Of the choices of a prompt, this one tells of it. */
-  get #tellsOfPrompt(): boolean {
+  get tellsOfPrompt(): boolean {
     return this.number % Math.max(this.#message.n, this.#message.bestOf) === 0;
   }
 
@@ -136,8 +137,17 @@ export class Choice {
   get #promptTop(): number | undefined {
     const { logprobs, echo, telling } = this.#message;
     const ofEcho = echo ? logprobs?.top : undefined;
-    const told = this.#tellsOfPrompt ? telling.promptLogprobs?.top : undefined;
+    const told = this.tellsOfPrompt ? telling.promptLogprobs?.top : undefined;
     return ofEcho === undefined ? told : Math.max(ofEcho, told ?? 0);
+  }
+
+  /** What explains why the prompt is not in the cache. */
+  get outlined(): Pick<AskedPrompt, "outline" | "thoughtMarkers"> {
+    const { prompts, reading } = this.#message;
+    const prompt = prompts[this.#promptNumber];
+    const { open = [], close = [] } = reading.format.reasoning ?? {};
+    const outline = prompt?.type === "spans" ? prompt.outline : undefined;
+    return { ...(outline && { outline }), thoughtMarkers: [...open, ...close] };
   }
 
   get nextWork(): NextWork {
@@ -170,7 +180,7 @@ export class Choice {
     await sequence.adaptStateToTokens(this.usesCache ? this.prompt.slice(0, -1) : [], false);
     this.cachedTokens = sequence.nextTokenIndex;
     this.#input = this.prompt.slice(this.cachedTokens);
-    if (telling.wantsTokenIds && this.#tellsOfPrompt && telling.promptLogprobs === undefined)
+    if (telling.wantsTokenIds && this.tellsOfPrompt && telling.promptLogprobs === undefined)
       this.#told.push({ type: "prompt", prompt: this.#promptNumber, tokens: this.prompt });
     if (this.#promptTop !== undefined) {
       this.#promptWindows = [null];
@@ -227,7 +237,7 @@ export class Choice {
     const { vocabulary } = this.#around;
     const { logprobs, echo, telling } = this.#message;
     const { promptLogprobs } = telling;
-    if (promptLogprobs && this.#tellsOfPrompt) {
+    if (promptLogprobs && this.tellsOfPrompt) {
       const told = this.prompt.map((token, at) => {
         const window = windows[at] ?? null;
         return window && rankedLogprobs(vocabulary, token, window, promptLogprobs.top);
@@ -246,7 +256,7 @@ export class Choice {
   }
 
   #tellProgress(processed: number): void {
-    if (!this.#message.telling.wantsProgress || !this.#tellsOfPrompt) return;
+    if (!this.#message.telling.wantsProgress || !this.tellsOfPrompt) return;
     this.#told.push({
       type: "progress",
       choice: this.number,

@@ -134,6 +134,7 @@ async function open(message: OpenMessage): Promise<void> {
       queueLimit: message.queueLimit,
       batchSize: message.batchSize,
       report,
+      missed: (id, miss) => tell({ type: "cache-missed", id, miss }),
       preparing: () => ({ waiting: intake?.waiting ?? 0, grammarsMade: thread.constraintsMade }),
       chance: () => randomBytes(4).readUInt32LE() / 2 ** 32,
     });

@@ -1,11 +1,13 @@
 import type { LlamaContextSequence, Token } from "node-llama-cpp";
 import type { SlotState } from "../../../generation/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../../generation/event.ts";
+import type { CacheMiss } from "../../../generation/cache-miss.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import { FairQueue } from "../../lifecycle/fair-queue.ts";
 import type { ModelState, StepMessage } from "../protocol.ts";
 import type { BatchGate } from "./batch-gate.ts";
+import { CacheWatch } from "./cache-watch.ts";
 import type { Choice, ChoiceSurroundings } from "./choice.ts";
 import { PrefillBudget } from "./prefill-budget.ts";
 import { queueFull } from "./queue-full.ts";
@@ -23,6 +25,8 @@ export interface SchedulerOptions {
   /** Sequences may be given what others know, through files. */
   readonly copiesStates: boolean;
   readonly report: (message: StepMessage) => void;
+  /** A request's prompt is not in the cache, as much of it could be; told before its first events. */
+  readonly missed: (id: number, miss: CacheMiss) => void;
   /** What happens before the scheduler: requests in preparation, grammars made so far. */
   readonly preparing: () => { readonly waiting: number; readonly grammarsMade: number };
   /** Uniform in [0, 1), for requests without a seed. */
@@ -37,6 +41,7 @@ interface Slot {
 interface Job {
   readonly request: RequestRun;
   readonly choice: Choice;
+  readonly owner: string | undefined;
 }
 
 /**
@@ -55,6 +60,7 @@ export class Scheduler {
   readonly #requests = new Map<number, RequestRun>();
   readonly #budget: PrefillBudget;
   readonly #turns = new StepTurns();
+  readonly #watch: CacheWatch;
   #wake: (() => void) | undefined;
   #changed = false;
   #turn = 0;
@@ -68,6 +74,8 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
+    const { vocabulary } = options.around;
+    this.#watch = new CacheWatch((token) => vocabulary.bytes(token as Token), options.missed);
     this.#slots = options.sequences.map((sequence) => ({ sequence, job: undefined }));
     this.#budget = new PrefillBudget(options.batchSize - options.sequences.length);
   }
@@ -85,7 +93,7 @@ export class Scheduler {
       if (waiting >= free && waiting + run.choices.length - free > this.#options.queueLimit)
         throw new FailureError(queueFull(waiting));
       this.#requests.set(run.id, run);
-      for (const choice of run.choices) this.#waiting.push({ request: run, choice }, owner);
+      for (const choice of run.choices) this.#waiting.push({ request: run, choice, owner }, owner);
       this.#stir();
     } catch (error) {
       const failed: GenerationFailure = { kind: "internal", message: String(error), status: 500 };
@@ -176,6 +184,8 @@ export class Scheduler {
       const place = job && this.#placeFor(job.choice);
       if (!place) return;
       this.#waiting.take(job);
+      const known = this.#slots.map(({ sequence }) => sequence.contextTokens);
+      const missed = this.#watch.takes(this.#slots.indexOf(place.slot), job, known);
       place.slot.job = job;
       job.request.begins();
       await this.#attempt(job, async () => {
@@ -183,6 +193,7 @@ export class Scheduler {
         await job.choice.begin(place.slot.sequence);
       });
       this.#cachedTokens += job.choice.cachedTokens;
+      this.#watch.began(job.request.id, missed, job.choice.cachedTokens);
       // A prompt that is only given back is done before its first step.
       if (job.choice.finished) {
         this.#reportNews([place.slot]);

@@ -1,0 +1,128 @@
+import type { CacheMiss, PartingTexts } from "../../../generation/cache-miss.ts";
+import { changingPart } from "./changing-part.ts";
+import { isSystem, promptRole, sameMessage } from "./prompt-outline.ts";
+import type { MessageMark, PromptOutline, ToolMark } from "./prompt-outline.ts";
+import { sharedLength, sharesRest } from "./shared-pieces.ts";
+
+export type FoundCause = Pick<CacheMiss, "cause" | "where">;
+
+/** The place where two prompts part. */
+export interface PartingPlace {
+  /** In the rendered text, in bytes: where the first token that differs begins in the new prompt. */
+  readonly byte: number;
+  /** `before` as long as a line, for what changes by itself. */
+  readonly texts: PartingTexts;
+  /** What the model's thoughts begin and end with. */
+  readonly thoughtMarkers: readonly string[];
+}
+
+/**
+ * Why a prompt parts from an earlier one and its answer; null: only what is new in it differs. The part of the conversation that differs
+ * and stands last before the place is the cause; where none does, the chat template is.
+ */
+export function missCause(known: PromptOutline, asked: PromptOutline, place: PartingPlace): FoundCause | null {
+  if (place.byte >= asked.bytes - asked.openingBytes) return null;
+  if (place.byte >= known.bytes - known.openingBytes) return answerCause(known, asked, place);
+  const tools = toolsCause(known.tools, asked.tools);
+  const toolsStart = asked.tools.length > 0 ? asked.toolsStart : known.toolsStart;
+  const index = asked.messages.findLastIndex(
+    (message, at) => message.start <= place.byte && !sameMessage(message, known.messages[at]),
+  );
+  const message = asked.messages[index];
+  if (tools && toolsStart <= place.byte && (!message || message.start <= toolsStart)) return tools;
+  if (message) return messageCause(known.messages, asked.messages, index, place);
+  return templateCause(known, asked, place);
+}
+
+/** The prompts part where the earlier one's answer begins, or within it. */
+function answerCause(known: PromptOutline, asked: PromptOutline, place: PartingPlace): FoundCause | null {
+  const answer = asked.messages[known.messages.length];
+  const goesOn = known.messages.every((message, at) => sameMessage(message, asked.messages[at]));
+  if (!goesOn || answer?.role !== "assistant") return null;
+  return { cause: dropsThought(place) ? "thoughts-dropped" : "answer-changed", where: answer.path };
+}
+
+function dropsThought({ texts: { known, asked }, thoughtMarkers }: PartingPlace): boolean {
+  const begins = thoughtMarkers.some((marker) => known.includes(marker));
+  // An empty thought stands where a long one was.
+  return begins !== thoughtMarkers.some((marker) => asked.includes(marker));
+}
+
+function messageCause(
+  known: readonly MessageMark[],
+  asked: readonly MessageMark[],
+  index: number,
+  { texts }: PartingPlace,
+): FoundCause | null {
+  const message = asked[index];
+  if (!message) return null;
+  const where = message.path;
+  const moved = shiftOf(known, asked, index);
+  if (moved) return { cause: moved, where };
+  const former = known[index];
+  const isLast = index === asked.length - 1;
+  if (isLast && !(former && sharesRest(former, message))) return null;
+  if (former?.role === message.role && former.hash === message.hash) {
+    if (former.images !== message.images) return { cause: "image-changed", where };
+    return { cause: "thoughts-dropped", where };
+  }
+  const changing = changingPart(texts);
+  if (changing) return { cause: changing, where };
+  if (message.role === promptRole) return { cause: "prompt-changed" };
+  if (!isSystem(message) && !(index === 0 && former && isSystem(former))) return { cause: "message-changed", where };
+  const isOther = former && isSystem(former) && isSystem(message) && sharedLength(former, message) === 0;
+  return { cause: isOther ? "system-replaced" : "system-changed", where };
+}
+
+/** The messages from here on are earlier ones, moved forward or backward. */
+function shiftOf(
+  known: readonly MessageMark[],
+  asked: readonly MessageMark[],
+  index: number,
+): "messages-dropped" | "message-inserted" | undefined {
+  for (let by = 1; by < Math.max(known.length, asked.length) - index; by++) {
+    if (goesOn(known, index + by, asked, index)) return "messages-dropped";
+    if (goesOn(known, index, asked, index + by)) return "message-inserted";
+  }
+  return undefined;
+}
+
+/** The messages of both from these places on are the same, as far as both have any. */
+function goesOn(
+  known: readonly MessageMark[],
+  knownFrom: number,
+  asked: readonly MessageMark[],
+  askedFrom: number,
+): boolean {
+  const rest = known.slice(knownFrom, knownFrom + asked.length - askedFrom);
+  // One alone proves nothing where more were known: it may be a short one ("Go on.") that is said often.
+  if (rest.length === 0 || (rest.length === 1 && known.length > knownFrom + 1)) return false;
+  return rest.every((message, at) => sameMessage(message, asked[askedFrom + at]));
+}
+
+function toolsCause(known: readonly ToolMark[], asked: readonly ToolMark[]): FoundCause | null {
+  const same = (one: ToolMark, other: ToolMark | undefined): boolean =>
+    one.name === other?.name && one.hash === other.hash;
+  const first = asked.findIndex((tool, at) => !same(tool, known[at]));
+  if (first === -1 && asked.length === known.length) return null;
+  const where = first === -1 ? "tools" : `tools[${first}]`;
+  const isKnown = (tool: ToolMark): boolean => known.some((other) => same(tool, other));
+  const isAsked = (tool: ToolMark): boolean => asked.some((other) => same(tool, other));
+  const added = asked.findIndex((tool) => !isKnown(tool));
+  const removed = known.findIndex((tool) => !isAsked(tool));
+  if (added === -1 && removed === -1) return { cause: "tools-reordered", where };
+  if (removed === -1) return { cause: "tool-added", where: `tools[${added}]` };
+  if (added === -1) return { cause: "tool-removed", where: "tools" };
+  return { cause: "tool-changed", where: `tools[${added}]` };
+}
+
+/** Nothing that the client sent before the place has changed. */
+function templateCause(known: PromptOutline, asked: PromptOutline, place: PartingPlace): FoundCause {
+  const here = asked.messages.findLast((message) => message.start <= place.byte);
+  const where = here && { where: here.path };
+  if (dropsThought(place)) return { cause: "thoughts-dropped", ...where };
+  if (known.options !== asked.options) return { cause: "template-options" };
+  const changing = changingPart(place.texts);
+  if (changing) return { cause: changing };
+  return { cause: "template-changed", ...where };
+}
