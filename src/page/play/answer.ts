@@ -66,6 +66,8 @@ export class Answer extends Changing {
   usage: Usage | undefined;
   failure: (Pick<GenerationFailure, "message" | "code" | "param"> & { readonly status?: number }) | undefined;
   requestId: string | null = null;
+  /** Why the prompt was read again, in words. */
+  cacheMiss: string | undefined;
   readonly #askedAt: number;
   #firstAt: number | undefined;
   #lastAt = 0;

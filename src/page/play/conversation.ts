@@ -143,15 +143,23 @@ export class Conversation extends Changing {
   }
 }
 
+/** What the server says of its cache, in words; undefined: nothing that the reader of one answer needs to know. */
+function missOf(header: string | null): string | undefined {
+  if (header === null) return undefined;
+  const { cause, says } = JSON.parse(header) as { readonly cause?: unknown; readonly says?: unknown };
+  return cause !== "nothing-known" && typeof says === "string" ? says : undefined;
+}
+
 async function read(body: ChatBody, answer: Answer, signal: AbortSignal): Promise<void> {
   try {
     const response = await callApi("chat/completions", {
       method: "POST",
-      headers: { "content-type": "application/json" },
+      headers: { "content-type": "application/json", "x-truewire-cache": "explain" },
       body: JSON.stringify(body),
       signal,
     });
     answer.requestId = response.headers.get("x-request-id");
+    answer.cacheMiss = missOf(response.headers.get("x-truewire-cache-miss"));
     let paused = performance.now();
     for await (const event of readChatStream(response)) {
       const now = performance.now();

@@ -69,10 +69,12 @@ export class KnownPrompts {
     if (inSlots + worthTelling > tokens.length) return null;
     const own = this.#own(asked, slots);
     const promptTokens = tokens.length;
-    const gone = own.filter(({ isGone }) => isGone).reduce((most, { common }) => Math.max(most, common), 0);
+    const nearest = nearestOf(own);
+    const gone = own
+      .filter(({ isGone, alike }) => isGone && alike === nearest?.alike)
+      .reduce((most, { common }) => Math.max(most, common), 0);
     if (gone >= inSlots + worthTelling)
       return { cause: "evicted", at: inSlots, promptTokens, knownTokens: gone, mostTokens: gone };
-    const nearest = nearestOf(own);
     if (!nearest) return { cause: "nothing-known", at: inSlots, promptTokens, mostTokens: promptTokens };
     const { known, common: at, outline } = nearest;
     const mostTokens = Math.min(known.length, promptTokens);

@@ -11,10 +11,14 @@ export function likenessTo(asked: PromptOutline): (known: PromptOutline) => numb
   const tools = new Set(asked.tools.map(({ hash }) => hash));
   return (known) => {
     let shared = 0;
+    const seen = new Set<number>();
     for (const [at, message] of known.messages.entries()) {
       const now = asked.messages[at];
-      if (messages.has(message.hash)) shared += message.length;
-      else if (now && isSystem(now) === isSystem(message)) shared += sharedLength(message, now);
+      if (messages.has(message.hash)) {
+        // What is said again and again ("Go on.") makes no conversation alike.
+        if (!seen.has(message.hash)) shared += message.length;
+        seen.add(message.hash);
+      } else if (now && isSystem(now) === isSystem(message)) shared += sharedLength(message, now);
     }
     for (const { hash, length } of known.tools) if (tools.has(hash)) shared += length;
     return shared;
