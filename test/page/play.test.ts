@@ -114,6 +114,20 @@ describe.skipIf(!hasBrowser)("Play", () => {
     expect(asked.at(-1)?.["messages"]).toEqual([{ role: "user", content: "other" }]);
   });
 
+  test("under an answer stands why its prompt was read again, and nothing where it was new or known", async () => {
+    await page.getByLabel("Model", { exact: true }).selectOption("demo");
+    const told = page.locator(".answer .note", { hasText: "Put what changes behind what stays the same." });
+    for (const [date, misses] of [
+      ["2026-11-22", 0],
+      ["2026-11-23", 1],
+    ] as const) {
+      await page.getByLabel("System prompt").fill(`Today is ${date}. You answer in one sentence, in plain words.`);
+      await ask(page, "What is the capital of France?");
+      expect(await told.count()).toBe(misses);
+      await page.getByRole("button", { name: "Clear" }).click();
+    }
+  });
+
   test("the system prompt and parameters reach the model, with their notes beside them", async () => {
     await page.getByLabel("System prompt").fill("Be brief.");
     await openSection("Parameters");

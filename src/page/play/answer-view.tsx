@@ -62,7 +62,7 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
         </div>
       )}
       {state !== "running" && <p class="facts">{factsOf(answer).join(" · ")}</p>}
-      {state !== "running" && answer.cacheMiss !== undefined && <p class="facts">{answer.cacheMiss}</p>}
+      {state !== "running" && answer.cacheMiss !== undefined && <p class="note">{answer.cacheMiss}</p>}
       {waits && <CallResults key={chosen} turn={turn} conversation={conversation} tools={settings.tools} />}
       {copies && (
         <CopyAsDialog body={body} table={settings.table} keyNeeded={keyNeeded} onClose={() => setCopies(false)} />
