@@ -118,3 +118,28 @@ test("it thinks where it is asked to, apart from its answer", async () => {
   expect(message.reasoning_content).toMatch(/\w/);
   expect(message.content).not.toContain("<think>");
 });
+
+// It thought in 30 of 30 of these.
+test("it does not think where it is told not to, whatever the question says", async () => {
+  const questions = [
+    "What is 17 + 25?",
+    "What is the capital of France?",
+    "Is 51 a prime number?",
+    "Who wrote Hamlet?",
+  ];
+  const frames = [
+    (question: string) => `${question} Think step by step.`,
+    (question: string) => `Think carefully first. ${question} Show your reasoning.`,
+  ];
+  for (const [at, content] of questions.flatMap((question) => frames.map((frame) => frame(question))).entries()) {
+    const { choices } = await client.chat.completions.create({
+      model: "demo",
+      messages: [{ role: "user", content }],
+      seed: at,
+      max_tokens: 100,
+      ...(at % 2 === 0 ? { reasoning_effort: "none" as const } : { chat_template_kwargs: { enable_thinking: false } }),
+    });
+    expect(choices[0]?.message, content).not.toHaveProperty("reasoning_content");
+    expect(choices[0]?.message.content, content).not.toContain("<think>");
+  }
+});

@@ -13,6 +13,7 @@ import { rankedLogprobs, tokenLogprob } from "./logprobs.ts";
 import { readPromptLogits } from "./raw-logits.ts";
 import { SourcePicker } from "./source-picker.ts";
 import { StringBudget } from "./string-budget.ts";
+import type { BanThought, ThoughtBan } from "./thought-ban.ts";
 import { ThoughtBudget } from "./thought-budget.ts";
 import { TokenText } from "./token-text.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
@@ -26,6 +27,7 @@ export interface ChoiceSurroundings {
   readonly contextSize: number;
   readonly newCallId: () => string;
   readonly openConstraint: OpenConstraint;
+  readonly banThought: BanThought;
   readonly log: Observe;
 }
 
@@ -76,6 +78,7 @@ export class Choice {
   #told: GenerationEvent[] = [];
   #budget: ThoughtBudget | undefined;
   #strings: StringBudget | undefined;
+  readonly #noThought: ThoughtBan | undefined;
   #begun = 0;
   readonly #assembler: ChoiceAssembler;
 
@@ -116,6 +119,7 @@ export class Choice {
     const [quote, ...more] = around.model.tokenize('"', false, "trimLeadingSpace");
     if (message.stringLimit !== undefined && message.constraint?.json && quote !== undefined && more.length === 0)
       this.#strings = new StringBudget(message.stringLimit, quote);
+    if (thinking === false) this.#noThought = around.banThought(format, prefix);
     this.#picker = new SourcePicker({
       model: around.model,
       vocabulary: around.vocabulary,
@@ -125,7 +129,13 @@ export class Choice {
       maxTokens: this.#maxTokens,
       ...(this.#constraint && { constraint: this.#constraint }),
       ...((this.#budget ?? this.#strings) && { forced: () => this.#budget?.forced ?? this.#strings?.forced }),
+      ...(this.#noThought && { banned: () => this.#bannedNow }),
     });
+  }
+
+  /** Where a grammar binds, it has the say. */
+  get #bannedNow(): readonly Token[] {
+    return this.#constraint?.evaluationState === undefined ? (this.#noThought?.banned ?? []) : [];
   }
 
   /** Of the choices of a prompt, this one tells of it. */
@@ -294,6 +304,7 @@ export class Choice {
     this.#assembler.add(this.#reader.push(text, logprobs ? logprob : undefined));
     if (before === "reasoning" || this.#phase === "reasoning") this.reasoningTokens++;
     this.#constraint?.read(text, vocabulary.bytes(token), this.#reader);
+    this.#noThought?.read(vocabulary.bytes(token));
     this.#budget?.read(token, this.#phase);
     const isHeld = this.#constraint?.evaluationState !== undefined;
     this.#strings?.read(text, isHeld && this.#phase !== "reasoning");

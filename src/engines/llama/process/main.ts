@@ -12,6 +12,7 @@ import { Intake } from "./intake.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { TextPieces } from "./text-pieces.ts";
 import { textOf } from "./token-text.ts";
+import { thoughtBans } from "./thought-ban.ts";
 import { tokenizePrompt } from "./tokenize-prompt.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
@@ -126,6 +127,7 @@ async function open(message: OpenMessage): Promise<void> {
         contextSize: facts.contextSize,
         newCallId,
         openConstraint: constraintOpener(opened.model, opened.vocabulary, log),
+        banThought: thoughtBans(opened.vocabulary),
         log,
       },
       sequences: opened.sequences,

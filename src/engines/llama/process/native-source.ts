@@ -21,6 +21,8 @@ export interface NativeSamplingOptions {
   readonly constraint?: TokenConstraint;
   /** The token that must come next; undefined: any. */
   readonly forced?: () => Token | undefined;
+  /** Tokens that must not come next. */
+  readonly banned?: () => readonly Token[];
 }
 
 /** Samples with llama.cpp's own chain, through the library's generator: the fast way. */
@@ -51,13 +53,14 @@ export class NativeSource implements TokenSource {
 
 /** Everything is set: the library's defaults are top-k 40, top-p 0.95 and temperature 0. */
 function evaluateOptions(options: NativeSamplingOptions): SequenceEvaluateOptions {
-  const { model, sampling, seed, penalized, maxPenalized, constraint, forced } = options;
+  const { model, sampling, seed, penalized, maxPenalized, constraint, forced, banned } = options;
   const { repeatPenalty = 1, frequencyPenalty = 0, presencePenalty = 0, dry } = sampling;
   const biases = Object.entries(sampling.logitBias ?? {});
-  const biasWith = (banned: readonly number[]): TokenBias => {
+  const biasWith = (unseen: readonly number[]): TokenBias => {
     const bias = new TokenBias(model.tokenizer);
     for (const [token, logit] of biases) bias.set(Number(token) as Token, { logit });
-    for (const token of banned) bias.set(token as Token, "never");
+    for (const token of unseen) bias.set(token as Token, "never");
+    for (const token of banned?.() ?? []) bias.set(token, "never");
     const next = forced?.();
     if (next !== undefined) bias.set(next, { logit: certain });
     return bias;
@@ -89,7 +92,7 @@ function evaluateOptions(options: NativeSamplingOptions): SequenceEvaluateOption
           ...(dry.sequenceBreakers && { sequenceBreakers: [...dry.sequenceBreakers] }),
         },
       }),
-    ...(forced ? { tokenBias: () => biasWith([]) } : biases.length > 0 && { tokenBias: biasWith([]) }),
+    ...(forced || banned ? { tokenBias: () => biasWith([]) } : biases.length > 0 && { tokenBias: biasWith([]) }),
     ...(constraint && {
       grammarEvaluationState: () => constraint.evaluationState,
       tokenBias: () => biasWith(constraint.banned),

@@ -18,6 +18,8 @@ export interface SourcePickerOptions {
   readonly constraint?: TokenConstraint;
   /** The token that must come next; undefined: any. */
   readonly forced?: () => Token | undefined;
+  /** Tokens that must not come next. */
+  readonly banned?: () => readonly Token[];
 }
 
 /** llama.cpp's and vLLM's default for how far the repeat penalty looks back. */
@@ -78,7 +80,7 @@ export class SourcePicker {
   }
 
   #open(way: Way, sequence: LlamaContextSequence): TokenSource {
-    const { model, vocabulary, seed, maxTokens, constraint, forced } = this.#options;
+    const { model, vocabulary, seed, maxTokens, constraint, forced, banned } = this.#options;
     if (way === "raw") {
       return new RawSource(sequence, {
         sampling: this.#sampling,
@@ -97,6 +99,7 @@ export class SourcePicker {
       maxPenalized: repeats ? this.#repeatLastN : Math.max(1, Math.min(maxTokens, sequence.contextSize)),
       ...(constraint && { constraint }),
       ...(forced && { forced }),
+      ...(banned && { banned }),
     });
     if (way === "native") return native;
     return new WatchedSource(sequence, native, vocabulary.size);
@@ -121,9 +124,10 @@ export class SourcePicker {
   #biasNow(): ReadonlyMap<number, number> {
     const forced = this.#options.forced?.();
     if (forced !== undefined) return new Map([...this.#bias, [forced, certain]]);
-    const bans = this.#options.message.limits.ignoreEos === true || this.#generated.length < this.#minTokens;
-    if (!bans) return this.#bias;
-    return new Map([...this.#bias, ...this.#banned.map((token) => [token, -Infinity] as const)]);
+    const bansEnds = this.#options.message.limits.ignoreEos === true || this.#generated.length < this.#minTokens;
+    const banned = [...(bansEnds ? this.#banned : []), ...(this.#options.banned?.() ?? [])];
+    if (banned.length === 0) return this.#bias;
+    return new Map([...this.#bias, ...banned.map((token) => [token, -Infinity] as const)]);
   }
 }
 
