@@ -109,6 +109,19 @@ describe("logprobs in the legacy form", () => {
     ]);
   });
 
+  // In profile exact it was NaN, which is not JSON, and `{"Hello":null}` among the top ones.
+  test.each([lean, exact])("the first token of an echoed prompt has null in both lists ($name)", (profile) => {
+    const first: TokenLogprob = { token: "Hello", logprob: null, bytes: null, top: [] };
+    const events: GenerationEvent[] = [
+      { type: "text-delta", choice: 0, text: "Hello you", logprobs: [first, token(" you", -1)] },
+    ];
+    const [line = ""] = written([events], { ...context(profile, { logprobs: true, textOffsets: offsets }) }).split(
+      "\n",
+    );
+    const { choices } = JSON.parse(line.slice("data: ".length)) as { choices: { logprobs: unknown }[] };
+    expect(choices[0]?.logprobs).toMatchObject({ token_logprobs: [null, -1], top_logprobs: [null, { " you": -1 }] });
+  });
+
   test("a token may be called like something that every object has", () => {
     const events: GenerationEvent[] = [
       { type: "text-delta", choice: 0, text: "x", logprobs: [token("constructor", -1)] },
