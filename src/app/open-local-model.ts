@@ -11,10 +11,11 @@ import type { OpenOptions } from "./open-options.ts";
 export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, stepTimeout, modelsFolder, constrainCalls } =
     model;
-  const { maxTokens, maxStringTokens, ...sampling } = model.defaults ?? {};
+  const { maxTokens, maxStringTokens, maxThoughtTokens, ...sampling } = model.defaults ?? {};
   const limits = {
     ...(maxTokens !== undefined && { maxTokens }),
     ...(maxStringTokens !== undefined && { maxStringTokens }),
+    ...(maxThoughtTokens !== undefined && { maxThoughtTokens }),
   };
   const chatTemplate = model.chatTemplate === undefined ? undefined : await templateIn(model.chatTemplate);
   return openLlamaEngine({

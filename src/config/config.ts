@@ -186,6 +186,8 @@ export interface GenerationDefaults {
   readonly maxTokens?: number;
   /** The most tokens of one string, where a grammar holds JSON: for small models, which do not find the end. */
   readonly maxStringTokens?: number;
+  /** The most tokens of an answer's thoughts, where the request sets no budget for them. */
+  readonly maxThoughtTokens?: number;
 }
 
 /** A server with an OpenAI API, or nearly one. */

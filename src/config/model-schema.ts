@@ -139,6 +139,9 @@ const local = settings(
           .describe(
             "The most tokens of one string, where a grammar holds JSON: for small models, which do not find the end",
           ),
+        maxThoughtTokens: wholeNumber(0)
+          .optional()
+          .describe("The most tokens of an answer's thoughts, where the request sets no budget for them"),
       },
       "a mapping such as { temperature: 0.7 }",
     )

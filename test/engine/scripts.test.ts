@@ -114,6 +114,15 @@ test("a thought stays in the text where that is asked for, with its markers", as
   expect(usage?.completionDetails).toEqual({ reasoning_tokens: 9 });
 });
 
+// The demo model bounded its strings, and then ran away in its thoughts: 1,372 tokens before an answer of 100.
+test("a model's default bounds its thoughts, unless the request has a budget of its own", async () => {
+  const bounded = await openProgrammed({ defaults: { maxThoughtTokens: 3 } });
+  expect((await bounded.chat("#thought")).choices[0]?.reasoning).toBe("The user wants a num");
+  const { choices } = await bounded.chat("#thought", { reasoning: { budgetTokens: 100 } });
+  expect(choices[0]?.reasoning).toBe("The user wants a number; forty-two will do.");
+  await bounded.close();
+});
+
 test("a thought that uses the budget up ends with length and no text", async () => {
   const { choices } = await local.chat("#thought", { limits: { maxTokens: 4 } });
   expect(choices[0]).toMatchObject({ reasoning: "The user wants a num", text: null, finish: { reason: "length" } });

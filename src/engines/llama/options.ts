@@ -40,6 +40,8 @@ export interface LlamaEngineOptions {
     readonly maxTokens?: number;
     /** Strings of JSON, where a grammar holds an answer or a call, have at most so many tokens. */
     readonly maxStringTokens?: number;
+    /** An answer's thoughts are closed when they are so many tokens long. */
+    readonly maxThoughtTokens?: number;
   };
   /** Where `hf:` models are kept; default: node-llama-cpp's folder in the home directory. */
   readonly modelsFolder?: string;

@@ -61,7 +61,7 @@ export function renderRequest(request: AskedOfModel, around: PreparingSurroundin
       },
       ...(request.logprobs && { logprobs: request.logprobs }),
       telling: tellingOf(request),
-      ...thoughtLimit(request, reading),
+      ...thoughtLimit(request, reading, defaults),
       ...(defaults?.maxStringTokens !== undefined && { stringLimit: defaults.maxStringTokens }),
       echo: prompt.kind === "text" && prompt.echo === true,
       promptParam,
@@ -79,10 +79,14 @@ function tellingOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogp
   };
 }
 
-function thoughtLimit({ reasoning }: AskedOfModel, reading: AnswerReading): { thoughtLimit?: ThoughtLimit } {
+function thoughtLimit(
+  { reasoning }: AskedOfModel,
+  reading: AnswerReading,
+  defaults: LlamaEngineOptions["defaults"],
+): { thoughtLimit?: ThoughtLimit } {
   const closing = thoughtClosings(reading.format, reading.prefix);
-  if (reasoning?.budgetTokens === undefined || closing.length === 0) return {};
-  return { thoughtLimit: { tokens: reasoning.budgetTokens, closing } };
+  const tokens = reasoning?.budgetTokens ?? defaults?.maxThoughtTokens;
+  return tokens === undefined || closing.length === 0 ? {} : { thoughtLimit: { tokens, closing } };
 }
 
 /** Refuses what cannot fit whatever its tokens are: to tokenize megabytes would hold up every other answer. */
