@@ -20,6 +20,10 @@ const chatml = `{%- set system = messages[0].role == 'system' -%}
 {{- '<|im_end|>\\n' -}}{% endif %}{% endfor -%}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% if enable_thinking %}{{ '<think>' }}{% endif %}{% endif %}`;
 
+/** Messages with headers that say where they go, as gpt-oss writes them. */
+const routed = `{%- for m in messages %}{{ '<|start|>' + m.role }}{% if m.role == 'assistant' %}{{ '<|channel|>final' }}{% endif -%}
+{{- '<|message|>' + m.content + '<|end|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|start|>assistant' }}{% endif %}`;
+
 interface Asked {
   readonly messages: readonly Message[];
   readonly tools?: readonly Tool[];
@@ -54,7 +58,7 @@ function prompt({
     owner,
     tokens: [...utf8.encode(rendered.text)],
     ...(outline && { outline }),
-    thoughtMarkers: ["<think>", "</think>"],
+    thoughtMarkers: ["<think>", "</think>", "<|channel|>analysis"],
   };
 }
 
@@ -259,6 +263,16 @@ describe("the cause", () => {
     expect(told(missed(two, three, "</think>Yes."))).toEqual(["thoughts-dropped", "messages[1]"]);
     const without = { messages: [user(first), says(paris), user("Sure?")], variables };
     expect(told(missed(two, without, "</think>Yes."))).toEqual(["thoughts-dropped", "messages[1]"]);
+  });
+
+  test("thoughts in messages of their own", () => {
+    const thought =
+      "<|channel|>analysis<|message|>The user asks for a capital, which is easy.<|end|><|start|>assistant";
+    const answer = `${thought}<|channel|>final<|message|>${paris}`;
+    const one = { messages: talk.slice(0, 1), source: routed };
+    const two = { messages: talk, source: routed };
+    expect(told(missed(one, two, answer))).toEqual(["thoughts-dropped", "messages[1]"]);
+    expect(missed(one, two, `<|channel|>final<|message|>${paris}`)).toBeNull();
   });
 
   test("other options of the template, a date that the template writes, and what else it writes otherwise", () => {

@@ -26,7 +26,9 @@ interface PastPrompt extends Omit<Remembered, "prompt"> {
 }
 
 /** What is known of a miss before the slot is changed. */
-export type MissDraft = Omit<CacheMiss, "cachedTokens"> & {
+export type MissDraft = Omit<CacheMiss, "cachedTokens" | "at"> & {
+  /** Absent: where the cache ends. */
+  readonly at?: number;
   /** So many might have been read from the cache. */
   readonly mostTokens: number;
 };
@@ -73,9 +75,8 @@ export class KnownPrompts {
     const gone = own
       .filter(({ isGone, alike }) => isGone && alike === nearest?.alike)
       .reduce((most, { common }) => Math.max(most, common), 0);
-    if (gone >= inSlots + worthTelling)
-      return { cause: "evicted", at: inSlots, promptTokens, knownTokens: gone, mostTokens: gone };
-    if (!nearest) return { cause: "nothing-known", at: inSlots, promptTokens, mostTokens: promptTokens };
+    if (gone >= inSlots + worthTelling) return { cause: "evicted", promptTokens, knownTokens: gone, mostTokens: gone };
+    if (!nearest) return { cause: "nothing-known", promptTokens, mostTokens: promptTokens };
     const { known, common: at, outline } = nearest;
     const mostTokens = Math.min(known.length, promptTokens);
     if (!outline || !asked.outline || mostTokens - at < worthTelling) return null;
@@ -169,5 +170,5 @@ export function missOf({ mostTokens, ...draft }: MissDraft, cachedTokens: number
   if (mostTokens - cachedTokens < worthTelling) return null;
   // Another client's prompt began the same.
   if (draft.cause === "nothing-known" && cachedTokens * 2 > draft.promptTokens) return null;
-  return { ...draft, cachedTokens };
+  return { ...draft, at: draft.at ?? cachedTokens, cachedTokens };
 }

@@ -42,10 +42,12 @@ function answerCause(known: PromptOutline, asked: PromptOutline, place: PartingP
   return { cause: dropsThought(place) ? "thoughts-dropped" : "answer-changed", where: answer.path };
 }
 
-function dropsThought({ texts: { known, asked }, thoughtMarkers }: PartingPlace): boolean {
-  const begins = thoughtMarkers.some((marker) => known.includes(marker));
-  // An empty thought stands where a long one was.
-  return begins !== thoughtMarkers.some((marker) => asked.includes(marker));
+function dropsThought({ texts: { before, known, asked }, thoughtMarkers }: PartingPlace): boolean {
+  const hasMarker = (text: string): boolean =>
+    // Both may have the beginning of one, such as `<|channel|>`.
+    thoughtMarkers.some((marker) => (before.slice(before.length - marker.length + 1) + text).includes(marker));
+  // In the new prompt: an empty thought where a long one was.
+  return hasMarker(known) !== hasMarker(asked);
 }
 
 function messageCause(

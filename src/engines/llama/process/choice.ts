@@ -4,6 +4,7 @@ import type { SlotState } from "../../../generation/engine.ts";
 import type { GenerationEvent } from "../../../generation/event.ts";
 import { startOf } from "../../../formats/reading/start.ts";
 import { TextReader } from "../../../formats/text-reader.ts";
+import { thoughtMarkers } from "../../../formats/thought-markers.ts";
 import { unknownToolsWarning } from "../../../formats/unknown-tools.ts";
 import type { Observe } from "../../../generation/observe.ts";
 import type { AskedPrompt } from "../cache/known-prompts.ts";
@@ -155,9 +156,8 @@ export class Choice {
   get outlined(): Pick<AskedPrompt, "outline" | "thoughtMarkers"> {
     const { prompts, reading } = this.#message;
     const prompt = prompts[this.#promptNumber];
-    const { open = [], close = [] } = reading.format.reasoning ?? {};
     const outline = prompt?.type === "spans" ? prompt.outline : undefined;
-    return { ...(outline && { outline }), thoughtMarkers: [...open, ...close] };
+    return { ...(outline && { outline }), thoughtMarkers: thoughtMarkers(reading.format) };
   }
 
   get nextWork(): NextWork {
