@@ -16,7 +16,8 @@ export function explainMisses(reply: Reply): void {
 
 /** At most some three kilobytes: every text in it is bounded. */
 function headerText(miss: CacheMiss): string {
-  const { texts, ...rest } = miss;
-  const json = JSON.stringify({ ...rest, says: cacheMissWords(miss), ...texts });
+  const { cause, where, at, promptTokens, cachedTokens, knownTokens, texts } = miss;
+  const says = cacheMissWords(miss);
+  const json = JSON.stringify({ cause, where, says, at, promptTokens, cachedTokens, knownTokens, ...texts });
   return json.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

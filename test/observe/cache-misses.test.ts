@@ -270,7 +270,7 @@ describe("on a server with keys", () => {
     await chat(ann.key, "It is 2026-11-22.");
     const other = await chat(bob.key, "It is 2026-11-23.");
     expect(other.miss).toMatchObject({ cause: "nothing-known" });
-    expect(Object.keys(other.miss ?? {})).toEqual(["cause", "at", "promptTokens", "cachedTokens", "says"]);
+    expect(Object.keys(other.miss ?? {})).toEqual(["cause", "says", "at", "promptTokens", "cachedTokens"]);
     const own = await chat(ann.key, "It is 2026-11-24.");
     expect(own.miss).toMatchObject({ cause: "date", where: "messages[0]" });
     expect(own.miss?.known).toContain("2. The vault");
