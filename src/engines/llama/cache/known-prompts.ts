@@ -132,9 +132,9 @@ export class KnownPrompts {
   #byteAt(tokens: readonly number[], at: number, { bytes }: PromptOutline): number {
     let before = 0;
     let all = 0;
-    for (const [index, token] of tokens.entries()) {
-      const { length } = this.#bytesOf(token);
-      if (index < at) before += length;
+    for (let i = 0; i < tokens.length; i++) {
+      const { length } = this.#bytesOf(tokens[i] ?? 0);
+      if (i < at) before += length;
       all += length;
     }
     return Math.max(0, before - (all - bytes));
