@@ -1,4 +1,5 @@
 import type { DetokenizeRequest, EmbeddingRequest, Engine, TokenizeRequest } from "../generation/engine.ts";
+import type { GenerationObserver } from "../generation/generation-observer.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { engineTopics } from "./engine-messages.ts";
 import type {
@@ -6,6 +7,7 @@ import type {
   GenerateMessage,
   LookUpAnswer,
   LookUpMessage,
+  MissedMessage,
   OpenMessage,
   TakenMessage,
 } from "./engine-messages.ts";
@@ -72,8 +74,14 @@ export class EngineHost {
   }
 
   async #generate({ engine: number, id, request }: GenerateMessage): Promise<void> {
+    // Upstreams are asked by the workers themselves: there are no attempts here, and nothing is repaired.
+    const observer: GenerationObserver = {
+      attempt: () => ({ headers: {}, ended() {} }),
+      repaired() {},
+      cacheMissed: (miss) => this.#peer.tell(engineTopics.missed, [id, miss] satisfies MissedMessage),
+    };
     const generation = new HostedGeneration(
-      () => this.#engineOf(number).generate(JSON.parse(request) as GenerationRequest),
+      () => this.#engineOf(number).generate(JSON.parse(request) as GenerationRequest, observer),
       (batch) => this.#outbox.add(id, batch),
     );
     this.#generations.set(id, generation);

@@ -1,3 +1,4 @@
+import type { CacheMiss } from "../generation/cache-miss.ts";
 import type { Engine, EngineHealth, ModelInfo } from "../generation/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../generation/event.ts";
 
@@ -22,6 +23,8 @@ export const engineTopics = {
   lookUpLeft: "engine.look-up-left",
   /** Told by the primary: JSON of `EventsMessage`. */
   events: "engine.events",
+  /** Told by the primary, before a generation's first events: `MissedMessage`. */
+  missed: "engine.missed",
   /** Told by the primary: `StateMessage`. */
   state: "engine.state",
 } as const;
@@ -57,6 +60,8 @@ export type TakenMessage = readonly [id: number, batches: number];
 
 /** Batches of generations, in order; null: the generation is over without a further event. */
 export type EventsMessage = readonly (readonly [id: number, batch: readonly GenerationEvent[] | null])[];
+
+export type MissedMessage = readonly [id: number, miss: CacheMiss];
 
 export type StateMessage = readonly [engine: number, state: EngineState];
 

@@ -2,9 +2,11 @@ import { EngineLifecycle, shuttingDown } from "../engines/lifecycle/engine-lifec
 import type { Engine, EngineHealth, ModelInfo, TokenizeRequest } from "../generation/engine.ts";
 import type { GenerationEnd, GenerationFailure } from "../generation/event.ts";
 import { FailureError } from "../generation/failure.ts";
+import type { GenerationObserver } from "../generation/generation-observer.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Ability, EngineState, LookUpAnswer } from "./engine-messages.ts";
 import { RemoteGeneration } from "./remote-generation.ts";
+import type { Remote } from "./remote-generation.ts";
 
 type ValueOf<A extends Ability> = Extract<LookUpAnswer<A>, { readonly value: unknown }>["value"];
 
@@ -53,9 +55,9 @@ export class RemoteEngine implements Engine {
     return this.#lifecycle.state === "closed" ? { state: "closed" } : this.#state.health;
   }
 
-  generate(request: GenerationRequest): RemoteGeneration {
+  generate(request: GenerationRequest, observer?: GenerationObserver): RemoteGeneration {
     let id: number | undefined;
-    const generation: RemoteGeneration = new RemoteGeneration({
+    const remote: Remote = {
       begin: () => {
         this.#lifecycle.begin(generation);
         if (this.#lifecycle.state === "closed") return generation.end(shuttingDown);
@@ -74,7 +76,8 @@ export class RemoteEngine implements Engine {
         if (id !== undefined) this.#line.forget(id);
         this.#lifecycle.end(generation);
       },
-    });
+    };
+    const generation = new RemoteGeneration(remote, observer);
     return generation;
   }
 

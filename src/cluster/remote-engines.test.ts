@@ -6,6 +6,8 @@ import { peerPair } from "../../test/support/peer-pair.ts";
 import type { PeerPair } from "../../test/support/peer-pair.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
+import type { CacheMiss } from "../generation/cache-miss.ts";
+import type { GenerationObserver } from "../generation/generation-observer.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { EngineHost } from "./engine-host.ts";
 import { mostAhead } from "./engine-messages.ts";
@@ -68,6 +70,28 @@ test("an answer arrives as the engine gave it, and the request as it was made, b
   expect(await readAll(remote.generate(asked))).toEqual(batches.flat());
   expect(engine.requests).toEqual([{ ...request, owner: "team" }]);
   await until(() => engine.running === 0);
+});
+
+// With workers, nobody was told.
+test("why a prompt was read again is known before the first events", async () => {
+  const miss: CacheMiss = { cause: "date", where: "system", at: 3, cachedTokens: 3, promptTokens: 99 };
+  const engine = new ScriptedEngine(() => answer(["Hi"]));
+  const { remote } = await open(
+    Object.assign(engine, {
+      generate(asked: GenerationRequest, observer?: GenerationObserver) {
+        observer?.cacheMissed(miss);
+        return ScriptedEngine.prototype.generate.call(engine, asked);
+      },
+    }),
+  );
+  const told: unknown[] = [];
+  const observer: GenerationObserver = {
+    attempt: () => ({ headers: {}, ended() {} }),
+    repaired() {},
+    cacheMissed: (missed) => void told.push(missed),
+  };
+  for await (const batch of remote.generate(request, observer)) told.push(batch[0]?.type);
+  expect(told.slice(0, 2)).toEqual([miss, "start"]);
 });
 
 test("for every script and every reader, the events are the same, and the engine is never further ahead than agreed", async () => {

@@ -1,6 +1,13 @@
 import { engineTopics } from "./engine-messages.ts";
 import type { EngineState, EventsMessage, OpenMessage, StateMessage } from "./engine-messages.ts";
-import type { Ability, GenerateMessage, LookUpAnswer, LookUpMessage, TakenMessage } from "./engine-messages.ts";
+import type {
+  Ability,
+  GenerateMessage,
+  LookUpAnswer,
+  LookUpMessage,
+  MissedMessage,
+  TakenMessage,
+} from "./engine-messages.ts";
 import type { Peer } from "./peer.ts";
 import { primaryGone, RemoteEngine } from "./remote-engine.ts";
 import type { RemoteGeneration } from "./remote-generation.ts";
@@ -19,6 +26,10 @@ export class RemoteEngines {
     peer.hear(engineTopics.events, (message) => {
       for (const [id, batch] of JSON.parse(message as string) as EventsMessage)
         this.#generations.get(id)?.receive(batch);
+    });
+    peer.hear(engineTopics.missed, (message) => {
+      const [id, miss] = message as MissedMessage;
+      this.#generations.get(id)?.observer?.cacheMissed(miss);
     });
     peer.hear(engineTopics.state, (message) => {
       const [engine, state] = message as StateMessage;

@@ -1,4 +1,5 @@
 import type { GenerationEnd, GenerationEvent } from "../generation/event.ts";
+import type { GenerationObserver } from "../generation/generation-observer.ts";
 import { mostAhead } from "./engine-messages.ts";
 
 type Batch = readonly GenerationEvent[];
@@ -16,6 +17,8 @@ export interface Remote {
 
 /** A generation in another process, as its reader sees it: what came since the reader last asked is one batch. */
 export class RemoteGeneration implements AsyncIterableIterator<Batch, undefined> {
+  /** Hears what no event tells. */
+  readonly observer: GenerationObserver | undefined;
   readonly #remote: Remote;
   #state: "new" | "running" | "ended" | "left" = "new";
   #held: Batch = [];
@@ -24,8 +27,9 @@ export class RemoteGeneration implements AsyncIterableIterator<Batch, undefined>
   #untold = 0;
   #waiting: ((step: IteratorResult<Batch, undefined>) => void) | undefined;
 
-  constructor(remote: Remote) {
+  constructor(remote: Remote, observer?: GenerationObserver) {
     this.#remote = remote;
+    this.observer = observer;
   }
 
   [Symbol.asyncIterator](): this {
