@@ -26,6 +26,20 @@ async function socketPair(): Promise<Pair> {
   return { primary: socketPeer(near), worker: socketPeer(far), end: () => void near.destroy() };
 }
 
+test("bytes that are no message end the connection", async () => {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const near = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  const [far] = (await once(server, "connection")) as [Socket];
+  onTestFinished(() => void server.close());
+  const peer = socketPeer(near);
+  const waiting = peer.ask("anything", null);
+  far.write(Buffer.alloc(8, 0xff));
+  await expect(waiting).rejects.toThrow("has ended");
+  await peer.closed;
+});
+
 const kinds: readonly (readonly [string, () => Pair | Promise<Pair>])[] = [
   ["in memory", peerPair],
   ["over a socket", socketPair],

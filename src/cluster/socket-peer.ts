@@ -25,10 +25,22 @@ export function socketPeer(socket: Socket): Peer {
   });
   const reader = new FrameReader();
   socket.on("data", (bytes) => {
-    for (const message of reader.read(bytes)) peer.receive(message as PeerMessage);
+    const messages = readFrom(reader, bytes);
+    // Neither side writes what the other one cannot read; if that happens, one connection ends, and not the process.
+    if (!messages) socket.destroy();
+    else for (const message of messages) peer.receive(message as PeerMessage);
   });
   // What ended it does not matter: a broken pipe is how the end of a process looks.
   socket.on("error", () => {});
   socket.on("close", () => peer.end());
   return peer;
+}
+
+/** undefined: the bytes are no messages. */
+function readFrom(reader: FrameReader, bytes: Buffer): readonly unknown[] | undefined {
+  try {
+    return reader.read(bytes);
+  } catch {
+    return undefined;
+  }
 }

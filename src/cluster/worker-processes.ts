@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { RestartPause } from "../engines/lifecycle/restart-pause.ts";
 import type { Log } from "../server/log.ts";
+import { closeLostConnections } from "./lost-connections.ts";
 import type { Peer } from "./peer.ts";
 import { socketPeer } from "./socket-peer.ts";
 import { peerDescriptor } from "./worker-socket.ts";
@@ -94,6 +95,7 @@ export class WorkerProcesses {
 
   #fork(number: number): Running {
     const process = cluster.fork();
+    closeLostConnections(process.process);
     const ended = new Promise<string>((resolve) => {
       process.once("exit", (code, signal) => resolve(signal ? `was ended by ${signal}` : `exited with code ${code}`));
       process.once("error", (error) => resolve(`could not be started: ${error.message}`));

@@ -206,6 +206,21 @@ describe.runIf(process.platform === "linux")("a worker that ends", () => {
     expect(new Set(answered.map(({ worker }) => worker))).toEqual(new Set([1, 2]));
   });
 
+  /** node:cluster forgot it, and its client waited for ever. */
+  test("a connection that was handed to a worker which ends before it takes it is closed", async () => {
+    const { program } = files();
+    const server = await start(["--workers", "2", program]);
+    const [victim = 0] = workersOf(server);
+    process.kill(victim, "SIGSTOP");
+    const answers = Array.from({ length: 4 }, () => ask(server.url, "/health/live"));
+    // One of them is with the worker that does not move; the other worker answers the rest.
+    await until(() => answers.filter(({ end }) => end === "complete").length === 3, "the others are answered");
+    process.kill(victim, "SIGKILL");
+    await Promise.all(answers.map(({ ended }) => ended));
+    expect(answers.filter(({ end }) => end === "cut")).toHaveLength(1);
+    await server.stop();
+  });
+
   test("all killed at once: the port is the same afterwards, also one that was any free one", async () => {
     const { program } = files();
     const server = await start(["--workers", "2", program]);
