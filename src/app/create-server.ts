@@ -15,9 +15,6 @@ import { readServerFiles } from "./server-files.ts";
 import { settingsOf } from "./settings-of-config.ts";
 import { warnOfFixedSettings, warnOfOpenAddress } from "./fixed-settings.ts";
 import type { WorkerSide } from "./worker-side.ts";
-import { SharedControl } from "../cluster/shared-control.ts";
-import { shareHealth } from "../cluster/shared-health.ts";
-import { shareNumbers } from "../cluster/shared-numbers.ts";
 import { healthOf } from "../server/health.ts";
 import { handle } from "../server/handle.ts";
 import { silent } from "../server/log.ts";
@@ -75,14 +72,13 @@ export function createServer(config: TruewireConfig, options: ServerOptions = {}
   return openServer(config, options);
 }
 
-/** `worker`: the server is one of several, and shares with the others what their primary process has. */
+/** `side`: the server is one of several workers, and shares with the others what their primary process has. */
 export async function openServer(
   config: TruewireConfig,
   options: ServerOptions,
-  worker?: { readonly number: number; readonly side: WorkerSide },
+  side?: WorkerSide,
 ): Promise<TruewireServer> {
   let current = parseConfig(config);
-  const side = worker?.side;
   // Node's modules are loaded only here: whoever imports `createHandler` for another runtime imports this file, too.
   const [{ listen }, { descriptorLimit }, { openLog }, { openStreamLog }, { openWebSockets }, { readPage }] =
     await Promise.all([
@@ -96,7 +92,7 @@ export async function openServer(
   const { keys, certificate } = side?.files ?? (await readServerFiles(current));
   let settings = settingsOf(current, keys, false);
   const log = maskedLog(
-    options.log ?? openLog(current.logLevel, current.logFormat, worker && { worker: worker.number }),
+    options.log ?? openLog(current.logLevel, current.logFormat, side && { worker: side.number }),
     () => settings.mask,
   );
   const { host, port, logStream } = current;
@@ -112,13 +108,13 @@ export async function openServer(
   const { readConfig } = options;
   const directory = (): ModelDirectory => service.directory;
   const control = side
-    ? new SharedControl(side.primary, directory)
+    ? side.control(directory)
     : new PoolControl({ pool, directory, reload: readConfig && (async () => reload(await readConfig())) });
   // Of what all workers would say, the first one says it.
-  const observing = await openObserving(current, worker && worker.number > 1 ? silent : log);
+  const observing = await openObserving(current, side && side.number > 1 ? silent : log);
   const service: Service = {
     ...observing.of,
-    ...(side && { others: shareHealth(side.primary, () => healthOf(service)) }),
+    ...(side && { others: side.others(() => healthOf(service)) }),
     state: "loading",
     control,
     settings,
@@ -133,9 +129,9 @@ export async function openServer(
     ...(page && { page }),
   };
   const { metrics } = service;
-  if (worker && metrics) {
+  if (side && metrics) {
     const ownText = (): Promise<string> => metrics.text(service.directory.engines, service.requests.open);
-    service.metrics = shareNumbers(worker.side.primary, String(worker.number), metrics, ownText);
+    service.metrics = side.metrics(metrics, ownText);
   }
   /** What the server opened beside its models. */
   const release = async (): Promise<void> => {

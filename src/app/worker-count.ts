@@ -1,5 +1,5 @@
-import { availableParallelism } from "node:os";
 import type { Config } from "../config/schema.ts";
+import { usableCores } from "./usable-cores.ts";
 
 /**
  * How many processes serve a configuration: as many as it says. Else one where a local model or a program does the work, which has threads
@@ -7,7 +7,7 @@ import type { Config } from "../config/schema.ts";
  */
 export function workerCount(
   { workers, models }: Pick<Config, "workers" | "models">,
-  cores: number = availableParallelism(),
+  cores: number = usableCores(),
 ): number {
   return workers ?? (models.every(({ kind }) => kind === "upstream") ? cores : 1);
 }

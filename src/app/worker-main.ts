@@ -45,9 +45,10 @@ primary.answer(workerTopics.reload, async (body) => {
 });
 
 const { number, config, files } = (await primary.ask(workerTopics.start, null)) as WorkerStart;
+side.number = number;
 side.files = files;
 try {
-  server = await openServer(config, {}, { number, side });
+  server = await openServer(config, {}, side);
   primary.tell(workerTopics.ready, { url: server.url, models: server.models() } satisfies WorkerReady);
 } catch (error) {
   const { message, code, syscall } = error as NodeJS.ErrnoException;

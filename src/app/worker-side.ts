@@ -1,17 +1,26 @@
 import type { Peer } from "../cluster/peer.ts";
 import { RemoteEngines } from "../cluster/remote-engines.ts";
+import { SharedControl } from "../cluster/shared-control.ts";
 import { SharedEjections } from "../cluster/shared-ejections.ts";
+import { shareHealth } from "../cluster/shared-health.ts";
 import { SharedLimiter } from "../cluster/shared-limiter.ts";
+import { shareNumbers } from "../cluster/shared-numbers.ts";
 import { findRunIn, lendRuns } from "../cluster/shared-runs.ts";
 import { SharedStore } from "../cluster/shared-store.ts";
 import type { Limiter } from "../limits/limits.ts";
+import type { ModelControl } from "../server/admin/model-control.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
+import type { HealthReport } from "../server/health-report.ts";
+import type { Metrics } from "../server/metrics/metrics.ts";
+import type { ModelDirectory } from "../server/model-directory.ts";
+import type { Others } from "../server/service.ts";
 import type { Store } from "../store/store.ts";
 import type { ServerFiles } from "./server-files.ts";
 
 /** What a worker has of its primary process, in place of its own. */
 export interface WorkerSide {
-  readonly primary: Peer;
+  /** Which worker it is, from 1 on; known when the primary process has told it. */
+  number: number;
   /** Of the configuration that the primary process has sent last. */
   files: ServerFiles | undefined;
   /** Local models and programs. */
@@ -21,6 +30,12 @@ export interface WorkerSide {
   readonly limiter: Limiter;
   readonly ejections: SharedEjections;
   readonly runs: DetachedRuns;
+  /** The admin API; `directory`: this worker's. */
+  control(directory: () => ModelDirectory): ModelControl;
+  /** How all workers are; `own`: this one. */
+  others(own: () => HealthReport): Others;
+  /** The numbers of all; `ownText`: this worker's. */
+  metrics(own: Metrics, ownText: () => Promise<string>): Metrics;
 }
 
 /** Hears everything from the first message on. */
@@ -28,7 +43,7 @@ export function openWorkerSide(primary: Peer): WorkerSide {
   const runs = new DetachedRuns(findRunIn(primary));
   lendRuns(primary, runs);
   return {
-    primary,
+    number: 0,
     files: undefined,
     engines: new RemoteEngines(primary),
     store: new SharedStore(primary, "lasting"),
@@ -36,5 +51,10 @@ export function openWorkerSide(primary: Peer): WorkerSide {
     limiter: new SharedLimiter(primary),
     ejections: new SharedEjections(primary),
     runs,
+    control: (directory) => new SharedControl(primary, directory),
+    others: (own) => shareHealth(primary, own),
+    metrics(own, ownText) {
+      return shareNumbers(primary, String(this.number), own, ownText);
+    },
   };
 }

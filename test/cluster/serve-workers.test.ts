@@ -1,7 +1,8 @@
-import { availableParallelism, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { usableCores } from "../../src/app/usable-cores.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { until } from "../support/scripted-engine.ts";
 import { startTruewire } from "../support/serve.ts";
@@ -140,7 +141,7 @@ describe("several workers", () => {
     onTestFinished(() => upstream.close());
     const gateway = await start([upstream.url]);
     expect(linesOf(gateway).filter(({ level }) => Number(level) >= 40)).toEqual([]);
-    const cores = availableParallelism();
+    const cores = usableCores();
     if (process.platform === "linux") expect(workersOf(gateway)).toHaveLength(cores === 1 ? 0 : cores);
     expect(await gateway.stop()).toBe(0);
     const { program } = files();
