@@ -37,7 +37,7 @@ const rooms = {
   server: ["generation", "wire", "store", "limits"],
   cluster: ["generation", "wire", "store", "limits", "server", "engines/lifecycle"],
   library: ["generation", "formats", "templates", "wire"],
-  app: belowApp,
+  app: [...belowApp, "check"],
   page: ["generation", "wire", "library", "check", "capture"],
   cli: [...belowApp, "app", "library", "check", "capture"],
   entry: [...belowApp, "app", "library", "check"],

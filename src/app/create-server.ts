@@ -80,15 +80,23 @@ export async function openServer(
 ): Promise<TruewireServer> {
   let current = parseConfig(config);
   // Node's modules are loaded only here: whoever imports `createHandler` for another runtime imports this file, too.
-  const [{ listen }, { descriptorLimit }, { openLog }, { openStreamLog }, { openWebSockets }, { readPage }] =
-    await Promise.all([
-      import("../server/listen.ts"),
-      import("../server/descriptor-limit.ts"),
-      import("../server/logger.ts"),
-      import("../server/stream-log.ts"),
-      import("../server/web-sockets.ts"),
-      import("./read-page.ts"),
-    ]);
+  const [
+    { listen },
+    { descriptorLimit },
+    { openLog },
+    { openStreamLog },
+    { openWebSockets },
+    { readPage },
+    { openChecker },
+  ] = await Promise.all([
+    import("../server/listen.ts"),
+    import("../server/descriptor-limit.ts"),
+    import("../server/logger.ts"),
+    import("../server/stream-log.ts"),
+    import("../server/web-sockets.ts"),
+    import("./read-page.ts"),
+    import("./checking/open-checker.ts"),
+  ]);
   const { keys, certificate } = side?.files ?? (await readServerFiles(current));
   let settings = settingsOf(current, keys, false);
   const log = maskedLog(
@@ -117,6 +125,7 @@ export async function openServer(
     ...(side && { others: side.others(() => healthOf(service)) }),
     state: "loading",
     control,
+    checker: openChecker(),
     settings,
     directory: new ModelDirectory([]),
     log,

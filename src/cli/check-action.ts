@@ -3,13 +3,15 @@ import { basename } from "node:path";
 import { text } from "node:stream/consumers";
 import pc from "picocolors";
 import { judgeCapture } from "../check/check-capture.ts";
+import { judgementOf } from "../check/probe/judged.ts";
 import { CheckError, isMessagesOnly, runCheck } from "../check/probe/run-check.ts";
 import { htmlReport } from "../check/report/html.ts";
 import { jsonReport } from "../check/report/json.ts";
 import { junitReport } from "../check/report/junit.ts";
 import { markdownReport } from "../check/report/markdown.ts";
 import { prettyReport } from "../check/report/pretty.ts";
-import { type Report, reportOf } from "../check/report/report.ts";
+import type { Report } from "../check/report/report.ts";
+import { reportOf } from "../check/report/report-of.ts";
 import type { ProfileName } from "../check/rules/profile/profile-rule.ts";
 import { profileNamed } from "../wire/profile.ts";
 import { ruleList } from "../check/report/rule-list.ts";
@@ -87,14 +89,14 @@ async function checkServer(url: string | undefined, flags: CheckFlags, profile?:
     ...(key !== undefined && { key }),
     ...(profile && { profile }),
     ...(only && { only }),
-    onProgress: (done, all, about) => tty && process.stderr.write(`\r\x1b[K${pc.dim(`${done}/${all} ${about}`)}`),
+    onProgress: ({ done, all, about }) => tty && process.stderr.write(`\r\x1b[K${pc.dim(`${done}/${all} ${about}`)}`),
   });
   if (tty) process.stderr.write("\r\x1b[K");
-  const judgements = run.judged.map(({ result, ...judged }) => ({
-    ...judged,
-    ...(result?.exchange && { exchange: result.exchange }),
-  }));
-  return reportOf(run.url, judgements, { model: run.model, remarks: run.remarks, ...(profile && { profile }) });
+  return reportOf(run.url, run.judged.map(judgementOf), {
+    model: run.model,
+    remarks: run.remarks,
+    ...(profile && { profile }),
+  });
 }
 
 async function checkFile(file: string, requestFile?: string, profile?: ProfileName): Promise<Report> {

@@ -2,6 +2,7 @@ import type { Profile } from "../wire/profile.ts";
 import type { Store, StoreLimits } from "../store/store.ts";
 import type { Limiter } from "../limits/limits.ts";
 import type { AdminAccess } from "./admin/admin-access.ts";
+import type { Checker } from "./admin/checker.ts";
 import type { ModelControl } from "./admin/model-control.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
 import type { HealthReport } from "./health-report.ts";
@@ -45,6 +46,8 @@ export interface Service {
   directory: ModelDirectory;
   /** What the admin API works with. */
   readonly control?: ModelControl;
+  /** Absent: within somebody else's server, which has no page to ask for a check. */
+  readonly checker?: Checker;
   readonly log: Log;
   readonly streamLog?: StreamLog;
   /** For browsers. Absent: within somebody else's server, which has pages of its own. */

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createHandler } from "../../src/app/create-handler.ts";
 import { type CheckRun, runCheck } from "../../src/check/probe/run-check.ts";
 import { prettyReport } from "../../src/check/report/pretty.ts";
-import { reportOf } from "../../src/check/report/report.ts";
+import { reportOf } from "../../src/check/report/report-of.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 

@@ -10,6 +10,7 @@ const paths = [
   ["POST", "/admin/models/load"],
   ["POST", "/admin/models/unload"],
   ["POST", "/admin/models/pull"],
+  ["POST", "/admin/check"],
   ["POST", "/admin/reload"],
   ["GET", "/v1/admin/models"],
 ] as const;
@@ -72,8 +73,15 @@ test("without one, for this machine only: its programs may enter; no web page, n
     { "x-forwarded-for": "203.0.113.7" },
     { via: "1.1 proxy" },
     { host: "server.lan" },
+    { host: "rebound.example", origin: "http://rebound.example" },
+    { host: "server.lan", origin: "http://server.lan" },
   ];
   for (const headers of strangers) expect(await statuses(server.url, headers)).toEqual(new Set([403]));
+  // A browser sends the origin of the server's own page with each POST.
+  const { host } = new URL(server.url);
+  for (const own of [{ origin: server.url }, { origin: server.url.replace("http", "https"), host }])
+    expect([...(await statuses(server.url, own))].sort()).toEqual([200, 400, 404]);
+  expect(await statuses(server.url, { origin: server.url, via: "1.1 proxy" })).toEqual(new Set([403]));
   await server.close(0);
 });
 

@@ -3,6 +3,7 @@ import type { GroupVerdict } from "../rules/group/group-rule.ts";
 import { judge } from "../rules/judge.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import type { Finding } from "../rules/rule.ts";
+import type { Judgement } from "../report/report.ts";
 import type { ProbeResult } from "./probe.ts";
 
 /** The result of one probe, or of a scenario of several. */
@@ -53,4 +54,9 @@ export function judgedTogether(id: string, about: string, verdicts: readonly Gro
     shown: verdicts.flatMap(({ shown }) => shown),
     ...(reasons.length > 0 && { notShown: reasons.join("; ") }),
   };
+}
+
+/** As reports take it. */
+export function judgementOf({ result, ...judged }: Judged): Judgement {
+  return { ...judged, ...(result?.exchange && { exchange: result.exchange }) };
 }

@@ -28,7 +28,17 @@ export interface CheckOptions extends Omit<Target, "model" | "refused"> {
   /** How many probes run at once. */
   readonly concurrency: number;
   readonly signal?: AbortSignal;
-  readonly onProgress?: (done: number, all: number, about: string) => void;
+  readonly onProgress?: (progress: CheckProgress) => void;
+}
+
+/** How far a check is. */
+export interface CheckProgress {
+  readonly done: number;
+  readonly all: number;
+  /** What was asked last. */
+  readonly about: string;
+  /** What it has shown. */
+  readonly judged: readonly Judged[];
 }
 
 export interface CheckRun {
@@ -39,9 +49,16 @@ export interface CheckRun {
   readonly remarks: readonly string[];
 }
 
-/** The server cannot be checked: it does not answer, or rejects the key. `message` is one sentence for the user. */
+/** The server cannot be checked: it does not answer, or rejects the key. `message` is one sentence for the user of the command. */
 export class CheckError extends Error {
   override readonly name = "CheckError";
+  /** The message without the options of the command that it recommends. */
+  readonly problem: string;
+
+  constructor(message: string, { problem = message, ...options }: ErrorOptions & { readonly problem?: string } = {}) {
+    super(message, options);
+    this.problem = problem;
+  }
 }
 
 const probes: readonly Probe[] = [...openaiProbes, ...messagesProbes];
@@ -85,20 +102,25 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
     );
   }
   let done = 0;
+  const tell = (about: string, ...judged: readonly Judged[]): void => {
+    options.onProgress?.({ done: ++done, all, about, judged });
+  };
   const judged = await pooled(chosen, options.concurrency, async (probe) => {
     const one = judgedResult(await send(probe, target, options.signal), options.profile);
-    options.onProgress?.(++done, all, probe.about);
+    tell(probe.about, one);
     return one;
   });
   for (const { plain, streamed } of twins) {
-    judged.push(await judgeTwin(plain, streamed, target, options.signal));
-    options.onProgress?.(++done, all, `${plain.about}, streamed and not`);
+    const one = await judgeTwin(plain, streamed, target, options.signal);
+    judged.push(one);
+    tell(one.about, one);
   }
   for (const scenario of groups) {
     const steps = new Steps(target, options.profile, options.signal);
     const verdicts = await scenario.run(steps);
-    judged.push(...steps.judged, judgedTogether(scenario.id, scenario.about, verdicts));
-    options.onProgress?.(++done, all, scenario.about);
+    const found = [...steps.judged, judgedTogether(scenario.id, scenario.about, verdicts)];
+    judged.push(...found);
+    tell(scenario.about, ...found);
   }
   if (judged.every(({ result }) => result !== undefined && result.exchange === undefined)) {
     throw new CheckError(`${url} does not answer: ${judged[0]?.result?.failure ?? "no answer"}.`);
@@ -151,6 +173,7 @@ async function firstModel(url: string, options: CheckOptions): Promise<string> {
   if (status === 401 || status === 403)
     throw new CheckError(
       `${url} asks for a key: pass it with --key or in ${endpoint === "models" ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY"}.`,
+      { problem: `${url} asks for a key, or for another one (status ${status}).` },
     );
   let id: unknown;
   try {
@@ -164,6 +187,7 @@ async function firstModel(url: string, options: CheckOptions): Promise<string> {
     const hint = status === 404 && !/\/v\d+$/.test(url) ? ` (or is its base URL ${url}/v1?)` : "";
     throw new CheckError(
       `${url}/models did not return a model list (status ${status}): name a model with --model${hint}.`,
+      { problem: `${url}/models did not return a model list (status ${status}): name a model${hint}.` },
     );
   }
   return id;

@@ -8,7 +8,8 @@ import { jsonReport } from "./json.ts";
 import { junitReport } from "./junit.ts";
 import { markdownReport } from "./markdown.ts";
 import { prettyReport } from "./pretty.ts";
-import { type Report, reportOf } from "./report.ts";
+import type { Report } from "./report.ts";
+import { reportOf } from "./report-of.ts";
 
 const hostile = `data: {"id":"</pre><script>alert(1)</script>","object":"x"}\r\n\r\n`;
 
@@ -34,7 +35,8 @@ function unescaped(html: string): string {
 }
 
 describe("html", () => {
-  const bodyIn = (html: string): string => /<\/summary>\s*<pre>([^]*?)<\/pre><\/details>/.exec(html)?.[1] ?? "";
+  const bodyIn = (html: string): string =>
+    /<pre [^>]*aria-label="Body of[^>]*>([^]*?)<\/pre><\/details>/.exec(html)?.[1] ?? "";
 
   test("is one file that loads nothing and runs nothing, whatever the server sent", () => {
     const html = htmlReport(reportOfBody(hostile));

@@ -1,5 +1,5 @@
 import { judgeCapture } from "../../check/check-capture.ts";
-import { reportOf } from "../../check/report/report.ts";
+import { reportOf } from "../../check/report/report-of.ts";
 import type { Report } from "../../check/report/report.ts";
 import type { Exchange } from "../../check/rules/exchange.ts";
 import { judge } from "../../check/rules/judge.ts";

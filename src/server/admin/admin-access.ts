@@ -8,7 +8,8 @@ const forwarding = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "
 
 /**
  * Who may use the admin API: who has one of its keys. Where there is none, and the server is for this machine only (it listens on
- * loopback and its clients need no key either), any program of this machine; no web page, and nothing that came through a proxy.
+ * loopback and its clients need no key either), any program of this machine, and the server's own page; no other web page, and nothing that
+ * came through a proxy.
  */
 export class AdminAccess {
   readonly #keys: KeyRing;
@@ -30,8 +31,11 @@ export class AdminAccess {
 function isFromThisMachine(exchange: Exchange): boolean {
   const host = exchange.header("host");
   const named = host !== undefined && URL.canParse(`http://${host}`) && isLoopback(new URL(`http://${host}`).hostname);
+  const origin = exchange.header("origin");
+  // A browser sends an origin with every POST of a page. The host is a name of loopback, so a page whose origin it is came from here.
   const isOwn =
-    exchange.header("origin") === undefined && forwarding.every((name) => exchange.header(name) === undefined);
+    (origin === undefined || [`http://${host}`, `https://${host}`].includes(origin)) &&
+    forwarding.every((name) => exchange.header(name) === undefined);
   return exchange.isFromLoopback === true && named && isOwn;
 }
 

@@ -1,6 +1,4 @@
-import type { GenerationFailure } from "../../generation/event.ts";
 import { FailureError, invalidRequest } from "../../generation/failure.ts";
-import { internalError } from "../../wire/failures.ts";
 import { openaiVoice } from "../../wire/openai-voice.ts";
 import type { Mask } from "../mask.ts";
 import { readJson } from "../read-json.ts";
@@ -8,6 +6,9 @@ import type { Reply } from "../reply.ts";
 import type { Answer, Route } from "../route.ts";
 import type { Service } from "../service.ts";
 import { tellEvents } from "../tell-events.ts";
+import { checkServer } from "./check-server.ts";
+import { eventHeaders, eventText } from "./event-text.ts";
+import { failureEvent } from "./failure-event.ts";
 import type { ModelControl, Progress, Task } from "./model-control.ts";
 
 const admin = { voice: openaiVoice, admin: true } as const;
@@ -28,6 +29,7 @@ export const adminRoutes: readonly (readonly [path: string, route: Route])[] = [
   ["/admin/models/load", { ...admin, methods: { POST: doing((control, name, task) => control.load(name, task)) } }],
   ["/admin/models/unload", { ...admin, methods: { POST: doing((control, name, task) => control.unload(name, task)) } }],
   ["/admin/models/pull", { ...admin, methods: { POST: doing((control, name, task) => control.pull(name, task)) } }],
+  ["/admin/check", { ...admin, methods: { POST: checkServer } }],
   [
     "/admin/reload",
     {
@@ -56,10 +58,8 @@ function doing(act: (control: ModelControl, name: string, task: Task) => Promise
 
 /** Tells how far a task is: `progress` events, and at last `done` or `error`. What fails at once has a status of its own. */
 async function tellTask(reply: Reply, service: Service, run: (task: Task) => Promise<object>): Promise<void> {
-  await tellEvents(reply, taskEvents(reply, service.settings.mask, run), streamHeaders, service.settings.keepAliveMs);
+  await tellEvents(reply, taskEvents(reply, service.settings.mask, run), eventHeaders, service.settings.keepAliveMs);
 }
-
-const streamHeaders = { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" };
 
 async function* taskEvents(reply: Reply, mask: Mask, run: (task: Task) => Promise<object>): AsyncGenerator<string> {
   const seen: { progress?: Progress | undefined; outcome?: { result: object } | { error: unknown } } = {};
@@ -82,23 +82,11 @@ async function* taskEvents(reply: Reply, mask: Mask, run: (task: Task) => Promis
     if (seen.progress) {
       const { progress } = seen;
       seen.progress = undefined;
-      yield eventOf({ type: "progress", ...progress });
+      yield eventText({ type: "progress", ...progress });
     } else await new Promise<void>((resolve) => (wake = resolve));
   }
   const { outcome } = seen;
-  if ("result" in outcome) yield eventOf({ type: "done", ...outcome.result });
+  if ("result" in outcome) yield eventText({ type: "done", ...outcome.result });
   else if (!reply.sent) throw outcome.error;
-  else {
-    const { failure } = outcome.error instanceof FailureError ? outcome.error : internalError(outcome.error);
-    const { cause, ...told } = failure;
-    const shown: GenerationFailure = mask.value(told);
-    reply.record.refusal = shown.message;
-    reply.record.cause = cause;
-    const { body } = reply.voice.writeFailure(shown, reply.profile, reply.requestId);
-    yield eventOf({ type: "error", ...(JSON.parse(body) as object) });
-  }
-}
-
-function eventOf(event: object): string {
-  return `data: ${JSON.stringify(event)}\n\n`;
+  else yield eventText(failureEvent(reply, mask, outcome.error));
 }

@@ -1,0 +1,53 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { judgementOf } from "../../check/probe/judged.ts";
+import { CheckError, type CheckProgress, runCheck } from "../../check/probe/run-check.ts";
+import type { Judgement } from "../../check/report/report.ts";
+import { reportOf } from "../../check/report/report-of.ts";
+import { ruleNamed } from "../../check/rules/every-rule.ts";
+import type { AskedCheck } from "../../server/admin/checker.ts";
+import type { ShownJudgement, ThreadMessage } from "./thread-message.ts";
+
+// A thread of its own: judging long answers takes time that the server's clients would wait, and a check that is not wanted any more ends
+// with its thread.
+
+/** How long one probe may take, in milliseconds. */
+const timeout = 60_000;
+/** The longest that all answers together may be, in characters: all of them are kept for the report. */
+const mostCharacters = 32 * 1024 * 1024;
+
+const asked = workerData as AskedCheck;
+let characters = 0;
+
+function tell(message: ThreadMessage): void {
+  parentPort?.postMessage(message);
+}
+
+function onProgress({ judged, ...progress }: CheckProgress): void {
+  const judgements = judged.map(judgementOf);
+  for (const { exchange } of judgements) characters += exchange?.response.body.length ?? 0;
+  if (characters > mostCharacters)
+    throw new CheckError(`${asked.url} sends too much: its answers have more than ${mostCharacters} characters.`);
+  tell({ type: "progress", ...progress, judgements: judgements.map(shown) });
+}
+
+function shown(judgement: Judgement): ShownJudgement {
+  const { shown: _, ...told } = judgement;
+  const findings = told.findings.map((found) => ({ ...found, severity: ruleNamed(found.rule).severity }));
+  return { ...told, findings };
+}
+
+try {
+  const run = await runCheck({ ...asked, timeout, concurrency: 2, onProgress });
+  const { judgements: _, ...report } = reportOf(run.url, run.judged.map(judgementOf), {
+    model: run.model,
+    remarks: run.remarks,
+    ...(asked.profile && { profile: asked.profile }),
+  });
+  tell({ type: "done", report });
+} catch (error) {
+  if (!(error instanceof CheckError)) throw error;
+  tell({ type: "failed", message: error.problem });
+} finally {
+  // Connections that are kept for a next request would keep the thread.
+  parentPort?.close();
+}

@@ -1,0 +1,133 @@
+import type { Concern, Finding } from "../rules/rule.ts";
+import { element, type HtmlElement, type HtmlTree } from "./html-tree.ts";
+import { brokenBy, concerns, type Evidence, heading, type Judgement, type Report, summaryOf } from "./report.ts";
+
+/**
+ * A report as `--format html` and the page show it: the findings, and under each the raw bytes of its exchange with the offending ones
+ * marked. `name`: what the ids of its parts begin with, one for each report of a document.
+ */
+export function reportTree(report: Report, name = "x"): HtmlTree[] {
+  const { subject, model, judgements } = report;
+  return [
+    element("h2", { class: "subject" }, `${subject}${model === undefined ? "" : `, model ${model}`}`),
+    element("p", {}, summaryOf(report)),
+    ...concerns.flatMap((concern) => concernSection(report, concern, name)),
+    ...silentSection(report),
+    ruleList(report, "passed"),
+    ruleList(report, "not shown"),
+    element("h3", {}, "What was sent and what came back"),
+    ...judgements.flatMap((judgement) => exchangeSection(judgement, name)),
+  ];
+}
+
+/** The id of what a judgement's evidence points at. */
+function idOf(name: string, judgement: string): string {
+  return `${name}-${judgement.replace(/[^a-z0-9]+/gi, "-")}`;
+}
+
+/** Places of a rule that are not folded away. */
+const placesOpen = 5;
+
+function concernSection(report: Report, concern: Concern, name: string): HtmlElement[] {
+  const rules = brokenBy(report, concern);
+  if (rules.length === 0) return [];
+  const items = rules.map(({ id, severity, says, source, breaks, evidence }) => {
+    const rest = evidence.slice(placesOpen);
+    return element(
+      "div",
+      { class: `rule ${severity}` },
+      element("span", { class: "id" }, `${severity} ${id}`),
+      ` ${says}`,
+      element("div", { class: "facts" }, `${source}${breaks.length > 0 ? ` · breaks: ${breaks.join(", ")}` : ""}`),
+      placeList(evidence.slice(0, placesOpen), name),
+      rest.length === 0
+        ? []
+        : [element("details", {}, element("summary", {}, `${rest.length} more`), placeList(rest, name))],
+    );
+  });
+  return [element("h3", {}, heading(concern)), ...items];
+}
+
+function placeList(places: readonly Evidence[], name: string): HtmlElement {
+  const items = places.map(({ in: id, found, excerpt }) => {
+    const link = element("a", { href: `#${idOf(name, id)}` }, id);
+    if (excerpt === undefined || excerpt.offending === "") return element("li", {}, link, `: ${found}`);
+    const { before, offending, after } = excerpt;
+    const code = element("code", {}, before.slice(-40), element("mark", {}, offending), after.slice(0, 40));
+    return element("li", {}, link, `: ${found} `, code);
+  });
+  return element("ul", {}, items);
+}
+
+/** Probes that showed nothing about their subject. */
+function silentSection({ judgements }: Report): HtmlElement[] {
+  const silent = judgements.flatMap(({ about, notShown }) =>
+    notShown === undefined ? [] : [element("li", {}, `${about}: ${notShown}`)],
+  );
+  return silent.length === 0 ? [] : [element("h3", {}, "Not shown"), element("ul", {}, silent)];
+}
+
+function ruleList({ rules }: Report, status: "passed" | "not shown"): HtmlElement {
+  const listed = rules.filter((rule) => rule.status === status);
+  const items = listed.map(({ id, says }) => element("li", {}, element("span", { class: "id" }, id), ` ${says}`));
+  return element(
+    "details",
+    {},
+    element("summary", {}, `${listed.length} rules ${status}`),
+    items.length === 0 ? [] : [element("ul", {}, items)],
+  );
+}
+
+function exchangeSection({ id, about, exchange, findings }: Judgement, name: string): HtmlElement[] {
+  if (!exchange) return [];
+  const { request, response } = exchange;
+  const headers = Object.entries(response.headers ?? {}).map(([field, value]) => `${field}: ${value}\n`);
+  const asked = request.body === undefined ? [] : [pre(`What ${id} sent`, {}, JSON.stringify(request.body, null, 2))];
+  const head = headers.length === 0 ? [] : [pre(`Headers of ${id}`, { class: "facts" }, headers.join(""))];
+  return [
+    element(
+      "details",
+      { id: idOf(name, id), ...(findings.length > 0 && { open: true as const }) },
+      element("summary", {}, `${id}: ${about} (status ${response.status})`),
+      asked,
+      head,
+      pre(`Body of ${id}`, {}, ...marked(response.body, findings)),
+    ),
+  ];
+}
+
+/** Text that may be longer than its box: who has no pointer scrolls it when it has the focus. */
+function pre(label: string, attributes: HtmlElement["attributes"], ...children: readonly HtmlTree[]): HtmlElement {
+  return element("pre", { ...attributes, tabindex: "0", role: "region", "aria-label": label }, ...children);
+}
+
+/** The body with every offending place marked; places that overlap become one, and where something is missing there is a sign. */
+function marked(body: string, findings: readonly Finding[]): HtmlTree[] {
+  let at = 0;
+  const out: HtmlTree[] = [];
+  for (const { start, end, titles } of placesOf(findings)) {
+    const text = end > start ? body.slice(start, end) : "▮";
+    out.push(body.slice(at, start), element("mark", { title: titles.join("\n") }, text));
+    at = end;
+  }
+  return [...out, body.slice(at)];
+}
+
+interface Place {
+  readonly start: number;
+  end: number;
+  readonly titles: string[];
+}
+
+function placesOf(findings: readonly Finding[]): readonly Place[] {
+  const places: Place[] = [];
+  for (const { start, end, rule, found } of findings.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
+    const last = places.at(-1);
+    const title = `${rule}: ${found}`;
+    if (last && (start < last.end || (start === last.start && end === last.end))) {
+      last.end = Math.max(last.end, end);
+      last.titles.push(title);
+    } else places.push({ start, end, titles: [title] });
+  }
+  return places;
+}

@@ -1,0 +1,16 @@
+import type { GenerationFailure } from "../../generation/event.ts";
+import { FailureError } from "../../generation/failure.ts";
+import { internalError } from "../../wire/failures.ts";
+import type { Mask } from "../mask.ts";
+import type { Reply } from "../reply.ts";
+
+/** What an admin task's stream says last when the task fails after its 200: `error`, as the API words it. */
+export function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
+  const { failure } = error instanceof FailureError ? error : internalError(error);
+  const { cause, ...told } = failure;
+  const shown: GenerationFailure = mask.value(told);
+  reply.record.refusal = shown.message;
+  reply.record.cause = cause;
+  const { body } = reply.voice.writeFailure(shown, reply.profile, reply.requestId);
+  return { type: "error", ...(JSON.parse(body) as object) };
+}
