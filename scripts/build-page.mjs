@@ -4,6 +4,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { rolldown } from "rolldown";
 import { z } from "zod";
+import { reportStyle } from "../dist/check/report/report-style.js";
 import { chatParameters } from "../dist/wire/chat/chat-parameters.js";
 
 const from = "src/page";
@@ -11,6 +12,7 @@ const to = "dist/page";
 
 const files = new Map();
 for (const name of ["index.html", "page.css", "icon.svg"]) files.set(name, readFileSync(`${from}/${name}`, "utf8"));
+files.set("page.css", files.get("page.css") + reportStyle);
 files.set("parameters.json", JSON.stringify(chatParameters.map(described)));
 
 const bundle = await rolldown({

@@ -4,6 +4,7 @@ import { KeyDialog } from "./key-dialog.tsx";
 import { Models } from "./api/models.ts";
 import { Announcer } from "./parts/announcer.tsx";
 import { useChanges } from "./parts/changing.ts";
+import { CheckView } from "./check/check-view.tsx";
 import { JudgeView } from "./judge/judge-view.tsx";
 import { Conversation } from "./play/conversation.ts";
 import { loadTable } from "./play/load-table.ts";
@@ -13,6 +14,7 @@ import { Settings } from "./play/settings.ts";
 const views = [
   { name: "play", title: "Play" },
   { name: "judge", title: "Judge" },
+  { name: "check", title: "Check" },
 ] as const;
 
 /** The page: its head, and one of its views. The view stands in the address, so that it can be kept and shared. */
@@ -55,12 +57,15 @@ export function App(): VNode {
         )}
       </header>
       <main>
-        {/* Both stay: a conversation and its answer go on while somebody looks at the other view. */}
+        {/* Both stay: a conversation and its answer go on while somebody looks at another view. */}
         <div class="view" hidden={view !== "play"}>
           <PlayView models={models} settings={settings} conversation={conversation} />
         </div>
         <div class="view" hidden={view !== "judge"}>
           <JudgeView />
+        </div>
+        <div class="view" hidden={view !== "check"}>
+          <CheckView />
         </div>
       </main>
       {(keyAsked || keyMissing) && (

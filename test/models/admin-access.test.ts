@@ -79,8 +79,11 @@ test("without one, for this machine only: its programs may enter; no web page, n
   for (const headers of strangers) expect(await statuses(server.url, headers)).toEqual(new Set([403]));
   // A browser sends the origin of the server's own page with each POST.
   const { host } = new URL(server.url);
-  for (const own of [{ origin: server.url }, { origin: server.url.replace("http", "https"), host }])
-    expect([...(await statuses(server.url, own))].sort()).toEqual([200, 400, 404]);
+  const headers: readonly Readonly<Record<string, string>>[] = [
+    { origin: server.url },
+    { origin: server.url.replace("http", "https"), host },
+  ];
+  for (const own of headers) expect([...(await statuses(server.url, own))].sort()).toEqual([200, 400, 404]);
   expect(await statuses(server.url, { origin: server.url, via: "1.1 proxy" })).toEqual(new Set([403]));
   await server.close(0);
 });

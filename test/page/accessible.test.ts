@@ -1,29 +1,15 @@
-import { resolve } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ask, expectAccessible, hasBrowser, launchBrowser, openPage } from "../support/open-page.ts";
-import { startTruewire } from "../support/serve.ts";
-import type { RunningTruewire } from "../support/serve.ts";
+import { expect, test } from "vitest";
+import { ask, expectAccessible } from "../support/open-page.ts";
+import { describePage, talker } from "../support/describe-page.ts";
 
-describe.skipIf(!hasBrowser)("for everybody", () => {
-  let server: RunningTruewire;
-  let browser: Browser;
-  beforeAll(async () => {
-    server = await startTruewire([resolve("test/page/talker.js")]);
-    browser = await launchBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.stop();
-  });
-
+describePage("for everybody", [talker], (at) => {
   test.each([
     ["light, wide", { colorScheme: "light", viewport: { width: 1280, height: 800 } }],
     ["dark, wide", { colorScheme: "dark", viewport: { width: 1280, height: 800 } }],
     ["light, a phone", { colorScheme: "light", viewport: { width: 320, height: 640 } }],
     ["dark, a phone", { colorScheme: "dark", viewport: { width: 320, height: 640 } }],
   ] as const)("axe finds nothing: %s", { timeout: 120_000 }, async (_, options) => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/`, options);
+    const { page, wrong, close } = await at.open("play", options);
     const narrow = options.viewport.width < 900;
     await expectAccessible(page, "empty");
     if (narrow) await page.getByRole("button", { name: "Settings" }).click();
@@ -60,7 +46,7 @@ describe.skipIf(!hasBrowser)("for everybody", () => {
   });
 
   test("a conversation needs no pointer, and is told to those who hear it", async () => {
-    const { page, close } = await openPage(browser, `${server.url}/`);
+    const { page, close } = await at.open();
     const focused = (): Promise<unknown> =>
       page.evaluate("document.activeElement.textContent || document.activeElement.ariaLabel");
     const reached: unknown[] = [];

@@ -1,10 +1,8 @@
-import { resolve } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { judgeCapture } from "../../src/rules.ts";
-import { expectAccessible, hasBrowser, launchBrowser, openPage } from "../support/open-page.ts";
-import { runTruewire, startTruewire } from "../support/serve.ts";
-import type { RunningTruewire } from "../support/serve.ts";
+import { expectAccessible } from "../support/open-page.ts";
+import { describePage, talker } from "../support/describe-page.ts";
+import { runTruewire } from "../support/serve.ts";
 
 /** No space after the colon, the role twice, a foreign finish reason, no end mark. */
 const broken = `data:{"id":"a","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"},"finish_reason":null}]}
@@ -13,20 +11,9 @@ data:{"id":"a","object":"chat.completion.chunk","created":1,"model":"m","choices
 
 `;
 
-describe.skipIf(!hasBrowser)("Judge", () => {
-  let server: RunningTruewire;
-  let browser: Browser;
-  beforeAll(async () => {
-    server = await startTruewire([resolve("test/page/talker.js")]);
-    browser = await launchBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.stop();
-  });
-
+describePage("Judge", [talker], (at) => {
   test("a capture is judged as by the rules elsewhere, its places marked, and repaired", async () => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#judge`);
+    const { page, wrong, close } = await at.open("judge");
     await expectAccessible(page, "nothing judged");
     const requests: string[] = [];
     page.on("request", (request) => requests.push(new URL(request.url()).pathname));
@@ -55,13 +42,21 @@ describe.skipIf(!hasBrowser)("Judge", () => {
   test("what this server says, printed by curl -v and dropped, has nothing against it", async () => {
     const { execFile } = await import("node:child_process");
     const body = JSON.stringify({ model: "talker", stream: true, messages: [{ role: "user", content: "think" }] });
-    const args = ["-v", "-N", `${server.url}/v1/chat/completions`, "-H", "content-type: application/json", "-d", body];
+    const args = [
+      "-v",
+      "-N",
+      `${at.server.url}/v1/chat/completions`,
+      "-H",
+      "content-type: application/json",
+      "-d",
+      body,
+    ];
     const printed = await new Promise<string>((resolve, reject) =>
       execFile("sh", ["-c", 'exec curl "$@" 2>&1', "curl", ...args], (error, stdout) =>
         error ? reject(error) : resolve(stdout),
       ),
     );
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#judge`);
+    const { page, wrong, close } = await at.open("judge");
     await page.evaluate(`
       const dataTransfer = new DataTransfer();
       dataTransfer.items.add(new File([${JSON.stringify(printed)}], "curl.txt"));
@@ -77,7 +72,7 @@ describe.skipIf(!hasBrowser)("Judge", () => {
   });
 
   test("what cannot be read is told in words", async () => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#judge`);
+    const { page, wrong, close } = await at.open("judge");
     const har = Buffer.from('{"log":{"entries":[]}}');
     await page.locator(".judge input[type=file]").setInputFiles({ name: "no.har", mimeType: "", buffer: har });
     await page.locator(".banner", { hasText: "no.har: there is no answer in it" }).waitFor();
@@ -89,12 +84,12 @@ describe.skipIf(!hasBrowser)("Judge", () => {
   });
 
   test("the report of truewire check is judged answer by answer", async () => {
-    const report = await runTruewire(["check", `${server.url}/v1`, "--only", "text", "--format", "json"]);
+    const report = await runTruewire(["check", `${at.server.url}/v1`, "--only", "text", "--format", "json"]);
     const count = (JSON.parse(report.stdout) as { exchanges: { response?: unknown }[] }).exchanges.filter(
       ({ response }) => response,
     ).length;
     expect(count).toBeGreaterThan(1);
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#judge`);
+    const { page, wrong, close } = await at.open("judge");
     await page.evaluate(`
       const clipboardData = new DataTransfer();
       clipboardData.setData("text", ${JSON.stringify(report.stdout)});
@@ -106,7 +101,7 @@ describe.skipIf(!hasBrowser)("Judge", () => {
   });
 
   test("a capture of 100,000 events leaves the tab alive", { timeout: 120_000 }, async () => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#judge`);
+    const { page, wrong, close } = await at.open("judge");
     const [first = ""] = broken.split("\n\n");
     const long = `${`${first}\n\n`.repeat(100_000)}data: [DONE]\n\n`;
     await page

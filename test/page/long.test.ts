@@ -1,62 +1,73 @@
-import { resolve } from "node:path";
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { answered, hasBrowser, lastAnswer, launchBrowser, openPage } from "../support/open-page.ts";
-import { startTruewire } from "../support/serve.ts";
-import type { RunningTruewire } from "../support/serve.ts";
+import { expect, test } from "vitest";
+import { answered, lastAnswer } from "../support/open-page.ts";
+import { describePage, talker } from "../support/describe-page.ts";
 
-/** Notes the times between frames; a number each, in milliseconds. */
-const watchFrames = `
-  globalThis.frames = [];
-  let before = performance.now();
-  const next = (now) => { globalThis.frames.push(now - before); before = now; requestAnimationFrame(next); };
-  requestAnimationFrame(next);
+/**
+ * Notes what the page does for a growing answer: frames, how often it changed the text, changes of a block after a later one was begun, what was
+ * removed, and which blocks the browser leaves out of its layout.
+ */
+const watchWork = `
+  globalThis.work = { frames: 0, changes: 0, late: 0, removed: 0, skipped: new Set() };
+  const nextFrame = () => { work.frames++; requestAnimationFrame(nextFrame); };
+  requestAnimationFrame(nextFrame);
+  let last = 0;
+  const blockOf = (node) => (node.nodeType === 1 ? node : node.parentElement).closest(".block");
+  new MutationObserver((records) => {
+    const ofText = records.filter(({ target }) => blockOf(target));
+    if (ofText.length > 0) work.changes++;
+    for (const { target, removedNodes } of ofText) {
+      work.removed += removedNodes.length;
+      const at = [...blockOf(target).parentElement.children].indexOf(blockOf(target));
+      if (at < last) work.late++;
+      last = at;
+    }
+  }).observe(document.querySelector(".scroller"), { subtree: true, childList: true, characterData: true });
+  document.addEventListener("contentvisibilityautostatechange", ({ target, skipped }) => {
+    work.skipped[skipped ? "add" : "delete"](target);
+  }, true);
 `;
 
-/** The longest pause that a person may meet, in milliseconds; on a busy machine, too. */
-const longestPause = 3000;
-
-/** Of some times, the one in the middle. */
-function median(times: readonly number[]): number {
-  return times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0;
+interface Work {
+  readonly frames: number;
+  readonly changes: number;
+  readonly late: number;
+  readonly removed: number;
+  /** Blocks of the answer, and those of them that are laid out. */
+  readonly blocks: number;
+  readonly laidOut: number;
 }
 
-describe.skipIf(!hasBrowser)("long answers", () => {
-  let server: RunningTruewire;
-  let browser: Browser;
-  beforeAll(async () => {
-    server = await startTruewire([resolve("test/page/talker.js")]);
-    browser = await launchBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.stop();
-  });
+const workDone = `(() => {
+  const { skipped, ...work } = globalThis.work;
+  const blocks = [...document.querySelectorAll(".said .block")];
+  return { ...work, blocks: blocks.length, laidOut: blocks.filter((block) => !skipped.has(block)).length };
+})()`;
 
+/** As many blocks as fit into the window and into what a browser lays out around it. */
+const mostLaidOut = 8;
+
+describePage("long answers", [talker], (at) => {
   test.each([
     ["100,000 tokens as fast as they come", "long 100000", 100_000],
     ["200 tokens a second", "long 2000 200", 2000],
     ["one line without an end", "line 30000", 30_000],
-  ])("%s: the tab stays alive, and every word is there", { timeout: 180_000 }, async (name, question, count) => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/`);
-    await page.evaluate(watchFrames);
+  ])("%s: the tab stays alive, and every word is there", { timeout: 180_000 }, async (_, question, count) => {
+    const { page, wrong, close } = await at.open();
+    await page.evaluate(watchWork);
     await page.getByLabel("Your message", { exact: true }).fill(question);
     await page.keyboard.press("Enter");
     await page.locator(".answer .said").waitFor();
     // What is written meanwhile arrives while the answer grows.
     await page.getByLabel("Your message", { exact: true }).pressSequentially("and then?");
     await answered(page, 1);
-    const frames = (await page.evaluate("globalThis.frames.splice(0)")) as number[];
-    const sorted = frames.toSorted((a, b) => a - b);
-    const at = (part: number): string => (sorted[Math.floor((sorted.length - 1) * part)] ?? 0).toFixed(1);
-    const facts = await page.locator(".facts").textContent();
-    console.log(
-      `${name}: ${frames.length} frames, ms each: median ${at(0.5)}, 99 % ${at(0.99)}, longest ${at(1)}; ${facts}`,
-    );
-    expect(sorted.at(-1)).toBeLessThan(longestPause);
-    // A page that lays the whole answer out anew for a word more gets slower and slower: five times, from the first third to the last.
-    const third = Math.floor(frames.length / 3);
-    expect(median(frames.slice(-third))).toBeLessThan(3 * median(frames.slice(0, third)) + 50);
+    const work = (await page.evaluate(workDone)) as Work;
+    // However many words come within a frame, the text changes once; and only at its end.
+    expect(work.changes).toBeGreaterThan(1);
+    expect(work.changes).toBeLessThanOrEqual(work.frames + 1);
+    expect([work.late, work.removed]).toEqual([0, 0]);
+    expect(work.blocks).toBeGreaterThan((count * 5) / 6000);
+    const laidOut = async (): Promise<number> => ((await page.evaluate(workDone)) as Work).laidOut;
+    await expect.poll(laidOut, { timeout: 30_000 }).toBeLessThanOrEqual(mostLaidOut);
     const text = await lastAnswer(page);
     expect(text.trim().split(/\s+/)).toEqual(Array.from({ length: count }, (_, at) => `w${at}`));
     // The reader was at the end, and stays there.
@@ -70,7 +81,7 @@ describe.skipIf(!hasBrowser)("long answers", () => {
   });
 
   test("who scrolls back is not pulled to the end", async () => {
-    const { page, close } = await openPage(browser, `${server.url}/`);
+    const { page, close } = await at.open();
     await page.getByLabel("Your message", { exact: true }).fill("long 3000 600");
     await page.keyboard.press("Enter");
     await page.locator(".answer .said", { hasText: "w600" }).waitFor();

@@ -1,34 +1,22 @@
 import { execFile } from "node:child_process";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
-import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { answered, ask, hasBrowser, lastAnswer, launchBrowser, openPage } from "../support/open-page.ts";
+import type { Page } from "playwright-core";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { answered, ask, lastAnswer } from "../support/open-page.ts";
+import { describePage, talker } from "../support/describe-page.ts";
 import type { Tab } from "../support/open-page.ts";
-import { startTruewire } from "../support/serve.ts";
-import type { RunningTruewire } from "../support/serve.ts";
 
 const run = promisify(execFile);
 
-describe.skipIf(!hasBrowser)("Play", () => {
-  let server: RunningTruewire;
-  let browser: Browser;
+describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (at) => {
   let tab: Tab;
   let page: Page;
   /** The bodies of the requests that the page made. */
   let asked: Record<string, unknown>[];
-
-  beforeAll(async () => {
-    server = await startTruewire([resolve("test/page/talker.js"), "demo=models/demo/demo.gguf", "--threads", "1"]);
-    browser = await launchBrowser();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.stop();
-  });
   beforeEach(async () => {
     asked = [];
-    tab = await openPage(browser, `${server.url}/`);
+    tab = await at.open();
     ({ page } = tab);
     page.on("request", (request) => {
       if (request.method() === "POST") asked.push(request.postDataJSON() as Record<string, unknown>);
@@ -88,7 +76,7 @@ describe.skipIf(!hasBrowser)("Play", () => {
     await expect
       .poll(
         async () =>
-          ((await (await fetch(`${server.url}/health`)).json()) as { requests: { cancelled: number } }).requests,
+          ((await (await fetch(`${at.server.url}/health`)).json()) as { requests: { cancelled: number } }).requests,
       )
       .toMatchObject({ cancelled: 2 });
   });

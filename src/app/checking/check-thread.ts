@@ -5,7 +5,8 @@ import type { Judgement } from "../../check/report/report.ts";
 import { reportOf } from "../../check/report/report-of.ts";
 import { ruleNamed } from "../../check/rules/every-rule.ts";
 import type { AskedCheck } from "../../server/admin/checker.ts";
-import type { ShownJudgement, ThreadMessage } from "./thread-message.ts";
+import type { ShownJudgement } from "../../check/report/check-event.ts";
+import type { ThreadMessage } from "./thread-message.ts";
 
 // A thread of its own: judging long answers takes time that the server's clients would wait, and a check that is not wanted any more ends
 // with its thread.

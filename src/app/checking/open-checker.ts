@@ -1,7 +1,8 @@
 import { Worker } from "node:worker_threads";
 import { FailureError } from "../../generation/failure.ts";
 import type { AskedCheck, Checker } from "../../server/admin/checker.ts";
-import type { CheckEvent, ThreadMessage } from "./thread-message.ts";
+import type { CheckEvent } from "../../check/report/check-event.ts";
+import type { ThreadMessage } from "./thread-message.ts";
 
 /** Two servers are checked side by side. */
 const mostAtOnce = 2;

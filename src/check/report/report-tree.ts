@@ -98,7 +98,7 @@ function exchangeSection({ id, about, exchange, findings }: Judgement, name: str
 
 /** Text that may be longer than its box: who has no pointer scrolls it when it has the focus. */
 function pre(label: string, attributes: HtmlElement["attributes"], ...children: readonly HtmlTree[]): HtmlElement {
-  return element("pre", { ...attributes, tabindex: "0", role: "region", "aria-label": label }, ...children);
+  return element("pre", { ...attributes, tabindex: "0", role: "group", "aria-label": label }, ...children);
 }
 
 /** The body with every offending place marked; places that overlap become one, and where something is missing there is a sign. */

@@ -1,0 +1,105 @@
+import type { CheckEvent, ShownJudgement } from "../../check/report/check-event.ts";
+import type { Judgement, Report } from "../../check/report/report.ts";
+import { summaryOf } from "../../check/report/report.ts";
+import { isObject } from "../../generation/json.ts";
+import { callAdmin } from "../api/call-admin.ts";
+import { readEvents } from "../api/read-events.ts";
+import { announcement } from "../parts/announcement.ts";
+import { Changing } from "../parts/changing.ts";
+
+/** What is asked of every server that is checked. */
+export interface CheckSettings {
+  /** An API; "": all. */
+  readonly only: string;
+  /** "": any legal form. */
+  readonly profile: string;
+}
+
+/** A server that is checked, and what has come out so far. The key stays in this object: it is stored nowhere. */
+export class CheckedServer extends Changing {
+  readonly id: number;
+  url: string;
+  key = "";
+  /** "": the first that the server lists. */
+  model = "";
+  state: "new" | "running" | "done" | "stopped" | "failed" = "new";
+  /** Why it cannot be checked, in words. */
+  problem = "";
+  /** This page's own server wants an admin key, or another one. */
+  adminKeyNeeded = false;
+  done = 0;
+  all = 0;
+  about = "";
+  /** By their probes. */
+  judgements: ReadonlyMap<string, ShownJudgement> = new Map();
+  report: Report | undefined;
+  #running: AbortController | undefined;
+
+  constructor(id: number, url: string) {
+    super();
+    this.id = id;
+    this.url = url;
+  }
+
+  set(values: Partial<Pick<CheckedServer, "url" | "key" | "model">>): void {
+    Object.assign(this, values);
+    this.changed();
+  }
+
+  stop(): void {
+    this.#running?.abort();
+  }
+
+  async check({ only, profile }: CheckSettings): Promise<void> {
+    const { url, key, model } = this;
+    const controller = new AbortController();
+    this.#running = controller;
+    Object.assign(this, { state: "running", problem: "", adminKeyNeeded: false, done: 0, all: 0, about: "" });
+    this.report = undefined;
+    this.judgements = new Map();
+    this.changed();
+    announcement.say(`Checking ${url}.`);
+    const body = {
+      url: url.trim(),
+      ...(key.trim() !== "" && { key: key.trim() }),
+      ...(model.trim() !== "" && { model: model.trim() }),
+      ...(only !== "" && { only: [only] }),
+      ...(profile !== "" && { profile }),
+    };
+    try {
+      const response = await callAdmin("check", body, controller.signal);
+      if (response.ok) for await (const event of readEvents(response)) this.#take(event as CheckEvent);
+      else this.#fail(messageIn(await response.json()), response.status === 401);
+      if (this.state === "running") this.#fail("The server ended the check.");
+    } catch {
+      if (controller.signal.aborted) this.state = "stopped";
+      else this.#fail("The server that this page is from cannot be reached.");
+      this.changed();
+    }
+    announcement.say(this.report ? `Checked ${url}: ${summaryOf(this.report)}.` : this.problem || "Stopped.");
+  }
+
+  #take(event: CheckEvent | { readonly type: "error" }): void {
+    if (event.type === "progress") {
+      const { done, all, about } = event;
+      Object.assign(this, { done, all, about });
+      const more = event.judgements.map((judgement) => [judgement.id, judgement] as const);
+      this.judgements = new Map([...this.judgements, ...more]);
+    } else if (event.type === "done") {
+      const judgements = [...this.judgements.values()].map((judgement): Judgement => ({ ...judgement, shown: [] }));
+      this.report = { ...event.report, judgements };
+      this.state = "done";
+    } else this.#fail(messageIn(event));
+    this.changed();
+  }
+
+  #fail(message: string, adminKeyNeeded = false): void {
+    Object.assign(this, { state: "failed", problem: message, adminKeyNeeded });
+    this.changed();
+  }
+}
+
+function messageIn(body: unknown): string {
+  const error = isObject(body) ? body["error"] : undefined;
+  return isObject(error) && typeof error["message"] === "string" ? error["message"] : "The check failed.";
+}

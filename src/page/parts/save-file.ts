@@ -1,0 +1,11 @@
+/** Browsers read a saved file after the click that saves it: for so long, in milliseconds, it stays there. */
+const readWithinMs = 60_000;
+
+/** Lets the browser save a text as a file. */
+export function saveFile(name: string, type: string, text: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), readWithinMs);
+}

@@ -1,0 +1,168 @@
+import { createServer } from "node:http";
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { readFileSync } from "node:fs";
+import { afterAll, expect, test } from "vitest";
+import type { Locator, Page } from "playwright-core";
+import { expectAccessible } from "../support/open-page.ts";
+import { describePage, talker } from "../support/describe-page.ts";
+import { startTruewire } from "../support/serve.ts";
+
+/** A server whose streams have no end mark, and whose lists are fine. */
+async function spoiledServer(): Promise<{ readonly url: string; readonly server: Server }> {
+  const server = createServer((request, response) => {
+    if (request.method === "GET") {
+      response.setHeader("content-type", "application/json");
+      return void response.end(
+        '{"object":"list","data":[{"id":"spoiled","object":"model","created":1,"owned_by":"me"}]}',
+      );
+    }
+    response.setHeader("content-type", "text/event-stream");
+    response.end('data: {"id":"chatcmpl-1","choices":[{"index":0,"delta":{"content":"<b>Hi</b>"}}]}\n\n');
+  });
+  await new Promise<void>((settle) => server.listen(0, "127.0.0.1", settle));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`, server };
+}
+
+function report(page: Page, url: string): Locator {
+  return page.getByRole("region", { name: `Report on ${url}` });
+}
+
+const checkButton = (page: Page): Locator => page.getByRole("button", { name: "Check", exact: true });
+
+describePage("Check", [talker], (at) => {
+  const others: Server[] = [];
+  afterAll(() => {
+    for (const other of others) other.closeAllConnections();
+    for (const other of others) other.close();
+  });
+
+  test(
+    "the page's own server: every probe is seen, and the report is the one of the command",
+    { timeout: 60_000 },
+    async () => {
+      const { page, wrong, close } = await at.open("check");
+      const url = `${at.server.url}/v1`;
+      expect(await page.getByLabel("Base URL").inputValue()).toBe(url);
+      await expectAccessible(page, "nothing checked");
+      await page.getByLabel("What is asked").selectOption("models");
+      await checkButton(page).click();
+      await report(page, url).waitFor();
+      const rows = page.getByRole("region", { name: "Table of probes" }).locator("tbody tr");
+      expect(await rows.count()).toBeGreaterThan(1);
+      expect(await rows.first().textContent()).toContain("✓ passed");
+      expect(await report(page, url).textContent()).toMatch(/^.*, model talker0 errors, 0 warnings, .*rules passed/s);
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        page.getByRole("button", { name: "Save as HTML" }).click(),
+      ]);
+      const html = readFileSync(await download.path(), "utf8");
+      expect(html).toMatch(/^<!doctype html>.*What was sent and what came back/s);
+      expect(wrong).toEqual([]);
+      await close();
+    },
+  );
+
+  test.each([
+    ["light, wide", { colorScheme: "light", viewport: { width: 1280, height: 800 } }],
+    ["dark, a phone", { colorScheme: "dark", viewport: { width: 320, height: 640 } }],
+  ] as const)("two servers side by side: %s", { timeout: 120_000 }, async (_, options) => {
+    const spoiled = await spoiledServer();
+    others.push(spoiled.server);
+    const url = `${at.server.url}/v1`;
+    const { page, wrong, close } = await at.open("check", options);
+    await page.getByRole("button", { name: "Add a second server" }).click();
+    await page.getByLabel("Base URL").nth(1).fill(spoiled.url);
+    await page.getByLabel("What is asked").selectOption("completions");
+    await checkButton(page).click();
+    await report(page, url).waitFor({ timeout: 60_000 });
+    await report(page, spoiled.url).waitFor({ timeout: 60_000 });
+    // The same probe with both: what differs is marked, and can be seen alone.
+    const table = page.getByRole("region", { name: "Table of probes" });
+    const streamed = table.locator("tbody tr", { has: page.getByText("completion/stream", { exact: true }) });
+    expect(await streamed.locator(".chip").textContent()).toBe("differs");
+    expect(await streamed.locator("td").first().textContent()).toContain("passed");
+    expect(await streamed.locator("td").nth(1).textContent()).toMatch(/✗ \d+ errors/);
+    await page.getByLabel("Show").selectOption("differences");
+    const count = await table.locator("tbody tr").count();
+    expect(await table.locator("tbody .chip").count()).toBe(count);
+    await page.getByRole("region", { name: "Table of rules" }).getByText("✗ broken (error)").first().waitFor();
+    const [one, other] = await Promise.all([report(page, url).boundingBox(), report(page, spoiled.url).boundingBox()]);
+    if (options.viewport.width > 900) expect(one?.y).toBe(other?.y);
+    else expect(other?.y).toBeGreaterThan((one?.y ?? 0) + (one?.height ?? Infinity) - 1);
+    // A place of the report leads to what came back, in the same report, and the view stays.
+    const link = report(page, spoiled.url).getByRole("link", { name: "completion/stream" }).first();
+    await link.click();
+    expect(page.url()).toMatch(/#check$/);
+    const body = report(page, spoiled.url).getByRole("group", { name: "Body of completion/stream" });
+    expect(await body.textContent()).toContain("<b>Hi</b>");
+    expect(await body.isVisible()).toBe(true);
+    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    await expectAccessible(page, "two reports");
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("who stops it, or leaves, ends it; the key is kept nowhere", { timeout: 120_000 }, async () => {
+    const keys = new Set<string | undefined>();
+    let open = 0;
+    const mute = createServer((request, response) => {
+      keys.add(request.headers.authorization);
+      if (request.method === "GET") return void response.end('{"data":[{"id":"mute"}]}');
+      open++;
+      response.on("close", () => open--);
+    });
+    others.push(mute);
+    await new Promise<void>((settle) => mute.listen(0, "127.0.0.1", settle));
+    const url = `http://127.0.0.1:${(mute.address() as AddressInfo).port}/v1`;
+    const { page, wrong, close } = await at.open("check");
+    await page.getByLabel("Base URL").fill(url);
+    await page.getByLabel("API key").fill("sk-checked-0123456789");
+    await page.getByLabel("What is asked").selectOption("chat");
+    await checkButton(page).click();
+    await expect.poll(() => open, { timeout: 30_000 }).toBe(2);
+    expect(keys).toEqual(new Set(["Bearer sk-checked-0123456789"]));
+    expect(await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])")).toBe(
+      '[{},{},""]',
+    );
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.locator(".banner", { hasText: "Stopped before the end" }).waitFor();
+    await expect.poll(() => open, { timeout: 30_000 }).toBe(0);
+    await checkButton(page).click();
+    await expect.poll(() => open, { timeout: 30_000 }).toBe(2);
+    await page.close();
+    await expect.poll(() => open, { timeout: 30_000 }).toBe(0);
+    expect(at.server.stderr()).not.toContain("0123456789");
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("a server that is not there is told in words, and the next one is checked", { timeout: 60_000 }, async () => {
+    const { page, wrong, close } = await at.open("check");
+    await page.getByLabel("Base URL").fill("http://127.0.0.1:1/v1");
+    await checkButton(page).click();
+    await page.locator(".banner.wrong", { hasText: "http://127.0.0.1:1/v1 does not answer" }).waitFor();
+    await page.getByLabel("Base URL").fill(`${at.server.url}/v1`);
+    await page.getByLabel("What is asked").selectOption("models");
+    await checkButton(page).click();
+    await report(page, `${at.server.url}/v1`).waitFor();
+    expect(await page.locator(".banner.wrong").count()).toBe(0);
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("where there is an admin key, it is asked for, and kept for this tab", { timeout: 60_000 }, async () => {
+    const server = await startTruewire([talker, "--admin-key", "admin-0123456789abcdef"]);
+    const { page, close } = await at.open("check");
+    await page.goto(`${server.url}/#check`);
+    await page.getByLabel("What is asked").selectOption("models");
+    await checkButton(page).click();
+    await page.locator(".banner", { hasText: "The admin API needs an admin key" }).waitFor();
+    await page.getByLabel("Admin key of this page's server").fill("admin-0123456789abcdef");
+    await checkButton(page).click();
+    await report(page, `${server.url}/v1`).waitFor();
+    expect(await page.evaluate("[localStorage.length, sessionStorage.length]")).toEqual([0, 1]);
+    await close();
+    await server.stop();
+  });
+});

@@ -1,0 +1,42 @@
+import type { Browser, BrowserContextOptions } from "playwright-core";
+import { afterAll, beforeAll, describe } from "vitest";
+import { hasBrowser, launchBrowser, openPage } from "./open-page.ts";
+import type { Tab } from "./open-page.ts";
+import { startTruewire } from "./serve.ts";
+import type { RunningTruewire } from "./serve.ts";
+
+/** A server and a browser that the tests of one `describePage` share. */
+export interface PageUnderTest {
+  readonly server: RunningTruewire;
+  readonly browser: Browser;
+  /** Opens the page in a tab of its own; `view` as the address has it. */
+  open(view?: "play" | "judge" | "check", options?: BrowserContextOptions): Promise<Tab>;
+}
+
+/** Tests of the page in a browser, at a server with these arguments; skipped where there is no browser. */
+export function describePage(title: string, args: readonly string[], tests: (at: PageUnderTest) => void): void {
+  describe.skipIf(!hasBrowser)(title, () => {
+    let server: RunningTruewire;
+    let browser: Browser;
+    beforeAll(async () => {
+      server = await startTruewire(args);
+      browser = await launchBrowser();
+    });
+    afterAll(async () => {
+      await browser?.close();
+      await server?.stop();
+    });
+    tests({
+      get server() {
+        return server;
+      },
+      get browser() {
+        return browser;
+      },
+      open: (view = "play", options = {}) => openPage(browser, `${server.url}/#${view}`, options),
+    });
+  });
+}
+
+/** The program that answers these tests. */
+export const talker = "test/page/talker.js";
