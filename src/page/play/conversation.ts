@@ -89,7 +89,7 @@ export class Conversation extends Changing {
   #go(turns: readonly Turn[]): boolean {
     let body: ChatBody;
     try {
-      body = requestBody(this.#settings, turns.flatMap(messagesOf));
+      body = requestBody(this.#settings, messagesOf(turns));
     } catch (error) {
       this.problem = `Not asked yet: ${error instanceof Error ? error.message : String(error)}.`;
       announcement.say(this.problem);

@@ -5,6 +5,8 @@ export type Message =
   | {
       readonly role: "assistant";
       readonly content: string | null;
+      /** Not OpenAI's: DeepSeek's name, which this server and most others take. */
+      readonly reasoning_content?: string;
       readonly refusal?: string;
       readonly tool_calls?: readonly ToolCall[];
     }

@@ -36,8 +36,17 @@ export interface Result {
   readonly text: string;
 }
 
-/** The messages that a turn stands for. */
-export function messagesOf(turn: Turn): readonly Message[] {
+/**
+ * The messages that a conversation stands for. Reasoning goes back with the calls that it led to, until the answer to the question is there:
+ * APIs and templates want it in the middle of a round of calls, and leave it out once the next question is asked (api-docs.deepseek.com,
+ * "Thinking Mode"; OpenAI's harmony format).
+ */
+export function messagesOf(turns: readonly Turn[]): Message[] {
+  const question = turns.findLastIndex(({ kind }) => kind === "question");
+  return turns.flatMap((turn, at) => messagesOfTurn(turn, at > question));
+}
+
+function messagesOfTurn(turn: Turn, inCalls: boolean): readonly Message[] {
   if (turn.kind === "question") {
     const { text, images } = turn;
     if (images.length === 0) return [{ role: "user", content: text }];
@@ -48,13 +57,14 @@ export function messagesOf(turn: Turn): readonly Message[] {
   if (turn.kind === "results")
     return turn.results.map(({ callId, text }) => ({ role: "tool", tool_call_id: callId, content: text }));
   const choice = turn.answer.choices[turn.chosen];
-  return choice ? [assistantMessage(choice)] : [];
+  return choice ? [assistantMessage(choice, inCalls)] : [];
 }
 
-function assistantMessage({ text, refusal, calls }: Choice): Message {
+function assistantMessage({ text, reasoning, refusal, calls }: Choice, inCalls: boolean): Message {
   return {
     role: "assistant",
     content: text.empty && calls.length > 0 ? null : text.toString(),
+    ...(inCalls && calls.length > 0 && !reasoning.empty && { reasoning_content: reasoning.toString() }),
     ...(!refusal.empty && { refusal: refusal.toString() }),
     ...(calls.length > 0 && {
       tool_calls: calls.map(({ id, name, arguments: text }) => ({
