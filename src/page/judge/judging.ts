@@ -4,15 +4,15 @@ import type { Report } from "../../check/report/report.ts";
 import type { Exchange } from "../../check/rules/exchange.ts";
 import { judge } from "../../check/rules/judge.ts";
 import { lean } from "../../wire/profile.ts";
-import { chatCaptures, completionCaptures, repairChoices } from "../../wire/repair-choices.ts";
-import type { RepairedCapture } from "../../wire/repaired-capture.ts";
+import { repairCapture } from "../../wire/repair-capture.ts";
+import type { CapturedApi, RepairedCapture } from "../../wire/repaired-capture.ts";
 import type { Capture } from "./capture.ts";
 
 /** A capture, what the rules say of it, and what Truewire would send in its place. */
 export interface Judged {
   readonly capture: Capture;
   readonly report: Report;
-  /** Of chat and completions: readers and writers of the other APIs would double what a browser loads. */
+  /** Of answers that a model has given; none of refusals and of lists. */
   readonly repaired?: RepairedCapture;
 }
 
@@ -29,16 +29,17 @@ export function judged(capture: Capture): Judged {
   };
   const { findings, shown } = judge(exchange);
   const report = reportOf(name, [{ id: name, about: "a capture", exchange, findings, shown }]);
-  const { endpoint } = exchange;
-  const api = { chat: chatCaptures, completions: completionCaptures }[endpoint as string];
-  if (!api || exchange.response.status >= 400) return { capture, report };
+  const from = repairable.find((api) => api === exchange.endpoint);
+  if (!from || exchange.response.status >= 400) return { capture, report };
   const now = Math.floor(Date.now() / 1000);
   return {
     capture,
     report,
-    repaired: repairChoices(api, body, { profile: lean, from: "auto", random: Math.random, now, request }),
+    repaired: repairCapture(body, { profile: lean, from, random: Math.random, now, request }),
   };
 }
+
+const repairable: readonly CapturedApi[] = ["chat", "completions", "responses", "messages"];
 
 /** Which endpoint a path means; undefined where it does not say. */
 function endpointOf(method: string, path: string): Exchange["endpoint"] | undefined {

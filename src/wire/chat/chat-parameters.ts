@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { commonParameters } from "../request/common-parameters.ts";
-import { checkMetadata, metadataShape } from "../request/metadata.ts";
+import { checkMetadata } from "../request/check-metadata.ts";
+import { metadataShape } from "../request/metadata-shape.ts";
 import { extensionParameters } from "../request/extension-parameters.ts";
 import { outputParameters } from "../request/output-parameters.ts";
 import { accepted, honoured } from "../request/parameter.ts";

@@ -4,7 +4,8 @@ import type { OutputConstraint } from "../../generation/request.ts";
 import type { RequestDraft } from "./draft.ts";
 import { extension, honoured } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
-import { invalidValue, missingParameter, patternMismatch, stringTooLong, unsupportedParameter } from "./refusals.ts";
+import { checkName } from "./check-name.ts";
+import { invalidValue, missingParameter, unsupportedParameter } from "./refusals.ts";
 import { anyObject, expecting, strings } from "./shapes.ts";
 import { checkStrictSchema } from "./strict-schema.ts";
 
@@ -123,12 +124,6 @@ function readJsonSchema(
     path: `${path}.schema`,
   };
   add("response_format", constraint, draft);
-}
-
-/** Names of functions and schemas, as OpenAI wants them. */
-export function checkName(path: string, name: string): void {
-  if (!/^[a-zA-Z0-9_-]+$/.test(name)) throw patternMismatch(path, "^[a-zA-Z0-9_-]+$");
-  if (name.length > 64) throw stringTooLong(path, 64, name.length);
 }
 
 function readStructuredOutputs(

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { invalidRequest } from "../../generation/failure.ts";
 import type { Tool } from "../../generation/message.ts";
 import type { NamedChoice, RequestDraft } from "./draft.ts";
-import { checkName } from "./output-parameters.ts";
+import { checkName } from "./check-name.ts";
 import { honoured } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
 import { arrayTooLong, emptyArray } from "./refusals.ts";

@@ -10,6 +10,7 @@ import { readInput } from "./read-input.ts";
 import { readToolChoice } from "./read-tool-choice.ts";
 import { readTools } from "./read-tools.ts";
 import type { ReadTools } from "./read-tools.ts";
+import { echoOfNothing } from "./response-echo.ts";
 import type { AskedResponse, ResponseEcho } from "./response-echo.ts";
 import type { ResponsesDraft } from "./responses-draft.ts";
 import { withoutCompactions } from "./state/compaction.ts";
@@ -108,31 +109,14 @@ function inputOf({ input, instructions, forwards, told }: ResponsesDraft): strin
 
 /** What the client left out has OpenAI's defaults. */
 function echoOf({ told, sampling }: ResponsesDraft, { echo }: ReadTools): ResponseEcho {
+  const { frequencyPenalty, presencePenalty, temperature, topP } = echoOfNothing;
   return {
-    background: false,
-    instructions: null,
-    maxOutputTokens: null,
-    maxToolCalls: null,
-    metadata: {},
-    parallelToolCalls: true,
-    frequencyPenalty: sampling.frequencyPenalty ?? 0,
-    presencePenalty: sampling.presencePenalty ?? 0,
-    previousResponseId: null,
-    promptCacheKey: null,
-    promptCacheRetention: null,
-    reasoning: { effort: null, summary: null },
-    safetyIdentifier: null,
-    serviceTier: null,
-    store: true,
-    temperature: sampling.temperature ?? 1,
-    textFormat: { type: "text" },
-    verbosity: "medium",
-    toolChoice: "auto",
+    ...echoOfNothing,
+    frequencyPenalty: sampling.frequencyPenalty ?? frequencyPenalty,
+    presencePenalty: sampling.presencePenalty ?? presencePenalty,
+    temperature: sampling.temperature ?? temperature,
     tools: echo,
-    topLogprobs: 0,
-    topP: sampling.topP ?? 1,
-    truncation: "disabled",
-    user: null,
+    topP: sampling.topP ?? topP,
     ...told,
   };
 }

@@ -2,7 +2,7 @@ import { invalidRequest } from "../../generation/failure.ts";
 import type { HostedTool, Tool } from "../../generation/message.ts";
 import { nameWithin, qualifiedName } from "../../generation/qualified-name.ts";
 import type { JsonValue } from "../json-text.ts";
-import { checkName } from "../request/output-parameters.ts";
+import { checkName } from "../request/check-name.ts";
 import { checkStrictSchema } from "../request/strict-schema.ts";
 import { toolSearch } from "./call-kind.ts";
 import { RawMembers } from "./raw-members.ts";

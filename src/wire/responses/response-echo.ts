@@ -47,3 +47,31 @@ export interface AskedResponse {
   /** A call of `toolSearch` is the client's search for tools, an item of its own. */
   readonly searches: boolean;
 }
+
+/** What a response says of a request that leaves all of it out. */
+export const echoOfNothing: ResponseEcho = {
+  background: false,
+  instructions: null,
+  maxOutputTokens: null,
+  maxToolCalls: null,
+  metadata: {},
+  parallelToolCalls: true,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  previousResponseId: null,
+  promptCacheKey: null,
+  promptCacheRetention: null,
+  reasoning: { effort: null, summary: null },
+  safetyIdentifier: null,
+  serviceTier: null,
+  store: true,
+  temperature: 1,
+  textFormat: { type: "text" },
+  verbosity: "medium",
+  toolChoice: "auto",
+  tools: [],
+  topLogprobs: 0,
+  topP: 1,
+  truncation: "disabled",
+  user: null,
+};

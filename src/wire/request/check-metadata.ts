@@ -1,10 +1,5 @@
-import type { z } from "zod";
 import { valuePhrase } from "./issue-failure.ts";
 import { invalidType, stringTooLong, tooManyProperties } from "./refusals.ts";
-import { anyObject } from "./shapes.ts";
-
-/** Only an object: its members are counted before they are looked at, since a million wrong ones are one mistake. */
-export const metadataShape: z.ZodType<Record<string, unknown>> = anyObject();
 
 /** At most 16 strings of at most 512 characters. Source: OpenAI's specification, `Metadata`. Throws `FailureError`. */
 export function checkMetadata(value: Readonly<Record<string, unknown>>): asserts value is Record<string, string> {
