@@ -117,7 +117,7 @@ describePage("Check", [talker], (at) => {
     const url = `http://127.0.0.1:${(mute.address() as AddressInfo).port}/v1`;
     const { page, wrong, close } = await at.open("check");
     await page.getByLabel("Base URL").fill(url);
-    await page.getByLabel("API key").fill("sk-checked-0123456789");
+    await page.getByLabel("Key for it").fill("sk-checked-0123456789");
     await page.getByLabel("What is asked").selectOption("chat");
     await checkButton(page).click();
     await expect.poll(() => open, { timeout: 30_000 }).toBe(2);

@@ -202,6 +202,20 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
     });
   });
 
+  test("images are offered where the model may see, and to one that does not they are not attached", async () => {
+    const attach = page.getByLabel("Attach image");
+    await attach.waitFor({ state: "attached" });
+    await page.getByLabel("Model", { exact: true }).selectOption("demo");
+    await attach.waitFor({ state: "detached" });
+    await page.evaluate(`
+      const clipboardData = new DataTransfer();
+      clipboardData.items.add(new File([new Uint8Array(4)], "dot.png", { type: "image/png" }));
+      document.querySelector(".composer textarea").dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));
+    `);
+    await page.locator(".banner", { hasText: "demo takes no images" }).waitFor();
+    expect(await page.getByAltText("Attached image 1").count()).toBe(0);
+  });
+
   test("an image goes along", async () => {
     const png = Buffer.from(
       "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==",

@@ -32,6 +32,7 @@ export class LocalModel implements Loadable {
       id: name,
       created: Math.floor(Date.now() / 1000),
       ownedBy: "local",
+      sees: false,
       endpoints: ["chat", "completions"],
       ...(config.contextSize !== undefined && { contextLength: config.contextSize }),
     };

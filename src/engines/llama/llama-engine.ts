@@ -78,6 +78,7 @@ export class LlamaEngine implements Engine {
       created,
       ownedBy: "local",
       contextLength: opened.contextSize,
+      sees: false,
       endpoints: opened.answersChats ? ["chat", "completions"] : ["completions"],
     };
     this.#models = [model];

@@ -1,6 +1,7 @@
 import type { ModelInfo } from "../../generation/engine.ts";
 import { readModelList } from "../../wire/models/read-models.ts";
 import type { SourcePort } from "../../wire/source-port.ts";
+import type { NativeSight } from "./native-sight.ts";
 import type { Target } from "./target.ts";
 import { isMisconfigured } from "./transport-failure.ts";
 
@@ -31,11 +32,12 @@ export function mayComeUp(error: unknown): boolean {
   return !isMisconfigured(error);
 }
 
-/** The models that a target lists. Rejects with an Error that says why it could not be read. */
+/** The models that a target lists; `sight` is what was learned about them before. Rejects with an Error that says why it could not be read. */
 export async function listModels(
   target: Target,
   headers: Readonly<Record<string, string>>,
   source: SourcePort,
+  sight: NativeSight,
 ): Promise<ModelInfo[]> {
   const { statusCode, body } = await target.transport.request({
     method: "GET",
@@ -53,13 +55,18 @@ export async function listModels(
     throw new ModelListError(`${target.url}/models answered with status ${statusCode}`, statusCode);
   const models = readModelList(text);
   if (!models) throw new ModelListError(`${target.url}/models did not return a model list`, statusCode);
-  return models.map(({ id, created, ownedBy, contextLength }) => ({
-    id,
-    created,
-    ownedBy: ownedBy ?? "upstream",
-    endpoints: endpointsOf(source),
-    ...(contextLength !== null && { contextLength }),
-  }));
+  await sight.learn(models, target, headers);
+  return models.map(({ id, created, ownedBy, contextLength, sees }) => {
+    const known = sees ?? sight.of(id);
+    return {
+      id,
+      created,
+      ownedBy: ownedBy ?? "upstream",
+      endpoints: endpointsOf(source),
+      ...(contextLength !== null && { contextLength }),
+      ...(known !== undefined && { sees: known }),
+    };
+  });
 }
 
 /** What models can be asked for in an API: all that OpenAI has, or conversations. */

@@ -30,6 +30,7 @@ import { embed } from "./embed.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type { GenerationPlan } from "./generation-stream.ts";
 import { answers, endpointsOf, listModels } from "./list-models.ts";
+import { NativeSight } from "./native-sight.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { RetryBudget } from "./retry-policy.ts";
 import { severalChoices } from "./several-choices.ts";
@@ -56,6 +57,7 @@ export class UpstreamEngine implements Engine {
   readonly #streamHeaders: Readonly<Record<string, string>>;
   readonly #answerHeaders: Readonly<Record<string, string>>;
   readonly #targets: TargetSet;
+  readonly #sight = new NativeSight();
   readonly #budget = new RetryBudget();
   readonly #watch: Watch;
   readonly #firstEventMs: number;
@@ -271,7 +273,7 @@ export class UpstreamEngine implements Engine {
     const reasons: unknown[] = [];
     for (const target of this.#targets.targets) {
       try {
-        const models = await listModels(target, this.#headers, this.#source);
+        const models = await listModels(target, this.#headers, this.#source, this.#sight);
         if (models.length > 0) return models;
         reasons.push(new Error(`${target.url} has no models`));
       } catch (error) {

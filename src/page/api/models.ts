@@ -10,6 +10,8 @@ const againMs = 1500;
 export class Models extends Changing {
   state: "asking" | "ready" | "key-needed" | "key-refused" | "waiting" = "asking";
   names: readonly string[] = [];
+  /** Those that take no images. Of others, the server may not know. */
+  blind: ReadonlySet<string> = new Set();
   /** Why it waits, in the server's words. */
   message = "";
   /** The server answers only who has a key. */
@@ -33,7 +35,9 @@ export class Models extends Changing {
         return true;
       }
       if (response.ok) {
-        this.names = namesIn(body);
+        const entries = entriesIn(body);
+        this.names = entries.map(({ id }) => id);
+        this.blind = new Set(entries.flatMap(({ id, blind }) => (blind ? [id] : [])));
         this.state = "ready";
         return true;
       }
@@ -51,9 +55,13 @@ export class Models extends Changing {
   }
 }
 
-function namesIn(body: unknown): string[] {
-  const list = isObject(body) && Array.isArray(body["data"]) ? body["data"] : [];
-  return list.flatMap((model: unknown) => (isObject(model) && typeof model["id"] === "string" ? [model["id"]] : []));
+function entriesIn(body: unknown): { readonly id: string; readonly blind: boolean }[] {
+  const list: readonly unknown[] = isObject(body) && Array.isArray(body["data"]) ? body["data"] : [];
+  return list.flatMap((model) => {
+    if (!isObject(model) || typeof model["id"] !== "string") return [];
+    const { input_modalities: modalities } = isObject(model["architecture"]) ? model["architecture"] : {};
+    return [{ id: model["id"], blind: Array.isArray(modalities) && !modalities.includes("image") }];
+  });
 }
 
 function messageIn(body: unknown): string | undefined {

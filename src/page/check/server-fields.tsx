@@ -26,7 +26,7 @@ export function ServerFields({ server, title }: Properties): VNode {
           />
         )}
       </Field>
-      <Field label="API key" note="If it needs one. It is sent to this server alone, and kept nowhere.">
+      <Field label="Key for it" note="If it needs one. It is sent to this server alone, and kept nowhere.">
         {(ids) => (
           <input
             {...ids}
@@ -37,7 +37,7 @@ export function ServerFields({ server, title }: Properties): VNode {
           />
         )}
       </Field>
-      <Field label="Model">
+      <Field label="Model to ask">
         {(ids) => (
           <input
             {...ids}

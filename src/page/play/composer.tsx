@@ -4,17 +4,23 @@ import { announcement } from "../parts/announcement.ts";
 import { useChanges } from "../parts/changing.ts";
 import type { Conversation } from "./conversation.ts";
 import { imageUrls } from "./image-urls.ts";
+import type { Settings } from "./settings.ts";
 
 interface Properties {
   readonly conversation: Conversation;
   /** There is a model to ask. */
   readonly ready: boolean;
+  readonly settings: Settings;
+  /** The models that take no images, as far as is known: another one that does not says so. */
+  readonly blind: ReadonlySet<string>;
   readonly children?: ComponentChildren;
 }
 
 /** Where a question is written. */
-export function Composer({ conversation, ready, children }: Properties): VNode {
+export function Composer({ conversation, ready, settings, blind, children }: Properties): VNode {
   useChanges(conversation);
+  useChanges(settings);
+  const takesImages = !blind.has(settings.model);
   const [text, setText] = useState("");
   const [images, setImages] = useState<readonly string[]>([]);
   const area = useRef<HTMLTextAreaElement>(null);
@@ -37,6 +43,7 @@ export function Composer({ conversation, ready, children }: Properties): VNode {
   const add = async (files: FileList | null | undefined): Promise<void> => {
     const urls = await imageUrls(files);
     if (urls.length === 0) return;
+    if (!takesImages) return conversation.refuse(`${settings.model} takes no images`);
     setImages((before) => [...before, ...urls]);
     announcement.say(urls.length === 1 ? "Image attached." : `${urls.length} images attached.`);
   };
@@ -83,19 +90,20 @@ export function Composer({ conversation, ready, children }: Properties): VNode {
         onPaste={(event) => void add(event.clipboardData?.files)}
       />
       <div class="row">
-        {/* Whether a model sees, its server does not always tell: one that does not, says so. */}
-        <label class="button quiet">
-          Attach image
-          <input
-            class="unseen"
-            type="file"
-            accept="image/*"
-            multiple
-            onChange={({ currentTarget }) => {
-              void add(currentTarget.files).then(() => (currentTarget.value = ""));
-            }}
-          />
-        </label>
+        {takesImages && (
+          <label class="button quiet">
+            Attach image
+            <input
+              class="unseen"
+              type="file"
+              accept="image/*"
+              multiple
+              onChange={({ currentTarget }) => {
+                void add(currentTarget.files).then(() => (currentTarget.value = ""));
+              }}
+            />
+          </label>
+        )}
         {children}
         <span class="hint">
           <kbd>Enter</kbd> asks, <kbd>Shift Enter</kbd> begins a line, <kbd>Esc</kbd> stops

@@ -79,6 +79,13 @@ export class Conversation extends Changing {
     this.changed();
   }
 
+  /** Tells why nothing was asked; `reason` without its full stop. */
+  refuse(reason: string): void {
+    this.problem = `Not asked yet: ${reason}.`;
+    announcement.say(this.problem);
+    this.changed();
+  }
+
   /** The calls of the last answer that wait for their results. */
   get open(): AnswerTurn | undefined {
     const last = this.turns.at(-1);
@@ -91,9 +98,7 @@ export class Conversation extends Changing {
     try {
       body = requestBody(this.#settings, messagesOf(turns));
     } catch (error) {
-      this.problem = `Not asked yet: ${error instanceof Error ? error.message : String(error)}.`;
-      announcement.say(this.problem);
-      this.changed();
+      this.refuse(error instanceof Error ? error.message : String(error));
       return false;
     }
     this.stop();

@@ -74,7 +74,7 @@ export function PlayView({ models, settings, conversation }: Properties): VNode 
             ))}
           </div>
         </div>
-        <Composer conversation={conversation} ready={models.state === "ready"}>
+        <Composer conversation={conversation} ready={models.state === "ready"} settings={settings} blind={models.blind}>
           <button
             type="button"
             class="quiet only-narrow"

@@ -11,6 +11,8 @@ export interface ListedModel {
   readonly ownedBy: string | null;
   /** Tokens of prompt and answer together, where told. */
   readonly contextLength: number | null;
+  /** Whether it takes images; null: not told. */
+  readonly sees: boolean | null;
 }
 
 /**
@@ -21,6 +23,8 @@ export function readModelList(body: string): readonly ListedModel[] | null {
   const value = parseTolerantly(body, new RepairLog());
   const list = Array.isArray(value) ? value : isObject(value) ? (value["data"] ?? value["models"]) : undefined;
   if (!Array.isArray(list)) return null;
+  // llama.cpp's list has the models twice, and tells what they can do in the second.
+  const twins = isObject(value) && Array.isArray(value["models"]) ? value["models"].filter(isObject) : [];
   return list.filter(isObject).flatMap((entry) => {
     const id = entry["id"] ?? entry["name"] ?? entry["model"];
     if (typeof id !== "string" || id === "") return [];
@@ -31,6 +35,7 @@ export function readModelList(body: string): readonly ListedModel[] | null {
         created: typeof created === "number" && created > 0 ? Math.floor(created) : 0,
         ownedBy: typeof owner === "string" && owner !== "" ? owner : null,
         contextLength: contextLength(entry),
+        sees: sight(entry) ?? sight(twins.find(({ name }) => name === id) ?? {}),
       },
     ];
   });
@@ -54,4 +59,26 @@ function contextLength(entry: JsonObject): number | null {
     meta,
   ];
   return told.find((value): value is number => typeof value === "number" && value > 0) ?? null;
+}
+
+/**
+ * Whether a model takes images, as its entry tells: the modalities of OpenRouter (a list, and in older answers "text+image->text"), Mistral's
+ * and Anthropic's capabilities, LM Studio's own type of model, and what Ollama and llama.cpp list. A llama.cpp model that is "multimodal"
+ * may hear and not see.
+ */
+function sight(entry: JsonObject): boolean | null {
+  const { architecture, capabilities, type } = entry;
+  const { input_modalities: modalities, modality } = isObject(architecture) ? architecture : {};
+  if (Array.isArray(modalities)) return modalities.includes("image");
+  if (typeof modality === "string") return modality.replace(/->.*/, "").includes("image");
+  if (Array.isArray(capabilities)) {
+    if (capabilities.includes("vision")) return true;
+    return capabilities.includes("completion") && !capabilities.includes("multimodal") ? false : null;
+  }
+  if (isObject(capabilities)) {
+    const { vision, image_input: image } = capabilities;
+    if (typeof vision === "boolean") return vision;
+    if (isObject(image) && typeof image["supported"] === "boolean") return image["supported"];
+  }
+  return type === "vlm" ? true : type === "llm" ? false : null;
 }

@@ -14,8 +14,14 @@ test("profile lean is compact, and tells the context's length under vLLM's and O
   expect(writeModelList([], lean)).toBe('{"object":"list","data":[]}');
 });
 
+test("profile lean tells whether a model takes images, where that is known, under OpenRouter's name", () => {
+  const { contextLength: _, ...blind } = { ...model, sees: false };
+  expect(writeModel(blind, lean)).toContain('"owned_by":"me","architecture":{"input_modalities":["text"]}}');
+  expect(writeModel({ ...blind, sees: true }, lean)).toContain('"input_modalities":["text","image"]}');
+});
+
 test("profile exact is pretty, without a final line feed", () => {
-  expect(writeModelList([model], exact)).toBe(`{
+  expect(writeModelList([{ ...model, sees: true }], exact)).toBe(`{
   "object": "list",
   "data": [
     {

@@ -11,11 +11,16 @@ export function writeModel(model: ModelInfo, profile: Profile): string {
   return write(modelObject(model, profile), profile);
 }
 
-function modelObject({ id, created, ownedBy, contextLength }: ModelInfo, { name }: Profile): object {
+function modelObject({ id, created, ownedBy, contextLength, sees }: ModelInfo, { name }: Profile): object {
   const model = { id, object: "model", created, owned_by: ownedBy };
-  if (contextLength === undefined || !forms[name].context) return model;
-  // vLLM's name for it, and OpenRouter's.
-  return { ...model, max_model_len: contextLength, context_length: contextLength };
+  if (!forms[name].beyond) return model;
+  return {
+    ...model,
+    // vLLM's name for it, and OpenRouter's.
+    ...(contextLength !== undefined && { max_model_len: contextLength, context_length: contextLength }),
+    // OpenRouter's, too.
+    ...(sees !== undefined && { architecture: { input_modalities: sees ? ["text", "image"] : ["text"] } }),
+  };
 }
 
 function write(value: object, { name }: Profile): string {
@@ -24,12 +29,12 @@ function write(value: object, { name }: Profile): string {
 
 interface Form {
   readonly indent: number;
-  /** How many tokens have room is told, which OpenAI does not. */
-  readonly context: boolean;
+  /** What OpenAI does not tell: how many tokens have room, and whether the model sees. */
+  readonly beyond: boolean;
 }
 
 /** OpenAI's list is pretty, today without a final line feed (recordings of 2025 and 2026). */
 const forms: Readonly<Record<Profile["name"], Form>> = {
-  lean: { indent: 0, context: true },
-  exact: { indent: 2, context: false },
+  lean: { indent: 0, beyond: true },
+  exact: { indent: 2, beyond: false },
 };
