@@ -5,6 +5,7 @@ const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   engine: () => import("./engine.ts"),
   formats: () => import("./formats.ts"),
   gateway: () => import("./gateway.ts"),
+  page: () => import("./page.ts"),
   stall: () => import("./stall.ts"),
   store: () => import("./store.ts"),
   wire: () => import("./wire.ts"),

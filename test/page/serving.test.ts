@@ -179,8 +179,9 @@ describe.skipIf(!hasBrowser)("the page in a browser", () => {
     await close();
   });
 
-  test("it works behind a proxy that serves it below a path", async () => {
-    const open = await startTruewire([talker]);
+  test("it works behind a proxy that serves it below a path", { timeout: 60_000 }, async () => {
+    const adminKey = "admin-0123456789abcdef";
+    const open = await startTruewire([talker, "--admin-key", adminKey]);
     const proxy = await listening(
       createServer((incoming, outgoing) => {
         const path = (incoming.url ?? "").replace(/^\/deep\/path\//, "/");
@@ -196,12 +197,20 @@ describe.skipIf(!hasBrowser)("the page in a browser", () => {
     const { page, wrong, close } = await openPage(browser, `${proxy}/deep/path/`);
     await ask(page, "hello");
     expect(await lastAnswer(page)).toBe("You said: hello");
+    // The admin API, too, once its key was entered.
+    await page.getByRole("link", { name: "Check" }).click();
+    await page.getByLabel("Base URL").fill(`${open.url}/v1`);
+    await page.getByLabel("What is asked").selectOption("models");
+    await page.getByRole("button", { name: "Check", exact: true }).click();
+    await page.getByLabel("Admin key of this page's server").fill(adminKey);
+    await page.getByRole("button", { name: "Check", exact: true }).click();
+    await page.getByRole("region", { name: `Report on ${open.url}/v1` }).waitFor();
     expect(wrong).toEqual([]);
     await close();
     await open.stop();
   });
 
-  test("another origin's page can neither read nor frame it, nor run its scripts", async () => {
+  test("another origin's page can neither read nor frame it, nor run its scripts", { timeout: 60_000 }, async () => {
     const stranger = await listening(
       createServer((_, response) => {
         response.setHeader("content-type", "text/html");
@@ -216,6 +225,21 @@ describe.skipIf(!hasBrowser)("the page in a browser", () => {
       const read = `fetch("${server.url}${path}", { headers: { accept: "text/html" } }).then(() => "read", () => "refused")`;
       expect(await page.evaluate(read)).toBe("refused");
     }
+    // Nor can it let the server of a person's own machine ask others.
+    let asked = 0;
+    const target = await listening(createServer((_, response) => void response.end(`${++asked}`)));
+    const open = await startTruewire([talker]);
+    for (const [mode, type] of [
+      ["cors", "application/json"],
+      ["no-cors", "text/plain"],
+    ]) {
+      const post = `fetch("${open.url}/admin/check", { method: "POST", mode: "${mode}", headers: { "content-type": "${type}" },
+        body: JSON.stringify({ url: "${target}/v1" }) }).then((response) => response.text(), () => "refused")`;
+      // A page of this machine may read why.
+      expect(await page.evaluate(post)).toMatch(/^$|^refused$|"code":"admin_closed"/);
+    }
+    await open.stop();
+    expect(asked).toBe(0);
     const script = `new Promise((resolve) => {
       const script = document.createElement("script");
       script.onload = () => resolve("ran");
