@@ -22,7 +22,8 @@ export function outcomeOf({ findings, notShown }: ShownJudgement): Outcome {
   return { kind, words: `${signs[kind]} ${worst} ${kind}${worst === 1 ? "" : "s"}`, rules };
 }
 
-const signs: Readonly<Record<Severity, string>> = { error: "✗", warning: "!", note: "·" };
+/** A severity is not told by its colour alone. */
+export const signs: Readonly<Record<Severity, string>> = { error: "✗", warning: "!", note: "·" };
 
 /** Whether the same probe has shown one thing with one server and another with the other. */
 export function differ(one: Outcome | undefined, other: Outcome | undefined): boolean {

@@ -1,5 +1,6 @@
 import type { VNode } from "preact";
 import type { Report } from "../../check/report/report.ts";
+import { signs } from "./outcome.ts";
 
 /** The rules that one of two servers breaks and the other does not. */
 export function RuleDifferences({ reports }: { readonly reports: readonly [Report, Report] }): VNode {
@@ -38,7 +39,11 @@ export function RuleDifferences({ reports }: { readonly reports: readonly [Repor
                     class={status === "broken" ? severity : status.replace(" ", "-")}
                     data-server={reports[at]?.subject}
                   >
-                    {status === "broken" ? `✗ broken (${severity})` : status === "passed" ? "✓ passed" : "– not shown"}
+                    {status === "broken"
+                      ? `${signs[severity]} broken (${severity})`
+                      : status === "passed"
+                        ? "✓ passed"
+                        : "– not shown"}
                   </td>
                 ))}
               </tr>

@@ -1,0 +1,136 @@
+#!/usr/bin/env node
+// Makes the pictures of the page in docs/, of what `npm run build` has built, with the bundled demo model:  npm run screenshots
+// Look at them before you commit them. It needs a Chromium: CHROME_PATH, or chromium on the PATH.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { createServer, request } from "node:http";
+import { chromium } from "playwright-core";
+
+/** Of one picture, in bytes: all of them together are loaded with the docs. */
+const largest = 60_000;
+
+const server = spawn(process.execPath, ["dist/cli/main.js", "serve", "--port", "0", "--log-level", "silent"], {
+  stdio: ["ignore", "pipe", "inherit"],
+});
+const url = await new Promise((resolve, reject) => {
+  let text = "";
+  server.stdout.setEncoding("utf8").on("data", (piece) => {
+    text += piece;
+    const found = /(http:\/\/\S+)\/v1\b/.exec(text);
+    if (found) resolve(found[1]);
+  });
+  server.on("exit", (code) => reject(new Error(`the server exited with ${code}`)));
+});
+const almost = await almostCompatible(url);
+const browser = await chromium.launch({
+  executablePath: process.env.CHROME_PATH ?? "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-dev-shm-usage"],
+});
+
+try {
+  await picture("page", { viewport: { width: 1200, height: 720 } }, async (page) => {
+    await page.getByRole("button", { name: "Two answers" }).click();
+    await answered(page);
+    // A token that might have been another one.
+    await page.locator('[data-sure="0"], [data-sure="1"], [data-sure="2"]').first().hover();
+    await page.getByRole("tooltip").waitFor();
+  });
+  await picture("page-phone", { viewport: { width: 390, height: 700 }, colorScheme: "dark" }, async (page) => {
+    await page.getByRole("button", { name: "Call a tool" }).click();
+    await answered(page);
+  });
+  await picture("page-judge", { viewport: { width: 1000, height: 640 }, colorScheme: "dark" }, async (page) => {
+    const asked = { model: "demo", stream: true, messages: [{ role: "user", content: "Hello!" }] };
+    const answer = await fetch(`${almost.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(asked),
+    });
+    const file = { name: "answer.sse", mimeType: "", buffer: Buffer.from(await answer.text()) };
+    await page.getByRole("link", { name: "Judge" }).click();
+    await page.locator(".judge input[type=file]").setInputFiles(file);
+    await page.locator(".judged .captured mark").first().waitFor();
+    await page.locator(".judged").evaluate((element) => element.scrollIntoView());
+  });
+  await picture("page-check", { viewport: { width: 1000, height: 640 } }, async (page) => {
+    await page.getByRole("link", { name: "Check" }).click();
+    await page.getByRole("button", { name: "Add a second server" }).click();
+    await page.getByLabel("Base URL").nth(1).fill(`${almost.url}/v1`);
+    await page.getByLabel("What is asked").selectOption("chat");
+    await page.getByRole("button", { name: "Check", exact: true }).click();
+    await page.locator(".report").nth(1).waitFor({ timeout: 120_000 });
+    await page
+      .locator(".probes")
+      .first()
+      .evaluate((element) => element.scrollIntoView());
+  });
+} finally {
+  await browser.close();
+  almost.server.close();
+  almost.server.closeAllConnections();
+  server.kill();
+  await once(server, "exit");
+}
+
+/** Opens the page, brings it into the state that `prepare` makes, and writes what is seen to docs/NAME.webp. */
+async function picture(name, options, prepare) {
+  const context = await browser.newContext({ colorScheme: "light", ...options });
+  const page = await context.newPage();
+  await page.goto(url);
+  await page.locator("option").first().waitFor({ state: "attached" });
+  await prepare(page);
+  const png = await page.screenshot({ animations: "disabled", caret: "hide" });
+  await context.close();
+  const webp = await packed(png);
+  if (webp.length > largest) throw new Error(`docs/${name}.webp would have ${webp.length} bytes, more than ${largest}`);
+  writeFileSync(`docs/${name}.webp`, webp);
+  console.log(`docs/${name}.webp: ${webp.length} bytes`);
+}
+
+/** The same picture as WebP, which the browser writes: half as large. */
+async function packed(png) {
+  const page = await browser.newPage();
+  const data = await page.evaluate(
+    async (source) => {
+      const image = await createImageBitmap(await (await fetch(source)).blob());
+      const canvas = new OffscreenCanvas(image.width, image.height);
+      canvas.getContext("2d").drawImage(image, 0, 0);
+      const blob = await canvas.convertToBlob({ type: "image/webp", quality: 0.8 });
+      return [...new Uint8Array(await blob.arrayBuffer())];
+    },
+    `data:image/png;base64,${png.toString("base64")}`,
+  );
+  await page.close();
+  return Buffer.from(data);
+}
+
+async function answered(page) {
+  await page.locator(".answer .facts").first().waitFor({ timeout: 60_000 });
+}
+
+/** The same server behind something that spoils its streams: no end mark, a foreign finish reason, a role with each delta. */
+async function almostCompatible(origin) {
+  const proxy = createServer((incoming, outgoing) => {
+    const { host: _, ...headers } = incoming.headers;
+    const onwards = request(`${origin}${incoming.url}`, { method: incoming.method, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode, answer.headers);
+      const isStream = String(answer.headers["content-type"]).startsWith("text/event-stream");
+      if (!isStream) return void answer.pipe(outgoing);
+      answer.setEncoding("utf8").on("data", (text) => {
+        const spoiled = text
+          .replace("data: [DONE]\n\n", "")
+          .replaceAll('"finish_reason":"stop"', '"finish_reason":"eos"')
+          .replaceAll('"delta":{"content"', '"delta":{"role":"assistant","content"');
+        outgoing.write(spoiled);
+      });
+      answer.on("end", () => outgoing.end());
+    });
+    onwards.on("error", () => outgoing.destroy());
+    outgoing.on("close", () => onwards.destroy());
+    incoming.pipe(onwards);
+  });
+  proxy.listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  return { server: proxy, url: `http://127.0.0.1:${proxy.address().port}` };
+}
