@@ -58,6 +58,10 @@ describePage("Check", [talker], (at) => {
       ]);
       const html = readFileSync(await download.path(), "utf8");
       expect(html).toMatch(/^<!doctype html>.*What was sent and what came back/s);
+      const saved = await at.browser.newPage();
+      await saved.setContent(html);
+      await expectAccessible(saved, "the saved report");
+      await saved.close();
       expect(wrong).toEqual([]);
       await close();
     },
