@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -17,11 +17,20 @@ import { LoopDelay } from "./stall/loop-delay.ts";
  * server's event loop, the worst `/health`, the longest gap in the stream (milliseconds), and the server's memory after it (MiB). An
  * attack that takes the model along shows in the stream. Linux only.
  *
- *     npm run build && npm run bench attack -- [--only bodies|connections|readers|grammars] [--seconds 20]
+ *     npm run build && npm run bench attack -- [--only bodies|connections|readers|grammars] [--seconds 20] [--disconnects 2000]
+ *
+ * After the lost connections, a line says what they left: open requests, file descriptors, and memory (MiB) after a garbage collection.
  *
  * Target: the server's loop is never held for more than 100 ms, nothing stays open, and memory goes back.
  */
-const { values } = parseArgs({ options: { only: { type: "string" }, seconds: { type: "string", default: "20" } } });
+const { values } = parseArgs({
+  options: {
+    only: { type: "string" },
+    seconds: { type: "string", default: "20" },
+    disconnects: { type: "string", default: "2000" },
+  },
+});
+const disconnects = Number(values.disconnects);
 const limitMs = Number(values.seconds) * 1000;
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-attack-"));
@@ -49,9 +58,9 @@ function memory(): string {
   return (Number(kib) / 1024).toFixed(0);
 }
 
-async function health(): Promise<{ requests: { open: number } }> {
+async function health(): Promise<{ queued: number; requests: { open: number } }> {
   const { body } = await probing.request({ path: "/health", method: "GET" });
-  return (await body.json()) as { requests: { open: number } };
+  return (await body.json()) as { queued: number; requests: { open: number } };
 }
 
 async function worstProbe(over: AbortSignal): Promise<number> {
@@ -85,6 +94,7 @@ async function stream(over: AbortSignal, begun: () => void): Promise<string> {
       last = now;
       if (String(piece).includes('"error"')) return `broken after ${worst.toFixed(0)}`;
     }
+    return worst.toFixed(0);
   } catch (error) {
     if (!over.aborted) return String(error);
   } finally {
@@ -137,10 +147,30 @@ async function bodies(): Promise<void> {
 }
 
 async function connections(): Promise<void> {
-  await run("2,000 connections lost in every way", async () => {
-    await loseConnections(server.url, 2000, { ...user("Hi"), max_tokens: 200 });
+  const before = await left();
+  let [queued, counting] = [0, true];
+  await run(`${disconnects} connections lost in every way`, async () => {
+    const count = async (): Promise<void> => {
+      while (counting) {
+        queued = Math.max(queued, (await health()).queued);
+        await new Promise((wake) => setTimeout(wake, 50));
+      }
+    };
+    const counted = count();
+    await loseConnections(server.url, disconnects, { ...user("#endless"), max_tokens: 200 });
+    counting = false;
+    await counted;
     return "";
   });
+  await new Promise((wake) => setTimeout(wake, 2000));
+  console.log(`at most ${queued} waited for a slot; before: ${before}; after: ${await left()}`);
+}
+
+async function left(): Promise<string> {
+  const { requests } = await health();
+  await loop.collect();
+  const files = readdirSync(`/proc/${pid}/fd`).length;
+  return `${requests.open - 1} requests open, ${files} file descriptors, ${memory()} MiB`;
 }
 
 /** Readers that take nothing of an endless answer hold the slots; a fifth client asks. */

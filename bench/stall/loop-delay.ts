@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 /** Reads what `loop-monitor.ts` measures in a process. */
@@ -21,6 +21,14 @@ export class LoopDelay {
       if (told === this.#told) return worst;
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
+  }
+
+  /** Collects the process's garbage. */
+  async collect(): Promise<void> {
+    const wish = `${this.#file}.collect`;
+    writeFileSync(wish, "");
+    await this.worst();
+    rmSync(wish);
   }
 
   #read(): readonly [told: number, worst: number] {

@@ -1,10 +1,13 @@
 /**
  * Loaded into the server's process and the model's (`NODE_OPTIONS=--import`): watches the event loop, and on SIGUSR2 writes the worst
- * delay since the last time, in milliseconds, into a file named after the process.
+ * delay since the last time, in milliseconds, into a file named after the process. Where a file of that name and `.collect` is there, it
+ * collects the garbage first.
  */
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { isMainThread } from "node:worker_threads";
 
 const folder = process.env.TRUEWIRE_LOOP_MONITOR;
@@ -12,8 +15,15 @@ if (isMainThread && folder !== undefined) {
   const histogram = monitorEventLoopDelay({ resolution: 1 });
   histogram.enable();
   let told = 0;
+  const file = join(folder, String(process.pid));
   process.on("SIGUSR2", () => {
-    writeFileSync(join(folder, String(process.pid)), `${++told} ${histogram.max / 1e6}`);
+    if (existsSync(`${file}.collect`)) collect();
+    writeFileSync(file, `${++told} ${histogram.max / 1e6}`);
     histogram.reset();
   });
+}
+
+function collect(): void {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
 }

@@ -7,10 +7,10 @@ const secret = "The launch code is 0000, and nobody may know it.";
 describe("a message for the log", () => {
   test("shows nothing that it quotes of a text, however deep the text is", () => {
     const body = { messages: [{ role: "user", content: [{ type: "text", text: `Listen. ${secret} Bye.` }] }] };
-    expect(withoutTexts(`Value error, input was: ${secret} (type=value_error)`, body)).toBe(
+    expect(withoutTexts(`Value error, input was: ${secret} (type=value_error)`, [body])).toBe(
       "Value error, input was:[text](type=value_error)",
     );
-    expect(withoutTexts(`cut in the middle: ${secret.slice(5, 40)}…`, body)).toBe("cut in the middle: [text]…");
+    expect(withoutTexts(`cut in the middle: ${secret.slice(5, 40)}…`, [body])).toBe("cut in the middle: [text]…");
   });
 
   test("keeps short words, and what is in no text", () => {
@@ -36,12 +36,25 @@ describe("a message for the log", () => {
     );
   });
 
+  // A prompt has the texts of the body that asked for it.
+  test("is compared with each text once, so the same one may come again and again", () => {
+    const text = "x".repeat(200_000);
+    expect(withoutTexts("The prompt is too long, by far.", [text, { text }, [[text]], text])).toBe(
+      "The prompt is too long, by far.",
+    );
+  });
+
+  test("is left out where the conversation is known to be too long", () => {
+    expect(withoutTexts("The prompt is too long, by far.", null)).toContain("not shown");
+    expect(withoutTexts("Too long.", null)).toBe("Too long.");
+  });
+
   test("shows no run of 20 characters of any text, whatever stands around it", () => {
     const text = fc.string({ minLength: quotation, maxLength: 40, unit: "binary" });
     fc.assert(
       fc.property(text, fc.string(), fc.string(), fc.nat(60), (said, before, after, from) => {
         const message = before + said.slice(Math.min(from, said.length - quotation)) + after;
-        const shown = withoutTexts(message, { deep: [said] });
+        const shown = withoutTexts(message, [{ deep: [said] }]);
         for (let at = 0; at + quotation <= said.length; at++) {
           const run = said.slice(at, at + quotation);
           // The mask's own word may complete a run by chance.

@@ -2,21 +2,22 @@
 export const quotation = 20;
 /** Of a message, this much is looked at; the rest is dropped. */
 const longestMessage = 4000;
-/** To look through more takes longer than others should wait: 10 ms. In characters. */
-const mostText = 512 * 1024;
+/** To look through more takes longer than others should wait: 10 ms. In characters, and so in bytes of a text that has them. */
+export const mostText: number = 512 * 1024;
 const notShown = "[not shown: it may quote the conversation, which is too long to be compared with it]";
 /** Of the rolling hash. */
 const factor = 31;
 
 /**
  * A message for the log without what it quotes of these texts: another server may repeat a prompt in its error, and so may an exception.
- * A quotation of 20 characters or more becomes `[text]`. `texts`: any values; every string in them counts. Linear in their length; beyond
- * 512 Ki characters the message is left out as a whole.
+ * A quotation of 20 characters or more becomes `[text]`. `values`: of any kind; every string in them counts, once. null: they are known
+ * to be too long. Linear in their length; beyond 512 Ki characters the message is left out as a whole.
  */
-export function withoutTexts(message: string, texts: unknown): string {
+export function withoutTexts(message: string, values: readonly unknown[] | null): string {
   const shown = message.slice(0, longestMessage);
   if (shown.length < quotation) return shown;
-  if (leftOf(mostText, texts) < 0) return notShown;
+  const texts = values && textsOf(values);
+  if (!texts) return notShown;
   /** Hash → where in the message something with it begins. */
   const places = new Map<number, number[]>();
   forEachHash(shown, (hash, at) => {
@@ -25,7 +26,7 @@ export function withoutTexts(message: string, texts: unknown): string {
     else places.set(hash, [at]);
   });
   const quoted = new Uint8Array(shown.length);
-  forEachText(texts, (text) =>
+  for (const text of texts) {
     forEachHash(text, (hash, at) => {
       const known = places.get(hash);
       if (!known) return;
@@ -34,8 +35,8 @@ export function withoutTexts(message: string, texts: unknown): string {
       for (const place of known) if (!others.includes(place)) quoted.fill(1, place, place + quotation);
       // A text may say it again and again; it is found once.
       places.set(hash, others);
-    }),
-  );
+    });
+  }
   return masked(shown, quoted);
 }
 
@@ -51,22 +52,29 @@ function forEachHash(text: string, hear: (hash: number, at: number) => void): vo
   }
 }
 
-/** What a budget of characters has left when all of a value was paid for; each member costs a little, too. Below 0: too little. */
-function leftOf(budget: number, value: unknown): number {
-  if (typeof value === "string") return budget - value.length;
-  let left = budget - 4;
-  if (typeof value !== "object" || value === null) return left;
-  for (const name in value) {
-    left = leftOf(left, (value as Readonly<Record<string, unknown>>)[name]);
-    if (left < 0) break;
-  }
-  return left;
-}
-
-function forEachText(value: unknown, hear: (text: string) => void): void {
-  if (typeof value === "string") hear(value);
-  else if (typeof value === "object" && value !== null)
-    for (const member of Object.values(value)) forEachText(member, hear);
+/** The texts in some values that could be quoted, each once; null: there is too much. */
+function textsOf(values: readonly unknown[]): ReadonlySet<string> | null {
+  const texts = new Set<string>();
+  let left = mostText;
+  const gather = (value: unknown): void => {
+    // Each value costs a little, too.
+    left -= 4;
+    if (left < 0) return;
+    if (typeof value === "string") {
+      if (value.length < quotation || texts.has(value)) return;
+      left -= value.length;
+      if (left >= 0) texts.add(value);
+    } else if (Array.isArray(value)) {
+      for (let at = 0; at < value.length && left >= 0; at++) gather(value[at]);
+    } else if (typeof value === "object" && value !== null) {
+      for (const name in value) {
+        gather((value as Readonly<Record<string, unknown>>)[name]);
+        if (left < 0) return;
+      }
+    }
+  };
+  gather(values);
+  return left < 0 ? null : texts;
 }
 
 function masked(text: string, quoted: Uint8Array): string {

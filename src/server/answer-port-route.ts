@@ -37,7 +37,9 @@ export async function answerPortRoute(
     random: Math.random,
     async readBody() {
       if (reply.client?.limits) await takeTurn(reply, service, 0);
-      return (reply.record.body = await readJson(exchange, service.settings.bodyLimit));
+      const received = await readJson(exchange, service.settings.bodyLimit);
+      reply.record.received(received);
+      return received.value;
     },
     readOptions(body) {
       const from = directory.namedIn(body)?.from;

@@ -15,8 +15,9 @@ import { unknownModel } from "./unknown-model.ts";
 export async function countTokens(api: string, counter: TokenCounter, reply: Reply, service: Service): Promise<void> {
   const { exchange, record, requestId, client } = reply;
   const directory = modelsOf(client, service.directory);
-  const body = await readJson(exchange, service.settings.bodyLimit);
-  record.body = body;
+  const received = await readJson(exchange, service.settings.bodyLimit);
+  record.received(received);
+  const body = received.value;
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);
   const forwards = model?.from.forwards?.includes(api) ?? false;

@@ -30,9 +30,9 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
   const { exchange, record, requestId, client } = reply;
   const directory = modelsOf(client, service.directory);
   const received = await readJson(exchange, settings.bodyLimit);
-  const body = exchange.readMessage ? exchange.readMessage(received) : received;
+  record.received(received);
+  const body = exchange.readMessage ? exchange.readMessage(received.value) : received.value;
   // The model's profile decides what is refused; a request without a model name is checked with the server's.
-  record.body = body;
   const model = directory.namedIn(body);
   const profile = reply.useProfile(model?.from.profile);
   const forwards = model?.from.forwards?.includes(port.name) ?? false;
@@ -42,7 +42,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
   const read = kept ?? port.readRequest(body, requestId, options);
   const { request, warnings } = read;
   record.model = request.model;
-  record.prompt = request.prompt;
+  record.asks(request.prompt);
   record.stream = request.stream;
   if (warnings.length > 0) {
     log.warn({ req: requestId, warnings }, "the request was accepted with reservations");

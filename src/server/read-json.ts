@@ -2,18 +2,40 @@ import { FailureError, invalidRequest } from "../generation/failure.ts";
 import { malformedJson } from "../wire/failures.ts";
 import { BodyCounter, bodyLimits } from "./body-counter.ts";
 import type { Exchange } from "./exchange.ts";
-import { readAll } from "./read-all.ts";
+import { PiecewiseJson } from "./piecewise-json.ts";
+import { joined, readAll } from "./read-all.ts";
+import { inTurns } from "./turns.ts";
+
+export interface ReceivedJson {
+  readonly value: unknown;
+  /** The length of its text, unpacked; undefined: somebody else has read it. */
+  readonly bytes: number | undefined;
+}
 
 /**
  * The JSON value in a request's body. Accepts `application/json` (and `…+json`), any charset that the platform knows, and bodies packed
  * with gzip or deflate; no content type at all counts as JSON. `limit` bounds the bytes before and after unpacking.
  * Throws `FailureError`: 400 malformed, or more of something than `bodyLimits` allows; 413 too large, 415 another type, charset or packing.
  */
-export async function readJson(exchange: Exchange, limit: number): Promise<unknown> {
+export async function readJson(exchange: Exchange, limit: number): Promise<ReceivedJson> {
   const decoder = decoderFor(exchange.header("content-type"));
-  if (exchange.parsedBody !== undefined) return exchange.parsedBody;
+  if (exchange.parsedBody !== undefined) return { value: exchange.parsedBody, bytes: undefined };
   const bytes = await unpacked(await exchange.readBody(limit), exchange.header("content-encoding"), limit);
-  const text = await decoded(bytes, decoder);
+  return { value: await parsed(bytes, decoder), bytes: bytes.length };
+}
+
+/** A body of so many bytes is read at once, which takes a few milliseconds. A larger one is read in turns with others. */
+const atOnce = 256 * 1024;
+/** So many bytes are one step of it: less than a millisecond. */
+const stepSize = 64 * 1024;
+
+/** The value in a body that `BodyCounter` does not object to. */
+async function parsed(bytes: Uint8Array, decoder: Decoder): Promise<unknown> {
+  if (bytes.length > atOnce) return inTurns(readInSteps(bytes, decoder));
+  const text = decoded(bytes, decoder);
+  // No limit is lower than that of the depth, so a shorter body cannot be over any. The counter knows the bytes of UTF-8; in other
+  // charsets they may mean something else.
+  if (bytes.length > bodyLimits.depth) new BodyCounter().add(decoder === utf8 ? bytes : new TextEncoder().encode(text));
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -21,32 +43,37 @@ export async function readJson(exchange: Exchange, limit: number): Promise<unkno
   }
 }
 
-/** So many bytes are counted and decoded at once; then others have their turn. Takes about a millisecond. */
-const sliceSize = 512 * 1024;
-
-/** The text of a body that `BodyCounter` does not object to. */
-async function decoded(bytes: Uint8Array, decoder: Decoder): Promise<string> {
+function* readInSteps(bytes: Uint8Array, decoder: Decoder): Generator<undefined, unknown, undefined> {
+  const text = decoder === utf8 ? withoutMark(bytes) : yield* transcoded(bytes, decoder);
   const counter = new BodyCounter();
-  if (decoder !== utf8 || bytes.length <= sliceSize) {
-    const text = decodedAtOnce(bytes, decoder);
-    // No limit is lower than that of the depth, so a shorter body cannot be over any.
-    if (bytes.length <= bodyLimits.depth) return text;
-    // The counter knows the bytes of UTF-8; in other charsets they may mean something else.
-    counter.add(decoder === utf8 ? bytes : new TextEncoder().encode(text));
-    return text;
+  for (let at = 0; at < text.length; at += stepSize) {
+    counter.add(text.subarray(at, at + stepSize));
+    yield;
   }
-  const pieces: string[] = [];
-  const inPieces = new TextDecoder("utf-8", { fatal: true });
-  for (let at = 0; at < bytes.length; at += sliceSize) {
-    const slice = bytes.subarray(at, at + sliceSize);
-    counter.add(slice);
-    pieces.push(decodedAtOnce(slice, inPieces, at + sliceSize < bytes.length));
-    await new Promise((resolve) => setTimeout(resolve, 0));
-  }
-  return pieces.join("");
+  return yield* new PiecewiseJson(text, stepSize).read();
 }
 
-function decodedAtOnce(bytes: Uint8Array, decoder: Decoder, stream = false): string {
+/** Without the byte order mark of UTF-8, which any other decoder drops, too. */
+function withoutMark(bytes: Uint8Array): Uint8Array {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+}
+
+/** A text of another charset as UTF-8. */
+function* transcoded(bytes: Uint8Array, decoder: Decoder): Generator<undefined, Uint8Array, undefined> {
+  const encoder = new TextEncoder();
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  for (let at = 0; at < bytes.length; at += stepSize) {
+    const stream = at + stepSize < bytes.length;
+    const piece = encoder.encode(decoded(bytes.subarray(at, at + stepSize), decoder, stream));
+    pieces.push(piece);
+    size += piece.length;
+    yield;
+  }
+  return joined(pieces, size);
+}
+
+function decoded(bytes: Uint8Array, decoder: Decoder, stream = false): string {
   try {
     return decoder.decode(bytes, { stream });
   } catch {

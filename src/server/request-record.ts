@@ -1,8 +1,9 @@
 import type { CacheMiss } from "../generation/cache-miss.ts";
 import type { FailureKind, FinishReason, GenerationEnd, GenerationEvent, Timings, Usage } from "../generation/event.ts";
-import { withoutTexts } from "../generation/without-texts.ts";
+import { mostText, withoutTexts } from "../generation/without-texts.ts";
 import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../generation/generation-observer.ts";
 import type { LogFields } from "./log.ts";
+import type { ReceivedJson } from "./read-json.ts";
 import type { RequestTrace } from "./tracing/request-trace.ts";
 
 /** "refused": the client's own fault, a status from 400 on; "failed": ours or the source's, from 500 on. */
@@ -56,13 +57,12 @@ export class RequestRecord implements GenerationObserver {
   /** Why the request was refused, when that happened before an engine was asked. */
   refusal: string | undefined;
   refusalKind: FailureKind | undefined;
-  /** What the client sent, and what it asks the model, earlier turns included: an error that repeats some of it is logged without. */
-  body: unknown;
-  prompt: unknown;
   /** The cause of a failure, for the log alone. */
   cause: unknown;
   readonly finishes: FinishReason[] = [];
   readonly receivedAt: number = performance.now();
+  /** An error that repeats some of it is logged without. null: it is too long to be compared, and not kept for that. */
+  #said: unknown[] | null = [];
 
   attempt(attempt: ObservedAttempt): AttemptObserver {
     this.attempts++;
@@ -146,11 +146,20 @@ export class RequestRecord implements GenerationObserver {
     return this.usage?.promptDetails?.["cached_tokens"];
   }
 
+  /** What the client sent. */
+  received({ value, bytes }: ReceivedJson): void {
+    if (bytes !== undefined && bytes > mostText) this.#said = null;
+    else this.#said?.push(value);
+  }
+
+  /** What the client asks the model, earlier turns included. */
+  asks(prompt: unknown): void {
+    this.#said?.push(prompt);
+  }
+
   /** For the log: without what it quotes of what the client wrote. Names of models and tools may be told. */
   #shown(message: string): string {
-    const { body, prompt } = this;
-    const said = typeof body === "object" && body !== null ? { ...body, model: undefined, tools: undefined } : body;
-    return withoutTexts(message, [said, prompt]);
+    return withoutTexts(message, this.#said?.flatMap(withoutNames) ?? null);
   }
 
   #now(): number {
@@ -210,6 +219,13 @@ const pieces: ReadonlySet<GenerationEvent["type"]> = new Set([
   "tool-call-start",
   "tool-call-delta",
 ]);
+
+/** The values of an object's members, but for those that name things. */
+function withoutNames(value: unknown): unknown[] {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return [value];
+  const members = value as Readonly<Record<string, unknown>>;
+  return Object.keys(members).flatMap((name) => (name === "model" || name === "tools" ? [] : [members[name]]));
+}
 
 const none: ReadonlyMap<string, number> = new Map();
 

@@ -68,7 +68,7 @@ async function asked(
   service: Service,
 ): Promise<{ body: Readonly<Record<string, unknown>>; model: ServedModel; name: string }> {
   const directory = modelsOf(reply.client, service.directory);
-  const body = objectBody(await readJson(reply.exchange, service.settings.bodyLimit));
+  const body = objectBody((await readJson(reply.exchange, service.settings.bodyLimit)).value);
   const named = body["model"] ?? undefined;
   if (named !== undefined && typeof named !== "string")
     throw invalidRequest("Invalid type for 'model': expected a string.", "model", "invalid_type");

@@ -199,7 +199,7 @@ export class UpstreamEngine implements Engine {
       retried: (failure, model, target) => {
         this.#retries++;
         const { status, message } = failure;
-        const error = log && withoutTexts(message, request.prompt);
+        const error = log && withoutTexts(message, [request.prompt]);
         log?.("tried again", "info", { req: request.id, model, url: target.url, status, error });
       },
       closed: (stream, attempt) => {

@@ -3,9 +3,9 @@ import { invalidType, stringTooLong, tooManyProperties } from "./refusals.ts";
 
 /** At most 16 strings of at most 512 characters. Source: OpenAI's specification, `Metadata`. Throws `FailureError`. */
 export function checkMetadata(value: Readonly<Record<string, unknown>>): asserts value is Record<string, string> {
-  const entries = Object.entries(value);
-  if (entries.length > 16) throw tooManyProperties("metadata", 16, entries.length);
-  for (const [key, text] of entries) {
+  const { length } = Object.keys(value);
+  if (length > 16) throw tooManyProperties("metadata", 16, length);
+  for (const [key, text] of Object.entries(value)) {
     if (typeof text !== "string") throw invalidType(`metadata.${key}`, "a string", valuePhrase(text));
     if (text.length > 512) throw stringTooLong(`metadata.${key}`, 512, text.length);
   }

@@ -1,0 +1,31 @@
+/** So long one may hold the event loop before others have their turn, in milliseconds. */
+const turnMs = 5;
+
+const waiting: (() => void)[] = [];
+
+/**
+ * Does a long piece of work in turns of about 5 ms; between them other requests are served. Several such works take one turn each, and
+ * never two in one round of the event loop. `work`: each step of it is to take a millisecond at most. Rejects with what a step throws.
+ */
+export async function inTurns<T>(work: Iterator<unknown, T, undefined>): Promise<T> {
+  for (;;) {
+    await turn();
+    const until = performance.now() + turnMs;
+    do {
+      const step = work.next();
+      if (step.done === true) return step.value;
+    } while (performance.now() < until);
+  }
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    if (waiting.length === 1) setTimeout(give, 0);
+  });
+}
+
+function give(): void {
+  waiting.shift()?.();
+  if (waiting.length > 0) setTimeout(give, 0);
+}
