@@ -148,18 +148,13 @@ async function bodies(): Promise<void> {
 
 async function connections(): Promise<void> {
   const before = await left();
-  let [queued, counting] = [0, true];
+  let queued = 0;
   await run(`${disconnects} connections lost in every way`, async () => {
-    const count = async (): Promise<void> => {
-      while (counting) {
-        queued = Math.max(queued, (await health()).queued);
-        await new Promise((wake) => setTimeout(wake, 50));
-      }
-    };
-    const counted = count();
+    const counting = setInterval(() => {
+      void health().then((told) => (queued = Math.max(queued, told.queued)));
+    }, 100);
     await loseConnections(server.url, disconnects, { ...user("#endless"), max_tokens: 200 });
-    counting = false;
-    await counted;
+    clearInterval(counting);
     return "";
   });
   await new Promise((wake) => setTimeout(wake, 2000));

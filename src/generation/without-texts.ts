@@ -65,7 +65,10 @@ function textsOf(values: readonly unknown[]): ReadonlySet<string> | null {
       left -= value.length;
       if (left >= 0) texts.add(value);
     } else if (Array.isArray(value)) {
-      for (let at = 0; at < value.length && left >= 0; at++) gather(value[at]);
+      for (const item of value) {
+        gather(item);
+        if (left < 0) return;
+      }
     } else if (typeof value === "object" && value !== null) {
       for (const name in value) {
         gather((value as Readonly<Record<string, unknown>>)[name]);

@@ -40,9 +40,10 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((thread) => thread.stop()));
 });
 
-function asked(content: string): string {
+function asked(content: string): string[] {
   const prompt = { kind: "chat", messages: [{ role: "user", content }], template: {} };
-  return JSON.stringify({ prompt, sampling: {}, limits: {} });
+  const json = JSON.stringify({ prompt, sampling: {}, limits: {} });
+  return [json.slice(0, 9), json.slice(9)];
 }
 const always = (): boolean => true;
 const text = (prepared: Awaited<ReturnType<Thread["prepare"]>>): string | undefined => {

@@ -12,6 +12,7 @@ import type {
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
 import type { GenerationObserver } from "../../generation/generation-observer.ts";
+import { isLong, jsonInPieces } from "../../generation/json-in-pieces.ts";
 import type { GenerationRequest, TextPrompt } from "../../generation/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { Delivery } from "./delivery.ts";
@@ -28,6 +29,7 @@ import type {
   OpenMessage,
   Question,
   StepMessage,
+  ToModel,
 } from "./protocol.ts";
 import { RestartPause } from "../lifecycle/restart-pause.ts";
 
@@ -45,7 +47,7 @@ export class LlamaEngine implements Engine {
   readonly #lifecycle = new EngineLifecycle<number>();
   readonly #deliveries = new Map<number, Delivery>();
   /** Requests that came while the process was restarting. */
-  readonly #unsent = new Map<number, GenerateMessage>();
+  readonly #unsent = new Map<number, Submission>();
   readonly #pause = new RestartPause();
   readonly #lookUps = new LookUps();
   readonly #watch: HangWatch;
@@ -106,32 +108,38 @@ export class LlamaEngine implements Engine {
   }
 
   async detokenize({ tokens }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
-    const answer = await this.#lookUp({ about: "text", tokens }, signal);
+    const answer = await this.#lookUp(() => ({ about: "text", tokens }), signal);
     return answer.about === "text" ? answer.text : wrongAnswer(answer);
   }
 
   async slots(signal: AbortSignal): Promise<readonly SlotState[]> {
-    const answer = await this.#lookUp({ about: "slots" }, signal);
+    const answer = await this.#lookUp(() => ({ about: "slots" }), signal);
     return answer.about === "slots" ? answer.slots : wrongAnswer(answer);
   }
 
   async #promptTokens(request: AskedOfModel, signal: AbortSignal, owner?: string): Promise<Tokenization> {
-    const asked = jsonOf(request);
-    if (asked === null) throw new FailureError(nestedTooDeeply);
-    const answer = await this.#lookUp({ about: "tokens", ...(owner !== undefined && { owner }), asked }, signal);
+    const text = askedText(request);
+    if (text === null) throw new FailureError(nestedTooDeeply);
+    const answer = await this.#lookUp(
+      (asked) => ({ about: "tokens", ...(owner !== undefined && { owner }), asked }),
+      signal,
+      text,
+    );
     return answer.about === "tokens" ? answer : wrongAnswer(answer);
   }
 
   /** Asks the model's process. Rejects with `FailureError`, also when the process ends or `signal` is aborted meanwhile. */
-  #lookUp(question: Question, signal: AbortSignal): Promise<Answer> {
+  #lookUp(question: (asked: string) => Question, signal: AbortSignal, text: AskedText = ""): Promise<Answer> {
     const { state, message = "The model is restarting." } = this.#lifecycle.health();
     if (state === "closed") return Promise.reject(new FailureError(shuttingDown.failure));
     if (state !== "ready") return Promise.reject(new FailureError(gone(message, this.#restartIn())));
     const id = this.#nextId++;
     return this.#lookUps.wait(id, signal, {
       ask: () => {
-        this.#process.send({ type: "look-up", id, question });
-        this.#watch.start();
+        const message = (asked: string): ToModel => ({ type: "look-up", id, question: question(asked) });
+        const isWanted = (): boolean => this.#lookUps.has(id);
+        const refuse = (failure: GenerationFailure): void => this.#lookUps.answer(id, { about: "failure", failure });
+        this.#send(id, text, message, isWanted, refuse);
       },
       leave: () => this.#process.send({ type: "cancel", id }),
     });
@@ -164,25 +172,45 @@ export class LlamaEngine implements Engine {
   #submit(id: number, request: GenerationRequest, delivery: Delivery): void {
     const refusal = this.#refusal(request.owner);
     if (refusal) return delivery.end(refusal);
-    const asked = jsonOf(request);
-    if (asked === null) return delivery.end({ kind: "rejected", failure: nestedTooDeeply });
-    const { id: requestId, owner } = request;
-    const message: GenerateMessage = {
+    const text = askedText(request);
+    if (text === null) return delivery.end({ kind: "rejected", failure: nestedTooDeeply });
+    const submission: Submission = { id, requestId: request.id, owner: request.owner, text };
+    this.#deliveries.set(id, delivery);
+    this.#lifecycle.begin(id);
+    if (this.#lifecycle.state === "ready") this.#sendRequest(submission);
+    else this.#unsent.set(id, submission);
+  }
+
+  #sendRequest({ id, requestId, owner, text }: Submission): void {
+    const message = (asked: string): GenerateMessage => ({
       type: "generate",
       id,
       requestId,
       ...(owner !== undefined && { owner }),
       asked,
+    });
+    const refuse = (failure: GenerationFailure): void => {
+      this.#deliveries.get(id)?.end({ kind: "rejected", failure });
+      this.#forget(id);
     };
-    this.#deliveries.set(id, delivery);
-    this.#lifecycle.begin(id);
-    if (this.#lifecycle.state === "ready") this.#send(message);
-    else this.#unsent.set(id, message);
+    this.#send(id, text, message, () => this.#deliveries.has(id), refuse);
   }
 
-  #send(message: GenerateMessage): void {
-    this.#process.send(message);
+  /** Sends what is asked of the model, where it is long in pieces. `refuse`: it cannot be written. */
+  #send(
+    id: number,
+    text: AskedText,
+    message: (asked: string) => ToModel,
+    isWanted: () => boolean,
+    refuse: (failure: GenerationFailure) => void,
+  ): void {
     this.#watch.start();
+    if (typeof text === "string") return this.#process.send(message(text));
+    const process = this.#process;
+    process.sendInPieces(id, text, isWanted, message).catch((error: unknown) => {
+      process.send({ type: "cancel", id });
+      refuse(error instanceof RangeError ? nestedTooDeeply : unwritable(error));
+    });
   }
 
   /** The process has work to do, or a cancelled request to drop. */
@@ -302,7 +330,7 @@ export class LlamaEngine implements Engine {
     this.#lifecycle.become("ready");
     const waiting = [...this.#unsent.values()];
     this.#unsent.clear();
-    for (const message of waiting) this.#send(message);
+    for (const submission of waiting) this.#sendRequest(submission);
   }
 
   listeners(): ConstructorParameters<typeof ModelProcess>[1] {
@@ -352,8 +380,23 @@ function gone(message: string, retryAfterSeconds: number): GenerationFailure {
   return { kind: "unavailable", message, status: 503, param: null, code: null, retryAfterSeconds };
 }
 
-/** What the model is told of a request, as JSON; null: it is nested too deeply for that. */
-function jsonOf(request: AskedOfModel): string | null {
+/** A request on its way to the model's process. */
+interface Submission {
+  readonly id: number;
+  /** The server's. */
+  readonly requestId: string;
+  readonly owner: string | undefined;
+  readonly text: AskedText;
+}
+
+/** An `AskedOfModel` as JSON; a long one is written while it is sent. */
+type AskedText = string | Generator<string, void, undefined>;
+
+/** In characters: so many are written and sent at once. */
+const pieceSize = 64 * 1024;
+
+/** null: it is nested too deeply. */
+function askedText(request: AskedOfModel): AskedText | null {
   const { prompt, n, sampling, limits, logprobs, tools, toolChoice, parallelToolCalls, output, reasoning } = request;
   const { wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs, tokenizing } = request;
   const asked: { readonly [Name in keyof AskedOfModel]: AskedOfModel[Name] | undefined } = {
@@ -374,11 +417,15 @@ function jsonOf(request: AskedOfModel): string | null {
     tokenizing,
   };
   try {
-    return JSON.stringify(asked);
+    return isLong(asked, 4 * pieceSize) ? jsonInPieces(asked, pieceSize) : JSON.stringify(asked);
   } catch (error) {
     if (error instanceof RangeError) return null;
     throw error;
   }
+}
+
+function unwritable(cause: unknown): GenerationFailure {
+  return { kind: "internal", status: 500, message: "The request could not be sent to the model.", cause };
 }
 
 const nestedTooDeeply: GenerationFailure = {

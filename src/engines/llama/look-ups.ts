@@ -15,6 +15,10 @@ export class LookUps {
     return this.#waiting.size;
   }
 
+  has(id: number): boolean {
+    return this.#waiting.has(id);
+  }
+
   /** Asks, and waits for the answer. When `signal` is aborted first, `leave` is called and the promise rejects with its reason. */
   async wait(
     id: number,

@@ -106,6 +106,26 @@ export class ModelProcess {
     if (this.#child.connected) this.#child.send(message, () => {});
   }
 
+  /**
+   * Sends a long text as pieces, which the message that is made of the last one follows; others have their turn between them. Stops where
+   * `isWanted` says so. Rejects with what `pieces` throws.
+   */
+  async sendInPieces(
+    id: number,
+    pieces: Iterator<string, void, undefined>,
+    isWanted: () => boolean,
+    last: (text: string) => ToModel,
+  ): Promise<void> {
+    let text = "";
+    for (let step = pieces.next(); step.done !== true; step = pieces.next()) {
+      if (text !== "") this.send({ type: "piece", id, text });
+      text = step.value;
+      await new Promise((resolve) => setImmediate(resolve));
+      if (!isWanted()) return;
+    }
+    this.send(last(text));
+  }
+
   /** Ends the process since something is wrong with it: `onGone` is told `how`. */
   end(how: string): void {
     this.#ended = how;

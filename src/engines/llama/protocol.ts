@@ -14,6 +14,8 @@ import type { LlamaEngineOptions, OpenProgress } from "./options.ts";
  */
 export type ToModel =
   | OpenMessage
+  /** A piece of a long `asked`; the message of the same id with the last one follows, or a "cancel". */
+  | { readonly type: "piece"; readonly id: number; readonly text: string }
   | GenerateMessage
   | { readonly type: "look-up"; readonly id: number; readonly question: Question }
   | { readonly type: "cancel"; readonly id: number }
@@ -38,7 +40,7 @@ export type FromModel =
 export type Question =
   | { readonly about: "slots" }
   | { readonly about: "text"; readonly tokens: readonly number[] }
-  /** `asked`: an `AskedOfModel` as JSON text. */
+  /** `asked`: an `AskedOfModel` as JSON text, or what is left of it after its pieces. */
   | { readonly about: "tokens"; readonly owner?: string; readonly asked: string };
 
 export type Answer =
@@ -84,7 +86,7 @@ export interface GenerateMessage {
   readonly requestId: string;
   /** Whose request it is; owners take turns. */
   readonly owner?: string;
-  /** An `AskedOfModel` as JSON text; the model's main thread passes it to the preparing thread unread. */
+  /** An `AskedOfModel` as JSON text, or what is left of it after its pieces; the model's main thread passes it to the preparing thread unread. */
   readonly asked: string;
 }
 

@@ -12,8 +12,8 @@ import type { AnswerReading, PreparedRequest } from "./prepared-request.ts";
  * constraints are one object in the main thread, and what it has computed for one request is reused for the next.
  */
 export type ThreadJob =
-  /** An `AskedOfModel` as JSON text. */
-  | { readonly type: "prepare"; readonly asked: string }
+  /** An `AskedOfModel` as JSON text, in pieces. */
+  | { readonly type: "prepare"; readonly asked: readonly string[] }
   | { readonly type: "check"; readonly json: string; readonly schema: JsonSchema };
 
 export type ThreadAnswer =

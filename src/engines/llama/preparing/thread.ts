@@ -19,8 +19,8 @@ async function answer(job: ThreadJob): Promise<void> {
   }
 }
 
-function prepare(asked: string): ThreadAnswer {
-  return { type: "prepared", preparation: preparer.prepare(JSON.parse(asked) as AskedOfModel, new Date()) };
+function prepare(asked: readonly string[]): ThreadAnswer {
+  return { type: "prepared", preparation: preparer.prepare(JSON.parse(asked.join("")) as AskedOfModel, new Date()) };
 }
 
 /** The checker is loaded on first use: few requests need it. */

@@ -37,6 +37,7 @@ export class Intake {
   /** Requests in preparation whose clients are still there, with their owners. */
   readonly #wanted = new Map<number, string | undefined>();
   readonly #checks = new Map<number, AnswerCheck>();
+  readonly #pieces = new Map<number, string[]>();
 
   constructor(options: IntakeOptions) {
     this.#options = options;
@@ -45,6 +46,13 @@ export class Intake {
   /** Requests in preparation. */
   get waiting(): number {
     return this.#wanted.size;
+  }
+
+  /** A piece of what a request asks, which is still on its way. */
+  hear(id: number, text: string): void {
+    const pieces = this.#pieces.get(id);
+    if (pieces) pieces.push(text);
+    else this.#pieces.set(id, [text]);
   }
 
   async take({ id, requestId, owner, asked }: GenerateMessage): Promise<void> {
@@ -76,10 +84,12 @@ export class Intake {
   /** null: the client left, and `cancel` has cleaned up. */
   async #prepare(
     id: number,
-    asked: string,
+    lastPiece: string,
     owner: string | undefined,
   ): Promise<{ prepared: Prepared; prompts: Token[][] } | null> {
     const { thread, limit } = this.#options;
+    const asked = [...(this.#pieces.get(id) ?? []), lastPiece];
+    this.#pieces.delete(id);
     const ofOwner =
       this.#wanted.size < limit ? 0 : [...this.#wanted.values()].filter((other) => other === owner).length;
     if (ofOwner >= limit) throw new FailureError(queueFull(ofOwner));
@@ -114,6 +124,7 @@ export class Intake {
 
   cancel(id: number): void {
     this.#checks.delete(id);
+    this.#pieces.delete(id);
     if (!this.#wanted.delete(id)) return;
     this.#options.thread.left();
     this.#options.onLeft();

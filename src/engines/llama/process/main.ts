@@ -43,6 +43,9 @@ process.on("message", (message: ToModel) => {
     case "open":
       void open(message);
       break;
+    case "piece":
+      intake?.hear(message.id, message.text);
+      break;
     case "generate":
       void intake?.take(message);
       break;

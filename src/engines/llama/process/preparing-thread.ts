@@ -62,10 +62,10 @@ export class PreparingThread {
   }
 
   /**
-   * Prepares a request, given as the JSON text of an `AskedOfModel`. Resolves with null if `isWanted` says, before or after the work,
+   * Prepares a request, given as the JSON text of an `AskedOfModel` in pieces. Resolves with null if `isWanted` says, before or after the work,
    * that the client has left. Rejects with FailureError for a request that cannot be served.
    */
-  async prepare(asked: string, isWanted: () => boolean): Promise<Prepared | null> {
+  async prepare(asked: readonly string[], isWanted: () => boolean): Promise<Prepared | null> {
     const answer = await this.#do(this.#requests, { type: "prepare", asked }, isWanted);
     if (answer === null || !isWanted()) return null;
     if (answer.type === "prepared") return this.#resolved(answer.preparation);
