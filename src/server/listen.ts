@@ -59,15 +59,20 @@ export async function listen(
     keepAliveTimeout: idleTimeoutMs,
     connectionsCheckingInterval: Math.max(100, Math.min(5000, headerTimeoutMs / 4)),
     noDelay: true,
+    // Node's own refusal has no body; `isAmbiguous` looks at it.
+    requireHostHeader: false,
     IncomingMessage: UpgradableRequest,
   };
   const secure = certificate && createSecureServer({ ...httpOptions, ...certificate });
   const server: Server = secure ?? createServer(httpOptions);
   server.on("upgrade", onUpgrade);
   const responses = new WeakMap<Duplex, ServerResponse>();
+  /** They end with the answer that was given. */
+  const refused = new WeakSet<Duplex>();
   server.on("request", (request, response) => {
     responses.set(request.socket, response);
     if (isAmbiguous(request)) {
+      refused.add(request.socket);
       const { failure } = connectionFailure(undefined);
       log.warn({ status: failure.status }, failure.message);
       const { status, contentType, body } = writeErrorBody(failure, lean);
@@ -81,6 +86,7 @@ export async function listen(
     onRequest(request, response);
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (refused.has(socket)) return;
     const answered = responses.get(socket)?.headersSent === true && responses.get(socket)?.writableFinished === false;
     if (socket.writable && !answered && error.code !== "ECONNRESET") {
       const failure = connectionFailure(error.code);
@@ -128,10 +134,10 @@ function refuseBeyondDescriptors(server: Server, limit: number, log: Log): void 
 }
 
 /**
- * What servers in front may read in another way than Node does: a second `Host`, of which Node takes the first, and a body that is
- * packed on its way. Source: RFC 9112, sections 3.2 and 6.1.
+ * What servers in front may read in another way than Node does: a second `Host`, of which Node takes the first, or none, and a body that
+ * is packed on its way. Source: RFC 9112, sections 3.2 and 6.1.
  */
-function isAmbiguous({ headers, rawHeaders }: IncomingMessage): boolean {
+function isAmbiguous({ headers, rawHeaders, httpVersion }: IncomingMessage): boolean {
   const coding = headers["transfer-encoding"];
   if (coding !== undefined && coding.toLowerCase() !== "chunked") return true;
   let hosts = 0;
@@ -139,7 +145,7 @@ function isAmbiguous({ headers, rawHeaders }: IncomingMessage): boolean {
     const name = rawHeaders[at] ?? "";
     if (name.length === 4 && name.toLowerCase() === "host") hosts++;
   }
-  return hosts > 1;
+  return hosts > 1 || (hosts === 0 && httpVersion === "1.1");
 }
 
 function descriptorsExhausted(): FailureError {

@@ -51,6 +51,40 @@ function request(content: string, more = ""): string {
   ].join("\r\n");
 }
 
+/**
+ * Requests of which servers in front may see more, or less, than this one does. Source: RFC 9112, sections 2.2, 5.1, 5.2, 6.1 to 6.3 and
+ * 7.1, and RFC 9110, section 8.6.
+ */
+const smuggled: readonly [what: string, bytes: string][] = (() => {
+  const body = '{"model":"scripted"}';
+  const size = body.length.toString(16);
+  const post = (headers: string, sent = body): string =>
+    `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n${sent}`;
+  const chunks = `${size}\r\n${body}\r\n0\r\n\r\n`;
+  const chunked = (sent: string): string => post("Transfer-Encoding: chunked", sent);
+  return [
+    ["lines that end without CR", "GET /health HTTP/1.1\nHost: x\n\n"],
+    ["a header that ends without LF", "GET /health HTTP/1.1\r\nHost: x\rX-A: b\r\n\r\n"],
+    ["a header on two lines (obs-fold)", "GET /health HTTP/1.1\r\nHost: x\r\nX-A: b\r\n c\r\n\r\n"],
+    ["a coding on the next line (obs-fold)", post("Transfer-Encoding:\r\n chunked", chunks)],
+    ["no Host at all", "GET /health HTTP/1.1\r\n\r\n"],
+    ["two lengths", post(`Content-Length: ${body.length}\r\nContent-Length: 6`)],
+    ["the same length twice", post(`Content-Length: ${body.length}\r\nContent-Length: ${body.length}`)],
+    ["a length with a sign", post(`Content-Length: +${body.length}`)],
+    ["chunks, then a length", post(`Transfer-Encoding: chunked\r\nContent-Length: ${body.length}`, chunks)],
+    ["chunks twice", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", chunks)],
+    ["a coding that only looks like chunks", post("Transfer-Encoding: xchunked", chunks)],
+    ["chunks that are packed", post("Transfer-Encoding: chunked, gzip", chunks)],
+    ["a coding with a control character", post("Transfer-Encoding: \u000bchunked", chunks)],
+    ["a space before a colon", post("Transfer-Encoding : chunked", chunks)],
+    ["chunks whose lines end without CR", chunked(chunks.replaceAll("\r\n", "\n"))],
+    ["a chunk longer than it says", chunked(`${size}\r\n${body}0\r\n\r\n`)],
+    ["a chunk of more bytes than there are numbers", chunked(`1000000000000000${size}\r\n${body}`)],
+    ["a length behind the chunks", chunked(`${size}\r\n${body}\r\n0\r\nContent-Length: 5\r\n\r\n`)],
+    ["a NUL in a header", "GET /health HTTP/1.1\r\nHost: x\r\nX-A: a\0b\r\n\r\n"],
+  ];
+})();
+
 /** The JSON body behind the last header block. */
 function lastBody(text: string): unknown {
   return JSON.parse(text.slice(text.lastIndexOf("\r\n\r\n") + 4));
@@ -71,10 +105,13 @@ describe("connections", () => {
       "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ],
     ["a bad chunk", "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"],
+    ...smuggled,
   ])("%s is a 400 in OpenAI's shape, and the end of the connection", async (_, bytes) => {
     const { socket, text, closed } = await connection();
     socket.write(bytes);
     await closed;
+    // What is refused is not answered twice: a proxy in front might take the second answer for the next request's.
+    expect(text().match(/^HTTP\/1\.1 /gm)).toHaveLength(1);
     expect(text()).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
     expect(text()).toMatch(/x-request-id: req_/);
     expect(lastBody(text())).toMatchObject({ error: { type: "invalid_request_error", param: null } });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
+import { knownPaths } from "../../src/server/routes.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import { createHandler } from "../../src/app/create-handler.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
@@ -102,20 +103,25 @@ describe("pages, by default", () => {
   /** A page under such a name sends no Origin to "its own" site, and read the models' names. */
   test("a server without keys is called by no stranger's name, on no path", async () => {
     const { port } = new URL(server.url);
-    const called = async (path: string, host: string): Promise<number> => {
+    const called = async (path: string, host: string, more: Record<string, string> = {}): Promise<number> => {
       const { get } = await import("node:http");
       return new Promise((resolve, reject) => {
-        const headers = { host: `${host}:${port}` };
+        const headers = { host: `${host}:${port}`, ...more };
         get(`${server.url}${path}`, { headers }, (incoming) => {
           incoming.resume();
           resolve(incoming.statusCode ?? 0);
         }).on("error", reject);
       });
     };
-    for (const path of ["/", "/health", "/v1/models", "/nope"]) {
+    const own = knownPaths().map((known) => known.split(" ")[1]?.replace("{id}", "x") ?? "");
+    for (const path of ["/", "/health", "/v1/models", "/page/index.html", "/metrics", "/nope", ...own]) {
       for (const host of ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "evil.example."])
         expect(await called(path, host), `${host}${path}`).toBe(403);
     }
+    // A page's WebSocket is not held by the rules for pages at all.
+    const upgrade = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13" };
+    const asked = { ...upgrade, "sec-websocket-key": btoa("0123456789abcdef") };
+    expect(await called("/v1/responses", "evil.example", asked)).toBe(403);
     for (const host of ["localhost", "127.0.0.1", "[::1]", "192.168.7.7", "truewire", "desk.local", "a.b.internal"])
       expect(await called("/v1/models", host), host).toBe(200);
   });

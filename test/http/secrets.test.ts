@@ -71,6 +71,10 @@ describe("a configured secret", () => {
     for (let i = 0; i < 4; i++) expect((await fetch(url, chat("x"))).status).toBe(502);
     expect(lines.join("\n")).toContain("tried again");
     expect(lines.join("\n")).not.toMatch(/hunter2|secret-42/);
+    for (const path of ["/health", "/", "/v1/models", "/v1/chat/completions", "/v1/models/gone"])
+      expect(await (await fetch(new URL(path, url), path.includes("chat") ? chat("x") : {})).text()).not.toMatch(
+        /hunter2|secret-42/,
+      );
   });
 });
 
