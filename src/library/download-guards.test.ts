@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import type * as Undici from "undici";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 /** Names and first answers of the internet, which no test may ask. */
@@ -23,7 +24,7 @@ vi.mock("node:dns", async (original) => ({
   },
 }));
 vi.mock("undici", async (original) => {
-  const undici = await original<typeof import("undici")>();
+  const undici = await original<typeof Undici>();
   return {
     ...undici,
     async request(url: URL, options: Parameters<typeof undici.request>[1]) {

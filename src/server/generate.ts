@@ -21,7 +21,7 @@ import { storeFailure } from "./store-failure.ts";
 import { streamAnswer } from "./stream-answer.ts";
 import { tellEvents } from "./tell-events.ts";
 import { unknownModel } from "./unknown-model.ts";
-import { warningHeader } from "./warning-header.ts";
+import { shownWarnings, warningHeader } from "./warning-header.ts";
 import { wholeAnswer } from "./whole-answer.ts";
 
 /** Answers a request of an API that generates: read, find the model, generate, write. */
@@ -45,7 +45,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
   record.asks(request.prompt);
   record.stream = request.stream;
   if (warnings.length > 0) {
-    log.warn({ req: requestId, warnings }, "the request was accepted with reservations");
+    log.warn({ req: requestId, warnings: shownWarnings(warnings) }, "the request was accepted with reservations");
     reply.headers = { ...reply.headers, ...warningHeader(warnings) };
   }
 

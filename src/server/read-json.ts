@@ -1,6 +1,6 @@
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import { malformedJson } from "../wire/failures.ts";
-import { BodyCounter, bodyLimits } from "./body-counter.ts";
+import { BodyCounter, bodyLimits } from "../wire/body-counter.ts";
 import type { Exchange } from "./exchange.ts";
 import { PiecewiseJson } from "./piecewise-json.ts";
 import { joined, readAll } from "./read-all.ts";

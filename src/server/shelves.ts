@@ -3,6 +3,7 @@ import type { Shelf, Shelves } from "../wire/port-state.ts";
 import type { Client } from "./keys/client.ts";
 import { hashOf } from "./keys/key-hash.ts";
 import type { Service } from "./service.ts";
+import { turn } from "./turns.ts";
 
 /**
  * The shelves of an owner: no client finds what another one has kept. `ofConnection`: the store that ends with the connection, where it
@@ -24,9 +25,17 @@ export async function ownerOf(client: Client | undefined, key: string): Promise<
   return client?.name === undefined ? hashOf(key) : `@${encodeURIComponent(client.name)}`;
 }
 
+/** In characters. */
+const long = 64 * 1024;
+
 function shelf(store: Store, owner: string): Shelf {
   return {
-    get: (key) => store.get(`${owner} ${key}`),
+    async get(key) {
+      const text = await store.get(`${owner} ${key}`);
+      // Whoever asked will read it: that takes a while, and there may be many.
+      if (text !== undefined && text.length > long) await turn();
+      return text;
+    },
     set: (key, text) => store.set(`${owner} ${key}`, text),
     delete: (key) => store.delete(`${owner} ${key}`),
   };

@@ -18,7 +18,8 @@ export async function inTurns<T>(work: Iterator<unknown, T, undefined>): Promise
   }
 }
 
-function turn(): Promise<void> {
+/** Waits until it is one's turn for a piece of such work. */
+export function turn(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve);
     if (waiting.length === 1) setTimeout(give, 0);

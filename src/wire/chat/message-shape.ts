@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { mostCalls, mostMessages, mostParts } from "../request/list-limits.ts";
 import { anyObject, expecting, list } from "../request/shapes.ts";
 
 /** A message of a chat request as the client sent it. Source: the specification's ChatCompletionRequestMessage. */
@@ -55,11 +56,8 @@ const partOfUser = z.discriminatedUnion("type", [textPart, imagePart, audioPart,
 const partOfAssistant = z.discriminatedUnion("type", [textPart, refusalPart], anObject);
 const partOfText = z.discriminatedUnion("type", [textPart], anObject);
 
-/** Of one message. */
-const mostCalls = 5000;
-
 function parts(part: z.ZodType<RawPart>): z.ZodType<RawPart[]> {
-  return list(part, { least: 1, most: 5000 });
+  return list(part, { least: 1, most: mostParts });
 }
 
 const contentWords = expecting("one of a string or array of objects");
@@ -104,5 +102,5 @@ const message = z.discriminatedUnion(
 export const messagesShape: z.ZodType<RawMessage[]> = list(message, {
   phrase: "an array of objects",
   least: 1,
-  most: 20_000,
+  most: mostMessages,
 });

@@ -13,7 +13,7 @@ export function checkConversation({ messages }: RawRequest, { judgesAsVendor }: 
     if (judgesAsVendor) throw refusal(path, words);
     warnings.push(`${path}: ${words}`);
   };
-  let open: readonly string[] = [];
+  let open: string[] = [];
   for (const [index, message] of messages.entries()) {
     const blocks = blocksOf(message);
     checkRoles(message, blocks, index);
@@ -25,13 +25,14 @@ export function checkConversation({ messages }: RawRequest, { judgesAsVendor }: 
     }
     if (message.role === "system") continue;
     if (message.role === "user") {
-      const results = blocks.flatMap((block) => (block.type === "tool_result" ? [block.tool_use_id] : []));
-      for (const id of results) if (!open.includes(id)) complain(`messages.${index}`, unexpectedResult(id));
-      const missing = open.filter((id) => !results.includes(id));
+      const results = new Set(blocks.flatMap((block) => (block.type === "tool_result" ? [block.tool_use_id] : [])));
+      const called = new Set(open);
+      for (const id of results) if (!called.has(id)) complain(`messages.${index}`, unexpectedResult(id));
+      const missing = open.filter((id) => !results.has(id));
       if (missing.length > 0) complain(`messages.${index - 1}`, unansweredCall(missing));
       open = [];
     } else {
-      open = [...open, ...blocks.flatMap((block) => (block.type === "tool_use" ? [block.id] : []))];
+      for (const block of blocks) if (block.type === "tool_use") open.push(block.id);
     }
   }
   if (open.length > 0) complain(`messages.${messages.length - 1}`, unansweredCall(open));

@@ -1,4 +1,5 @@
 import { isObject } from "../../generation/json.ts";
+import { mostMessages, mostParts } from "../request/list-limits.ts";
 import { serverBlocks } from "./request-shapes.ts";
 
 const known: ReadonlySet<unknown> = new Set([
@@ -24,14 +25,14 @@ const nothing = { type: "text", text: "" };
  * Of any shape, as they came; what is wrong with them is for the shapes to say. `unknown` gets the types.
  */
 export function withKnownBlocks(messages: unknown, unknown: Set<string>): unknown {
-  if (!Array.isArray(messages)) return messages;
+  if (!Array.isArray(messages) || messages.length > mostMessages) return messages;
   return messages.map((message: unknown) =>
     isObject(message) ? { ...message, content: knownContent(message["content"], unknown) } : message,
   );
 }
 
 function knownContent(content: unknown, unknown: Set<string>): unknown {
-  if (!Array.isArray(content)) return content;
+  if (!Array.isArray(content) || content.length > mostParts) return content;
   return content.map((block: unknown): unknown => {
     if (!isObject(block) || typeof block["type"] !== "string") return block;
     if (!known.has(block["type"])) {

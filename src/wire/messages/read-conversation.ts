@@ -9,6 +9,7 @@ import type {
   ToolMessage,
   UserMessage,
 } from "../../generation/message.ts";
+import { BodyCounter } from "../body-counter.ts";
 import { refusal } from "./request-issue.ts";
 import type {
   RawBlock,
@@ -29,6 +30,16 @@ export interface ReadConversation {
   readonly isPrefilled: boolean;
 }
 
+/** What is known while a conversation is read. */
+interface Reading {
+  /** The names of what was called, by the calls' ids. */
+  readonly names: Map<string, string>;
+  /** The types of blocks that are left out. */
+  readonly left: Set<string>;
+  /** Of what is in the seals. */
+  readonly seals: BodyCounter;
+}
+
 /**
  * A conversation in the neutral form: the system prompt first; a user's results of calls as messages of their own; messages of one role
  * in a row as one, as Anthropic reads them.
@@ -36,21 +47,18 @@ export interface ReadConversation {
 export function readConversation({ system, messages: raw }: RawRequest, warnings: string[]): ReadConversation {
   const names = new Map<string, string>();
   const messages: Message[] = [];
-  const add = (message: Message): void => {
-    const last = messages.at(-1);
-    if (last?.role === "user" && message.role === "user") messages[messages.length - 1] = bothUsers(last, message);
-    else if (last?.role === "assistant" && message.role === "assistant")
-      messages[messages.length - 1] = bothAssistants(last, message);
-    else messages.push(message);
-  };
+  const turns = new Turns(messages);
+  const add = (message: Message): void => turns.add(message);
   const instructions = system === undefined ? "" : systemContent(system);
   if (instructions.length > 0) add({ role: "system", content: instructions, path: "system" });
   const left = new Set<string>();
+  const reading: Reading = { names, left, seals: new BodyCounter() };
   const lastUser = raw.findLastIndex(({ role }) => role === "user");
   for (const [index, message] of raw.entries()) {
     if (message.clear_at === "next_user_message" && index < lastUser) continue;
-    for (const one of neutralMessages(message, `messages.${index}`, names, left)) add(one);
+    for (const one of neutralMessages(message, `messages.${index}`, reading)) add(one);
   }
+  turns.end();
   for (const type of left)
     warnings.push(`messages: ${type} blocks are of Anthropic's own servers, and left out of the prompt`);
   const last = messages.at(-1);
@@ -69,13 +77,9 @@ function systemContent(system: string | readonly RawText[]): Content {
   return system.filter(({ text }) => text !== "" && !text.startsWith(billingHeader)).map(textPart);
 }
 
-function neutralMessages(
-  { role, content = [] }: RawMessage,
-  path: string,
-  names: Map<string, string>,
-  left: Set<string>,
-): readonly Message[] {
-  if (role === "assistant") return [assistantMessage(content, path, names, left)];
+function neutralMessages({ role, content = [] }: RawMessage, path: string, reading: Reading): readonly Message[] {
+  const { names, left } = reading;
+  if (role === "assistant") return [assistantMessage(content, path, reading)];
   if (typeof content === "string") return [{ role, content, path }];
   const messages: Message[] = [];
   let said: ContentPart[] = [];
@@ -187,31 +191,26 @@ function joined(content: string | readonly (RawText | RawImage)[]): string {
   return content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n");
 }
 
-function assistantMessage(
-  content: string | readonly RawBlock[],
-  path: string,
-  names: Map<string, string>,
-  left: Set<string>,
-): AssistantMessage {
+function assistantMessage(content: string | readonly RawBlock[], path: string, reading: Reading): AssistantMessage {
   if (typeof content === "string") return { role: "assistant", content, path };
   const parts: AssistantPart[] = [];
   for (const block of content) {
-    const part = assistantPart(block, path, left);
+    const part = assistantPart(block, path, reading);
     if (!part) continue;
-    if (part.type === "tool-call") names.set(part.id, part.name);
+    if (part.type === "tool-call") reading.names.set(part.id, part.name);
     parts.push(part);
   }
   return { role: "assistant", content: contentOf(parts), path };
 }
 
-function assistantPart(block: RawBlock, path: string, left: Set<string>): AssistantPart | undefined {
+function assistantPart(block: RawBlock, path: string, { left, seals }: Reading): AssistantPart | undefined {
   switch (block.type) {
     case "text":
       return block.text === "" ? undefined : textPart(block);
     case "thinking":
-      return thoughtPart(block.thinking, block.signature ?? "");
+      return thoughtPart(block.thinking, block.signature ?? "", seals);
     case "redacted_thinking": {
-      const { encrypted = block.data, id } = openThought(block.data) ?? {};
+      const { encrypted = block.data, id } = openThought(block.data, seals) ?? {};
       return { type: "reasoning", text: "", encrypted, ...(id !== undefined && { id }) };
     }
     case "tool_use":
@@ -225,8 +224,8 @@ function assistantPart(block: RawBlock, path: string, left: Set<string>): Assist
 }
 
 /** A signature of ours says what the block does not; it is no signature to anybody else. */
-function thoughtPart(text: string, signature: string): AssistantPart | undefined {
-  const own = openThought(signature);
+function thoughtPart(text: string, signature: string, seals: BodyCounter): AssistantPart | undefined {
+  const own = openThought(signature, seals);
   if (!own) return { type: "reasoning", text, ...(signature !== "" && { signature }) };
   const { encrypted, id } = own;
   return {
@@ -248,16 +247,39 @@ function argumentsOf(input: Readonly<Record<string, unknown>>, path: string): st
   }
 }
 
-function bothUsers(first: UserMessage, second: UserMessage): UserMessage {
-  return { ...first, content: [...userParts(first), ...userParts(second)] };
+/** Messages of users or of the assistant in a row become one, whose parts are put together once. */
+class Turns {
+  readonly #messages: Message[];
+  #row: (UserMessage | AssistantMessage)[] = [];
+
+  constructor(messages: Message[]) {
+    this.#messages = messages;
+  }
+
+  add(message: Message): void {
+    if (message.role !== this.#row[0]?.role) this.end();
+    if (message.role === "user" || message.role === "assistant") this.#row.push(message);
+    else this.#messages.push(message);
+  }
+
+  end(): void {
+    const row = this.#row;
+    this.#row = [];
+    const [first] = row;
+    if (!first) return;
+    if (row.length === 1) this.#messages.push(first);
+    else if (first.role === "user")
+      this.#messages.push({ ...first, content: row.flatMap((one) => (one.role === "user" ? userParts(one) : [])) });
+    else
+      this.#messages.push({
+        ...first,
+        content: contentOf(row.flatMap((one) => (one.role === "assistant" ? partsOf(one) : []))),
+      });
+  }
 }
 
 function userParts({ content }: UserMessage): readonly ContentPart[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
-}
-
-function bothAssistants(first: AssistantMessage, second: AssistantMessage): AssistantMessage {
-  return { ...first, content: contentOf([...partsOf(first), ...partsOf(second)]) };
 }
 
 /** A last turn of the assistant's that calls nothing is a beginning. */

@@ -10,6 +10,8 @@ import type {
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
+import { mostUnknown } from "../request/list-limits.ts";
+import { tooManyUnknown } from "../request/read-parameters.ts";
 import type { HeaderReader } from "../voice.ts";
 import type { AskedMessage, ShownThoughts } from "./asked-message.ts";
 import { withKnownBlocks } from "./known-blocks.ts";
@@ -117,7 +119,9 @@ function checkedRequest(
   }
   for (const type of unknownBlocks)
     warnings.push(`messages: blocks of type "${type}" are not known here, and left out`);
-  for (const name of Object.keys(members)) {
+  const names = Object.keys(members);
+  if (names.length > mostUnknown + messageParameters.length) throw tooManyUnknown();
+  for (const name of names) {
     if (shapes.has(name)) continue;
     if (strict) throw refusal(name, "Extra inputs are not permitted");
     warnings.push(`${name} is not known here, and has no effect`);

@@ -46,6 +46,11 @@ function findingOf(issue: Issue, before: Path, root: unknown): Finding {
       if (issue.origin === "string") return { path, words: "String should have at least 1 character" };
       return ranged(issue, path, `greater than or equal to ${issue.minimum}`);
     case "too_big":
+      if (issue.origin === "array")
+        return {
+          path,
+          words: `List should have at most ${issue.maximum} items after validation, not ${lengthOf(value)}`,
+        };
       return ranged(issue, path, `less than or equal to ${issue.maximum}`);
     case "invalid_format":
       return {
@@ -74,7 +79,7 @@ function ofUnion(issue: Extract<Issue, { code: "invalid_union" }>, path: Path, r
   // The branch that goes deepest is the one that was meant; of two, the last, which is the usual one.
   const [best] = issue.errors
     .flatMap((errors) => errors.slice(0, 1))
-    .filter((error) => error.path.length > 0 || error.code === "unrecognized_keys")
+    .filter((error) => error.path.length > 0 || error.code === "unrecognized_keys" || error.code === "too_big")
     .toReversed()
     .toSorted((a, b) => b.path.length - a.path.length);
   return best ? findingOf(best, path, root) : unshaped(path);
@@ -82,6 +87,10 @@ function ofUnion(issue: Extract<Issue, { code: "invalid_union" }>, path: Path, r
 
 function ranged(issue: Extract<Issue, { code: "too_small" | "too_big" }>, path: Path, words: string): Finding {
   return { path, words: issue.message.startsWith(rangeMark) ? issue.message : `Input should be ${words}` };
+}
+
+function lengthOf(value: unknown): number {
+  return Array.isArray(value) ? value.length : 0;
 }
 
 function missing(path: Path): Finding {

@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { mostMessages, mostParts, mostTools } from "../request/list-limits.ts";
+import { list, strings } from "../request/shapes.ts";
 
 /**
  * A request to the Messages API as the client sent it, and the shapes that check it. Source: the types of Anthropic's SDK 0.120.0 and
@@ -191,7 +193,7 @@ export function requestShapes(strict: boolean): RequestShapes {
   const plainText = object({ type: z.literal("text"), media_type: z.unknown().optional(), data: z.string() });
   const ownContent = object({
     type: z.literal("content"),
-    content: z.union([z.string(), z.array(z.discriminatedUnion("type", [text, image]))]),
+    content: z.union([z.string(), list(z.discriminatedUnion("type", [text, image]), { most: mostParts })]),
   });
   const document = object({
     type: z.literal("document"),
@@ -205,7 +207,7 @@ export function requestShapes(strict: boolean): RequestShapes {
     type: z.literal("search_result"),
     source: z.string(),
     title: z.string(),
-    content: z.array(text),
+    content: list(text, { most: mostParts }),
     citations: z.unknown().optional(),
     ...cache,
   });
@@ -214,7 +216,7 @@ export function requestShapes(strict: boolean): RequestShapes {
   const toolResult = object({
     type: z.literal("tool_result"),
     tool_use_id: z.string(),
-    content: z.union([z.string(), z.array(resultBlock)]).nullish(),
+    content: z.union([z.string(), list(resultBlock, { most: mostParts })]).nullish(),
     is_error: z.boolean().nullish(),
     toolset_name: z.unknown().optional(),
     ...cache,
@@ -249,7 +251,7 @@ export function requestShapes(strict: boolean): RequestShapes {
     format: outputFormat.nullish(),
     task_budget: z.unknown().optional(),
   });
-  const content = z.union([z.string(), z.array(block)]);
+  const content = z.union([z.string(), list(block, { most: mostParts })]);
   const message = z.discriminatedUnion("role", [
     object({ role: z.literal(["user", "assistant"]), content }),
     object({
@@ -262,9 +264,9 @@ export function requestShapes(strict: boolean): RequestShapes {
   const parallel = { disable_parallel_tool_use: z.boolean().nullish() };
   const display = z.enum(["summarized", "omitted"]).nullish();
   return {
-    messages: z.array(message),
-    system: z.union([z.string(), z.array(text)]),
-    tools: z.array(tool),
+    messages: list(message, { most: mostMessages }),
+    system: z.union([z.string(), list(text, { most: mostParts })]),
+    tools: list(tool, { most: mostTools }),
     toolChoice: z.discriminatedUnion("type", [
       object({ type: z.literal("auto"), ...parallel }),
       object({ type: z.literal("any"), ...parallel }),
@@ -279,7 +281,7 @@ export function requestShapes(strict: boolean): RequestShapes {
     ]),
     outputConfig,
     outputFormat,
-    stopSequences: z.array(z.string()),
+    stopSequences: strings(1000),
   };
 }
 

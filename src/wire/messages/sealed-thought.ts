@@ -1,3 +1,6 @@
+import { readBase64Json } from "../base64-json.ts";
+import { BodyCounter } from "../body-counter.ts";
+
 /**
  * The signature of a thought that no server of Anthropic's has signed: opaque to clients, which send it back as it came. It carries what
  * the next turn needs and the thinking block has no place for.
@@ -20,23 +23,21 @@ export function sealThought(thought: SealedThought): string {
   return mark + btoa(binary);
 }
 
-/** What a signature of ours carries; undefined: it is not ours. One that was cut on the way carries nothing. */
-export function openThought(signature: string): SealedThought | undefined {
+/**
+ * What a signature of ours carries; undefined: it is not ours. One that was cut on the way carries nothing. `counter`: of the request that
+ * it stands in.
+ */
+export function openThought(signature: string, counter: BodyCounter = new BodyCounter()): SealedThought | undefined {
   if (!signature.startsWith(mark)) return undefined;
-  try {
-    const bytes = Uint8Array.from(atob(signature.slice(mark.length)), (character) => character.charCodeAt(0));
-    const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
-    if (typeof value !== "object" || value === null) return {};
-    const members = value as Readonly<Record<keyof SealedThought, unknown>>;
-    const { text, encrypted, id } = members;
-    return {
-      ...(typeof text === "string" && { text }),
-      ...(typeof encrypted === "string" && { encrypted }),
-      ...(typeof id === "string" && { id }),
-    };
-  } catch {
-    return {};
-  }
+  const value = readBase64Json(signature.slice(mark.length), counter);
+  if (typeof value !== "object" || value === null) return {};
+  const members = value as Readonly<Record<keyof SealedThought, unknown>>;
+  const { text, encrypted, id } = members;
+  return {
+    ...(typeof text === "string" && { text }),
+    ...(typeof encrypted === "string" && { encrypted }),
+    ...(typeof id === "string" && { id }),
+  };
 }
 
 /** The signature of a thought of which these are known; `text` only where the block does not show it. */

@@ -1,7 +1,9 @@
 import { invalidRequest } from "../../generation/failure.ts";
+import type { FailureError } from "../../generation/failure.ts";
 import { missingModel } from "../failures.ts";
 import type { RequestDraft } from "./draft.ts";
 import { issueFailure } from "./issue-failure.ts";
+import { mostUnknown } from "./list-limits.ts";
 import type { Parameter } from "./parameter.ts";
 import { missingParameter } from "./refusals.ts";
 
@@ -37,14 +39,15 @@ export function readParameters<Draft extends RequestDraft>(
     if (parameter) readOne(parameter, members[parameter.name], draft);
   }
   if (unknown.length > mostUnknown) {
-    throw invalidRequest(`The request body has more than ${mostUnknown} unknown members.`, null, "request_too_large");
+    throw tooManyUnknown();
   }
   for (const name of unknown) draft.extra[name] = members[name];
   return members;
 }
 
-/** Each goes on to whoever answers. */
-const mostUnknown = 1000;
+export function tooManyUnknown(): FailureError {
+  return invalidRequest(`The request body has more than ${mostUnknown} unknown members.`, null, "request_too_large");
+}
 
 interface TableIndex {
   /** Name → place in the table. */

@@ -1,12 +1,10 @@
 import { z } from "zod";
+import { mostTools } from "./list-limits.ts";
 import { anyObject, expecting, list } from "./shapes.ts";
 
 /** The shapes of tools and of the choice between them. Source: the specification's ChatCompletionTool and relatives. */
 
 const anObject = expecting("an object");
-
-/** OpenAI takes 128; coding agents with many tool servers send hundreds. */
-const mostTools = 4096;
 
 const functionObject = z.object(
   {

@@ -1,5 +1,6 @@
 import { valuePhrase } from "../request/issue-failure.ts";
-import { invalidType, missingParameter, unsupportedEnumValue } from "../request/refusals.ts";
+import { mostParts } from "../request/list-limits.ts";
+import { arrayTooLong, invalidType, missingParameter, unsupportedEnumValue } from "../request/refusals.ts";
 
 /** The members of one object of a request, read one by one; what is wrong is told with its whole path. A null is no value. */
 export class RawMembers {
@@ -56,6 +57,7 @@ export class RawMembers {
     const value = this.value[name] ?? undefined;
     if (value === undefined) return undefined;
     if (!Array.isArray(value)) throw invalidType(this.at(name), "an array of objects", valuePhrase(value));
+    if (value.length > mostParts) throw arrayTooLong(this.at(name), mostParts, value.length);
     return value.map((element, index) => new RawMembers(element, `${this.at(name)}[${index}]`));
   }
 

@@ -1,5 +1,6 @@
 import { contentOf } from "../../generation/assistant-parts.ts";
 import { invalidRequest } from "../../generation/failure.ts";
+import { BodyCounter } from "../body-counter.ts";
 import { isObject } from "../../generation/json.ts";
 import type { AssistantPart, Content, Message, ReasoningPart, Tool, ToolCallPart } from "../../generation/message.ts";
 import { qualifiedName } from "../../generation/qualified-name.ts";
@@ -59,6 +60,8 @@ class InputReader {
   #turn: { readonly path: string; readonly parts: AssistantPart[] } | null = null;
   /** The name of what was called, by the call's id. */
   readonly #names = new Map<string, string>();
+  readonly #seals = new BodyCounter();
+  readonly #referred = new Set<string>();
   /** What was left out, by reason. */
   readonly #skipped = new Map<string, { readonly path: string; count: number }>();
 
@@ -131,7 +134,7 @@ class InputReader {
     const texts = (item.optionalList("content") ?? []).map((part) => part.string("text"));
     const summary = (item.optionalList("summary") ?? []).map((part) => part.string("text"));
     const sealed = item.optionalString("encrypted_content");
-    const opened = sealed === undefined ? null : openThought(sealed);
+    const opened = sealed === undefined ? null : openThought(sealed, this.#seals);
     const keepsSeal = sealed !== undefined && opened === null && this.#options.forwards;
     const part: ReasoningPart = {
       type: "reasoning",
@@ -207,7 +210,14 @@ class InputReader {
   }
 
   #reference(item: RawMembers): void {
-    const found = this.#options.recalled.references.get(item.string("id"));
+    const id = item.string("id");
+    const found = this.#options.recalled.references.get(id);
+    // A few bytes that stand for much may come once. OpenAI's words.
+    if (found && this.#referred.has(id)) {
+      const message = `Duplicate item found with id ${id}. Remove duplicate items from your input and try again.`;
+      throw invalidRequest(message, "input");
+    }
+    this.#referred.add(id);
     if (!found) return this.#skip(item, "nothing is stored that this item_reference could mean; it is left out");
     this.readAgain(found, item.path);
   }

@@ -3,6 +3,8 @@ import type { HostedTool, Tool } from "../../generation/message.ts";
 import { nameWithin, qualifiedName } from "../../generation/qualified-name.ts";
 import type { JsonValue } from "../json-text.ts";
 import { checkName } from "../request/check-name.ts";
+import { mostTools } from "../request/list-limits.ts";
+import { arrayTooLong } from "../request/refusals.ts";
 import { checkStrictSchema } from "../request/strict-schema.ts";
 import { toolSearch } from "./call-kind.ts";
 import { RawMembers } from "./raw-members.ts";
@@ -42,6 +44,7 @@ export function readTools(list: readonly unknown[], strict: boolean, found: read
     if (!names.has(tool.name)) tools.push(tool);
     names.add(tool.name);
   }
+  if (tools.length > mostTools) throw arrayTooLong("tools", mostTools, tools.length);
   const grouped = new Map<string, { readonly namespace: string; readonly name: string }>();
   for (const { name, namespace } of tools) {
     if (namespace !== undefined) grouped.set(name, { namespace, name: nameWithin(namespace, name) });

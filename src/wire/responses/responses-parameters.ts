@@ -10,7 +10,8 @@ import { checkName } from "../request/check-name.ts";
 import { accepted, extension, honoured, refused } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
 import { missingParameter, numberBelow, unsupportedEnumValue, unsupportedParameter } from "../request/refusals.ts";
-import { anyObject, expecting, integer } from "../request/shapes.ts";
+import { mostMessages, mostTools } from "../request/list-limits.ts";
+import { anyObject, expecting, integer, list, strings } from "../request/shapes.ts";
 import { checkStrictSchema } from "../request/strict-schema.ts";
 import { madeStrict } from "./made-strict.ts";
 import { asSent } from "./read-tools.ts";
@@ -81,7 +82,10 @@ const own: readonly ResponsesParameter[] = [
     {
       endpoints,
       note: "A string or items. Items of tools that OpenAI runs, thoughts that others have sealed, and references to items that are not stored are left out, with a warning; items of an unknown type, too, but in profile `exact` they are refused.",
-      shape: z.union([z.string(), z.array(z.unknown())], expecting("one of a string or array of objects")),
+      shape: z.union(
+        [z.string(), list(z.unknown(), { most: mostMessages })],
+        expecting("one of a string or array of objects"),
+      ),
     },
     (value, draft: ResponsesDraft) => {
       draft.input = value;
@@ -100,7 +104,7 @@ const own: readonly ResponsesParameter[] = [
     {
       endpoints,
       note: "`message.output_text.logprobs`, and `reasoning.encrypted_content`: thoughts sealed, so that a client can give them back; the other values ask about tools that OpenAI runs.",
-      shape: z.array(z.string(), expecting("an array of strings")),
+      shape: strings(1000),
     },
     readInclude,
   ),
@@ -126,7 +130,7 @@ const own: readonly ResponsesParameter[] = [
     {
       endpoints,
       note: "Functions, custom tools (a local model's calls are held to their grammars, `regex` or `lark`), and both in a `namespace`, which a model knows as `NAMESPACE__NAME`. A `tool_search` that the client executes is a function of that name; what it finds is added. Tools that OpenAI runs are left out, with a warning.",
-      shape: z.array(z.unknown(), expecting("an array of objects")),
+      shape: list(z.unknown(), { phrase: "an array of objects", most: mostTools }),
     },
     (value, draft: ResponsesDraft) => {
       draft.toolList = value;

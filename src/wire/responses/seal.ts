@@ -1,3 +1,6 @@
+import { readBase64Json } from "../base64-json.ts";
+import type { BodyCounter } from "../body-counter.ts";
+
 /** A value as a text that clients keep and give back as it is. `mark` tells what it is, and that it is ours. */
 export function seal(mark: string, value: unknown): string {
   let bytes = "";
@@ -5,13 +8,7 @@ export function seal(mark: string, value: unknown): string {
   return mark + btoa(bytes);
 }
 
-/** The value of a seal; undefined where it has another mark, or is broken. */
-export function openSeal(mark: string, sealed: string): unknown {
-  if (!sealed.startsWith(mark)) return undefined;
-  try {
-    const bytes = Uint8Array.from(atob(sealed.slice(mark.length)), (character) => character.charCodeAt(0));
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as unknown;
-  } catch {
-    return undefined;
-  }
+/** The value of a seal; undefined where it has another mark, or is broken. `counter`: of the request that it stands in. */
+export function openSeal(mark: string, sealed: string, counter: BodyCounter): unknown {
+  return sealed.startsWith(mark) ? readBase64Json(sealed.slice(mark.length), counter) : undefined;
 }

@@ -1,3 +1,4 @@
+import { BodyCounter } from "../body-counter.ts";
 import { openSeal, seal } from "./seal.ts";
 
 /** What is kept of a thought, so that a model can be given it again. */
@@ -19,9 +20,9 @@ export function sealThought(thought: SealedThought): string {
   return seal(mark, thought);
 }
 
-/** The thought of a seal; null where the seal is another's, or broken. */
-export function openThought(sealed: string): SealedThought | null {
-  const thought = openSeal(mark, sealed);
+/** The thought of a seal; null where the seal is another's, or broken. `counter`: of the request that it stands in. */
+export function openThought(sealed: string, counter: BodyCounter = new BodyCounter()): SealedThought | null {
+  const thought = openSeal(mark, sealed, counter);
   return isThought(thought) ? thought : null;
 }
 

@@ -1,3 +1,4 @@
+import { BodyCounter } from "../../body-counter.ts";
 import { openSeal, seal } from "../seal.ts";
 import type { Item } from "./kept-response.ts";
 
@@ -10,6 +11,9 @@ const mark = "truewire.compaction.1.";
 export function sealHistory(items: readonly Item[]): string {
   return seal(mark, items);
 }
+
+/** The conversations of the compactions of requests that are being read: some are asked for more than once. */
+const opened = new WeakMap<object, Item[]>();
 
 /** An item of an input, and where the request has it. */
 export interface PlacedItem {
@@ -25,8 +29,9 @@ export interface PlacedItem {
  */
 export function withoutCompactions(items: readonly PlacedItem[]): PlacedItem[] {
   const found: PlacedItem[] = [];
+  const counter = new BodyCounter();
   for (const placed of items) {
-    const history = historyIn(placed.item);
+    const history = historyIn(placed.item, counter);
     if (!history) {
       found.push(placed);
       continue;
@@ -45,11 +50,14 @@ export function isOfUser(item: Item): boolean {
   return item["type"] === "message" && item["role"] === "user";
 }
 
-function historyIn(item: unknown): Item[] | undefined {
+function historyIn(item: unknown, counter: BodyCounter): Item[] | undefined {
   if (typeof item !== "object" || item === null) return undefined;
   const { type, encrypted_content: sealed } = item as Item;
   if (type !== "compaction" || typeof sealed !== "string") return undefined;
-  const history = openSeal(mark, sealed);
+  const known = opened.get(item);
+  if (known) return known;
+  const history = openSeal(mark, sealed, counter);
+  if (Array.isArray(history)) opened.set(item, history as Item[]);
   return Array.isArray(history) ? (history as Item[]) : undefined;
 }
 

@@ -4,7 +4,7 @@ import type { Shelf, Shelves } from "../../port-state.ts";
 import { lean } from "../../profile.ts";
 import { ResponseIds } from "../ids.ts";
 import { readKeptRequest } from "./kept-request.ts";
-import { deleteResponse, findItem, findResponse, keyOf } from "./kept-response.ts";
+import { deleteResponse, findItems, findResponse, keyOf } from "./kept-response.ts";
 
 class MapShelf implements Shelf {
   readonly texts = new Map<string, string>();
@@ -59,7 +59,9 @@ describe("what is kept of a response", () => {
       { type: "part-start", choice: 0, kind: "text", id: "msg_xyz" },
       hello,
     ]);
-    expect(await findItem(shelves, "msg_xyz")).toMatchObject({ id: "msg_xyz", content: [{ text: "Hello" }] });
+    const items = await findItems(shelves, ["msg_xyz", "msg_none"]);
+    expect([...items.keys()]).toEqual(["msg_xyz"]);
+    expect(items.get("msg_xyz")).toMatchObject({ id: "msg_xyz", content: [{ text: "Hello" }] });
     expect(await findResponse(shelves, "msg_xyz")).toBeUndefined();
     const found = await findResponse(shelves, "resp_abc");
     if (!found) throw new Error("it is kept");
@@ -90,6 +92,38 @@ describe("what is kept of a response", () => {
         { role: "user", content: "y" },
       ],
     });
+  });
+
+  // Each of 20,000 references to one stored conversation of 10 MB was looked up by parsing all of it: the server stood still for an hour.
+  test("however many items of a response are referred to, it is read once; and each may be meant once", async () => {
+    const shelves = emptyShelves();
+    const input = Array.from({ length: 50 }, (_, at) => ({ id: `msg_${at}`, role: "user", content: `text ${at}` }));
+    await keep(shelves, { input }, [{ type: "start", choice: 0, source: { id: "resp_abc" } }, hello]);
+    const [own] = Object.values(JSON.parse(shelves.lasting.texts.get("resp_abc")?.split("\n", 1)[0] ?? "") as object);
+    expect(own).toBe("resp_abc");
+    for (let at = 0; at < 50; at++) shelves.lasting.texts.set(`msg_${at}`, ">resp_abc");
+    let reads = 0;
+    const counted = {
+      ...shelves,
+      lasting: {
+        get: (key: string) => {
+          if (key === "resp_abc") reads++;
+          return shelves.lasting.get(key);
+        },
+        set: (key: string, text: string) => shelves.lasting.set(key, text),
+        delete: (key: string) => shelves.lasting.delete(key),
+      },
+    };
+    const references = input.map(({ id }) => ({ type: "item_reference", id }));
+    const { request } = await readKeptRequest({ model: "m", input: references }, "req_2", {}, counted);
+    expect(request.prompt.kind === "chat" && request.prompt.messages).toMatchObject(
+      input.map(({ content }) => ({ role: "user", content: [{ type: "text", text: content }] })),
+    );
+    expect(reads).toBe(1);
+    const twice = { model: "m", input: [...references, references[7]] };
+    await expect(readKeptRequest(twice, "req_3", {}, shelves)).rejects.toThrow(
+      "Duplicate item found with id msg_7. Remove duplicate items from your input and try again.",
+    );
   });
 
   test("a chain is kept link by link, and is as long as one likes", async () => {

@@ -51,10 +51,39 @@ export async function findResponse(shelves: Shelves, id: string): Promise<FoundR
   return found?.kept.id === id ? found : undefined;
 }
 
-/** The item of this id: something that a model said, or that it was told. */
-export async function findItem(shelves: Shelves, id: string): Promise<Item | undefined> {
-  const { kept } = (await find(shelves, id)) ?? {};
-  return kept && [...outputOf(kept), ...kept.input].find((item) => item["id"] === id);
+/** The items of these ids that are kept: what a model said, or what it was told. Each response is read once, however many are wanted of it. */
+export async function findItems(shelves: Shelves, ids: readonly string[]): Promise<ReadonlyMap<string, Item>> {
+  const responses = new Map<string, Promise<ReadonlyMap<unknown, Item> | undefined>>();
+  const itemsAt = (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, Item> | undefined> => {
+    const place = `${isBrief} ${key}`;
+    const known = responses.get(place);
+    if (known) return known;
+    const reading = read(isBrief, key);
+    responses.set(place, reading);
+    return reading;
+  };
+  const read = async (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, Item> | undefined> => {
+    const text = await (isBrief ? shelves.brief : shelves.lasting).get(key);
+    if (text?.startsWith(pointer) === true) return itemsAt(isBrief, keyOf(text.slice(pointer.length)));
+    const kept = text === undefined ? undefined : readKept(text);
+    return kept && itemsById([...outputOf(kept), ...kept.input]);
+  };
+  const found = new Map<string, Item>();
+  await Promise.all(
+    ids.map(async (id) => {
+      const items = (await itemsAt(true, keyOf(id))) ?? (await itemsAt(false, keyOf(id)));
+      const item = items?.get(id);
+      if (item) found.set(id, item);
+    }),
+  );
+  return found;
+}
+
+/** Of items with the same id, the first one. */
+export function itemsById(items: readonly Item[]): ReadonlyMap<unknown, Item> {
+  const found = new Map<unknown, Item>();
+  for (const item of items) if (!found.has(item["id"])) found.set(item["id"], item);
+  return found;
 }
 
 async function find(shelves: Shelves, id: string): Promise<FoundResponse | undefined> {

@@ -1,7 +1,8 @@
 import type { FailureError } from "../../../generation/failure.ts";
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { Shelves } from "../../port-state.ts";
-import { findItem, findResponse, outputOf, statusOf } from "./kept-response.ts";
+import { mostMessages } from "../../request/list-limits.ts";
+import { findItems, findResponse, itemsById, outputOf, statusOf } from "./kept-response.ts";
 import type { FoundResponse, Item, KeptResponse } from "./kept-response.ts";
 
 /** What a request refers to. */
@@ -23,17 +24,18 @@ export const nothingRecalled: Recalled = { history: [], references: new Map() };
 export async function recall(body: unknown, shelves: Shelves, forwards = false): Promise<Recalled> {
   if (typeof body !== "object" || body === null) return nothingRecalled;
   const { previous_response_id: previousId, input } = body as { readonly [name: string]: unknown };
-  const wanted = Array.isArray(input) ? input.flatMap(referenceIn) : [];
-  if (typeof previousId !== "string" && wanted.length === 0) return nothingRecalled;
+  // A longer input is refused when it is read.
+  const wanted = new Set(Array.isArray(input) && input.length <= mostMessages ? input.flatMap(referenceIn) : []);
+  if (typeof previousId !== "string" && wanted.size === 0) return nothingRecalled;
   const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
   const history = previous ? await historyOf(previous.kept, shelves) : [];
-  const references = new Map<string, Item>();
-  await Promise.all(
-    wanted.map(async (id) => {
-      const item = history.find((said) => said["id"] === id) ?? (await findItem(shelves, id));
-      if (item) references.set(id, item);
-    }),
-  );
+  const said = itemsById(history);
+  const references = new Map([...wanted].flatMap((id) => (said.has(id) ? [[id, said.get(id) as Item] as const] : [])));
+  for (const [id, item] of await findItems(
+    shelves,
+    [...wanted].filter((id) => !said.has(id)),
+  ))
+    references.set(id, item);
   return { ...(previous && { previous }), history, references };
 }
 

@@ -80,6 +80,11 @@ export class BodyCounter {
     check("strings", (this.#strings += strings));
     check("values", (this.#commas += commas) + 1);
   }
+
+  /** Another text follows, which counts as well. */
+  endText(): void {
+    [this.#inString, this.#escaped, this.#depth] = [false, false, 0];
+  }
 }
 
 function check(what: keyof typeof bodyLimits, count: number): void {

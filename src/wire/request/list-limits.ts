@@ -1,0 +1,15 @@
+/**
+ * How long lists of a request may be. No real request comes near these; what is longer costs others their turn. docs/serving.md tells
+ * them.
+ */
+
+/** Messages of a conversation, or items of an input. */
+export const mostMessages = 20_000;
+/** Parts, blocks or items of one message; choices, results and sources within it. */
+export const mostParts = 5000;
+/** Calls of one message. */
+export const mostCalls = 5000;
+/** OpenAI takes 128; coding agents with many tool servers send hundreds. */
+export const mostTools = 4096;
+/** Members that nobody here knows: each goes on to whoever answers. */
+export const mostUnknown = 1000;
