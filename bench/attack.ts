@@ -14,8 +14,9 @@ import { LoopDelay } from "./stall/loop-delay.ts";
 /**
  * What one client can do to everybody else. Each attack is sent to a default server, bounded in time, while `/health` is asked again and
  * again and another client reads an answer; the table has what the attacker was told, how long the attack took, the worst delay of the
- * server's event loop, the worst `/health`, the longest gap in the stream (milliseconds), and the server's memory after it (MiB). An
- * attack that takes the model along shows in the stream. Linux only.
+ * server's event loop, its longest work at a time (processor time: what counts where the machine has other work), the worst `/health`, the
+ * longest gap in the stream (milliseconds), and the server's memory after it (MiB). An attack that takes the model along shows in the
+ * stream. Linux only.
  *
  *     npm run build && npm run bench attack -- [--only bodies|connections|readers|grammars] [--seconds 20] [--disconnects 2000]
  *
@@ -118,16 +119,22 @@ async function run(name: string, attack: (signal: AbortSignal) => Promise<string
   await new Promise((wake) => setTimeout(wake, 50));
   const held = await loop.worst();
   over.abort();
-  row(name, told, took.toFixed(0), held.toFixed(0), (await probe).toFixed(0), await gap, memory());
+  const { work } = loop;
+  row(name, told, took.toFixed(0), held.toFixed(0), work.toFixed(0), (await probe).toFixed(0), await gap, memory());
 }
 
 function row(name: string, ...cells: readonly string[]): void {
   console.log(name.slice(0, 48).padEnd(50) + cells.map((cell) => cell.padStart(14)).join(""));
 }
 
-async function ask(bytes: string | Buffer, encoding: string | undefined, signal: AbortSignal): Promise<string> {
+async function ask(
+  bytes: string | Buffer,
+  encoding: string | undefined,
+  signal: AbortSignal,
+  path = "/v1/chat/completions",
+): Promise<string> {
   const headers = { ...post.headers, ...(encoding !== undefined && { "content-encoding": encoding }) };
-  const response = await fetch(`${server.url}/v1/chat/completions`, {
+  const response = await fetch(server.url + path, {
     method: "POST",
     headers,
     body: new Blob([typeof bytes === "string" ? bytes : new Uint8Array(bytes)]),
@@ -140,9 +147,9 @@ async function ask(bytes: string | Buffer, encoding: string | undefined, signal:
 const user = (content: string): object => ({ model: "programmed", messages: [{ role: "user", content }] });
 
 async function bodies(): Promise<void> {
-  for (const { name, make } of bodyBombs) {
+  for (const { name, make, path } of bodyBombs) {
     const { bytes, encoding } = make("programmed");
-    await run(name, (signal) => ask(bytes, encoding, signal));
+    await run(name, (signal) => ask(bytes, encoding, signal, path));
   }
 }
 
@@ -163,9 +170,9 @@ async function connections(): Promise<void> {
 
 async function left(): Promise<string> {
   const { requests } = await health();
-  await loop.collect();
+  const heap = ((await loop.collect()) / 2 ** 20).toFixed(1);
   const files = readdirSync(`/proc/${pid}/fd`).length;
-  return `${requests.open - 1} requests open, ${files} file descriptors, ${memory()} MiB`;
+  return `${requests.open - 1} requests open, ${files} file descriptors, ${heap} MiB of heap, ${memory()} MiB in all`;
 }
 
 /** Readers that take nothing of an endless answer hold the slots; a fifth client asks. */
@@ -196,7 +203,7 @@ async function grammars(): Promise<void> {
 
 const parts = { bodies, connections, readers, grammars };
 console.log(`${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}, Node ${process.version}`);
-row("", "told", "took", "server's loop", "/health", "stream's gap", "memory");
+row("", "told", "took", "server's loop", "its work", "/health", "stream's gap", "memory");
 await run("nothing", (signal) => ask(JSON.stringify({ ...user("Hi"), max_tokens: 4 }), undefined, signal));
 for (const [name, part] of Object.entries(parts)) if (values.only === undefined || values.only === name) await part();
 await new Promise((wake) => setTimeout(wake, 2000));

@@ -23,20 +23,26 @@ export class LoopDelay {
     }
   }
 
-  /** Collects the process's garbage. */
-  async collect(): Promise<void> {
+  /** Collects the process's garbage; how many bytes of its heap are in use then. */
+  async collect(): Promise<number> {
     const wish = `${this.#file}.collect`;
     writeFileSync(wish, "");
     await this.worst();
     rmSync(wish);
+    return this.#read()[2];
   }
 
-  #read(): readonly [told: number, worst: number] {
+  /** The longest work between two looks at the last time that `worst` asked: processor time in milliseconds, whatever else the machine did. */
+  get work(): number {
+    return this.#read()[3];
+  }
+
+  #read(): readonly [told: number, worst: number, heap: number, work: number] {
     try {
-      const [told = "0", worst = "0"] = readFileSync(this.#file, "utf8").split(" ");
-      return [Number(told), Number(worst)];
+      const [told = "0", worst = "0", heap = "0", work = "0"] = readFileSync(this.#file, "utf8").split(" ");
+      return [Number(told), Number(worst), Number(heap), Number(work)];
     } catch {
-      return [0, 0];
+      return [0, 0, 0, 0];
     }
   }
 }

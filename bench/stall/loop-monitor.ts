@@ -1,7 +1,7 @@
 /**
  * Loaded into the server's process and the model's (`NODE_OPTIONS=--import`): watches the event loop, and on SIGUSR2 writes the worst
- * delay since the last time, in milliseconds, into a file named after the process. Where a file of that name and `.collect` is there, it
- * collects the garbage first.
+ * delay since the last time, in milliseconds, and the bytes of the heap that are in use into a file named after the process. Where a file
+ * of that name and `.collect` is there, it collects the garbage first.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,11 +15,19 @@ if (isMainThread && folder !== undefined) {
   const histogram = monitorEventLoopDelay({ resolution: 1 });
   histogram.enable();
   let told = 0;
+  let work = 0;
+  let before = process.cpuUsage();
+  setInterval(() => {
+    const now = process.cpuUsage();
+    work = Math.max(work, (now.user + now.system - before.user - before.system) / 1000);
+    before = now;
+  }, 1).unref();
   const file = join(folder, String(process.pid));
   process.on("SIGUSR2", () => {
     if (existsSync(`${file}.collect`)) collect();
-    writeFileSync(file, `${++told} ${histogram.max / 1e6}`);
+    writeFileSync(file, `${++told} ${histogram.max / 1e6} ${process.memoryUsage().heapUsed} ${work}`);
     histogram.reset();
+    work = 0;
   });
 }
 

@@ -16,10 +16,11 @@ export function shownWarnings(warnings: readonly string[]): string[] {
 
 /** What the request asks and the answer leaves out, for a client's developer who has no look at the log. */
 export function warningHeader(warnings: readonly string[]): HeaderFields {
-  const text = warnings
-    .slice(0, longest)
-    .map((warning) => warning.slice(0, longest))
-    .join("; ")
-    .replace(/[^ -~]+/g, "?");
-  return { "x-truewire-warning": text.length > longest ? `${text.slice(0, longest - 3)}...` : text };
+  let text = "";
+  for (const warning of warnings) {
+    text += `${text === "" ? "" : "; "}${warning.slice(0, longest + 1)}`;
+    if (text.length > longest) break;
+  }
+  const plain = text.replace(/[^ -~]+/g, "?");
+  return { "x-truewire-warning": plain.length > longest ? `${plain.slice(0, longest - 3)}...` : plain };
 }

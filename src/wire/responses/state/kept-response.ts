@@ -69,15 +69,17 @@ export async function findItems(shelves: Shelves, ids: readonly string[]): Promi
     return kept && itemsById([...outputOf(kept), ...kept.input]);
   };
   const found = new Map<string, Item>();
-  await Promise.all(
-    ids.map(async (id) => {
-      const items = (await itemsAt(true, keyOf(id))) ?? (await itemsAt(false, keyOf(id)));
-      const item = items?.get(id);
-      if (item) found.set(id, item);
-    }),
-  );
+  const find = async (id: string): Promise<void> => {
+    const items = (await itemsAt(true, keyOf(id))) ?? (await itemsAt(false, keyOf(id)));
+    const item = items?.get(id);
+    if (item) found.set(id, item);
+  };
+  for (let at = 0; at < ids.length; at += atOnce) await Promise.all(ids.slice(at, at + atOnce).map(find));
   return found;
 }
+
+/** A store in memory answers so many at once; the next ones wait for it to let others have their turn. */
+const atOnce = 256;
 
 /** Of items with the same id, the first one. */
 export function itemsById(items: readonly Item[]): ReadonlyMap<unknown, Item> {
