@@ -3,7 +3,7 @@ import type { Shelf, Shelves } from "../wire/port-state.ts";
 import type { Client } from "./keys/client.ts";
 import { hashOf } from "./keys/key-hash.ts";
 import type { Service } from "./service.ts";
-import { turn } from "./turns.ts";
+import { inTurns, turn } from "./turns.ts";
 
 /**
  * The shelves of an owner: no client finds what another one has kept. `ofConnection`: the store that ends with the connection, where it
@@ -41,7 +41,18 @@ function shelf(store: Store, owner: string): Shelf {
       await turn();
       return text;
     },
-    set: (key, text) => store.set(`${owner} ${key}`, text),
+    async set(key, text) {
+      await store.set(`${owner} ${key}`, typeof text === "string" ? text : await inTurns(joined(text)));
+    },
     delete: (key) => store.delete(`${owner} ${key}`),
   };
+}
+
+function* joined(texts: Iterable<string, void, undefined>): Generator<undefined, string, undefined> {
+  const pieces: string[] = [];
+  for (const text of texts) {
+    pieces.push(text);
+    yield;
+  }
+  return pieces.join("");
 }

@@ -20,7 +20,8 @@ export interface PortState {
 /** Texts under keys, of one client: no other client finds them. Rejects where the store cannot be reached. */
 export interface Shelf {
   get(key: string): Promise<string | undefined>;
-  set(key: string, text: string): Promise<void>;
+  /** A long text may be written piece by piece while it is put there: others have their turn. */
+  set(key: string, text: string | Iterable<string, void, undefined>): Promise<void>;
   /** Whether there was something. */
   delete(key: string): Promise<boolean>;
 }

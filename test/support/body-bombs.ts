@@ -143,7 +143,8 @@ export const bodyBombs: readonly BodyBomb[] = [
     /100000 objects/,
   ),
   responses("30 MB of text", () => `"input":"${megabytes(30)}"`),
-  responses("30 MB of instructions", () => `${input},"instructions":"${megabytes(30)}"`),
+  responses("30 MB of instructions", () => `${input},"instructions":"${megabytes(30)}"`, /at most 4194304 characters/),
+  responses("4 MB of instructions", () => `${input},"instructions":"${"x".repeat(4_000_000)}"`),
 
   messages("2 million numbers in messages", () => `"messages":${listOf(1_900_000, "1")}`, tooManyMessages),
   messages("300,000 messages", () => `"messages":${listOf(300_000, user)}`, counted),

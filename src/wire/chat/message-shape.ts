@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { mostCalls, mostMessages, mostParts } from "../request/list-limits.ts";
+import { mostCalls, mostMessages, mostParts } from "../request/size-limits.ts";
 import { anyObject, expecting, list } from "../request/shapes.ts";
 
 /** A message of a chat request as the client sent it. Source: the specification's ChatCompletionRequestMessage. */

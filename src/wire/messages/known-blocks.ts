@@ -1,5 +1,5 @@
 import { isObject } from "../../generation/json.ts";
-import { mostMessages, mostParts } from "../request/list-limits.ts";
+import { mostMessages, mostParts } from "../request/size-limits.ts";
 import { serverBlocks } from "./request-shapes.ts";
 
 const known: ReadonlySet<unknown> = new Set([

@@ -10,7 +10,7 @@ import type {
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
-import { mostUnknown } from "../request/list-limits.ts";
+import { mostUnknown } from "../request/size-limits.ts";
 import { tooManyUnknown } from "../request/read-parameters.ts";
 import type { HeaderReader } from "../voice.ts";
 import type { AskedMessage, ShownThoughts } from "./asked-message.ts";

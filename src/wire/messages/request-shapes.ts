@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { mostMessages, mostParts, mostTools } from "../request/list-limits.ts";
+import { mostMessages, mostParts, mostTools } from "../request/size-limits.ts";
 import { list, strings } from "../request/shapes.ts";
 
 /**

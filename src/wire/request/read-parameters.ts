@@ -3,7 +3,7 @@ import type { FailureError } from "../../generation/failure.ts";
 import { missingModel } from "../failures.ts";
 import type { RequestDraft } from "./draft.ts";
 import { issueFailure } from "./issue-failure.ts";
-import { mostUnknown } from "./list-limits.ts";
+import { mostUnknown } from "./size-limits.ts";
 import type { Parameter } from "./parameter.ts";
 import { missingParameter } from "./refusals.ts";
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { mostTools } from "./list-limits.ts";
+import { mostTools } from "./size-limits.ts";
 import { anyObject, expecting, list } from "./shapes.ts";
 
 /** The shapes of tools and of the choice between them. Source: the specification's ChatCompletionTool and relatives. */

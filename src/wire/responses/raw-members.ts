@@ -1,5 +1,5 @@
 import { valuePhrase } from "../request/issue-failure.ts";
-import { mostParts } from "../request/list-limits.ts";
+import { mostParts } from "../request/size-limits.ts";
 import { arrayTooLong, invalidType, missingParameter, unsupportedEnumValue } from "../request/refusals.ts";
 
 /** The members of one object of a request, read one by one; what is wrong is told with its whole path. A null is no value. */

@@ -1,10 +1,12 @@
 import { invalidRequest } from "../../generation/failure.ts";
+import { isLong } from "../../generation/json-in-pieces.ts";
 import type { Tool } from "../../generation/message.ts";
 import type { GenerationRequest, ReasoningOptions } from "../../generation/request.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import { askedAnswer, sharedMembers } from "../request/build-request.ts";
 import { emptyDraft } from "../request/draft.ts";
+import { mostRepeated } from "../request/size-limits.ts";
 import { readParameters } from "../request/read-parameters.ts";
 import { readInput } from "./read-input.ts";
 import { readToolChoice } from "./read-tool-choice.ts";
@@ -66,7 +68,7 @@ export function readResponsesRequest(
   }
   if (hosted.length > 0) request.hostedTools = hosted;
   const asked: AskedResponse = {
-    echo: echoOf(draft, read),
+    echo: checkedEcho(echoOf(draft, read)),
     summarizes,
     sealsThoughts: draft.include.includes("reasoning.encrypted_content"),
     logprobs: wantsLogprobs,
@@ -105,6 +107,13 @@ function inputOf({ input, instructions, forwards, told }: ResponsesDraft): strin
     "input",
     "missing_required_parameter",
   );
+}
+
+/** Instructions, tools and schemas come back in each answer, and up to three times in a stream. */
+function checkedEcho(echo: ResponseEcho): ResponseEcho {
+  if (!isLong(echo, mostRepeated)) return echo;
+  const message = `What a response repeats of its request (instructions, tools, formats) may have at most ${mostRepeated} characters.`;
+  throw invalidRequest(message, null, "request_too_large");
 }
 
 /** What the client left out has OpenAI's defaults. */

@@ -3,7 +3,7 @@ import type { HostedTool, Tool } from "../../generation/message.ts";
 import { nameWithin, qualifiedName } from "../../generation/qualified-name.ts";
 import type { JsonValue } from "../json-text.ts";
 import { checkName } from "../request/check-name.ts";
-import { mostTools } from "../request/list-limits.ts";
+import { mostTools } from "../request/size-limits.ts";
 import { arrayTooLong } from "../request/refusals.ts";
 import { checkStrictSchema } from "../request/strict-schema.ts";
 import { toolSearch } from "./call-kind.ts";

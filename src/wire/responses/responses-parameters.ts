@@ -10,7 +10,7 @@ import { checkName } from "../request/check-name.ts";
 import { accepted, extension, honoured, refused } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
 import { missingParameter, numberBelow, unsupportedEnumValue, unsupportedParameter } from "../request/refusals.ts";
-import { mostMessages, mostTools } from "../request/list-limits.ts";
+import { mostMessages, mostTools } from "../request/size-limits.ts";
 import { anyObject, expecting, integer, list, strings } from "../request/shapes.ts";
 import { checkStrictSchema } from "../request/strict-schema.ts";
 import { madeStrict } from "./made-strict.ts";

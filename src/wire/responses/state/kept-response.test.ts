@@ -13,8 +13,8 @@ class MapShelf implements Shelf {
     return this.texts.get(key);
   }
 
-  async set(key: string, text: string): Promise<void> {
-    this.texts.set(key, text);
+  async set(key: string, text: string | Iterable<string>): Promise<void> {
+    this.texts.set(key, typeof text === "string" ? text : [...text].join(""));
   }
 
   async delete(key: string): Promise<boolean> {
@@ -110,7 +110,7 @@ describe("what is kept of a response", () => {
           if (key === "resp_abc") reads++;
           return shelves.lasting.get(key);
         },
-        set: (key: string, text: string) => shelves.lasting.set(key, text),
+        set: (key: string, text: string | Iterable<string>) => shelves.lasting.set(key, text),
         delete: (key: string) => shelves.lasting.delete(key),
       },
     };

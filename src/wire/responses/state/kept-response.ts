@@ -1,3 +1,4 @@
+import { isLong, jsonInPieces } from "../../../generation/json-in-pieces.ts";
 import type { Shelf, Shelves } from "../../port-state.ts";
 
 export type Item = Readonly<Record<string, unknown>>;
@@ -19,8 +20,16 @@ export interface KeptResponse {
   readonly body: string;
 }
 
-export function keptText({ body, ...rest }: KeptResponse): string {
-  return `${JSON.stringify(rest)}\n${body}`;
+/** In characters: so many are written at once. */
+const pieceSize = 64 * 1024;
+
+function keptText({ body, ...rest }: KeptResponse): string | Iterable<string, void, undefined> {
+  return isLong(rest, 4 * pieceSize) ? keptInPieces(rest, body) : `${JSON.stringify(rest)}\n${body}`;
+}
+
+function* keptInPieces(rest: Omit<KeptResponse, "body">, body: string): Generator<string, void, undefined> {
+  yield* jsonInPieces(rest, pieceSize);
+  yield `\n${body}`;
 }
 
 function readKept(text: string): KeptResponse {

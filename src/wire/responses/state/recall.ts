@@ -1,7 +1,7 @@
 import type { FailureError } from "../../../generation/failure.ts";
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { Shelves } from "../../port-state.ts";
-import { mostMessages } from "../../request/list-limits.ts";
+import { mostMessages } from "../../request/size-limits.ts";
 import { findItems, findResponse, itemsById, outputOf, statusOf } from "./kept-response.ts";
 import type { FoundResponse, Item, KeptResponse } from "./kept-response.ts";
 
