@@ -92,6 +92,26 @@ describe("a local model", () => {
     );
   });
 
+  // Beyond 256 Ki characters the model's process gets it in pieces.
+  test("a long text comes whole, and one that is left on its way holds nothing up", async () => {
+    const text = Array.from({ length: 25_000 }, (_, at) => `${at} ü日😀"\\\n`).join("");
+    expect(text.length).toBeGreaterThan(300_000);
+    const left = [1, 20, 60].map(async (ms) => {
+      const body = JSON.stringify({ content: text });
+      const signal = AbortSignal.timeout(ms);
+      await fetch(`${server.url}/tokenize`, { method: "POST", body, signal }).catch(() => {});
+    });
+    const { status, body } = await post("/tokenize", { content: text });
+    expect(status).toBe(200);
+    expect(Buffer.byteLength(text)).toBe(body.tokens.length);
+    await Promise.all(left);
+    expect((await post("/tokenize", { content: "Hi" })).body.tokens).toHaveLength(2);
+    const some = body.tokens.slice(0, 100_000);
+    const { content = "" } = (await post("/detokenize", { tokens: some })).body;
+    expect(text.startsWith(content.slice(0, -4))).toBe(true);
+    expect(content.length).toBeGreaterThan(50_000);
+  }, 60_000);
+
   test.each([
     ["/tokenize", {}, 400, "content"],
     ["/tokenize", { content: 5 }, 400, "content"],
