@@ -9,8 +9,8 @@ import type { OpenOptions } from "./open-options.ts";
 
 /** Opens a configured GGUF model. Throws `ModelOpenError` or `ConfigError`, each with one clear sentence. */
 export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
-  const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, stepTimeout, modelsFolder, constrainCalls } =
-    model;
+  const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder, constrainCalls } = model;
+  const { stepTimeout, loadTimeout } = model;
   const { maxTokens, maxStringTokens, maxThoughtTokens, ...sampling } = model.defaults ?? {};
   const limits = {
     ...(maxTokens !== undefined && { maxTokens }),
@@ -29,6 +29,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(constrainCalls !== undefined && { constrainCalls }),
     ...(queueLimit !== undefined && { queueLimit }),
     ...(stepTimeout !== undefined && { stepTimeoutMs: stepTimeout }),
+    ...(loadTimeout !== undefined && { loadTimeoutMs: loadTimeout }),
     ...(modelsFolder !== undefined && { modelsFolder }),
     ...(chatTemplate !== undefined && { chatTemplate }),
     ...(model.toolFormat !== undefined && { toolFormat: formatOf(model.toolFormat) }),

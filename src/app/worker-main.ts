@@ -4,6 +4,7 @@ import { socketPeer } from "../cluster/socket-peer.ts";
 import { openWorkerSocket } from "../cluster/worker-socket.ts";
 import { openServer } from "./create-server.ts";
 import type { TruewireServer } from "./create-server.ts";
+import { outliveReaders } from "./outlive-readers.ts";
 import { reportRejections } from "./report-rejections.ts";
 import { workerTopics } from "./worker-messages.ts";
 import type { WorkerConfig, WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
@@ -15,6 +16,7 @@ const lastMs = 800;
 // Signals for a group of processes (Ctrl-C, systemd) reach workers, too; the primary process decides what they do.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 reportRejections();
+outliveReaders();
 // Without the primary process, node:cluster would end this one at once, and cut its answers.
 if (cluster.worker) cluster.worker.exitedAfterDisconnect = true;
 

@@ -6,6 +6,7 @@ import { parseConfig } from "../config/schema.ts";
 import { modelOfTarget } from "../config/target.ts";
 import { createServer } from "../app/create-server.ts";
 import type { ServerOptions, TruewireServer } from "../app/create-server.ts";
+import { outliveReaders } from "../app/outlive-readers.ts";
 import { reportRejections } from "../app/report-rejections.ts";
 import { workerCount } from "../app/worker-count.ts";
 import { bundledModel } from "./bundled-model.ts";
@@ -62,6 +63,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
     tellSystemd("ready", statusOf(server));
   };
   reportRejections();
+  outliveReaders();
   stopOnSignals(server);
   // Without a listener, the signal would end the process.
   process.on("SIGHUP", () => {

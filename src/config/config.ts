@@ -161,6 +161,8 @@ export interface LocalModel extends AnswerOptions {
   readonly queueLimit?: number | string;
   /** A model that makes no progress on a step for so long is restarted; default 2m. */
   readonly stepTimeout?: Duration;
+  /** A load that makes no progress for so long is given up; default 10m. */
+  readonly loadTimeout?: Duration;
   /** Where `hf:` models are stored; default: a folder in the home directory. */
   readonly modelsFolder?: string;
   /** When it is loaded: at the start (`eager`, the default), with the first request (`lazy`), or by hand only (`manual`). */

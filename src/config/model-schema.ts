@@ -115,6 +115,10 @@ const local = settings(
       .refine((ms) => ms >= 1000, { error: expected("a time of 1s or more, such as 2m") })
       .optional()
       .describe("A model that makes no progress on a step for so long is restarted (default 2m)"),
+    loadTimeout: time
+      .refine((ms) => ms >= 1000, { error: expected("a time of 1s or more, such as 10m") })
+      .optional()
+      .describe("A load that makes no progress for so long is given up (default 10m)"),
     modelsFolder: text("a folder, such as /var/lib/models").optional().describe("Where hf: models are stored"),
     load: oneOf(["eager", "lazy", "manual"])
       .optional()

@@ -1,5 +1,6 @@
 import pino from "pino";
 import colors from "picocolors";
+import { LogLines } from "./log-lines.ts";
 import type { Log } from "./log.ts";
 
 export type LogFormat = "json" | "pretty";
@@ -9,6 +10,8 @@ export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 /** What is written to a pipe at once, by one of several processes, stays together: POSIX, PIPE_BUF (Linux has 4096 bytes). */
 const mostAtOnce = 4096;
 
+let stderr: LogLines | undefined;
+
 /**
  * The log on stderr: JSON lines, or lines for people; where no form is asked for, these are for a terminal. `one`: the
  * process is one of several that write the same log; each of its lines has these fields.
@@ -16,10 +19,12 @@ const mostAtOnce = 4096;
 export function openLog(level: LogLevel, format?: LogFormat, one?: { readonly worker?: number }): Log {
   const options = { level, base: one?.worker === undefined ? null : { worker: one.worker } };
   const isTerminal = process.stderr.isTTY === true;
-  if (format === "json" || (!format && !isTerminal))
-    return pino(options, pino.destination({ dest: 2, sync: false, ...(one && { maxWrite: mostAtOnce }) }));
+  const lines = (stderr ??= new LogLines(2, one && mostAtOnce));
   const palette = isTerminal ? colors : colors.createColors(false);
-  return pino(options, { write: (line: string) => process.stderr.write(forPeople(line, palette)) });
+  const isJson = format === "json" || (!format && !isTerminal);
+  const log = pino(options, isJson ? lines : { write: (line) => lines.write(forPeople(line, palette)) });
+  lines.onLost = (count, why) => log.error({ lines: count, error: why }, "lines of this log are lost");
+  return log;
 }
 
 /** A line of JSON, as `12:03:55 finished POST /v1/chat/completions model=x ms=12`. */

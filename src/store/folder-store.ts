@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { Stats } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { BoundedIndex } from "./bounded-index.ts";
 import type { Store, StoreLimits } from "./store.ts";
@@ -11,7 +12,7 @@ const longestWrite = 60_000;
 
 /** Opens a store in a folder, which is made where there is none. Rejects with the system's error. */
 export async function openFolderStore(folder: string, limits: StoreLimits): Promise<Store> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await makeFolder(folder);
   const store = new FolderStore(folder, limits);
   await store.readFolder();
   return store;
@@ -56,7 +57,7 @@ class FolderStore implements Store {
     const bytes = new TextEncoder().encode(text);
     const path = join(this.#folder, `${name}.${randomUUID()}${unfinished}`);
     try {
-      const file = await open(path, "wx", 0o600);
+      const file = await this.#create(path);
       try {
         await file.writeFile(bytes);
         await file.sync();
@@ -69,6 +70,17 @@ class FolderStore implements Store {
       throw error;
     }
     this.#index.set(name, true, bytes.length);
+  }
+
+  /** Makes the folder again where somebody has deleted it. */
+  async #create(path: string): Promise<FileHandle> {
+    try {
+      return await open(path, "wx", 0o600);
+    } catch (error) {
+      if (!isMissing(error)) throw error;
+      await makeFolder(this.#folder);
+      return open(path, "wx", 0o600);
+    }
   }
 
   async delete(key: string): Promise<boolean> {
@@ -120,6 +132,10 @@ class FolderStore implements Store {
 }
 
 const ours = /^[0-9a-f]{64}$/;
+
+async function makeFolder(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+}
 
 function nameOf(key: string): string {
   return createHash("sha256").update(key).digest("hex");

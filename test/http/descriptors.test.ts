@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { expectRow } from "../faults/fault.ts";
 import { startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 import { event, role, startScripted } from "../upstream/scripted-server.ts";
@@ -69,7 +70,13 @@ describe.skipIf(process.platform === "win32")("out of file descriptors", () => {
     }
     clients = clients.filter(({ closed }) => !closed);
     expect(clients.length).toBeGreaterThan(limit / 2);
-    expect(truewire.stderr()).toContain("no file descriptors left for new connections");
+    const outcomes = new Set(
+      refused.map(({ text }) => `${text.slice(9, 12)} \`too_many_connections\` with \`Retry-After\``),
+    );
+    await expectRow("no file descriptors are left (`ulimit -n`)", {
+      clients: [`a new connection ${[...outcomes].join()}`],
+      log: truewire.stderr,
+    });
   });
 
   test("requests whose upstream cannot be connected to for want of one are answered with a 503, and nobody is left without a word", async () => {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,6 +9,9 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { pullModel as PullModel } from "../../src/engines/llama/pull-model.ts";
+import { fault } from "../faults/fault.ts";
+import { outcome } from "../faults/outcome.ts";
+import { canMount, mountSmallDisk } from "../faults/support.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { runTruewire } from "../support/serve.ts";
 import { until } from "../support/scripted-engine.ts";
@@ -17,8 +21,8 @@ import type { TestServer } from "./support.ts";
 const built = resolve(process.env.TRUEWIRE_DIST ?? "dist", "engines/llama/pull-model.js");
 const { pullModel } = (await import(pathToFileURL(built).href)) as { readonly pullModel: typeof PullModel };
 
-/** What the hub does with the file: sends it; breaks each connection after 8 MiB; sends slowly; sends nothing. */
-let manner: "whole" | "breaks" | "slow" | "silent" = "whole";
+/** What the hub does with the file: sends it; breaks each connection after 8 MiB; sends slowly; sends nothing; sends zeros. */
+let manner: "whole" | "breaks" | "slow" | "silent" | "zeros" = "whole";
 /** Bytes of the file that the hub has sent. */
 let sent = 0;
 let folder: string;
@@ -66,7 +70,7 @@ beforeAll(async () => {
       for (let at = 0; at < most && !response.destroyed;) {
         if (manner === "silent") return;
         const piece = part.subarray(at, Math.min(most, at + 2 ** 18));
-        response.write(piece);
+        response.write(manner === "zeros" ? Buffer.alloc(piece.length) : piece);
         at += piece.length;
         sent += piece.length;
         await new Promise((go) => setTimeout(go, manner === "slow" ? 200 : 1));
@@ -90,7 +94,50 @@ beforeEach(() => {
   rmSync(modelsFolder, { recursive: true, force: true });
   manner = "whole";
   sent = 0;
+  logBegan = server.stderr().length;
 });
+
+/** Where the log was when the test began. */
+let logBegan = 0;
+
+function logged(): string {
+  return server.stderr().slice(logBegan);
+}
+
+/** How a pull by the admin API ended: its last event, or what it was refused with. */
+async function pulled(): Promise<string> {
+  const response = await admin(server.url, "models/pull", "tiny");
+  if (!response.ok) return String(response.status);
+  const { type } = (await taskEvents(response)).at(-1) ?? {};
+  return `200, \`${String(type)}\``;
+}
+
+fault("the connection of a download breaks, again and again", async () => {
+  manner = "breaks";
+  return { clients: [`the pull ${await pulled()}`], log: logged };
+});
+
+// The file stayed, and no later download replaced it.
+fault("a download brings what is no model", async () => {
+  manner = "zeros";
+  const [pull, answer] = [await pulled(), await outcome(ask(server.url, "tiny", "plain"))];
+  manner = "whole";
+  await until(async () => (await outcome(ask(server.url, "tiny", "plain"))) === "200", "it is downloaded again");
+  await taskEvents(await admin(server.url, "models/unload", "tiny"));
+  return { clients: [`the pull ${pull}`, `an answer ${answer}`], log: logged };
+});
+
+fault(
+  "the disk is full while a model is downloaded",
+  async () => {
+    mkdirSync(modelsFolder);
+    mountSmallDisk(modelsFolder, 8 * 2 ** 20);
+    const full = await pulled();
+    execFileSync("mount", ["-o", "remount,size=64m", modelsFolder]);
+    return { clients: [`the pull ${full}`, `when there is room ${await pulled()}`], log: logged };
+  },
+  canMount,
+);
 
 test("a pull with its progress, by the command line; then the model is here, and is loaded without another download", async () => {
   manner = "breaks";

@@ -23,6 +23,8 @@ export interface StartOptions {
   readonly main?: string;
   /** How many files the process may have open (`ulimit -n`); not on Windows. Starting takes some 200. */
   readonly openFiles?: number;
+  /** A file that its stderr goes to, in place of being kept. */
+  readonly stderrTo?: string;
 }
 
 /**
@@ -34,8 +36,10 @@ export async function startTruewire(args: readonly string[], options: StartOptio
   if (!existsSync(main)) throw new Error(`${main} is not there: npm run build`);
   const port = args.includes("--port") || args.includes("--config") ? [] : ["--port", "0"];
   const command = [process.execPath, main, "serve", ...port, ...args];
-  const limited = ["sh", "-c", `ulimit -n ${options.openFiles} && exec "$@"`, "sh", ...command];
-  const [file = "", ...rest] = options.openFiles === undefined ? command : limited;
+  const limit = options.openFiles === undefined ? "" : `ulimit -n ${options.openFiles} && `;
+  const elsewhere = options.stderrTo === undefined ? "" : ` 2> "${options.stderrTo}"`;
+  const inShell = ["sh", "-c", `${limit}exec "$@"${elsewhere}`, "sh", ...command];
+  const [file = "", ...rest] = limit === "" && elsewhere === "" ? command : inShell;
   const child = spawn(file, rest, {
     cwd: options.cwd,
     env: { ...process.env, ...options.env },

@@ -15,10 +15,12 @@ import type { GenerationObserver } from "../../generation/generation-observer.ts
 import { isLong, jsonInPieces } from "../../generation/json-in-pieces.ts";
 import type { GenerationRequest, TextPrompt } from "../../generation/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
+import { defaultLoadTimeoutMs } from "./defaults.ts";
 import { Delivery } from "./delivery.ts";
 import { HangWatch } from "./hang-watch.ts";
 import { LookUps } from "./look-ups.ts";
 import { ModelProcess } from "./model-process.ts";
+import type { ModelProcessListeners } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
 import type {
   Answer,
@@ -318,7 +320,8 @@ export class LlamaEngine implements Engine {
   }
 
   async #startAgain(): Promise<void> {
-    this.#process = new ModelProcess(this.#open, this.listeners());
+    const { loadTimeoutMs = defaultLoadTimeoutMs } = this.#options;
+    this.#process = new ModelProcess(this.#open, loadTimeoutMs, this.listeners());
     this.#lifecycle.become("restarting", "The model's process crashed and is being restarted.");
     try {
       await this.#process.opened;
@@ -333,7 +336,7 @@ export class LlamaEngine implements Engine {
     for (const submission of waiting) this.#sendRequest(submission);
   }
 
-  listeners(): ConstructorParameters<typeof ModelProcess>[1] {
+  listeners(): ModelProcessListeners {
     return {
       onStep: (message) => this.onStep(message),
       onGone: (how) => this.onGone(how),

@@ -1,4 +1,5 @@
 import { fork, type ChildProcess } from "node:child_process";
+import { HangWatch } from "./hang-watch.ts";
 import { ModelOpenError } from "./model-open-error.ts";
 import type { CacheMiss } from "../../generation/cache-miss.ts";
 import type { Observe } from "../../generation/observe.ts";
@@ -34,7 +35,8 @@ export class ModelProcess {
   /** Why it was ended, where that was not asked for. */
   #ended: string | undefined;
 
-  constructor(open: OpenMessage, listeners: ModelProcessListeners) {
+  /** `loadTimeoutMs`: a load that makes no progress for so long is ended; that rejects `opened`. */
+  constructor(open: OpenMessage, loadTimeoutMs: number, listeners: ModelProcessListeners) {
     // The compiled module, next to this one. No flags are handed down: a debugger's or a test runner's are not for it.
     this.#child = fork(new URL("./process/main.js", import.meta.url), {
       execArgv: [],
@@ -53,7 +55,20 @@ export class ModelProcess {
     });
     this.opened = new Promise((resolve, reject) => {
       let isOpen = false;
+      let signs = 0;
+      const watch = new HangWatch(loadTimeoutMs, {
+        isBusy: () => !isOpen && !this.#stopped,
+        // What it tells of its progress is its sign of life.
+        ask: () => {},
+        onHung: () => {
+          this.#child.kill("SIGKILL");
+          // A process that hangs in the system, on a disk that does not answer, does not go.
+          gone(`made no progress for ${loadTimeoutMs / 1000} seconds and was ended`);
+        },
+      });
+      watch.start();
       this.#child.on("message", (message: FromModel) => {
+        if (!isOpen) watch.sign(signs++);
         switch (message.type) {
           case "step":
             listeners.onStep(message);
@@ -75,6 +90,7 @@ export class ModelProcess {
             break;
           case "ready":
             isOpen = true;
+            watch.stop();
             resolve(message.opened);
             break;
           case "failed":
@@ -86,6 +102,7 @@ export class ModelProcess {
         const how = this.#ended ?? way;
         const expected = this.#stopped;
         this.#stopped = true;
+        watch.stop();
         if (!isOpen) reject(new ModelOpenError("load-failed", `The model's process ${how} while loading.`, cause));
         else if (!expected) listeners.onGone(how);
       };

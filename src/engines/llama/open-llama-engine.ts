@@ -1,5 +1,5 @@
 import type { Engine } from "../../generation/engine.ts";
-import { defaultBatchSize, defaultSlots } from "./defaults.ts";
+import { defaultBatchSize, defaultLoadTimeoutMs, defaultSlots } from "./defaults.ts";
 import { LlamaEngine } from "./llama-engine.ts";
 import { ModelProcess } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
@@ -27,7 +27,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     ...(options.constrainCalls !== undefined && { constrainCalls: options.constrainCalls }),
   };
   let engine: LlamaEngine | undefined;
-  const process = new ModelProcess(open, {
+  const process = new ModelProcess(open, options.loadTimeoutMs ?? defaultLoadTimeoutMs, {
     onStep: (message) => engine?.onStep(message),
     onGone: (how) => engine?.onGone(how),
     onProgress: (progress) => options.onProgress?.(progress),

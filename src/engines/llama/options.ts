@@ -34,6 +34,8 @@ export interface LlamaEngineOptions {
    * takes: 64 tokens of a prompt at least. Default two minutes.
    */
   readonly stepTimeoutMs?: number;
+  /** A load that makes no progress for so long, in milliseconds, is given up. Default ten minutes. */
+  readonly loadTimeoutMs?: number;
   /** Used where a request does not say. */
   readonly defaults?: {
     readonly sampling?: Sampling;

@@ -9,7 +9,8 @@ export function failureEvent(reply: Reply, mask: Mask, error: unknown): object {
   const { failure } = error instanceof FailureError ? error : internalError(error);
   const { cause, ...told } = failure;
   const shown: GenerationFailure = mask.value(told);
-  reply.record.refusal = shown.message;
+  // The status was sent as 200: this makes the log's line one of a failure.
+  reply.record.end = { kind: "rejected", failure: shown };
   reply.record.cause = cause;
   const { body } = reply.voice.writeFailure(shown, reply.profile, reply.requestId);
   return { type: "error", ...(JSON.parse(body) as object) };

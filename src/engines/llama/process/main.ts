@@ -98,10 +98,14 @@ function failed(error: unknown): Answer {
 }
 
 async function open(message: OpenMessage): Promise<void> {
-  let told = { phase: "", fraction: 0 };
+  let told = { phase: "", fraction: 0, at: 0 };
   const onProgress = (progress: OpenProgress): void => {
-    if (progress.phase === told.phase && progress.fraction - told.fraction < 0.01 && progress.fraction < 1) return;
-    told = progress;
+    const now = performance.now();
+    const isNews = progress.phase !== told.phase || progress.fraction - told.fraction >= 0.01 || progress.fraction >= 1;
+    // However slow it is, it is told: a load that tells nothing for long is ended.
+    const isLate = progress.fraction > told.fraction && now - told.at > 10_000;
+    if (!isNews && !isLate) return;
+    told = { ...progress, at: now };
     tell({ type: "progress", progress });
   };
   try {

@@ -1,4 +1,4 @@
-import { open } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
 import type * as LlamaLibrary from "node-llama-cpp";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenMessage } from "../protocol.ts";
@@ -20,9 +20,29 @@ export async function modelFile(
   options: ModelSource,
   onDownload: (downloaded: Downloaded) => void,
 ): Promise<string> {
-  const path = options.model.startsWith("hf:") ? await download(library, options, onDownload) : options.model;
-  await checkIsGguf(path);
+  if (!options.model.startsWith("hf:")) {
+    await checkIsGguf(options.model);
+    return options.model;
+  }
+  let isNew = false;
+  const path = await download(library, options, (downloaded) => {
+    isNew = true;
+    onDownload(downloaded);
+  });
+  try {
+    await checkIsGguf(path);
+  } catch (error) {
+    // Kept, it would be in the way of every download to come.
+    if (isNew) await rm(path, { force: true });
+    throw error;
+  }
   return path;
+}
+
+/** An error for whatever was thrown while a model was downloaded. */
+export function downloadFailed({ model }: ModelSource, cause: unknown): ModelOpenError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new ModelOpenError("download-failed", `${model} could not be downloaded: ${reason}`, cause);
 }
 
 async function download(
@@ -38,8 +58,7 @@ async function download(
       onProgress: ({ totalSize, downloadedSize }) => onDownload({ bytes: downloadedSize, totalBytes: totalSize }),
     });
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ModelOpenError("download-failed", `${options.model} could not be downloaded: ${reason}`, cause);
+    throw downloadFailed(options, cause);
   }
 }
 

@@ -1,7 +1,7 @@
 import { ModelOpenError } from "../model-open-error.ts";
 import type { FromPull } from "../pull-model.ts";
 import { importLibrary } from "./import-library.ts";
-import { modelFile } from "./model-file.ts";
+import { downloadFailed, modelFile } from "./model-file.ts";
 import type { ModelSource } from "./model-file.ts";
 
 /** The process of one download: started by `pullModel`. It lives as long as the channel to its parent. */
@@ -14,10 +14,18 @@ process.on("SIGINT", () => {});
 process.on("SIGTERM", () => {});
 // What has arrived is on disk already; the next download goes on from there.
 process.on("disconnect", () => process.kill(process.pid, "SIGKILL"));
-process.on("message", (source: ModelSource) => void pull(source));
+process.on("message", (source: ModelSource) => {
+  // What the library throws past its caller, such as a full disk.
+  process.on("uncaughtException", (error) => fail(downloadFailed(source, error)));
+  void pull(source);
+});
 
 function tell(message: FromPull): void {
   process.send?.(message);
+}
+
+function fail({ reason, message }: ModelOpenError): void {
+  tell({ type: "failed", reason, message });
 }
 
 async function pull(source: ModelSource): Promise<void> {
@@ -34,8 +42,6 @@ async function pull(source: ModelSource): Promise<void> {
     });
     tell({ type: "pulled", path });
   } catch (error) {
-    const failed =
-      error instanceof ModelOpenError ? error : new ModelOpenError("download-failed", String(error), error);
-    tell({ type: "failed", reason: failed.reason, message: failed.message });
+    fail(error instanceof ModelOpenError ? error : downloadFailed(source, error));
   }
 }
