@@ -1,5 +1,7 @@
 /** Where this room tells what happens; pino's loggers have this form. */
 export interface Log {
+  /** Whether lines of this level are written; absent: all are. */
+  isLevelEnabled?(level: string): boolean;
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;
   warn(fields: LogFields, message: string): void;

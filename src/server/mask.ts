@@ -40,13 +40,14 @@ export class Mask {
       const items = value.map((item: unknown) => this.value(item));
       return items.some((item, at) => item !== value[at]) ? (items as T) : value;
     }
-    const copy: Record<string, unknown> = { ...(value as object) };
-    let differs = false;
-    for (const [name, member] of Object.entries(value)) {
-      copy[name] = this.value<unknown>(member);
-      differs ||= copy[name] !== member;
+    // Most have none, so most are not copied.
+    let copy: Record<string, unknown> | undefined;
+    for (const name of Object.keys(value)) {
+      const member = (value as Readonly<Record<string, unknown>>)[name];
+      const shown = this.value(member);
+      if (shown !== member) (copy ??= { ...(value as object) })[name] = shown;
     }
-    return differs ? (copy as T) : value;
+    return copy ? (copy as T) : value;
   }
 
   /** For the pieces of one text: a secret may be cut anywhere. */
