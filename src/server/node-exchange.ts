@@ -12,7 +12,10 @@ const lingerMs = 2000;
 /** The last piece of an answer may wait for its reader so long; then the connection is cut. */
 const stalledMs = 5 * 60_000;
 
-/** An exchange over node:http, or over a framework that passes node:http's objects on (Express, Fastify). Types only: nothing of Node is loaded. */
+/**
+ * An exchange over node:http, over node:http2 by its compatibility API, or over a framework that passes their objects on (Express,
+ * Fastify). Types only: nothing of Node is loaded.
+ */
 export class NodeExchange implements Exchange {
   readonly method: string;
   readonly path: string;
@@ -34,7 +37,8 @@ export class NodeExchange implements Exchange {
     // The socket, not the response: of pipelined requests, only the first response has the socket and would hear it close.
     const { socket } = request;
     const left = (): void => {
-      if (!response.writableFinished) this.departure.happen();
+      // Of a stream of HTTP/2 that was reset, Node says that it finished, though its end was never written.
+      if (!response.writableFinished || !response.writableEnded) this.departure.happen();
       this.#wake?.();
     };
     socket.once("close", left);
@@ -55,7 +59,9 @@ export class NodeExchange implements Exchange {
   }
 
   header(name: string): string | undefined {
-    const value = this.#request.headers[name];
+    const { headers } = this.#request;
+    // HTTP/2 has another name for it.
+    const value = headers[name] ?? (name === "host" ? headers[":authority"] : undefined);
     return Array.isArray(value) ? value.join(", ") : value;
   }
 
@@ -99,7 +105,7 @@ export class NodeExchange implements Exchange {
     const fields: Record<string, string> = { ...headers };
     // What a 304 says of a length is said of the body that it spares (RFC 9110, section 8.6).
     if (status !== 304) fields["content-length"] = String(Buffer.byteLength(body));
-    if (this.#unread) fields["connection"] = "close";
+    if (this.#unread && this.#request.httpVersionMajor === 1) fields["connection"] = "close";
     response.writeHead(status, fields);
     if (!this.#unread) this.#finish(body);
     else this.#sendThenLinger(body);

@@ -1,8 +1,12 @@
 import { createServer as createHttpServer } from "node:http";
+import { createSecureServer } from "node:http2";
+import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
+import { Agent, fetch as undiciFetch } from "undici";
 import type { TruewireConfig } from "../../src/config/config.ts";
 import { createHandler } from "../../src/app/create-handler.ts";
 import { createServer } from "../../src/app/create-server.ts";
+import { selfSigned } from "./certificate.ts";
 import type { Engine } from "../../src/generation/engine.ts";
 
 /** The API as a test reaches it, whatever carries it. */
@@ -11,8 +15,45 @@ export interface Api {
   close(): Promise<void>;
 }
 
-/** The three ways into the server: each case that is the same in all of them runs in all of them. */
-export const transports: readonly { readonly name: string; open(config: TruewireConfig): Promise<Api> }[] = [
+interface Transport {
+  readonly name: string;
+  open(config: TruewireConfig): Promise<Api>;
+}
+
+const certificate = selfSigned();
+
+/** Over HTTP/2, which clients agree on with the server while they connect by TLS. */
+const overHttp2: Transport = {
+  name: "createHandler over node:http2",
+  async open(config) {
+    const handler = createHandler(config);
+    const { cert = "", key = "" } = certificate ?? {};
+    const http2 = createSecureServer({ allowHTTP1: true, cert, key }, handler as unknown as Http2Listener);
+    const sessions = new Set<ServerHttp2Session>();
+    http2.on("session", (session) => sessions.add(session));
+    await new Promise<void>((resolve) => http2.listen(0, "127.0.0.1", resolve));
+    const { port } = http2.address() as AddressInfo;
+    const dispatcher = new Agent({ allowH2: true, connect: { ca: cert } });
+    return {
+      fetch: (path, init) =>
+        undiciFetch(`https://127.0.0.1:${port}${path}`, {
+          ...(init as object),
+          dispatcher,
+        }) as unknown as Promise<Response>,
+      async close() {
+        await handler.close(0);
+        await dispatcher.destroy();
+        for (const session of sessions) session.destroy();
+        await new Promise((resolve) => http2.close(resolve));
+      },
+    };
+  },
+};
+
+type Http2Listener = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
+
+/** The ways into the server: each case that is the same in all of them runs in all of them. */
+export const transports: readonly Transport[] = [
   {
     name: "createServer",
     async open(config) {
@@ -47,6 +88,7 @@ export const transports: readonly { readonly name: string; open(config: Truewire
       };
     },
   },
+  ...(certificate ? [overHttp2] : []),
 ];
 
 export function serving(engine: Engine, config: TruewireConfig = {}): TruewireConfig {
