@@ -5,6 +5,7 @@ import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Agent, fetch as undiciFetch } from "undici";
+import { workersOf } from "../cluster/processes.ts";
 import { selfSigned } from "../support/certificate.ts";
 import { until } from "../support/scripted-engine.ts";
 import { runTruewire } from "../support/serve.ts";
@@ -49,11 +50,35 @@ fault(
   "the server is killed (SIGKILL, or out of memory) while streams run",
   async () => {
     const server = await serve([writeProgram(newFolder())]);
-    const running = await words(server, 100_000);
+    let begun: () => void = () => {};
+    const speaks = new Promise<void>((resolve) => (begun = resolve));
+    const running = outcome(words(server, 100_000), () => begun());
+    await speaks;
     await server.stop("SIGKILL");
-    return { clients: [await outcome(Promise.resolve(running))], log: server.stderr };
+    return { clients: [await running], log: server.stderr };
   },
   isUnix,
+);
+
+fault(
+  "one of several workers is killed while streams run",
+  async () => {
+    const server = await serve([writeProgram(newFolder()), "--workers", "2"]);
+    const streams: Response[] = [];
+    for (let i = 0; i < 8; i++) streams.push(await words(server, 300));
+    process.kill(workersOf(server)[0] ?? 0, "SIGKILL");
+    const ends = await Promise.all(streams.map((stream) => outcome(Promise.resolve(stream))));
+    const [cut, whole] = [...new Set(ends)].sort((one) => (one.includes("[DONE]") ? 1 : -1));
+    return {
+      clients: [
+        `its streams ${cut ?? ""}`,
+        `those of the others ${whole ?? ""}`,
+        `a new request ${await outcome(words(server, 1))}`,
+      ],
+      log: server.stderr,
+    };
+  },
+  process.platform === "linux",
 );
 
 fault("the port is taken", async () => {
