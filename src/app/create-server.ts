@@ -9,6 +9,7 @@ import { MemoryStore } from "../store/memory-store.ts";
 import { noStore, openStoreOf } from "./open-store-of.ts";
 import { openObserving } from "./open-observing.ts";
 import { EnginePool } from "./engine-pool.ts";
+import { inspectorOf } from "./inspector-of-config.ts";
 import { PoolControl } from "./pool-control.ts";
 import { oneAfterAnother } from "./one-after-another.ts";
 import { readServerFiles } from "./server-files.ts";
@@ -99,6 +100,7 @@ export async function openServer(
   ]);
   const { keys, certificate } = side?.files ?? (await readServerFiles(current));
   let settings = settingsOf(current, keys, false);
+  const inspector = side ? undefined : inspectorOf(current, settings);
   const log = maskedLog(
     options.log ?? openLog(current.logLevel, current.logFormat, side && { worker: side.number }),
     () => settings.mask,
@@ -134,6 +136,7 @@ export async function openServer(
     brief: side?.brief ?? new MemoryStore(briefly),
     runs: side?.runs ?? new DetachedRuns(),
     limiter: new MemoryLimiter(),
+    inspector,
     ...(streamLog && { streamLog }),
     ...(page && { page }),
   };
@@ -185,9 +188,12 @@ export async function openServer(
     const parsed = parseConfig(next);
     // Read before anything changes: a certificate that is broken must not cost the rest.
     const read = side?.files ?? (await readServerFiles(parsed));
+    const nextSettings = settingsOf(parsed, read.keys, false);
+    const inspector = side ? undefined : inspectorOf({ ...parsed, host }, nextSettings, service.inspector);
     service.directory = await pool.use(parsed);
     if (read.certificate) listener.renew?.(read.certificate);
-    service.settings = settings = settingsOf(parsed, read.keys, false);
+    service.settings = settings = nextSettings;
+    service.inspector = inspector;
     // Of several workers, the primary process tells it once.
     if (!side) {
       warnOfFixedSettings(parsed, current, log);

@@ -71,6 +71,13 @@ export interface TruewireConfig {
   readonly loadWait?: Duration;
   /** Keys for the paths under `/admin`; default: none, and then only this machine may use them (docs/models.md). */
   readonly adminKey?: string | readonly string[];
+  /**
+   * Keep the last requests in memory, for the page's Inspect and `/admin/requests`; default: on a server that listens on this machine only and
+   * needs no key of its clients. Elsewhere it needs an `adminKey`.
+   */
+  readonly inspect?: boolean;
+  /** What these requests may take in memory; default 32MiB. */
+  readonly inspectSize?: Size;
   /** What to serve. A text is a target as on the command line: `name=model.gguf`, `https://…`, `./program.ts`. */
   readonly models?: readonly (string | ModelEntry)[];
 }

@@ -1,9 +1,10 @@
 import type { CacheMiss } from "./cache-miss.ts";
 import type { GenerationEnd } from "./event.ts";
+import type { Inspection } from "./inspection.ts";
 
 /**
  * Follows one generation from within its engine, for metrics, traces and the log: what no event tells, because clients do not ask for it.
- * Never a key, and no text of a conversation but in the note that says so.
+ * Never a key, and no text of a conversation but in the note that says so, and for whoever inspects it.
  */
 export interface GenerationObserver {
   /** The engine asks another server. */
@@ -12,6 +13,8 @@ export interface GenerationObserver {
   cacheMissed(miss: CacheMiss): void;
   /** What was mended in the source's answer: how often, by kind. Several calls add up. */
   repaired(counts: Readonly<Record<string, number>>): void;
+  /** Present: somebody wants to see what is inside. */
+  readonly inspection?: Inspection | undefined;
 }
 
 export interface ObservedAttempt {

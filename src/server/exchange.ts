@@ -14,6 +14,8 @@ export interface Exchange {
   query(name: string): string | undefined;
   /** A request header by its lower-case name; several of one name are joined by ", ". */
   header(name: string): string | undefined;
+  /** All request headers as they came, in their order. */
+  headers(): readonly (readonly [name: string, value: string])[];
   /** What a framework (`express.json()`) has already made of the body, if one has. */
   readonly parsedBody?: unknown;
   /** The body's bytes as they came. Rejects with 413 beyond `limit` bytes, with `ClientGone` when the client leaves while sending. */

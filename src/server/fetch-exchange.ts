@@ -39,6 +39,10 @@ export class FetchExchange implements Exchange {
     return this.#request.headers.get(name) ?? undefined;
   }
 
+  headers(): readonly (readonly [name: string, value: string])[] {
+    return [...this.#request.headers];
+  }
+
   async readBody(limit: number): Promise<Uint8Array> {
     if (Number(this.header("content-length") ?? 0) > limit) throw bodyTooLarge(limit);
     const { body } = this.#request;

@@ -14,10 +14,13 @@ import type { Service, Settings } from "./service.ts";
 /** Answers one exchange, whatever happens; never rejects. */
 export async function handle(exchange: Exchange, service: Service): Promise<void> {
   const record = new RequestRecord();
-  const { settings, log, requests } = service;
-  const reply = new Reply(exchange, requestId(Math.random), record, settings);
+  const { settings, log, requests, inspector } = service;
+  const id = requestId(Math.random);
+  const inspected = inspector?.watch(exchange, id, record, settings.mask);
+  record.inspection = inspected?.watched;
+  const reply = new Reply(inspected?.exchange ?? exchange, id, record, settings);
   requests.begin();
-  log.debug({ req: reply.requestId, method: exchange.method, path: exchange.path }, "received");
+  log.debug({ req: id, method: exchange.method, path: exchange.path }, "received");
   try {
     await answer(reply, service);
   } catch (error) {
@@ -117,6 +120,8 @@ function tell({ exchange, record, requestId: req }: Reply, { log, requests, metr
   const fields = { req, method: exchange.method, path: exchange.path, ...record.fields() };
   if (client !== undefined) Object.assign(fields, { clientRequestId: client });
   record.endTrace(outcome);
+  // An answer that goes on without its client has its end later.
+  if (!record.detached) record.inspection?.ended(outcome, record);
   // Probes come every few seconds and are of interest to nobody while all is well.
   if (/^\/(health|metrics)/.test(exchange.path)) log.debug(fields, outcome);
   else if (outcome === "failed") log.error(fields, outcome);

@@ -65,6 +65,13 @@ export class NodeExchange implements Exchange {
     return Array.isArray(value) ? value.join(", ") : value;
   }
 
+  headers(): readonly (readonly [name: string, value: string])[] {
+    const { rawHeaders } = this.#request;
+    const pairs: [string, string][] = [];
+    for (let at = 0; at + 1 < rawHeaders.length; at += 2) pairs.push([rawHeaders[at] ?? "", rawHeaders[at + 1] ?? ""]);
+    return pairs;
+  }
+
   get isFromLoopback(): boolean {
     const address = this.#request.socket.remoteAddress ?? "";
     return isLoopback(address.replace(/^::ffff:/, ""));

@@ -11,7 +11,8 @@ type Generator = Pick<Engine, "generate">;
 export function recordedEngine(engine: Generator, record: RequestRecord): Generator {
   return {
     generate(request) {
-      const { api, servedModel, trace } = record;
+      const { api, servedModel, trace, inspection } = record;
+      inspection?.understood(request);
       if (api && servedModel !== undefined) trace?.operationBegins(api.operation, servedModel, request);
       return engine.generate(request, record);
     },
@@ -27,16 +28,18 @@ export function engineOfRun(
   { record: asked, requestId: req }: Reply,
   { log, metrics }: Service,
 ): Generator {
-  const { api, model, servedModel, keyName } = asked;
-  const record = Object.assign(new RequestRecord(), { api, model, servedModel, keyName, status: 200 });
+  const { api, model, servedModel, keyName, inspection } = asked;
+  const record = Object.assign(new RequestRecord(), { api, model, servedModel, keyName, inspection, status: 200 });
   const over = (): void => {
     const outcome = record.outcome(record.end === undefined);
     metrics?.observe(record, outcome);
+    inspection?.ended(outcome, record);
     log.info({ req, ...record.fields() }, `${outcome} in the background`);
   };
   return {
     generate(request) {
       asked.detached = true;
+      inspection?.understood(request);
       return seen(engine, request, record, over);
     },
   };

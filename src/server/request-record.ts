@@ -2,6 +2,7 @@ import type { CacheMiss } from "../generation/cache-miss.ts";
 import type { FailureKind, FinishReason, GenerationEnd, GenerationEvent, Timings, Usage } from "../generation/event.ts";
 import { mostText, withoutTexts } from "../generation/without-texts.ts";
 import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../generation/generation-observer.ts";
+import type { WatchedRequest } from "./inspect/watched-request.ts";
 import type { LogFields } from "./log.ts";
 import type { ReceivedJson } from "./read-json.ts";
 import type { RequestTrace } from "./tracing/request-trace.ts";
@@ -45,6 +46,8 @@ export class RequestRecord implements GenerationObserver {
   /** Called with it: the answer's head is not sent yet, or has had to be sent without. */
   onCacheMiss: ((miss: CacheMiss) => void) | undefined;
   trace: RequestTrace | undefined;
+  /** Present: somebody wants to see what is inside. */
+  inspection: WatchedRequest | undefined;
   /** The reader was too slow, and was given up. */
   cut = false;
   toolCalls = 0;
@@ -85,6 +88,7 @@ export class RequestRecord implements GenerationObserver {
   see(events: readonly GenerationEvent[]): void {
     if (this.firstMs === undefined) this.#lookForFirst(events);
     this.trace?.see(events);
+    this.inspection?.events(events);
     for (const event of events) {
       switch (event.type) {
         case "text-delta":

@@ -10,6 +10,7 @@ import { answerPortRoute } from "./answer-port-route.ts";
 import { countTokens } from "./count-tokens.ts";
 import { embed } from "./embed.ts";
 import { generate } from "./generate.ts";
+import { inspectRoutes } from "./inspect/inspect-routes.ts";
 import { answerMetrics } from "./metrics/answer-metrics.ts";
 import { answerHealth, answerLiveness } from "./health.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
@@ -59,6 +60,7 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
     },
   ],
   ...adminRoutes,
+  ...inspectRoutes,
   ["/tokenize", { ...openai, methods: { POST: tokenize } }],
   ["/detokenize", { ...openai, methods: { POST: detokenize } }],
   ["/slots", { ...openai, methods: { GET: answerSlots } }],
@@ -128,6 +130,9 @@ export function routeOf(path: string): { readonly route: Route; readonly paramet
   if (id === "") return undefined;
   const one = routes.get(["", first, "{id}", ...rest].join("/"));
   if (one) return { route: one, parameter: decoded(id) };
+  const [inFolder = "", ...restInFolder] = rest;
+  const other = inFolder === "" ? undefined : routes.get(["", first, id, "{id}", ...restInFolder].join("/"));
+  if (other) return { route: other, parameter: decoded(inFolder) };
   const all = routes.get(`/${first}/{rest}`);
   return all && { route: all, parameter: decoded([id, ...rest].join("/")) };
 }

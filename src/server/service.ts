@@ -6,6 +6,7 @@ import type { Checker } from "./admin/checker.ts";
 import type { ModelControl } from "./admin/model-control.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
 import type { HealthReport } from "./health-report.ts";
+import type { Inspector } from "./inspect/inspector.ts";
 import type { KeyRing } from "./keys/key-ring.ts";
 import type { Log, StreamLog } from "./log.ts";
 import type { Mask } from "./mask.ts";
@@ -62,6 +63,8 @@ export interface Service {
   limiter: Limiter;
   /** Absent: nobody counts. */
   metrics?: Metrics;
+  /** Absent: nobody looks at requests. */
+  inspector?: Inspector | undefined;
   /** Absent until the server has opened it. */
   tracing?: Tracing;
   /** The other processes of this server, where it has several. */

@@ -16,6 +16,7 @@ export interface MessageLine {
 export interface OpenedBy {
   readonly path: string;
   header(name: string): string | undefined;
+  headers(): readonly (readonly [name: string, value: string])[];
 }
 
 /** One request of a connection: a message, as if it had come by HTTP. The events of its stream go back as messages. */
@@ -52,6 +53,10 @@ export class SocketExchange implements Exchange {
 
   header(name: string): string | undefined {
     return this.#by.header(name);
+  }
+
+  headers(): readonly (readonly [name: string, value: string])[] {
+    return this.#by.headers();
   }
 
   async readBody(limit: number): Promise<Uint8Array> {

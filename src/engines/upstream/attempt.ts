@@ -1,5 +1,6 @@
 import type { Dispatcher } from "undici";
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
+import type { ReceivedAnswer } from "../../generation/inspection.ts";
 import type { EventReader } from "../../wire/source-port.ts";
 import { badAnswer, failureOfText, readFailure } from "../../wire/tolerant/read-failure.ts";
 import { readResponseBody } from "../../wire/tolerant/read-response.ts";
@@ -40,6 +41,8 @@ export interface AttemptOptions {
   readonly idleMs: number;
   readonly answerLimit: number;
   readonly watch: Watch;
+  /** Called when the request goes out; absent: nobody looks. */
+  readonly inspect: (() => ReceivedAnswer) | undefined;
 }
 
 /**
@@ -74,6 +77,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   #bytesReceived = 0;
   #unpacker: Unpacker | null = null;
   #reusedConnection = false;
+  readonly #inspected: ReceivedAnswer | undefined;
   /**
    * The connection had served before and broke before a byte of an answer came: the server has closed it as idle, and no application
    * has seen the request. Source: RFC 9112, section 9.3.1.
@@ -82,7 +86,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
 
   constructor(options: AttemptOptions) {
     this.#options = options;
-    const { target, path, headers, body, fresh, watch } = options;
+    const { target, path, headers, body, fresh, watch, inspect } = options;
+    this.#inspected = inspect?.();
     this.#decoder = target.transport.decoder();
     target.outstanding++;
     watch.add(this);
@@ -104,6 +109,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   /** Stops the request, wherever it is. `end`: what a waiting reader is told. */
   abort(end: GenerationEnd): void {
     if (!this.#ended) this.#add(this.#options.reader.abandon(end));
+    if ("failure" in end) this.#inspected?.failed(end.failure.message);
     this.#stop();
   }
 
@@ -116,6 +122,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     if (status < 200) return;
     this.#status = status;
     this.#headers = headers;
+    this.#inspected?.answered(status, headers);
     const encoding = headers["content-encoding"];
     if (typeof encoding === "string") this.#unpack(encoding);
   }
@@ -172,6 +179,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   #break(error: Error): void {
     this.#release();
     this.#readArrived();
+    this.#inspected?.failed(error.message);
     if (this.#ended) return;
     const { reader, stream, upstream } = this.#options;
     if (stream && this.#status === 200 && this.#bytesReceived > 0) this.#add(reader.end(error));
@@ -197,6 +205,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     let text = "";
     for (const bytes of this.#arrived) text += this.#decoder.write(bytes);
     this.#arrived = [];
+    if (this.#inspected && text !== "") this.#inspected.received(text);
     if (text !== "") this.#add(this.#options.reader.push(text));
     // Nothing was read from it, so it does not hold back the upstream.
     if (this.#pending.length === 0) this.#resume();
@@ -227,8 +236,13 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     const isAnswer = this.#status === 200;
     this.#bodySize += chunk.length;
     if (isAnswer && this.#bodySize > this.#options.answerLimit) this.abort(answerTooLong(this.#options.answerLimit));
-    else if (isAnswer || this.#bodySize <= failureBodyLimit) this.#body.push(this.#decoder.write(chunk));
+    else if (isAnswer || this.#bodySize <= failureBodyLimit) this.#keepText(this.#decoder.write(chunk));
     else this.abort(this.#refused());
+  }
+
+  #keepText(text: string): void {
+    this.#body.push(text);
+    this.#inspected?.received(text);
   }
 
   /** The end that an answer with another status than 200 is. */

@@ -11,6 +11,7 @@ import type {
 import type { GenerationEvent } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
 import type { AttemptObserver, GenerationObserver } from "../../generation/generation-observer.ts";
+import type { Inspection } from "../../generation/inspection.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { withoutTexts } from "../../generation/without-texts.ts";
 import { completionsSource } from "../../wire/completions/source-port.ts";
@@ -194,7 +195,8 @@ export class UpstreamEngine implements Engine {
       budget: this.#budget,
       retries,
       models: names.map((name) => models?.[name] ?? name),
-      prepare: (model, target, fresh, headers) => this.#prepare(request, model, target, fresh, headers),
+      prepare: (model, target, fresh, headers) =>
+        inspected(this.#prepare(request, model, target, fresh, headers), observer?.inspection),
       observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
         this.#retries++;
@@ -252,6 +254,7 @@ export class UpstreamEngine implements Engine {
       idleMs: this.#idleMs,
       answerLimit,
       watch: target.transport.sharesTimers ? this.#watch : this.#newWatch(),
+      inspect: undefined,
     };
   }
 
@@ -294,6 +297,14 @@ export class UpstreamEngine implements Engine {
       this.#options.log?.("the model list could not be read again", "warn", { error: String(error) });
     }
   }
+}
+
+/** An attempt that somebody looks at, where somebody does. */
+function inspected(attempt: AttemptOptions, inspection: Inspection | undefined): AttemptOptions {
+  if (!inspection) return attempt;
+  const { target, path, headers, body, reader } = attempt;
+  const url = new URL(path.replace(/\?.*/s, ""), target.url.replace(/\/\/[^/]*@/, "//")).href;
+  return { ...attempt, inspect: () => inspection.sent({ url, headers, body, repairs: reader.repairs.keepPlaces() }) };
 }
 
 /** Only a server of the same API answers with tokens under the names that the client asked by. */

@@ -44,6 +44,8 @@ export class FrameReader {
 
   /** The begun line. A string: V8 keeps the pieces as a rope and joins them once, when the line is complete. */
   #line = "";
+  /** Characters of the texts before the one that is being read. */
+  #before = 0;
   /** The last text ended in CR; an LF at the start of the next one belongs to it. */
   #afterCr = false;
   #atStart = true;
@@ -75,12 +77,14 @@ export class FrameReader {
     if (rest) this.#read(rest);
     if (this.#line !== "") {
       const line = this.#line;
+      this.#repairs.at = this.#before - line.length;
       this.#line = "";
       this.#readLine(line, 0, line.length);
     }
     this.#endBlock();
     if (this.#data !== undefined) this.#repairs.note("no-blank-line");
     this.#dispatch();
+    this.#repairs.at = this.#before;
   }
 
   #read(text: string): void {
@@ -100,11 +104,13 @@ export class FrameReader {
     let cr = text.indexOf("\r", at);
     for (;;) {
       const newline = text.indexOf("\n", at);
-      let end = newline;
-      let next = newline + 1;
-      if (cr !== -1 && (newline === -1 || cr < newline)) {
-        end = cr;
-        next = cr + 1;
+      const endsInCr = cr !== -1 && (newline === -1 || cr < newline);
+      const end = endsInCr ? cr : newline;
+      let next = end + 1;
+      // A blank line belongs to the frame that it ends.
+      if (this.#repairs.keepsPlaces && (end > at || this.#line !== ""))
+        this.#repairs.at = this.#before + at - this.#line.length;
+      if (endsInCr) {
         if (next === text.length) this.#afterCr = true;
         else if (text.charCodeAt(next) === lf) next++;
         this.#repairs.note("line-ends");
@@ -123,6 +129,7 @@ export class FrameReader {
       if (this.#line.length + text.length - at > this.#limit) throw new FrameTooLongError(this.#limit);
       this.#line += text.slice(at);
     }
+    this.#before += text.length;
   }
 
   /** One line, `text` from `start` to `end`, without its end. */

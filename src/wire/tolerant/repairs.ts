@@ -1,3 +1,5 @@
+import type { RepairPlace } from "../../generation/inspection.ts";
+
 /** What was repaired in a stream: reported by `truewire repair` on stderr, and in a server's log. */
 export interface Repair {
   readonly id: RepairId;
@@ -81,9 +83,20 @@ const sentences = {
   "after-message": "Something followed the end of the message and was dropped.",
 } as const;
 
+/** So many places of one answer are kept. */
+const mostPlaces = 1000;
+
+/** What a kind of repair is, in one sentence; undefined: there is no such kind. */
+export function sentenceOfRepair(id: string): string | undefined {
+  return Object.hasOwn(sentences, id) ? sentences[id as RepairId] : undefined;
+}
+
 /** Counts repairs. */
 export class RepairLog {
   #counts = new Map<RepairId, number>();
+  #places: RepairPlace[] | undefined;
+  /** Where the frame begins that is being read, in characters of the answer; told only while places are kept. */
+  at = 0;
 
   /** How many repairs were noted in all. */
   total = 0;
@@ -91,6 +104,16 @@ export class RepairLog {
   note(id: RepairId): void {
     this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
     this.total++;
+    if (this.#places && this.#places.length < mostPlaces) this.#places.push({ id, at: this.at });
+  }
+
+  get keepsPlaces(): boolean {
+    return this.#places !== undefined;
+  }
+
+  /** From now on, each repair's place is kept. Returns the list, which grows. */
+  keepPlaces(): readonly RepairPlace[] {
+    return (this.#places ??= []);
   }
 
   list(): readonly Repair[] {

@@ -1,0 +1,73 @@
+import type { Store } from "../../store/store.ts";
+import type { Departure } from "../departure.ts";
+import type { Exchange, HeaderFields } from "../exchange.ts";
+import type { WatchedRequest } from "./watched-request.ts";
+
+/** An exchange that shows what comes and goes to whoever watches its request. */
+export class InspectedExchange implements Exchange {
+  readonly #inner: Exchange;
+  readonly #watched: WatchedRequest;
+  readonly method: string;
+  readonly path: string;
+  readonly departure: Departure;
+  readonly isFromLoopback?: boolean;
+  readonly parsedBody?: unknown;
+  readonly connectionStore?: Store;
+  readonly readMessage?: (body: unknown) => unknown;
+
+  constructor(inner: Exchange, watched: WatchedRequest) {
+    this.#inner = inner;
+    this.#watched = watched;
+    this.method = inner.method;
+    this.path = inner.path;
+    this.departure = inner.departure;
+    if (inner.isFromLoopback !== undefined) this.isFromLoopback = inner.isFromLoopback;
+    if (inner.parsedBody !== undefined) this.parsedBody = inner.parsedBody;
+    if (inner.connectionStore) this.connectionStore = inner.connectionStore;
+    if (inner.readMessage) this.readMessage = (body) => inner.readMessage?.(body);
+  }
+
+  query(name: string): string | undefined {
+    return this.#inner.query(name);
+  }
+
+  header(name: string): string | undefined {
+    return this.#inner.header(name);
+  }
+
+  headers(): readonly (readonly [name: string, value: string])[] {
+    return this.#inner.headers();
+  }
+
+  async readBody(limit: number): Promise<Uint8Array> {
+    const body = await this.#inner.readBody(limit);
+    const encoding = this.header("content-encoding")?.trim().toLowerCase() ?? "";
+    this.#watched.came(body, encoding !== "" && encoding !== "identity");
+    return body;
+  }
+
+  send(status: number, headers: HeaderFields, body: string): void {
+    this.#watched.opens(headers);
+    this.#watched.tells(body);
+    this.#inner.send(status, headers, body);
+  }
+
+  open(status: number, headers: HeaderFields): void {
+    this.#watched.opens(headers);
+    this.#inner.open(status, headers);
+  }
+
+  write(text: string): Promise<void> | undefined {
+    this.#watched.tells(text);
+    return this.#inner.write(text);
+  }
+
+  end(text: string): void {
+    this.#watched.tells(text);
+    this.#inner.end(text);
+  }
+
+  cut(): void {
+    this.#inner.cut();
+  }
+}

@@ -1,0 +1,240 @@
+import type { GenerationEvent } from "../../generation/event.ts";
+import type {
+  Inspection,
+  InspectedPrompt,
+  ReceivedAnswer,
+  SentRequest,
+} from "../../generation/inspection.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
+import type {
+  Header,
+  InspectedOutcome,
+  InspectedRequest,
+  KeptText,
+  RequestSummary,
+  TimedEvents,
+  TimedText,
+} from "../../inspect/inspected-request.ts";
+import { Tape } from "../../inspect/tape.ts";
+import type { Mask } from "../mask.ts";
+import { eventBytes } from "./event-bytes.ts";
+import { keptText } from "./kept-text.ts";
+import { maskedHeaders } from "./masked-headers.ts";
+import { maskedTape } from "./masked-tape.ts";
+import type { RequestFacts } from "./request-facts.ts";
+import { textBytes } from "./text-bytes.ts";
+import { WatchedAttempt } from "./watched-attempt.ts";
+
+export interface WatchedRequestOptions {
+  readonly id: string;
+  readonly number: number;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: readonly Header[];
+  readonly facts: RequestFacts;
+  readonly mask: Mask;
+  /** Of each of its texts and lists, in bytes. */
+  readonly limit: number;
+  /** It takes so many bytes more. */
+  readonly grow: (bytes: number) => void;
+  /** What a list shows of it has changed. */
+  readonly changed: () => void;
+}
+
+/** What a request takes however little was said, in bytes. */
+const perRequest = 2048;
+
+/** One request that is watched: what came, what was made of it, and what went out. Copies are bounded. */
+export class WatchedRequest implements Inspection {
+  readonly #options: WatchedRequestOptions;
+  readonly #at = Date.now();
+  readonly #receivedAt: number;
+  readonly #headers: readonly Header[];
+  /** What is known of it while it is open, and what was known at its end: what it holds then would take more room than is counted. */
+  #story: RequestFacts | RequestSummary;
+  #body: KeptText | undefined;
+  #isPacked = false;
+  #understood: KeptText | undefined;
+  readonly #prompts: InspectedPrompt[] = [];
+  #promptBytes = 0;
+  readonly #written = new Map<number, Tape<string>>();
+  readonly #events: Tape<TimedEvents>;
+  readonly #attempts: WatchedAttempt[] = [];
+  #answerHeaders: readonly Header[] = [];
+  readonly #answer: Tape<TimedText>;
+
+  constructor(options: WatchedRequestOptions) {
+    const { facts, headers, mask, limit, grow } = options;
+    this.#options = options;
+    this.#story = facts;
+    this.#receivedAt = facts.receivedAt;
+    this.#headers = maskedHeaders(headers, mask);
+    this.#events = new Tape(limit);
+    this.#answer = new Tape(limit);
+    grow(perRequest + this.#headers.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0));
+  }
+
+  get id(): string {
+    return this.#options.id;
+  }
+
+  /** The body came. */
+  came(bytes: Uint8Array, isPacked: boolean): void {
+    this.#isPacked = isPacked;
+    if (isPacked) return;
+    const { limit, grow } = this.#options;
+    const most = Math.floor(limit / 2);
+    const text = new TextDecoder().decode(bytes.subarray(0, most));
+    this.#body = bytes.length > most ? { text, left_out: bytes.length - most } : { text };
+    grow(textBytes(text));
+  }
+
+  understood(request: GenerationRequest): void {
+    // The body is there already. What has no room as a body has none as what was made of it.
+    if (this.#body?.left_out !== undefined) return;
+    const { passthrough: _, ...own } = request;
+    this.#understood = this.#kept(JSON.stringify(own));
+  }
+
+  events(events: readonly GenerationEvent[]): void {
+    this.#options.grow(this.#events.add({ ms: this.#now(), events }, eventBytes(events), 0));
+  }
+
+  prompt(prompt: InspectedPrompt): void {
+    const { limit, grow } = this.#options;
+    const { text, lengths, control, quotes } = prompt;
+    const bytes = textBytes(text) + perNumber * (lengths.length + control.length) + perQuote * quotes.length;
+    const room = limit - this.#promptBytes;
+    if (bytes <= room) this.#prompts.push(prompt);
+    // Its text is worth more than the places in it. Of several prompts, those that have room.
+    else if (this.#prompts.length === 0)
+      this.#prompts.push({ text: keptText(text, room).text, lengths: [], control: [], quotes: [] });
+    else return;
+    const taken = Math.min(bytes, room);
+    this.#promptBytes += taken;
+    grow(taken);
+  }
+
+  written(choice: number, text: string): void {
+    const { limit, grow } = this.#options;
+    let tape = this.#written.get(choice);
+    if (!tape) {
+      if (this.#written.size >= mostChoices) return;
+      this.#written.set(choice, (tape = new Tape(limit / mostChoices)));
+    }
+    grow(tape.add(text, textBytes(text), text.length));
+  }
+
+  sent(request: SentRequest): ReceivedAnswer {
+    const { limit, mask, grow } = this.#options;
+    const count = this.#attempts.length;
+    // Each has half the room of the one before: all of them together have that of two.
+    if (count >= mostAttempts) return unheard;
+    const attempt = new WatchedAttempt(request, { limit: limit / 2 ** count, mask, now: () => this.#now(), grow });
+    this.#attempts.push(attempt);
+    return attempt;
+  }
+
+  /** Status and headers of the answer go out. */
+  opens(headers: Readonly<Record<string, string>>): void {
+    const { mask, grow, changed } = this.#options;
+    this.#answerHeaders = maskedHeaders(Object.entries(headers), mask);
+    grow(this.#answerHeaders.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0));
+    changed();
+  }
+
+  /** A piece of the answer's body goes out. */
+  tells(text: string): void {
+    if (text === "") return;
+    this.#options.grow(this.#answer.add({ ms: this.#now(), text }, textBytes(text), text.length));
+  }
+
+  ended(outcome: InspectedOutcome, facts: RequestFacts): void {
+    if (this.#isPacked && this.#body === undefined && facts.body !== undefined)
+      this.#body = this.#kept(JSON.stringify(facts.body));
+    this.#story = this.#summaryOf(outcome, facts);
+    this.#options.changed();
+  }
+
+  summary(): RequestSummary {
+    return "outcome" in this.#story ? this.#story : this.#summaryOf("open", this.#story);
+  }
+
+  shown(): InspectedRequest {
+    const { mask } = this.#options;
+    const text = (kept: KeptText): KeptText => ({ ...kept, text: mask.text(kept.text) });
+    return {
+      ...this.summary(),
+      request: {
+        headers: this.#headers,
+        ...(this.#body && { body: text(this.#body) }),
+        ...(this.#understood && { understood: text(this.#understood) }),
+      },
+      prompts: this.#prompts.map((prompt) => {
+        const shown = mask.text(prompt.text);
+        // Where something is masked, places in the text are not what they were.
+        return shown === prompt.text ? prompt : { text: shown, lengths: [], control: [], quotes: [] };
+      }),
+      written: [...this.#written].map(([choice, tape]) => ({ choice, text: mask.value(tape.contents()) })),
+      events: mask.value(this.#events.contents()),
+      response: { headers: this.#answerHeaders, body: maskedTape(this.#answer.contents(), mask).tape },
+      asked: this.#attempts.map((attempt) => attempt.shown()),
+    };
+  }
+
+  #kept(text: string): KeptText {
+    const { limit, grow } = this.#options;
+    const kept = keptText(text, limit);
+    grow(textBytes(kept.text));
+    return kept;
+  }
+
+  #summaryOf(outcome: InspectedOutcome, facts: RequestFacts): RequestSummary {
+    const { id, number, method, path, mask } = this.#options;
+    const { api, model, keyName, stream, status, firstMs, usage, cachedTokens, attempts, repairs } = facts;
+    const error = errorOf(facts);
+    const finish = [...new Set(facts.finishes)].join(", ");
+    return {
+      id,
+      number,
+      at: this.#at,
+      method,
+      path,
+      outcome,
+      ms: this.#now(),
+      ...(keyName !== undefined && { key: keyName }),
+      ...(api && { api: api.name }),
+      ...(model !== undefined && { model: mask.text(model) }),
+      ...(stream !== undefined && { stream }),
+      ...(status !== undefined && { status }),
+      ...(firstMs !== undefined && { first_ms: rounded(firstMs) }),
+      ...(usage && { prompt_tokens: usage.promptTokens, completion_tokens: usage.completionTokens }),
+      ...(cachedTokens !== undefined && { cached_tokens: cachedTokens }),
+      ...(finish !== "" && { finish }),
+      ...(attempts > 0 && { attempts }),
+      ...(repairs.size > 0 && { repairs: Object.fromEntries(repairs) }),
+      ...(error !== undefined && { error: mask.text(error) }),
+    };
+  }
+
+  #now(): number {
+    return rounded(performance.now() - this.#receivedAt);
+  }
+}
+
+/** So many choices share the room of one text, and so many attempts are kept. */
+const mostChoices = 16;
+const mostAttempts = 8;
+/** What a number and a quote take in a list, in bytes. */
+const perNumber = 8;
+const perQuote = 96;
+
+const unheard: ReceivedAnswer = { answered() {}, received() {}, failed() {} };
+
+function rounded(ms: number): number {
+  return Math.round(ms * 100) / 100;
+}
+
+function errorOf({ end, refusal }: RequestFacts): string | undefined {
+  return end && "failure" in end ? end.failure.message : refusal;
+}
