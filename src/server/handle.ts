@@ -122,8 +122,8 @@ function tell({ exchange, record, requestId: req }: Reply, { log, requests, metr
   record.endTrace(outcome);
   // An answer that goes on without its client has its end later.
   if (!record.detached) record.inspection?.ended(outcome, record);
-  // Probes come every few seconds and are of interest to nobody while all is well.
-  if (/^\/(health|metrics)/.test(exchange.path)) log.debug(fields, outcome);
+  // Probes, and whoever looks at requests, come every few seconds and are of interest to nobody while all is well.
+  if (/^\/(health|metrics|(v1\/)?admin\/requests)/.test(exchange.path)) log.debug(fields, outcome);
   else if (outcome === "failed") log.error(fields, outcome);
   else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);
 }

@@ -13,6 +13,7 @@ import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../ge
 import { FailureError } from "../../generation/failure.ts";
 import type { GenerationObserver } from "../../generation/generation-observer.ts";
 import { isLong, jsonInPieces } from "../../generation/json-in-pieces.ts";
+import type { InspectedPrompt } from "../../generation/inspection.ts";
 import type { GenerationRequest, TextPrompt } from "../../generation/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { defaultLoadTimeoutMs } from "./defaults.ts";
@@ -120,7 +121,7 @@ export class LlamaEngine implements Engine {
   }
 
   async #promptTokens(request: AskedOfModel, signal: AbortSignal, owner?: string): Promise<Tokenization> {
-    const text = askedText(request);
+    const text = askedText(delivery.observer?.inspection ? { ...request, inspected: true } : request);
     if (text === null) throw new FailureError(nestedTooDeeply);
     const answer = await this.#lookUp(
       (asked) => ({ about: "tokens", ...(owner !== undefined && { owner }), asked }),
@@ -174,7 +175,7 @@ export class LlamaEngine implements Engine {
   #submit(id: number, request: GenerationRequest, delivery: Delivery): void {
     const refusal = this.#refusal(request.owner);
     if (refusal) return delivery.end(refusal);
-    const text = askedText(request);
+    const text = askedText(delivery.observer?.inspection ? { ...request, inspected: true } : request);
     if (text === null) return delivery.end({ kind: "rejected", failure: nestedTooDeeply });
     const submission: Submission = { id, requestId: request.id, owner: request.owner, text };
     this.#deliveries.set(id, delivery);
@@ -256,9 +257,10 @@ export class LlamaEngine implements Engine {
   /** For the listeners of a process: what a step brought. */
   onStep(message: StepMessage): void {
     this.#modelState = message.state;
-    for (const [id, tokens, events] of message.results) {
+    for (const [id, tokens, events, written] of message.results) {
       const delivery = this.#deliveries.get(id);
       if (!delivery) continue;
+      if (written) for (const [choice, text] of written) delivery.observer?.inspection?.written(choice, text);
       delivery.push(events, tokens);
       const last = events.at(-1);
       if (last?.type === "end" && last.end.kind === "done") this.#pause.succeeded();
@@ -279,6 +281,12 @@ export class LlamaEngine implements Engine {
   /** For the listeners of a process: its answer to a look-up. */
   onLookedUp(id: number, answer: Answer): void {
     this.#lookUps.answer(id, answer);
+  }
+
+  /** For the listeners of a process: the prompts of a request that is looked into. */
+  onPrompts(id: number, prompts: readonly InspectedPrompt[]): void {
+    const inspection = this.#deliveries.get(id)?.observer?.inspection;
+    for (const prompt of prompts) inspection?.prompt(prompt);
   }
 
   /** For the listeners of a process: it crashed. Its requests end, and it is started again, unless the engine is closing. */
@@ -344,6 +352,7 @@ export class LlamaEngine implements Engine {
       onPong: (turn) => this.onPong(turn),
       onCacheMissed: (id, miss) => this.onCacheMissed(id, miss),
       onLookedUp: (id, answer) => this.onLookedUp(id, answer),
+      onPrompts: (id, prompts) => this.onPrompts(id, prompts),
       log: (line, level) => this.#options.log?.(line, level),
     };
   }
@@ -401,7 +410,7 @@ const pieceSize = 64 * 1024;
 /** null: it is nested too deeply. */
 function askedText(request: AskedOfModel): AskedText | null {
   const { prompt, n, sampling, limits, logprobs, tools, toolChoice, parallelToolCalls, output, reasoning } = request;
-  const { wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs, tokenizing } = request;
+  const { wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs, tokenizing, inspected } = request;
   const asked: { readonly [Name in keyof AskedOfModel]: AskedOfModel[Name] | undefined } = {
     prompt,
     n,
@@ -418,6 +427,7 @@ function askedText(request: AskedOfModel): AskedText | null {
     wantsTokenIds,
     promptLogprobs,
     tokenizing,
+    inspected,
   };
   try {
     return isLong(asked, 4 * pieceSize) ? jsonInPieces(asked, pieceSize) : JSON.stringify(asked);

@@ -1,5 +1,6 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { HangWatch } from "./hang-watch.ts";
+import type { InspectedPrompt } from "../../generation/inspection.ts";
 import { ModelOpenError } from "./model-open-error.ts";
 import type { CacheMiss } from "../../generation/cache-miss.ts";
 import type { Observe } from "../../generation/observe.ts";
@@ -14,6 +15,8 @@ export interface ModelProcessListeners {
   readonly onCacheMissed: (id: number, miss: CacheMiss) => void;
   /** The answer to a look-up. */
   readonly onLookedUp: (id: number, answer: Answer) => void;
+  /** The prompts of a request that somebody wants to see. */
+  readonly onPrompts: (id: number, prompts: readonly InspectedPrompt[]) => void;
   readonly log: Observe;
   /** The process is gone, though it was not stopped; once, and only after `opened` was fulfilled. */
   readonly onGone: (how: string) => void;
@@ -81,6 +84,9 @@ export class ModelProcess {
             break;
           case "looked-up":
             listeners.onLookedUp(message.id, message.answer);
+            break;
+          case "prompts":
+            listeners.onPrompts(message.id, message.prompts);
             break;
           case "progress":
             listeners.onProgress(message.progress);

@@ -33,6 +33,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     onProgress: (progress) => options.onProgress?.(progress),
     onCacheMissed: (id, miss) => engine?.onCacheMissed(id, miss),
     onLookedUp: (id, answer) => engine?.onLookedUp(id, answer),
+    onPrompts: (id, prompts) => engine?.onPrompts(id, prompts),
     onPong: (turn) => engine?.onPong(turn),
     log: (line, level) => options.log?.(line, level),
   });

@@ -2,6 +2,7 @@ import type { Format } from "../../formats/format.ts";
 import type { CacheMiss } from "../../generation/cache-miss.ts";
 import type { SlotState, TextToTokenize } from "../../generation/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../generation/event.ts";
+import type { InspectedPrompt } from "../../generation/inspection.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
 import type { LlamaEngineOptions, OpenProgress } from "./options.ts";
@@ -34,6 +35,8 @@ export type FromModel =
   /** A request's prompt is not in the cache, as much of it could be; comes before the request's first events. */
   | { readonly type: "cache-missed"; readonly id: number; readonly miss: CacheMiss }
   | { readonly type: "looked-up"; readonly id: number; readonly answer: Answer }
+  /** The prompts of a request that somebody wants to see. */
+  | { readonly type: "prompts"; readonly id: number; readonly prompts: readonly InspectedPrompt[] }
   | StepMessage;
 
 /** What the server asks of a model beside generations. */
@@ -110,13 +113,23 @@ export type AskedOfModel = Pick<
 > & {
   /** The prompt is only to be made tokens of, in this way, and may be empty. */
   readonly tokenizing?: Pick<TextToTokenize, "addSpecial" | "parseSpecial">;
+  /** Somebody wants to see the prompt as the model reads it, and what the model writes. */
+  readonly inspected?: true;
 };
+
+/** What the model wrote for a choice, control tokens included. */
+export type WrittenText = readonly [choice: number, text: string];
 
 /** What one step brought, for all sequences together. */
 export interface StepMessage {
   readonly type: "step";
-  /** Request id, tokens that it made, its events. */
-  readonly results: readonly (readonly [id: number, tokens: number, events: readonly GenerationEvent[]])[];
+  /** Request id, tokens that it made, its events, and what its choices wrote where somebody wants to see that. */
+  readonly results: readonly (readonly [
+    id: number,
+    tokens: number,
+    events: readonly GenerationEvent[],
+    written?: readonly WrittenText[],
+  ])[];
   readonly state: ModelState;
 }
 

@@ -1,10 +1,5 @@
 import type { GenerationEvent } from "../../generation/event.ts";
-import type {
-  Inspection,
-  InspectedPrompt,
-  ReceivedAnswer,
-  SentRequest,
-} from "../../generation/inspection.ts";
+import type { Inspection, InspectedPrompt, ReceivedAnswer, SentRequest } from "../../generation/inspection.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type {
   Header,

@@ -1,5 +1,6 @@
 import type { Format } from "../../../formats/format.ts";
 import type { Tool } from "../../../generation/message.ts";
+import type { PromptQuote } from "../../../generation/inspection.ts";
 import type { GenerationRequest, Limits, Sampling } from "../../../generation/request.ts";
 import type { PromptOutline } from "../cache/prompt-outline.ts";
 import type { ConstraintPlan } from "./constraint-plan.ts";
@@ -28,6 +29,8 @@ export interface PreparedRequest {
   /** Give the prompt back in front of the answer. */
   readonly echo: boolean;
   readonly constraint?: ConstraintPlan;
+  /** Somebody wants to see its prompts, and what the model writes. */
+  readonly inspected?: true;
   /** The parameter that a too long prompt came in. */
   readonly promptParam: "messages" | "prompt";
 }
@@ -47,6 +50,8 @@ export type PromptInput =
   | {
       readonly type: "spans";
       readonly spans: readonly { readonly text: string; readonly special: boolean }[];
+      /** Which pieces of all spans' text are messages' texts, where somebody wants to see that. */
+      readonly quotes?: readonly PromptQuote[];
       /** The template wrote the BOS, so the prompt needs one. */
       readonly bos: boolean;
       /** Fill in the middle: what comes after the answer. */

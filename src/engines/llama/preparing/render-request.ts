@@ -6,13 +6,14 @@ import { writeCall } from "../../../formats/write-call.ts";
 import { FailureError, invalidRequest } from "../../../generation/failure.ts";
 import type { ChatPrompt, TextPrompt } from "../../../generation/request.ts";
 import { askedThinking } from "../../../templates/asked-thinking.ts";
-import type { ChatTemplate } from "../../../templates/chat-template.ts";
+import type { ChatTemplate, RenderInput } from "../../../templates/chat-template.ts";
 import { outlinePrompt, outlineText } from "../cache/outline-prompt.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
 import type { AskedOfModel } from "../protocol.ts";
 import { hasCalls } from "./generic-tools.ts";
 import type { ModelFacts } from "./model-facts.ts";
+import { promptQuotes } from "./prompt-quotes.ts";
 import type { AnswerReading, PreparedRequest, PromptInput, Telling, ThoughtLimit } from "./prepared-request.ts";
 
 /** What requests to a model are prepared with. */
@@ -64,6 +65,7 @@ export function renderRequest(request: AskedOfModel, around: PreparingSurroundin
       ...thoughtLimit(request, reading, defaults),
       ...(defaults?.maxStringTokens !== undefined && { stringLimit: defaults.maxStringTokens }),
       echo: prompt.kind === "text" && prompt.echo === true,
+      ...(request.inspected && { inspected: request.inspected }),
       promptParam,
     },
     warnings,
@@ -130,7 +132,7 @@ function chatParts(
   const callsAllowed = tools.length > 0 && toolChoice?.type !== "none";
   const allowed = toolChoice?.type === "allowed" ? tools.filter((tool) => toolChoice.names.includes(tool.name)) : tools;
   const knowsTools = template.capabilities.tools && hasCalls(format);
-  const rendered = template.render({
+  const input = {
     messages: prompt.messages,
     ...(callsAllowed && { tools: allowed }),
     ...(callsAllowed && !knowsTools && { toolInstruction: toolInstruction(allowed, toolChoice) }),
@@ -138,7 +140,11 @@ function chatParts(
     writeCall: (call) => writeCall(format, call),
     options: { ...prompt.template, variables },
     now,
-  });
+  } satisfies RenderInput;
+  const rendered = template.render(input);
+  const quotes =
+    request.inspected &&
+    promptQuotes(prompt.messages, rendered.text, (messages) => template.render({ ...input, messages }).text);
   const thinking = askedThinking(variables);
   const outline = outlinePrompt({
     messages: prompt.messages,
@@ -148,7 +154,15 @@ function chatParts(
     opening: rendered.generationPrefix,
   });
   return {
-    prompts: [{ type: "spans", spans: rendered.spans, bos: rendered.startsWithBos, ...(outline && { outline }) }],
+    prompts: [
+      {
+        type: "spans",
+        spans: rendered.spans,
+        bos: rendered.startsWithBos,
+        ...(outline && { outline }),
+        ...(quotes && { quotes }),
+      },
+    ],
     reading: {
       format: callsAllowed && !knowsTools ? genericFormat : format,
       prefix: rendered.generationPrefix,

@@ -82,12 +82,15 @@ export class Choice {
   readonly #noThought: ThoughtBan | undefined;
   #begun = 0;
   readonly #assembler: ChoiceAssembler;
+  /** What the model wrote since that was last taken, where somebody wants to see it. */
+  #written: { readonly decoder: TokenText; text: string } | undefined;
 
   constructor(around: ChoiceSurroundings, options: ChoiceOptions) {
     const { message } = options;
     this.#around = around;
     this.#message = message;
     this.number = options.number;
+    if (message.inspected) this.#written = { decoder: new TokenText(), text: "" };
     this.#assembler = new ChoiceAssembler(options.number);
     this.prompt = options.prompt;
     this.#input = options.prompt.slice();
@@ -288,6 +291,7 @@ export class Choice {
     this.#input = [token];
     if (this.generatedTokens === 0) this.#tellProgress(this.prompt.length);
     this.generatedTokens++;
+    if (this.#written) this.#written.text += this.#written.decoder.push(vocabulary.bytes(token));
     if (this.#message.telling.wantsTokenIds)
       this.#assembler.add([{ type: "tokens", choice: this.number, tokens: [token] }]);
     this.#picker.sampled(token);
@@ -337,6 +341,13 @@ export class Choice {
     const told = this.#told;
     this.#told = [];
     return [...told, ...events];
+  }
+
+  /** What the model wrote since the last call; "": nothing, or nobody wants to see it. */
+  takeWritten(): string {
+    const text = this.#written?.text ?? "";
+    if (this.#written) this.#written.text = "";
+    return text;
   }
 
   /** Lets go of the sequence, whatever state the choice is in. */

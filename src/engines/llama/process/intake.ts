@@ -19,6 +19,8 @@ export interface IntakeOptions {
   readonly tokensOfText: (text: string) => readonly number[];
   /** Takes a request that is ready, with its prompts' tokens. */
   readonly add: (request: PreparedRequest, prompts: readonly (readonly Token[])[], owner?: string) => void;
+  /** Tells the prompts of a request that somebody wants to see. */
+  readonly show: (id: number, inputs: readonly PromptInput[], prompts: readonly (readonly Token[])[]) => void;
   readonly refuse: (id: number, failure: GenerationFailure) => void;
   /** A request left while it was prepared. */
   readonly onLeft: () => void;
@@ -63,6 +65,7 @@ export class Intake {
       if (ready === null) return;
       const { prepared, prompts } = ready;
       for (const warning of prepared.warnings) log(`${requestId}: ${warning}`, "warn");
+      if (prepared.request.inspected) this.#options.show(id, prepared.request.prompts, prompts);
       if (prepared.check)
         this.#checks.set(id, new AnswerCheck(prepared.check, (...text) => void this.#check(requestId, ...text)));
       const sampling = withTextBias(prepared.request.sampling, this.#options.tokensOfText);

@@ -8,6 +8,7 @@ import type { Answer, FromModel, OpenMessage, Question, StepMessage, ToModel } f
 import { newCallId } from "./call-id.ts";
 import { openModel } from "./open-model.ts";
 import { PreparingThread } from "./preparing-thread.ts";
+import { inspectedPrompt } from "./inspected-prompt.ts";
 import { Intake } from "./intake.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { TextPieces } from "./text-pieces.ts";
@@ -156,6 +157,10 @@ async function open(message: OpenMessage): Promise<void> {
       tokenize: (prompt) => tokenizePrompt(tokenizer, prompt),
       tokensOfText: (text) => opened.model.tokenize(text, false),
       add: (request, prompts, owner) => running.add(request, prompts, owner),
+      show: (id, inputs, prompts) => {
+        const shown = prompts.map((tokens, at) => inspectedPrompt(opened.vocabulary, tokens, inputs[at]));
+        tell({ type: "prompts", id, prompts: shown });
+      },
       refuse: (id, failure) => running.refuse(id, failure),
       onLeft: () => running.tellState(),
       log,

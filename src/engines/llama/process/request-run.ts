@@ -3,6 +3,7 @@ import type { GenerationEvent, GenerationFailure, Usage } from "../../../generat
 import { FailureError } from "../../../generation/failure.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
+import type { WrittenText } from "../protocol.ts";
 import { Choice, type ChoiceSurroundings } from "./choice.ts";
 import { choiceSeed } from "./seed.ts";
 
@@ -70,7 +71,7 @@ export class RequestRun {
   }
 
   /** What became known since the last call: how many tokens, and their events, up to the request's end. */
-  takeNews(): { tokens: number; events: GenerationEvent[] } {
+  takeNews(): { tokens: number; events: GenerationEvent[]; written?: WrittenText[] } {
     const generated = this.choices.reduce((sum, choice) => sum + choice.generatedTokens, 0);
     const tokens = generated - this.#toldTokens;
     this.#toldTokens = generated;
@@ -93,7 +94,14 @@ export class RequestRun {
       if (this.#kept) events = this.#best(this.#kept);
       events.push(this.#usageEvent(), { type: "end", end: { kind: "done" } });
     }
-    return { tokens, events };
+    return { tokens, events, ...(this.#message.inspected && { written: this.#takeWritten() }) };
+  }
+
+  #takeWritten(): WrittenText[] {
+    return this.choices.flatMap((choice): WrittenText[] => {
+      const text = choice.takeWritten();
+      return text === "" ? [] : [[choice.number, text]];
+    });
   }
 
   /** The request ends here, for this reason. */

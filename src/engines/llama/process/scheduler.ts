@@ -1,6 +1,6 @@
 import type { LlamaContextSequence, Token } from "node-llama-cpp";
 import type { SlotState } from "../../../generation/engine.ts";
-import type { GenerationEvent, GenerationFailure } from "../../../generation/event.ts";
+import type { GenerationFailure } from "../../../generation/event.ts";
 import type { CacheMiss } from "../../../generation/cache-miss.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
@@ -312,11 +312,12 @@ export class Scheduler {
   }
 
   #reportNews(active: readonly Slot[]): void {
-    const results: [number, number, GenerationEvent[]][] = [];
+    const results: StepMessage["results"][number][] = [];
     for (const request of new Set(active.map((slot) => slot.job?.request))) {
       if (!request || request.cancelled || request.ended) continue;
-      const { tokens, events } = request.takeNews();
-      if (events.length > 0 || tokens > 0) results.push([request.id, tokens, events]);
+      const { tokens, events, written } = request.takeNews();
+      if (events.length === 0 && tokens === 0) continue;
+      results.push(written ? [request.id, tokens, events, written] : [request.id, tokens, events]);
     }
     if (results.length > 0) this.#report(results);
   }
