@@ -5,6 +5,7 @@ import { Models } from "./api/models.ts";
 import { Announcer } from "./parts/announcer.tsx";
 import { useChanges } from "./parts/changing.ts";
 import { CheckView } from "./check/check-view.tsx";
+import { InspectView } from "./inspect/inspect-view.tsx";
 import { JudgeView } from "./judge/judge-view.tsx";
 import { Conversation } from "./play/conversation.ts";
 import { loadTable } from "./play/load-table.ts";
@@ -13,6 +14,7 @@ import { Settings } from "./play/settings.ts";
 
 const views = [
   { name: "play", title: "Play" },
+  { name: "inspect", title: "Inspect" },
   { name: "judge", title: "Judge" },
   { name: "check", title: "Check" },
 ] as const;
@@ -22,12 +24,12 @@ export function App(): VNode {
   const models = useMemo(() => new Models(), []);
   const settings = useMemo(() => new Settings(), []);
   const conversation = useMemo(() => new Conversation(settings), []);
-  const [view, setView] = useState(viewInAddress());
+  const [{ view, chosen }, setPlace] = useState(placeInAddress());
   const [keyAsked, setKeyAsked] = useState(false);
   useChanges(models);
 
   useEffect(() => {
-    const follow = (): void => setView(viewInAddress());
+    const follow = (): void => setPlace(placeInAddress());
     addEventListener("hashchange", follow);
     void models.ask().then(() => settings.set({ model: settings.model || (models.names[0] ?? "") }));
     void loadTable().then((table) => settings.set({ table }));
@@ -38,6 +40,11 @@ export function App(): VNode {
   const useKey = (): void => {
     setKeyAsked(false);
     void models.ask().then(() => settings.set({ model: settings.model || (models.names[0] ?? "") }));
+  };
+  const choose = (id: string): void => {
+    // Each request in a list would else be a step back.
+    history.replaceState(null, "", id === "" ? "#inspect" : `#inspect/${id}`);
+    setPlace(placeInAddress());
   };
   return (
     <>
@@ -57,9 +64,12 @@ export function App(): VNode {
         )}
       </header>
       <main>
-        {/* Both stay: a conversation and its answer go on while somebody looks at another view. */}
+        {/* All stay: a conversation and its answer go on while somebody looks at another view. */}
         <div class="view" hidden={view !== "play"}>
           <PlayView models={models} settings={settings} conversation={conversation} />
+        </div>
+        <div class="view" hidden={view !== "inspect"}>
+          <InspectView shown={view === "inspect"} chosen={chosen} onChoose={choose} />
         </div>
         <div class="view" hidden={view !== "judge"}>
           <JudgeView />
@@ -76,6 +86,8 @@ export function App(): VNode {
   );
 }
 
-function viewInAddress(): (typeof views)[number]["name"] {
-  return views.find(({ name }) => `#${name}` === location.hash)?.name ?? "play";
+/** The view, and in Inspect the id of a request: `#inspect/req_…`. */
+function placeInAddress(): { readonly view: (typeof views)[number]["name"]; readonly chosen: string } {
+  const [view, chosen = ""] = location.hash.slice(1).split("/");
+  return { view: views.find(({ name }) => name === view)?.name ?? "play", chosen };
 }

@@ -29,12 +29,9 @@ export async function paintMarked(
     const end = blockEnd(text, from, inOrder, next);
     const block = document.createElement("div");
     block.className = "block";
-    let at = from;
-    for (let mark = inOrder[next]; mark && mark.start < end; mark = inOrder[++next]) {
-      block.append(text.slice(at, mark.start), marked(text.slice(mark.start, mark.end), mark));
-      at = mark.end;
-    }
-    block.append(text.slice(at, end));
+    const within: Mark[] = [];
+    for (let mark = inOrder[next]; mark && mark.start < end; mark = inOrder[++next]) within.push(mark);
+    appendMarked(block, text.slice(from, end), from, within);
     root.append(block);
     painted += end - from;
     from = end;
@@ -42,6 +39,17 @@ export async function paintMarked(
     painted = 0;
     await new Promise((resolve) => setTimeout(resolve));
   }
+}
+
+/** Appends a piece of a text that begins at `offset`, with the marks that lie within it: in order, side by side. */
+export function appendMarked(parent: HTMLElement, piece: string, offset: number, marks: readonly Mark[]): void {
+  let at = 0;
+  for (const mark of marks) {
+    const [start, end] = [mark.start - offset, mark.end - offset];
+    parent.append(piece.slice(at, start), marked(piece.slice(start, end), mark));
+    at = end;
+  }
+  parent.append(piece.slice(at));
 }
 
 /** At a line's end, where one is near, and within no mark. */

@@ -1,0 +1,102 @@
+import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import type { Capture } from "../judge/capture.ts";
+import { judgeAside } from "../judge/judge-aside.ts";
+import { readCaptures } from "../judge/read-captures.ts";
+import { Changing } from "../parts/changing.ts";
+import { AdminRefusal, askAdmin } from "./ask-admin.ts";
+
+/** What the rules found in one answer. */
+export interface Found {
+  /** Ids of broken rules: errors and warnings. */
+  readonly rules: readonly string[];
+  readonly errors: number;
+  readonly warnings: number;
+}
+
+/** The rules judge answers of these APIs. */
+const judgedApis: ReadonlySet<string> = new Set(["chat", "completions", "responses", "messages", "embeddings"]);
+
+/** Judges the answers of finished requests, one after the other, the newest first; the rules run in a worker of the page. */
+export class Findings extends Changing {
+  /** null: it cannot be judged (it is not there any more, or was not kept whole). */
+  readonly #found = new Map<string, Found | null>();
+  #requests: readonly RequestSummary[] = [];
+  #wake: (() => void) | undefined;
+  #judging: string | undefined;
+
+  /** undefined: not judged yet, or none that can be. */
+  of(id: string): Found | undefined {
+    return this.#found.get(id) ?? undefined;
+  }
+
+  /** The ids of all rules that were found broken. */
+  get rules(): readonly string[] {
+    const rules = [...this.#found.values()].flatMap((found) => found?.rules ?? []);
+    return [...new Set(rules)].toSorted();
+  }
+
+  /** What there is to judge now. */
+  see(requests: readonly RequestSummary[]): void {
+    this.#requests = requests;
+    this.#wake?.();
+  }
+
+  /** Judges until the returned function is called. */
+  work(): () => void {
+    const leaving = new AbortController();
+    leaving.signal.addEventListener("abort", () => this.#wake?.());
+    void this.#judge(leaving.signal);
+    return () => leaving.abort();
+  }
+
+  async #judge(signal: AbortSignal): Promise<void> {
+    try {
+      for await (const { report } of judgeAside(this.#captures(signal))) {
+        const broken = report.rules.filter(({ status, severity }) => status === "broken" && severity !== "note");
+        this.#keep({
+          rules: broken.map(({ id }) => id),
+          errors: report.counts.error,
+          warnings: report.counts.warning,
+        });
+      }
+    } catch {
+      // A worker that fails over one answer is started anew for the next.
+      this.#keep(null);
+      if (!signal.aborted) void this.#judge(signal);
+    }
+  }
+
+  #keep(found: Found | null): void {
+    if (this.#judging !== undefined) this.#found.set(this.#judging, found);
+    this.changed();
+  }
+
+  async *#captures(signal: AbortSignal): AsyncGenerator<Capture> {
+    while (!signal.aborted) {
+      const next = this.#requests.find(
+        ({ id, api, outcome }) =>
+          outcome !== "open" && outcome !== "cancelled" && judgedApis.has(api ?? "") && !this.#found.has(id),
+      );
+      if (!next) {
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+        continue;
+      }
+      this.#judging = next.id;
+      const capture = await captureOf(next.id, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      if (capture) yield capture;
+      else this.#found.set(next.id, null);
+    }
+  }
+}
+
+/** The request and its answer; undefined: it is not over, or was not kept whole. */
+export async function captureOf(id: string, signal?: AbortSignal): Promise<Capture | undefined> {
+  try {
+    const response = await askAdmin(`requests/${id}/capture`, signal);
+    return readCaptures(id, await response.text())[0];
+  } catch (error) {
+    if (error instanceof AdminRefusal) return undefined;
+    throw error;
+  }
+}

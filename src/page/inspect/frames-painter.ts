@@ -1,0 +1,76 @@
+import type { TimedText } from "../../inspect/inspected-request.ts";
+import type { TapeContents } from "../../inspect/tape.ts";
+import { appendMarked } from "../judge/mark-painter.ts";
+import type { Mark } from "../judge/mark-painter.ts";
+import { countInWords, timeInWords } from "./words.ts";
+
+/** So many frames are one block; only blocks in sight are laid out (page.css). */
+const perBlock = 25;
+/** So many are painted before the page may do something else. */
+const atOnce = 500;
+
+/** Paints timed pieces of a text, one below the other, into an element that shows some already. */
+export class FramesPainter {
+  readonly #root: HTMLElement;
+  readonly #marks: readonly Mark[];
+  #block: HTMLElement | undefined;
+  #painted = 0;
+  /** Where the next piece begins, in characters of the whole text. */
+  #offset = 0;
+  #nextMark = 0;
+  #last = 0;
+  #after: number | undefined;
+
+  /** `marks`: in the order of their places, each within a piece. */
+  constructor(root: HTMLElement, marks: readonly Mark[]) {
+    root.textContent = "";
+    this.#root = root;
+    this.#marks = marks;
+  }
+
+  /** Paints what was not there last time. Resolves when all is painted, or `signal` is aborted. */
+  async paint({ pieces, left_out: leftOut }: TapeContents<TimedText>, signal: AbortSignal): Promise<void> {
+    this.#after = leftOut?.after;
+    while (this.#painted < pieces.length && !signal.aborted) {
+      const piece = pieces[this.#painted];
+      if (leftOut && this.#painted === this.#after) {
+        this.#append("", `… ${countInWords(leftOut.pieces, "piece")} had no room in memory …`, []);
+        this.#offset += leftOut.characters;
+      }
+      if (piece) this.#paintOne(piece);
+      this.#painted++;
+      if (this.#painted % atOnce === 0) await new Promise((resolve) => setTimeout(resolve));
+    }
+  }
+
+  #paintOne({ ms, text }: TimedText): void {
+    const end = this.#offset + text.length;
+    const marks: Mark[] = [];
+    for (let mark = this.#marks[this.#nextMark]; mark && mark.start < end; mark = this.#marks[++this.#nextMark])
+      if (mark.start >= this.#offset) marks.push(mark);
+    const pause = ms - this.#last;
+    this.#append(
+      `${timeInWords(ms)}${this.#painted > 0 && pause >= 1000 ? ` (after ${timeInWords(pause)})` : ""}`,
+      text,
+      marks,
+    );
+    this.#last = ms;
+    this.#offset = end;
+  }
+
+  #append(time: string, text: string, marks: readonly Mark[]): void {
+    if (!this.#block || this.#block.childElementCount >= perBlock) {
+      this.#block = document.createElement("div");
+      this.#block.className = "block";
+      this.#root.append(this.#block);
+    }
+    const frame = document.createElement("div");
+    frame.className = "frame";
+    const at = document.createElement("span");
+    at.textContent = time;
+    const said = document.createElement("code");
+    appendMarked(said, text.replace(/\n+$/, ""), this.#offset, marks);
+    frame.append(at, said);
+    this.#block.append(frame);
+  }
+}

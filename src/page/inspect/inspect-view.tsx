@@ -1,0 +1,80 @@
+import type { VNode } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { useChanges } from "../parts/changing.ts";
+import { AdminKeyForm } from "./admin-key-form.tsx";
+import { FilterBar } from "./filter-bar.tsx";
+import { Findings } from "./findings.ts";
+import { LastRequests } from "./last-requests.ts";
+import { everything, matches } from "./request-filter.ts";
+import { RequestList } from "./request-list.tsx";
+import { RequestView } from "./request-view.tsx";
+import type { TabName } from "./request-view.tsx";
+
+interface Properties {
+  /** Somebody looks at this view. */
+  readonly shown: boolean;
+  /** The id of the request that is looked at; "": none. */
+  readonly chosen: string;
+  readonly onChoose: (id: string) => void;
+}
+
+/** The last requests of the server, whoever sent them, and all that is known of one. */
+export function InspectView({ shown, chosen, onChoose }: Properties): VNode {
+  const requests = useMemo(() => new LastRequests(), []);
+  const findings = useMemo(() => new Findings(), []);
+  const [filter, setFilter] = useState(everything);
+  const [tab, setTab] = useState<TabName>("wire");
+  const [tries, setTries] = useState(0);
+  useChanges(requests);
+  useChanges(findings);
+  useEffect(() => {
+    if (!shown) return;
+    const ends = [requests.look(), findings.work()];
+    return () => {
+      for (const end of ends) end();
+    };
+  }, [shown, tries]);
+  useEffect(() => findings.see(requests.all), [requests.all]);
+
+  const { state, message } = requests;
+  if (state === "key-needed" || state === "key-refused")
+    return <AdminKeyForm refused={state === "key-refused"} onDone={() => setTries(tries + 1)} />;
+  if (state !== "on") {
+    return (
+      <div class="column">
+        <p class="banner">{state === "asking" ? "Asking the server…" : message}</p>
+      </div>
+    );
+  }
+  const listed = requests.all.filter((request) => matches(request, findings.of(request.id), filter));
+  const summary = requests.find(chosen);
+  return (
+    <div class={summary ? "inspect one-chosen" : "inspect"}>
+      <section class="requests" aria-label="Requests">
+        <FilterBar requests={requests.all} rules={findings.rules} filter={filter} onChange={setFilter} />
+        <RequestList requests={listed} chosen={chosen} findings={findings} onChoose={onChoose} />
+        <p class="note">
+          {listed.length === requests.all.length
+            ? `${listed.length} requests`
+            : `${listed.length} of ${requests.all.length} requests`}
+        </p>
+      </section>
+      <section class="chosen" aria-label="The chosen request">
+        {summary ? (
+          <>
+            <button type="button" class="only-narrow" onClick={() => onChoose("")}>
+              Back to the list
+            </button>
+            <RequestView summary={summary} tab={tab} onTab={setTab} />
+          </>
+        ) : (
+          <p class="banner">
+            {requests.all.length === 0
+              ? "No request has come yet. Ask something in Play, or with any client: it is shown here as it goes."
+              : "Choose a request: what came, what was made of it, and what went out, to the byte."}
+          </p>
+        )}
+      </section>
+    </div>
+  );
+}

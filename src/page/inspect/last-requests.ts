@@ -1,0 +1,89 @@
+import type { RequestList, RequestSummary } from "../../inspect/inspected-request.ts";
+import { Changing } from "../parts/changing.ts";
+import { AdminRefusal, askAdmin } from "./ask-admin.ts";
+import { savedAdminKey } from "./admin-key.ts";
+
+/** How long to wait before a server is asked again that does not answer. In milliseconds. */
+const againMs = 1500;
+/** So many are listed; the server has let go of older ones long before. */
+const mostListed = 20_000;
+
+/** The last requests of the server, kept up to date while somebody looks. */
+export class LastRequests extends Changing {
+  state: "asking" | "on" | "off" | "key-needed" | "key-refused" | "waiting" = "asking";
+  /** Why there is nothing to see, in the server's words. */
+  message = "";
+  #byId = new Map<string, RequestSummary>();
+  #all: readonly RequestSummary[] | undefined;
+  #looking: AbortController | undefined;
+
+  /** The newest first. */
+  get all(): readonly RequestSummary[] {
+    return (this.#all ??= [...this.#byId.values()].reverse());
+  }
+
+  find(id: string): RequestSummary | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** Looks until the returned function is called. */
+  look(): () => void {
+    this.#looking?.abort();
+    const looking = (this.#looking = new AbortController());
+    void this.#follow(looking.signal);
+    return () => looking.abort();
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await this.#listen(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof AdminRefusal && error.status < 500) return this.#refused(error);
+        this.#become("waiting", error instanceof AdminRefusal ? error.message : "The server does not answer.");
+      }
+      await new Promise((resolve) => setTimeout(resolve, againMs));
+    }
+  }
+
+  /** Returns when the server ends its list of changes. */
+  async #listen(signal: AbortSignal): Promise<void> {
+    // First to listen, then to ask what there is: so nothing is missed between the two.
+    const changes = await askAdmin("requests/live", signal);
+    const list = (await (await askAdmin("requests", signal)).json()) as RequestList;
+    this.#byId = new Map(list.requests.map((summary) => [summary.id, summary]));
+    this.#become("on", "");
+    let rest = "";
+    const reader = changes.body?.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const step = await reader?.read();
+      if (!step || step.done) return;
+      const events = (rest + step.value).split("\n\n");
+      rest = events.pop() ?? "";
+      for (const event of events) {
+        if (!event.startsWith("data: ")) continue;
+        const summary = JSON.parse(event.slice("data: ".length)) as RequestSummary;
+        this.#byId.set(summary.id, summary);
+      }
+      for (const id of this.#byId.keys()) {
+        if (this.#byId.size <= mostListed) break;
+        this.#byId.delete(id);
+      }
+      this.#all = undefined;
+      this.changed();
+    }
+  }
+
+  #refused({ status, message }: AdminRefusal): void {
+    if (status === 401) this.#become(savedAdminKey() === "" ? "key-needed" : "key-refused", message);
+    else this.#become("off", message);
+  }
+
+  #become(state: LastRequests["state"], message: string): void {
+    this.state = state;
+    this.message = message;
+    this.#all = undefined;
+    this.changed();
+  }
+}

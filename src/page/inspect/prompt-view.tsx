@@ -1,0 +1,99 @@
+import type { VNode } from "preact";
+import { useMemo } from "preact/hooks";
+import type { InspectedPrompt } from "../../generation/inspection.ts";
+import type { InspectedRequest } from "../../inspect/inspected-request.ts";
+import type { TapeContents } from "../../inspect/tape.ts";
+import type { Mark } from "../judge/mark-painter.ts";
+import { MarkedText } from "./marked-text.tsx";
+import { promptMarks } from "./prompt-marks.ts";
+import { countInWords } from "./words.ts";
+
+/** The prompt as the model read it, and what the model wrote. */
+export function PromptView({ request }: { readonly request: InspectedRequest }): VNode {
+  const { prompts, written, cached_tokens: cached, asked } = request;
+  if (prompts.length === 0 && written.length === 0)
+    return (
+      <p class="note">
+        {asked.length > 0
+          ? "The other server makes the prompt of what was sent to it: see Wire."
+          : "No model of this server was asked with a prompt."}
+      </p>
+    );
+  return (
+    <div class="stack">
+      {prompts.length > 0 && (
+        <p class="legend">
+          <mark class="control">control token</mark> <mark class="quote system">system</mark>{" "}
+          <mark class="quote user">user</mark> <mark class="quote assistant">assistant</mark>{" "}
+          <mark class="quote tool">tool</mark>
+        </p>
+      )}
+      {prompts.map((prompt, at) => (
+        <Prompt
+          key={at}
+          prompt={prompt}
+          title={prompts.length > 1 ? `Prompt ${at}` : "The prompt"}
+          cached={prompts.length === 1 ? cached : undefined}
+        />
+      ))}
+      {written.map(({ choice, text }) => (
+        <section key={choice} class="stack">
+          <h3>{written.length > 1 ? `What the model wrote, choice ${choice}` : "What the model wrote"}</h3>
+          <MarkedText label={`What the model wrote, choice ${choice}`} text={joined(text)} />
+        </section>
+      ))}
+    </div>
+  );
+}
+
+interface PromptProperties {
+  readonly prompt: InspectedPrompt;
+  readonly title: string;
+  readonly cached: number | undefined;
+}
+
+function Prompt({ prompt, title, cached }: PromptProperties): VNode {
+  const { text, lengths } = prompt;
+  const { marks, cachedEnd } = useMemo(() => promptMarks(prompt, cached), [prompt, cached]);
+  const before = useMemo(() => within(marks, 0, cachedEnd ?? 0), [marks, cachedEnd]);
+  const after = useMemo(() => within(marks, cachedEnd ?? 0, text.length), [marks, cachedEnd, text]);
+  const count = lengths.length > 0 ? `: ${countInWords(lengths.length, "token")}` : "";
+  if (cachedEnd === undefined || cachedEnd === 0)
+    return (
+      <section class="stack">
+        <h3>
+          {title}
+          {count}
+          {cachedEnd === 0 ? ", none of them in the cache" : ""}
+        </h3>
+        <MarkedText label={title} text={text} marks={marks} />
+      </section>
+    );
+  return (
+    <section class="stack">
+      <h3>
+        {title}
+        {count}
+      </h3>
+      <h4>From the cache: {countInWords(cached ?? 0, "token")}</h4>
+      <MarkedText class="cached" label={`${title}, from the cache`} text={text.slice(0, cachedEnd)} marks={before} />
+      <h4>Read anew: {countInWords(lengths.length - (cached ?? 0), "token")}</h4>
+      <MarkedText label={`${title}, read anew`} text={text.slice(cachedEnd)} marks={after} />
+    </section>
+  );
+}
+
+/** The marks of a part of the text, counted from its beginning. */
+function within(marks: readonly Mark[], from: number, to: number): Mark[] {
+  return marks.flatMap((mark) => {
+    const start = Math.max(mark.start, from);
+    const end = Math.min(mark.end, to);
+    return end > start ? [{ ...mark, start: start - from, end: end - from }] : [];
+  });
+}
+
+function joined({ pieces, left_out: leftOut }: TapeContents<string>): string {
+  if (!leftOut) return pieces.join("");
+  const gap = `\n… ${countInWords(leftOut.characters, "character")} had no room in memory …\n`;
+  return pieces.slice(0, leftOut.after).join("") + gap + pieces.slice(leftOut.after).join("");
+}

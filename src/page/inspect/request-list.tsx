@@ -1,0 +1,93 @@
+import type { TargetedKeyboardEvent, VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import type { Findings } from "./findings.ts";
+import { RequestRow } from "./request-row.tsx";
+
+interface Properties {
+  readonly requests: readonly RequestSummary[];
+  readonly chosen: string;
+  readonly findings: Findings;
+  readonly onChoose: (id: string) => void;
+}
+
+/** Of a row, in CSS pixels; page.css has the same. */
+const rowHeight = 56;
+/** So many rows above and below what is in sight are there, too. */
+const margin = 8;
+
+/** A list of thousands: only rows in sight are there. One is chosen with the pointer or the arrow keys. */
+export function RequestList({ requests, chosen, findings, onChoose }: Properties): VNode {
+  const box = useRef<HTMLDivElement>(null);
+  const [sight, setSight] = useState({ top: 0, height: 800 });
+  const look = (): void => {
+    const { current } = box;
+    if (current) setSight({ top: current.scrollTop, height: current.clientHeight });
+  };
+  useEffect(() => {
+    look();
+    const observer = new ResizeObserver(look);
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
+
+  const at = requests.findIndex(({ id }) => id === chosen);
+  const move = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
+    const page = Math.max(1, Math.floor(sight.height / rowHeight) - 1);
+    const last = requests.length - 1;
+    const to = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      PageDown: at + page,
+      PageUp: at - page,
+      Home: 0,
+      End: last,
+    }[event.key];
+    if (to === undefined || last < 0) return;
+    event.preventDefault();
+    const next = Math.max(0, Math.min(last, to));
+    onChoose(requests[next]?.id ?? "");
+    const { current } = box;
+    if (!current) return;
+    const top = next * rowHeight;
+    if (top < current.scrollTop) current.scrollTop = top;
+    if (top + rowHeight > current.scrollTop + current.clientHeight)
+      current.scrollTop = top + rowHeight - current.clientHeight;
+  };
+  const first = Math.max(0, Math.floor(sight.top / rowHeight) - margin);
+  const end = Math.min(requests.length, Math.ceil((sight.top + sight.height) / rowHeight) + margin);
+  const shown = requests.slice(first, end).map((request, index) => ({ request, place: first + index }));
+  // The chosen one is named by its id, so it is there also while it is out of sight.
+  const chosenOne = requests[at];
+  if (chosenOne && (at < first || at >= end)) shown.push({ request: chosenOne, place: at });
+  return (
+    <div
+      ref={box}
+      class="request-list"
+      role="listbox"
+      aria-label="Requests, the newest first"
+      tabIndex={0}
+      aria-activedescendant={chosenOne && `row-${chosen}`}
+      onScroll={look}
+      onKeyDown={move}
+    >
+      <div class="request-rows" role="presentation" style={{ height: `${requests.length * rowHeight}px` }}>
+        {shown.map(({ request, place }) => (
+          <div
+            key={request.id}
+            id={`row-${request.id}`}
+            class="request-row"
+            role="option"
+            aria-selected={request.id === chosen}
+            aria-setsize={requests.length}
+            aria-posinset={place + 1}
+            style={{ transform: `translateY(${place * rowHeight}px)` }}
+            onClick={() => onChoose(request.id)}
+          >
+            <RequestRow request={request} found={findings.of(request.id)} />
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}

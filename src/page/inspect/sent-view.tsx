@@ -1,0 +1,67 @@
+import type { VNode } from "preact";
+import { useMemo } from "preact/hooks";
+import type { Header, InspectedRequest, KeptText } from "../../inspect/inspected-request.ts";
+import { CopyButton } from "../parts/copy-button.tsx";
+import { MarkedText } from "./marked-text.tsx";
+import { countInWords } from "./words.ts";
+
+/** The request: as it came, and what was understood. */
+export function SentView({ request: { request } }: { readonly request: InspectedRequest }): VNode {
+  const { headers, body, understood } = request;
+  return (
+    <div class="stack">
+      <Headers title="Headers" headers={headers} />
+      {body ? <Body title="The body as it came" body={body} /> : <p class="note">It came without a body.</p>}
+      {understood && <Body title="What was understood" body={understood} isIndented />}
+    </div>
+  );
+}
+
+export function Headers({ title, headers }: { readonly title: string; readonly headers: readonly Header[] }): VNode {
+  return (
+    <details class="headers">
+      <summary>
+        {title} <span class="count">{headers.length}</span>
+      </summary>
+      <dl>
+        {headers.map(([name, value], at) => (
+          <div key={at}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
+}
+
+interface BodyProperties {
+  readonly title: string;
+  readonly body: KeptText;
+  /** Shown as JSON with a member a line. */
+  readonly isIndented?: boolean;
+}
+
+export function Body({ title, body: { text, left_out: leftOut }, isIndented = false }: BodyProperties): VNode {
+  const shown = useMemo(() => (isIndented ? indented(text) : text), [text, isIndented]);
+  return (
+    <section class="stack">
+      <div class="row">
+        <h3>{title}</h3>
+        <CopyButton text={() => shown} />
+      </div>
+      <MarkedText label={title} text={shown} />
+      {leftOut !== undefined && (
+        <p class="note">The beginning; {countInWords(leftOut, "further character")} had no room in memory.</p>
+      )}
+    </section>
+  );
+}
+
+function indented(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

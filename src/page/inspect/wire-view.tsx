@@ -1,0 +1,126 @@
+import type { VNode } from "preact";
+import { useMemo, useRef, useState } from "preact/hooks";
+import type { AskedServer, InspectedRequest, ShownRepair, TimedText } from "../../inspect/inspected-request.ts";
+import type { Mark } from "../judge/mark-painter.ts";
+import { Frames } from "./frames.tsx";
+import { repairMarks } from "./repair-marks.ts";
+import { Body, Headers } from "./sent-view.tsx";
+import { Timeline } from "./timeline.tsx";
+import { timeInWords } from "./words.ts";
+
+const nothing: readonly Mark[] = [];
+
+/** What went out, with the time of each piece; beside it what another server had sent, and what of that was mended. */
+export function WireView({ request }: { readonly request: InspectedRequest }): VNode {
+  const { response, asked, ms } = request;
+  const [chosen, setChosen] = useState<number>();
+  const attempt = asked[chosen ?? asked.length - 1];
+  const times = response.body.pieces.map((piece) => piece.ms);
+  const pause = longestPause(response.body.pieces);
+  return (
+    <div class="stack">
+      <div class="timelines">
+        {attempt && (
+          <Timeline label="From upstream" times={attempt.response.pieces.map((piece) => piece.ms)} until={ms} />
+        )}
+        <Timeline label="To the client" times={times} until={ms} />
+        <p class="note ends">
+          <span>0</span>
+          <span>{timeInWords(ms)}</span>
+        </p>
+      </div>
+      {pause && (
+        <p class="note">
+          The longest pause: {timeInWords(pause.ms)}, before the piece at {timeInWords(pause.before)}.
+        </p>
+      )}
+      {asked.length > 1 && (
+        <label class="field">
+          <span>Attempt</span>
+          <select
+            value={chosen ?? asked.length - 1}
+            onChange={({ currentTarget }) => setChosen(Number(currentTarget.value))}
+          >
+            {asked.map(({ url, status, ms: at }, index) => (
+              <option key={index} value={index}>
+                {index + 1}: {url}, {timeInWords(at)}, {status ?? "no answer"}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      <div class={attempt ? "sides" : "sides one"}>
+        {attempt && <Upstream key={chosen ?? asked.length - 1} attempt={attempt} />}
+        <section class="stack">
+          <h3>To the client</h3>
+          <Headers title={`Status ${request.status ?? "not sent"}`} headers={response.headers} />
+          <Frames label="What went out to the client" tape={response.body} marks={nothing} />
+        </section>
+      </div>
+    </div>
+  );
+}
+
+function Upstream({ attempt }: { readonly attempt: AskedServer }): VNode {
+  const { url, headers, body, status, response_headers: answerHeaders, response, repairs, error } = attempt;
+  const marks = useMemo(() => repairMarks(response, repairs), [response, repairs]);
+  const box = useRef<HTMLElement>(null);
+  const show = ({ at }: ShownRepair): void => {
+    const all = [...(box.current?.querySelectorAll(".frames mark") ?? [])];
+    const place = all.findLast((mark) => mark instanceof HTMLElement && Number(mark.dataset["start"]) <= (at ?? 0));
+    place?.scrollIntoView({ block: "center" });
+    const frames = box.current?.querySelector(".frames");
+    if (frames instanceof HTMLElement) frames.focus({ preventScroll: true });
+  };
+  return (
+    <section ref={box} class="stack">
+      <h3>From {url}</h3>
+      <Headers title={status === undefined ? "No status" : `Status ${status}`} headers={answerHeaders} />
+      {error !== undefined && <p class="banner wrong">{error}</p>}
+      {repairs.length > 0 && (
+        <ul class="repair-list" aria-label="What was mended">
+          {kinds(repairs).map(({ repair, count }) => (
+            <li key={repair.id}>
+              {repair.at === undefined ? (
+                repair.sentence
+              ) : (
+                <button type="button" class="quiet" onClick={() => show(repair)}>
+                  {repair.sentence}
+                </button>
+              )}{" "}
+              <span class="note">{count} ×</span>
+            </li>
+          ))}
+        </ul>
+      )}
+      <Frames label="What the other server sent" tape={response} marks={marks} />
+      <details>
+        <summary>What it was asked</summary>
+        <div class="stack">
+          <Headers title="Headers" headers={headers} />
+          <Body title="The body that was sent" body={body} isIndented />
+        </div>
+      </details>
+    </section>
+  );
+}
+
+/** Each kind once, where it came first, and how often. */
+function kinds(repairs: readonly ShownRepair[]): { readonly repair: ShownRepair; readonly count: number }[] {
+  const ids = [...new Set(repairs.map(({ id }) => id))];
+  return ids.flatMap((id) => {
+    const same = repairs.filter((repair) => repair.id === id);
+    const [repair] = same;
+    return repair ? [{ repair, count: same.length }] : [];
+  });
+}
+
+/** Worth a line only where somebody would notice it. */
+function longestPause(pieces: readonly TimedText[]): { readonly ms: number; readonly before: number } | undefined {
+  let longest = { ms: 0, before: 0 };
+  for (const [at, { ms }] of pieces.entries()) {
+    const pause = ms - (pieces[at - 1]?.ms ?? ms);
+    if (pause > longest.ms) longest = { ms: pause, before: ms };
+  }
+  return longest.ms >= 100 ? longest : undefined;
+}
