@@ -21,7 +21,12 @@ export function promptMarks({ lengths, control, quotes }: InspectedPrompt, cache
       const start = starts[at] ?? 0;
       return { start, end: start + (lengths[at] ?? 0), severity: "control", title: "A control token" };
     }),
-    ...quotes.map(({ start, end, role }): Mark => ({ start, end, severity: `quote ${role}`, title: saidBy(role) })),
+    ...quotes.map(({ start, end, role }): Mark => ({
+      start,
+      end,
+      severity: `quote from-${role}`,
+      title: saidBy(role),
+    })),
   ];
   const isKnown = cached !== undefined && lengths.length > 0;
   return { marks, cachedEnd: isKnown ? (starts[cached] ?? end) : undefined };

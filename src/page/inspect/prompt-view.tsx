@@ -23,9 +23,9 @@ export function PromptView({ request }: { readonly request: InspectedRequest }):
     <div class="stack">
       {prompts.length > 0 && (
         <p class="legend">
-          <mark class="control">control token</mark> <mark class="quote system">system</mark>{" "}
-          <mark class="quote user">user</mark> <mark class="quote assistant">assistant</mark>{" "}
-          <mark class="quote tool">tool</mark>
+          <mark class="control">control token</mark> <mark class="quote from-system">system</mark>{" "}
+          <mark class="quote from-user">user</mark> <mark class="quote from-assistant">assistant</mark>{" "}
+          <mark class="quote from-tool">tool</mark>
         </p>
       )}
       {prompts.map((prompt, at) => (

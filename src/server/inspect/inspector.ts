@@ -37,6 +37,8 @@ export class Inspector {
   ): { readonly watched: WatchedRequest; readonly exchange: Exchange } | undefined {
     const { method, path } = exchange;
     if (method === "OPTIONS" || unwatched.test(path)) return undefined;
+    // The page asks which models there are; what it asks of them is of interest.
+    if (method === "GET" && exchange.header("sec-fetch-site") === "same-origin") return undefined;
     // Counted from the first byte, so the place is needed before there is anything to put there.
     const unplaced: { place?: RingPlace<WatchedRequest>; bytes: number } = { bytes: 0 };
     const watched: WatchedRequest = new WatchedRequest({

@@ -186,7 +186,18 @@ export class WatchedRequest implements Inspection {
 
   #summaryOf(outcome: InspectedOutcome, facts: RequestFacts): RequestSummary {
     const { id, number, method, path, mask } = this.#options;
-    const { api, model, keyName, stream, status, firstMs, usage, cachedTokens, attempts, repairs } = facts;
+    const {
+      api,
+      model = modelIn(facts.body),
+      keyName,
+      stream,
+      status,
+      firstMs,
+      usage,
+      cachedTokens,
+      attempts,
+      repairs,
+    } = facts;
     const error = errorOf(facts);
     const finish = [...new Set(facts.finishes)].join(", ");
     return {
@@ -228,6 +239,12 @@ const unheard: ReceivedAnswer = { answered() {}, received() {}, failed() {} };
 
 function rounded(ms: number): number {
   return Math.round(ms * 100) / 100;
+}
+
+/** The name in a request that was refused before it was read. */
+function modelIn(body: unknown): string | undefined {
+  if (typeof body !== "object" || body === null || !("model" in body)) return undefined;
+  return typeof body.model === "string" ? body.model : undefined;
 }
 
 function errorOf({ end, refusal }: RequestFacts): string | undefined {
