@@ -3,6 +3,7 @@ import type { AskedServer, Header, KeptText, ShownRepair, TimedText } from "../.
 import { Tape } from "../../inspect/tape.ts";
 import { sentenceOfRepair } from "../../wire/tolerant/repairs.ts";
 import type { Mask } from "../mask.ts";
+import { addTimed } from "./add-timed.ts";
 import { keptText } from "./kept-text.ts";
 import { maskedHeaders } from "./masked-headers.ts";
 import { maskedTape } from "./masked-tape.ts";
@@ -53,8 +54,8 @@ export class WatchedAttempt implements ReceivedAnswer {
   }
 
   received(text: string): void {
-    const { now, grow } = this.#options;
-    grow(this.#answer.add({ ms: now(), text }, textBytes(text), text.length));
+    const { limit, now, grow } = this.#options;
+    grow(addTimed(this.#answer, now(), text, limit));
   }
 
   failed(message: string): void {

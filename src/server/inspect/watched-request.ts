@@ -12,6 +12,7 @@ import type {
 } from "../../inspect/inspected-request.ts";
 import { Tape } from "../../inspect/tape.ts";
 import type { Mask } from "../mask.ts";
+import { addTimed } from "./add-timed.ts";
 import { eventBytes } from "./event-bytes.ts";
 import { keptText } from "./kept-text.ts";
 import { maskedHeaders } from "./masked-headers.ts";
@@ -141,7 +142,8 @@ export class WatchedRequest implements Inspection {
   /** A piece of the answer's body goes out. */
   tells(text: string): void {
     if (text === "") return;
-    this.#options.grow(this.#answer.add({ ms: this.#now(), text }, textBytes(text), text.length));
+    const { limit, grow } = this.#options;
+    grow(addTimed(this.#answer, this.#now(), text, limit));
   }
 
   ended(outcome: InspectedOutcome, facts: RequestFacts): void {
