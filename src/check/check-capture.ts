@@ -15,13 +15,47 @@ export function judgeCapture(
   request?: Record<string, unknown>,
   demanded?: ProfileName | "openai",
 ): Judgement {
+  return judgeAnswer(name, body, { request }, demanded);
+}
+
+/** What is known of an answer beside its body. */
+export interface AroundCapture {
+  readonly method?: string | undefined;
+  readonly path?: string | undefined;
+  readonly request?: Record<string, unknown> | undefined;
+  readonly status?: number | undefined;
+  /** By lower-case names. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** false: the connection broke before the answer's end. */
+  readonly complete?: boolean | undefined;
+}
+
+/** The same for an answer of which more is known than its body. */
+export function judgeAnswer(
+  name: string,
+  body: string,
+  { method = "POST", path = "", request, status, headers, complete = true }: AroundCapture,
+  demanded?: ProfileName | "openai",
+): Judgement & { readonly exchange: Exchange } {
   const exchange: Exchange = {
-    endpoint: endpointOf(body, request),
-    request: { method: "POST", path: "", ...(request && { body: request }) },
-    response: { status: statusOf(body), headers: null, body, complete: true },
+    endpoint: endpointOfPath(method, path) ?? endpointOf(body, request),
+    request: { method, path, ...(request && { body: request }) },
+    response: { status: status ?? statusOf(body), headers: headers ?? null, body, complete },
   };
   const { findings, shown } = judge(exchange, demanded);
   return { id: name, about: "a capture", exchange, findings, shown };
+}
+
+/** Which endpoint a path means; undefined where it does not say. */
+function endpointOfPath(method: string, path: string): Exchange["endpoint"] | undefined {
+  const posted: readonly [string, Exchange["endpoint"]][] = [
+    ["/chat/completions", "chat"],
+    ["/completions", "completions"],
+    ["/responses", "responses"],
+    ["/messages", "messages"],
+    ["/embeddings", "embeddings"],
+  ];
+  return method === "POST" ? posted.find(([end]) => path.endsWith(end))?.[1] : undefined;
 }
 
 function endpointOf(body: string, request: Record<string, unknown> | undefined): Exchange["endpoint"] {

@@ -2,7 +2,9 @@ import { readFile, writeFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { text } from "node:stream/consumers";
 import pc from "picocolors";
-import { judgeCapture } from "../check/check-capture.ts";
+import { isRecording, recordedAnswers } from "../capture/recorded-answers.ts";
+import type { RecordedAnswer } from "../capture/recorded-answers.ts";
+import { judgeAnswer, judgeCapture } from "../check/check-capture.ts";
 import { judgementOf } from "../check/probe/judged.ts";
 import { CheckError, isMessagesOnly, runCheck } from "../check/probe/run-check.ts";
 import { htmlReport } from "../check/report/html.ts";
@@ -110,7 +112,18 @@ async function checkFile(file: string, requestFile?: string, profile?: ProfileNa
       throw new CheckError(`${requestFile} is not JSON: ${(cause as Error).message}.`, { cause });
     }
   }
-  return reportOf(file, [judgeCapture(basename(file), body, request, profile)], profile && { profile });
+  const judgements = isRecording(body)
+    ? recorded(file, body).map(({ from, ...answer }) => judgeAnswer(from, answer.body, answer, profile))
+    : [judgeCapture(basename(file), body, request, profile)];
+  return reportOf(file, judgements, profile && { profile });
+}
+
+function recorded(file: string, text: string): readonly RecordedAnswer[] {
+  try {
+    return recordedAnswers(text, basename(file));
+  } catch (cause) {
+    throw new CheckError(`${(cause as Error).message}.`, { cause });
+  }
 }
 
 async function read(file: string): Promise<string> {

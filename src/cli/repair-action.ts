@@ -1,6 +1,8 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
+import { isRecording, recordedAnswers } from "../capture/recorded-answers.ts";
+import type { RecordedAnswer } from "../capture/recorded-answers.ts";
 import { profileNamed } from "../wire/profile.ts";
 import { capturedApis, repairCapture } from "../wire/repair-capture.ts";
 import type { RepairedCapture, RepairOptions } from "../wire/repaired-capture.ts";
@@ -21,10 +23,18 @@ export async function repair(options: { wire: string; from: string; jsonl?: bool
   else {
     const capture = await text(process.stdin);
     if (capture.trim() === "") throw new Error("Nothing came on stdin: truewire repair < capture.sse");
-    const repaired = repairCapture(capture, settings);
+    const { body, request } = isRecording(capture) ? onlyAnswer(capture) : { body: capture };
+    const repaired = repairCapture(body, { ...settings, request });
     process.stdout.write(repaired.body);
-    process.stderr.write(report(repaired, capture));
+    process.stderr.write(report(repaired, body));
   }
+}
+
+function onlyAnswer(recording: string): RecordedAnswer {
+  const answers = recordedAnswers(recording, "stdin");
+  const [first, ...others] = answers;
+  if (first && others.length === 0) return first;
+  throw new Error(`The recording has ${answers.length} answers: repair them with --jsonl`);
 }
 
 async function repairLines(settings: RepairOptions): Promise<void> {
@@ -53,6 +63,10 @@ function readJob(line: string, number: number): Job {
     job = JSON.parse(line);
   } catch (cause) {
     throw new Error(`line ${number} is not JSON: expected {"id": …, "body": "data: …"}`, { cause });
+  }
+  if (isRecording(line)) {
+    const [answer] = recordedAnswers(line, `line ${number}`);
+    if (answer) return { id: number, body: answer.body, request: answer.request, from: undefined };
   }
   const { id, endpoint, request, body } = (job ?? {}) as { [name: string]: unknown };
   if (typeof body !== "string") throw new Error(`line ${number} has no body: expected {"id": …, "body": "data: …"}`);

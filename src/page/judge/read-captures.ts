@@ -1,3 +1,4 @@
+import { bodyOf } from "../../capture/captured-body.ts";
 import type { CapturedExchange } from "../../capture/captured-exchange.ts";
 import { readHar } from "../../capture/read-har.ts";
 import { readTranscript } from "../../capture/read-transcript.ts";
@@ -33,16 +34,11 @@ function ofHar(name: string, value: JsonObject): Capture[] | undefined {
 
 function captureOf({ from, request, response }: CapturedExchange): Capture {
   const { method, path, body } = request;
-  const { status, headers, pieces, brokeOff } = response;
-  const decoder = new TextDecoder();
-  const encoder = new TextEncoder();
-  const texts = pieces.map(({ text = "", base64 }) =>
-    decoder.decode(base64 === undefined ? encoder.encode(text) : bytesOf(base64), { stream: true }),
-  );
+  const { status, headers, brokeOff } = response;
   const asked = body === undefined ? undefined : parsed(body);
   return {
     name: `${from}: ${method} ${path}`,
-    body: texts.join("") + decoder.decode(),
+    body: bodyOf(response),
     method,
     path: path.replace(/\?.*/, ""),
     ...(isObject(asked) && { request: asked }),
@@ -50,10 +46,6 @@ function captureOf({ from, request, response }: CapturedExchange): Capture {
     headers: Object.fromEntries(headers.map(([field, value]) => [field.toLowerCase(), value])),
     ...(brokeOff === true && { complete: false }),
   };
-}
-
-function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
 }
 
 /** What `curl -i` has printed: an answer with its head. */

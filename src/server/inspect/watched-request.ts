@@ -47,7 +47,7 @@ export class WatchedRequest implements Inspection {
   readonly #receivedAt: number;
   readonly #headers: readonly Header[];
   /** What is known of it while it is open, and what was known at its end: what it holds then would take more room than is counted. */
-  #story: RequestFacts | RequestSummary;
+  #story: { readonly facts: RequestFacts } | { readonly summary: RequestSummary };
   #body: KeptText | undefined;
   #isPacked = false;
   #understood: KeptText | undefined;
@@ -62,7 +62,7 @@ export class WatchedRequest implements Inspection {
   constructor(options: WatchedRequestOptions) {
     const { facts, headers, mask, limit, grow } = options;
     this.#options = options;
-    this.#story = facts;
+    this.#story = { facts };
     this.#receivedAt = facts.receivedAt;
     this.#headers = maskedHeaders(headers, mask);
     this.#events = new Tape(limit);
@@ -149,12 +149,12 @@ export class WatchedRequest implements Inspection {
   ended(outcome: InspectedOutcome, facts: RequestFacts): void {
     if (this.#isPacked && this.#body === undefined && facts.body !== undefined)
       this.#body = this.#kept(JSON.stringify(facts.body));
-    this.#story = this.#summaryOf(outcome, facts);
+    this.#story = { summary: this.#summaryOf(outcome, facts) };
     this.#options.changed();
   }
 
   summary(): RequestSummary {
-    return "outcome" in this.#story ? this.#story : this.#summaryOf("open", this.#story);
+    return "summary" in this.#story ? this.#story.summary : this.#summaryOf("open", this.#story.facts);
   }
 
   shown(): InspectedRequest {

@@ -1,0 +1,159 @@
+import type { ServerResponse } from "node:http";
+import OpenAI from "openai";
+import { afterEach, describe, expect, test } from "vitest";
+import { createServer } from "../../src/app/create-server.ts";
+import type { TruewireConfig } from "../../src/config/config.ts";
+import { event, finish, role, say, startScripted } from "../upstream/scripted-server.ts";
+import { listed, newest, textOf } from "./support.ts";
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+type Script = Parameters<typeof startScripted>[0];
+
+/** A gateway in front of a server that answers so, and a client of it. */
+async function gateway(script: Script, model: object = {}): Promise<{ url: string; client: OpenAI; upstream: string }> {
+  const upstream = await startScripted(script);
+  closing.push(upstream.close);
+  const entry = { kind: "upstream", name: "u", url: upstream.url, ...model } as const;
+  const config: TruewireConfig = { port: 0, logLevel: "silent", models: [entry] };
+  const server = await createServer(config);
+  closing.push(() => server.close(0));
+  const client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none", maxRetries: 0 });
+  return { url: server.url, client, upstream: upstream.url };
+}
+
+async function ask(client: OpenAI, stream = true): Promise<void> {
+  const messages = [{ role: "user" as const, content: "Hi" }];
+  const answer = await client.chat.completions.create({ model: "m", messages, stream });
+  if (Symbol.asyncIterator in answer) for await (const _ of answer);
+}
+
+/** Sends the pieces one after the other, each by itself. */
+async function send(response: ServerResponse, pieces: readonly string[]): Promise<void> {
+  response.writeHead(200, { "content-type": "text/event-stream", "set-cookie": "session=of-the-upstream" });
+  for (const piece of pieces) {
+    response.write(piece);
+    await new Promise((resolve) => setTimeout(resolve, 15));
+  }
+  response.end();
+}
+
+describe("an upstream's answer, beside ours", () => {
+  test("its bytes as they came, with each repair at the frame that it was made in", async () => {
+    const noSpace = event({ content: "Hello" }).replace("data: ", "data:");
+    // Cut within a frame: the place is that of the frame.
+    const pieces = [
+      role,
+      noSpace.slice(0, 20),
+      noSpace.slice(20),
+      ": ping\n\n",
+      event({ content: "!" }),
+      event({}, "eos"),
+    ];
+    const { url, client, upstream } = await gateway((response) => void send(response, pieces));
+    await ask(client);
+    const request = await newest(url);
+    expect(request).toMatchObject({ model: "m", outcome: "finished", attempts: 1 });
+    const [asked, ...others] = request.asked;
+    expect(others).toEqual([]);
+    if (!asked) throw new Error("no other server was asked");
+    expect(asked.url).toBe(`${upstream}/chat/completions`);
+    expect(JSON.parse(asked.body.text)).toMatchObject({ model: "m", stream: true });
+    expect(asked.status).toBe(200);
+    expect(asked.response_headers).toContainEqual(["set-cookie", "[key]"]);
+    const body = pieces.join("");
+    expect(textOf(asked.response)).toBe(body);
+    expect(asked.response.pieces.length).toBeGreaterThan(1);
+    const placed = asked.repairs.map(({ id, at = -1 }) => [id, body.slice(at).split("\n")[0]]);
+    expect(placed).toEqual(
+      expect.arrayContaining([
+        ["no-space", noSpace.trim()],
+        ["comment", ": ping"],
+        ["finish-reason", event({}, "eos").trim()],
+        ["no-done", ""],
+      ]),
+    );
+    expect(asked.repairs.find(({ id }) => id === "comment")?.sentence).toBe("A comment line was dropped.");
+    expect(request.repairs).toMatchObject({ "no-space": 1, comment: 1, "no-done": 1 });
+    expect(textOf(request.response.body)).toContain("data: [DONE]");
+    expect((await listed(url, "?repair=comment")).requests).toHaveLength(1);
+    expect((await listed(url, "?repair=bom")).requests).toEqual([]);
+  });
+
+  test("a whole answer, and the body of an error", async () => {
+    const { url, client } = await gateway((response, body, attempt) => {
+      if (attempt === 1) return say(response, body, "Hi");
+      response.writeHead(422, { "content-type": "application/json" });
+      response.end('{"error":{"message":"Not like that.","type":"invalid_request_error"}}');
+    });
+    await ask(client, false);
+    const whole = await newest(url);
+    expect(textOf(whole.asked[0]?.response ?? { pieces: [] })).toContain('"content":"Hi"');
+    expect(textOf(whole.response.body)).toContain('"content":"Hi"');
+    await expect(ask(client, false)).rejects.toThrow("Not like that.");
+    const refused = await newest(url);
+    expect(refused).toMatchObject({ outcome: "refused", status: 422, error: "Not like that." });
+    expect(refused.asked[0]).toMatchObject({ status: 422 });
+    expect(textOf(refused.asked[0]?.response ?? { pieces: [] })).toContain("invalid_request_error");
+  });
+
+  test("each attempt by itself, also one that broke off", async () => {
+    const { url, client } = await gateway((response, body, attempt) => {
+      if (attempt === 1) response.destroy();
+      else say(response, body, "Hi");
+    });
+    await ask(client);
+    const { asked } = await newest(url);
+    expect(asked.length).toBeGreaterThan(1);
+    expect(asked[0]).toMatchObject({ error: expect.any(String), response: { pieces: [] } });
+    expect(textOf(asked.at(-1)?.response ?? { pieces: [] })).toContain("[DONE]");
+  });
+
+  test("no key is shown: not the upstream's in its headers, nor where it repeats it, in pieces", async () => {
+    const key = "sk-upstream-0123456789";
+    const told = event({ content: `Your key is ${key}.` });
+    const half = told.indexOf(key) + 9;
+    const pieces = [role, told.slice(0, half), told.slice(half), finish, "data: [DONE]\n\n"];
+    const { url, client } = await gateway((response) => void send(response, pieces), {
+      key,
+      headers: { "x-tenant-token": "tenant-secret-42" },
+    });
+    await ask(client);
+    const request = await newest(url);
+    const shown = JSON.stringify(request);
+    expect(shown).not.toContain(key);
+    expect(shown).not.toContain(key.slice(0, 14));
+    expect(shown).not.toContain("tenant-secret-42");
+    expect(request.asked[0]?.headers).toContainEqual(["x-tenant-token", "[key]"]);
+    expect(textOf(request.asked[0]?.response ?? { pieces: [] })).toContain("Your key is [key].");
+    const capture = await (await fetch(`${url}/admin/requests/${request.id}/capture`)).text();
+    expect(capture).not.toContain(key);
+  });
+
+  test("a long stream keeps its beginning and its end, and says what is between", async () => {
+    const upstream = await startScripted((response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.end(role + Array.from({ length: 4000 }, (_, at) => event({ content: `w${at} ` })).join("") + finish);
+    });
+    closing.push(upstream.close);
+    const server = await createServer({
+      port: 0,
+      logLevel: "silent",
+      inspectSize: "1MiB",
+      models: [{ kind: "upstream", name: "u", url: upstream.url }],
+    });
+    closing.push(() => server.close(0));
+    await ask(new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "none" }));
+    const { id, response, events } = await newest(server.url);
+    expect(textOf(response.body)).toMatch(/^data: .*"role":"assistant".*data: \[DONE\]\n\n$/s);
+    expect(response.body.left_out?.characters).toBeGreaterThan(100_000);
+    expect(events.left_out?.pieces).toBeGreaterThan(0);
+    const { bytes, max_bytes: maxBytes } = await listed(server.url);
+    expect(bytes).toBeLessThanOrEqual(maxBytes);
+    const capture = await fetch(`${server.url}/admin/requests/${id}/capture`);
+    expect([capture.status, await capture.text()]).toEqual([409, expect.stringContaining("too long")]);
+  });
+});
