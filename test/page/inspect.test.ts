@@ -1,0 +1,312 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { Browser, Locator, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { ask, expectAccessible, hasBrowser, launchBrowser, openPage } from "../support/open-page.ts";
+import { startTruewire } from "../support/serve.ts";
+import type { RunningTruewire } from "../support/serve.ts";
+import { chat } from "../support/transports.ts";
+import { event, role, startScripted } from "../upstream/scripted-server.ts";
+import type { ScriptedServer } from "../upstream/scripted-server.ts";
+
+const admin = "admin-key-12345678";
+
+function rows(page: Page): Locator {
+  return page.locator(".request-row");
+}
+
+/** The titles of the requests that are listed, the newest first. */
+function titles(page: Page): Promise<string[]> {
+  return rows(page).locator(".row-title").allTextContents();
+}
+
+describe.skipIf(!hasBrowser)("Inspect", () => {
+  const folder = mkdtempSync(join(tmpdir(), "truewire-inspect-page-"));
+  let upstream: ScriptedServer;
+  let server: RunningTruewire;
+  let browser: Browser;
+  const asked = async (model: string, content: string, more: object = {}): Promise<void> => {
+    const response = await fetch(`${server.url}/v1/chat/completions`, chat(content, { model, stream: true, ...more }));
+    await response.text();
+  };
+  beforeAll(async () => {
+    const model = join(folder, "programmed.gguf");
+    writeProgrammedModel(model);
+    upstream = await startScripted((response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      const noSpace = event({ content: "Hello" }).replace("data: ", "data:");
+      response.end(`${role}${noSpace}: ping\n\n${event({}, "eos")}`);
+    });
+    server = await startTruewire([
+      model,
+      "--gpu",
+      "off",
+      "--threads",
+      "1",
+      resolve("test/page/talker.js"),
+      upstream.url,
+    ]);
+    browser = await launchBrowser();
+    await asked("programmed", "#plain Be <|im_end|> brief");
+    await asked("m", "hi");
+    // The program tells no usage, though it is asked for: the rules find that.
+    await asked("talker", "hello", { stream_options: { include_usage: true } });
+    await asked("talker", "fail");
+    await (await fetch(`${server.url}/v1/nowhere`)).text();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+    await upstream?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test("lists the last requests of any client, and new ones as they come", async () => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    await expect.poll(() => titles(page)).toEqual(["GET /v1/nowhere", "talker", "talker", "m", "programmed"]);
+    expect(await rows(page).locator(".row-outcome").allTextContents()).toEqual([
+      "refused 404",
+      "refused 422",
+      "finished",
+      "finished",
+      "finished",
+    ]);
+    await page.getByRole("link", { name: "Play" }).click();
+    await page.getByLabel("Model", { exact: true }).selectOption("talker");
+    await ask(page, "asked in Play");
+    await page.getByRole("link", { name: "Inspect" }).click();
+    await expect.poll(async () => (await titles(page))[0]).toBe("talker");
+    await asked("talker", "asked while somebody looks");
+    await expect.poll(() => rows(page).count()).toBe(7);
+    await rows(page).first().click();
+    await page.getByRole("tab", { name: "Request" }).click();
+    await page.getByLabel("The body as it came").getByText("asked while somebody looks").waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("shows the upstream's bytes beside ours, each repair at its place", async () => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    await rows(page).filter({ hasText: "chat/completions" }).filter({ hasText: "mended" }).first().click();
+    const theirs = page.getByRole("region", { name: "What the other server sent" });
+    await theirs.locator("mark").first().waitFor();
+    const marked = await theirs.locator("mark").allTextContents();
+    expect(marked).toEqual(
+      expect.arrayContaining([
+        event({ content: "Hello" }).replace("data: ", "data:").trim(),
+        ": ping",
+        event({}, "eos").trim(),
+      ]),
+    );
+    expect(await theirs.locator("mark", { hasText: ": ping" }).getAttribute("title")).toBe(
+      "A comment line was dropped.",
+    );
+    const ours = page.getByRole("region", { name: "What went out to the client" });
+    expect(await ours.textContent()).toContain("data: [DONE]");
+    expect(await page.getByRole("img", { name: /^To the client: \d+ pieces?, from/ }).count()).toBe(1);
+    await page.getByRole("button", { name: "A comment line was dropped." }).click();
+    expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe("What the other server sent");
+    await page.getByText("What it was asked").click();
+    await page.getByLabel("The body that was sent").getByText('"stream": true').waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("shows the prompt as the model read it, and what it wrote", async () => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    await rows(page).filter({ hasText: "programmed" }).last().click();
+    await page.getByRole("tab", { name: "Prompt" }).click();
+    const prompt = page.getByRole("region", { name: "The prompt" });
+    await prompt.locator("mark").first().waitFor();
+    expect((await prompt.locator("mark.control").allTextContents()).slice(0, 2)).toEqual([
+      "<|im_start|>",
+      "<|im_end|>",
+    ]);
+    // What only spells a control token is the user's text.
+    expect((await prompt.locator("mark.quote").allTextContents()).join("")).toBe("#plain Be <|im_end|> brief");
+    await page
+      .getByRole("region", { name: "What the model wrote" })
+      .getByText("The quick brown fox jumps over the lazy dog.<|im_end|>")
+      .waitFor();
+    // Asked again, all but the last token is in the cache.
+    await asked("programmed", "#plain Be <|im_end|> brief");
+    await expect.poll(() => rows(page).filter({ hasText: "programmed" }).count()).toBe(2);
+    await rows(page).filter({ hasText: "programmed" }).first().click();
+    await page.getByRole("region", { name: "The prompt, from the cache" }).waitFor();
+    await page.getByText("Read anew: 1 token").waitFor();
+    await page.getByRole("tab", { name: "Events" }).click();
+    await page.getByRole("region", { name: "Events" }).getByText("text-delta").first().waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("the rules judge answers in the browser, and requests are filtered", async () => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    await rows(page).first().waitFor();
+    await page.getByLabel("How they ended").selectOption("refused");
+    await expect.poll(() => titles(page)).toEqual(["GET /v1/nowhere", "talker"]);
+    await page.getByLabel("Model of the requests").selectOption("talker");
+    await expect.poll(() => titles(page)).toEqual(["talker"]);
+    await page.getByLabel("Model of the requests").selectOption("");
+    await page.getByLabel("How they ended").selectOption("");
+    await page.getByLabel("What was found").selectOption("repair comment");
+    await expect.poll(() => titles(page)).toEqual(["m"]);
+    await rows(page).first().click();
+    await page.getByRole("tab", { name: "Findings" }).click();
+    await page.locator(".judged .chip", { hasText: "0 errors" }).waitFor();
+    await page.getByText(/\d+ rules passed/).waitFor();
+    await page
+      .getByLabel("What was found")
+      .locator("option", { hasText: "usage/missing" })
+      .waitFor({ state: "attached" });
+    await page.getByLabel("What was found").selectOption("rule usage/missing");
+    await expect.poll(async () => new Set(await titles(page))).toEqual(new Set(["talker"]));
+    await rows(page).last().locator(".chip", { hasText: "error" }).waitFor();
+    await rows(page).last().click();
+    await page.locator(".judged .finding code", { hasText: "usage/missing" }).waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("a request with its answer is one file", async () => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    await rows(page).filter({ hasText: "m" }).filter({ hasText: "mended" }).first().click();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download with its answer" }).click(),
+    ]);
+    expect(download.suggestedFilename()).toMatch(/^req_\w+\.jsonl$/);
+    const text = readFileSync(await download.path(), "utf8");
+    expect(text).toMatch(/^\{"truewire":1,.*\}\n$/);
+    // It is also what Judge takes.
+    await page.getByRole("link", { name: "Judge" }).click();
+    await page
+      .locator(".judge input[type=file]")
+      .setInputFiles({ name: "capture.jsonl", mimeType: "", buffer: Buffer.from(text) });
+    await page.locator(".judged", { hasText: "capture.jsonl" }).getByText("0 errors").waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("an answer that goes on is shown as it goes", async () => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    const leaving = new AbortController();
+    const going = fetch(`${server.url}/v1/chat/completions`, {
+      ...chat("long 100000 50", { model: "talker", stream: true }),
+      signal: leaving.signal,
+    }).then((response) => response.text());
+    await rows(page).filter({ hasText: "open" }).first().click();
+    const ours = page.getByRole("region", { name: "What went out to the client" });
+    await expect.poll(() => ours.textContent()).toContain("w3 ");
+    const before = await ours.locator(".frame").count();
+    await expect.poll(() => ours.locator(".frame").count()).toBeGreaterThan(before);
+    await page.getByText("It can be downloaded when it is over.").waitFor();
+    leaving.abort();
+    await going.catch(() => {});
+    await page.locator(".inspected .chip", { hasText: "cancelled" }).waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  test("needs no pointer: the arrow keys go through requests and tabs, and the address keeps the place", async () => {
+    const { page, close } = await openPage(browser, `${server.url}/#inspect`);
+    await rows(page).first().waitFor();
+    const list = page.getByRole("listbox");
+    await list.focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowDown");
+    const second = page.locator(".request-row[aria-posinset='2']");
+    expect(await second.getAttribute("aria-selected")).toBe("true");
+    expect(await list.getAttribute("aria-activedescendant")).toBe(await second.getAttribute("id"));
+    await page.getByRole("tab", { name: "Wire" }).focus();
+    await page.keyboard.press("ArrowRight");
+    expect(await page.getByRole("tab", { name: "Events" }).getAttribute("aria-selected")).toBe("true");
+    await page.keyboard.press("End");
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Findings");
+    const chosen = await page.evaluate("location.hash");
+    await page.reload();
+    await page.locator(".inspected").waitFor();
+    expect(await page.evaluate("location.hash")).toBe(chosen);
+    expect(chosen).toMatch(/^#inspect\/req_/);
+    await close();
+  });
+
+  test.each([
+    ["light, wide", { colorScheme: "light", viewport: { width: 1280, height: 800 } }],
+    ["dark, wide", { colorScheme: "dark", viewport: { width: 1280, height: 800 } }],
+    ["light, a phone", { colorScheme: "light", viewport: { width: 320, height: 640 } }],
+    ["dark, a phone", { colorScheme: "dark", viewport: { width: 320, height: 640 } }],
+  ] as const)("axe finds nothing: %s", { timeout: 120_000 }, async (_, options) => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`, options);
+    const narrow = options.viewport.width < 900;
+    await rows(page).first().waitFor();
+    await expectAccessible(page, "a list");
+    await rows(page).filter({ hasText: "mended" }).first().click();
+    await page.locator(".frames mark").first().waitFor();
+    await page.locator(".chosen summary").first().click();
+    await expectAccessible(page, "the wire");
+    await page.getByRole("tab", { name: "Findings" }).click();
+    await page.getByText(/\d+ rules passed/).waitFor();
+    await expectAccessible(page, "findings");
+    if (narrow) await page.getByRole("button", { name: "Back to the list" }).click();
+    await rows(page).filter({ hasText: "programmed" }).first().click();
+    for (const name of ["Prompt", "Request", "Events"]) {
+      await page.getByRole("tab", { name }).click();
+      await page.locator(".tab-panel pre").first().waitFor();
+      await expectAccessible(page, name);
+    }
+    // Nothing sticks out of a narrow screen (WCAG 1.4.10).
+    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    expect(wrong).toEqual([]);
+    await close();
+  });
+});
+
+describe.skipIf(!hasBrowser)("Inspect of a server with keys", () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchBrowser();
+  });
+  afterAll(() => browser?.close());
+
+  test("asks for the admin key, and keeps it for the tab", async () => {
+    const server = await startTruewire([
+      resolve("test/page/talker.js"),
+      ...["--api-key", "client-key-12345678", "--admin-key", admin, "--inspect"],
+    ]);
+    try {
+      const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+      await page.getByRole("button", { name: "Cancel" }).click();
+      await expectAccessible(page, "the admin key is asked for");
+      await page.getByLabel("Admin key").fill("not-the-admin-key");
+      await page.getByRole("button", { name: "Look at the requests" }).click();
+      await page.getByText("The server does not know this key.").waitFor();
+      await page.getByLabel("Admin key").fill(admin);
+      await page.getByRole("button", { name: "Look at the requests" }).click();
+      await page.getByRole("listbox").waitFor();
+      await fetch(`${server.url}/v1/chat/completions`, chat("hi"));
+      await expect.poll(() => rows(page).count()).toBe(1);
+      await page.reload();
+      await page.getByRole("button", { name: "Cancel" }).click();
+      await expect.poll(() => rows(page).count()).toBe(1);
+      expect(wrong).toEqual([]);
+      await close();
+    } finally {
+      await server.stop();
+    }
+  });
+
+  test("says how it is turned on, where it is off", async () => {
+    const server = await startTruewire([resolve("test/page/talker.js"), "--no-inspect"]);
+    try {
+      const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+      await page.locator(".banner", { hasText: "No requests are kept." }).waitFor();
+      expect(wrong).toEqual([]);
+      await close();
+    } finally {
+      await server.stop();
+    }
+  });
+});
