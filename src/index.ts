@@ -146,6 +146,14 @@ export type {
 export type { CacheMiss, CacheMissCause, PartingTexts } from "./generation/cache-miss.ts";
 export type { AttemptObserver, GenerationObserver, ObservedAttempt } from "./generation/generation-observer.ts";
 export type {
+  InspectedPrompt,
+  Inspection,
+  PromptQuote,
+  ReceivedAnswer,
+  RepairPlace,
+  SentRequest,
+} from "./generation/inspection.ts";
+export type {
   DetokenizeRequest,
   EmbeddingAnswer,
   EmbeddingRequest,

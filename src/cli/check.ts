@@ -18,7 +18,7 @@ export function register(program: Command): void {
     .option("--output <file>", "write the report to a file")
     .option("--timeout <seconds>", "the time limit of one probe", "60")
     .option("--concurrency <n>", "how many probes run at once", "2")
-    .option("--file <capture>", "check a captured body instead of a server")
+    .option("--file <capture>", "check a captured body, or a recording of truewire record, instead of a server")
     .option("--request <file>", "with --file: the request of that answer, as JSON")
     .option("--list", "list every rule, as Markdown")
     .action(async (url: string | undefined, options: Record<string, string>) => {

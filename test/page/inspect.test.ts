@@ -274,7 +274,11 @@ describe.skipIf(!hasBrowser)("Inspect of a server with keys", () => {
   test("asks for the admin key, and keeps it for the tab", async () => {
     const server = await startTruewire([
       resolve("test/page/talker.js"),
-      ...["--api-key", "client-key-12345678", "--admin-key", admin, "--inspect"],
+      "--api-key",
+      "client-key-12345678",
+      "--admin-key",
+      admin,
+      "--inspect",
     ]);
     try {
       const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
