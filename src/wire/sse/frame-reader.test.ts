@@ -113,3 +113,47 @@ test.each([
     for (let i = 0; i < 100; i++) reader.push(more);
   }).toThrow(FrameTooLongError);
 });
+
+describe("where a repair was made", () => {
+  const lines = ["\uFEFF", ": ping\r\n", "\n", "data:{}\n", "\n", "id: 7\n", "data: a\n", "\n", "data: {}"];
+  const input = lines.join("");
+
+  /** Each kind of repair with the line at its place. */
+  function places(pieces: Iterable<string>): string[] {
+    const repairs = new RepairLog();
+    const kept = repairs.keepPlaces();
+    const reader = new FrameReader({ frame: () => repairs.note("keep-alive") }, repairs);
+    for (const piece of pieces) reader.push(piece);
+    reader.end();
+    expect(repairs.at).toBe(input.length);
+    return kept.map(({ id, at }) => `${id} ${JSON.stringify(input.slice(at).split(/\r?\n/)[0])}`);
+  }
+
+  test("is the beginning of the frame, however the input is cut", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(input.length)), (cuts) => {
+        const edges = [0, ...cuts.toSorted((a, b) => a - b), input.length];
+        const pieces = edges.slice(1).map((end, at) => input.slice(edges[at], end));
+        expect(places(pieces)).toEqual([
+          'bom "\uFEFF: ping"',
+          'line-ends ": ping"',
+          'comment ": ping"',
+          'no-space "data:{}"',
+          'keep-alive "data:{}"',
+          'unknown-field "id: 7"',
+          'keep-alive "data: a"',
+          'no-blank-line "data: {}"',
+          'keep-alive "data: {}"',
+        ]);
+      }),
+    );
+  });
+
+  test("is told to nobody who does not ask", () => {
+    const repairs = new RepairLog();
+    const reader = new FrameReader({ frame() {} }, repairs);
+    reader.push(input);
+    expect(repairs.keepsPlaces).toBe(false);
+    expect(repairs.total).toBeGreaterThan(0);
+  });
+});
