@@ -1,6 +1,21 @@
 import type { GenerationEvent } from "../generation/event.ts";
 import type { InspectedPrompt } from "../generation/inspection.ts";
-import type { TapeContents } from "./tape.ts";
+
+/** What is kept of pieces that came one after another, in order. */
+export interface TapeContents<T> {
+  readonly pieces: readonly T[];
+  /** Absent: nothing was left out. */
+  readonly left_out?: LeftOut;
+}
+
+/** What came between the beginning and the end, and was not kept. */
+export interface LeftOut {
+  /** It came after so many of the pieces that are there. */
+  readonly after: number;
+  readonly pieces: number;
+  /** Of their texts. */
+  readonly characters: number;
+}
 
 /** How a request ended; "open": it is being answered. */
 export type InspectedOutcome = "open" | "finished" | "refused" | "failed" | "cancelled";
@@ -63,7 +78,7 @@ export interface InspectedRequest extends RequestSummary {
   /** In the order in which engines told them. */
   readonly prompts: readonly InspectedPrompt[];
   /** What the model wrote, markers and control tokens included, of each choice. */
-  readonly written: readonly { readonly choice: number; readonly text: TapeContents<string> }[];
+  readonly written: readonly { readonly choice: number; readonly text: TapeContents<TimedText> }[];
   readonly events: TapeContents<TimedEvents>;
   readonly response: {
     readonly headers: readonly Header[];

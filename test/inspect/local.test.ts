@@ -68,7 +68,7 @@ describe("a local model, by its clients' SDKs", () => {
     ]);
 
     // With the control token that ended the turn, which no client sees.
-    expect(request.written.map((written) => written.text.pieces.join(""))).toEqual([`${said.plain}<|im_end|>`]);
+    expect(request.written.map((written) => textOf(written.text))).toEqual([`${said.plain}<|im_end|>`]);
     const events = request.events.pieces.flatMap((batch) => batch.events);
     expect(events.at(-1)).toEqual({ type: "end", end: { kind: "done" } });
     expect(events.map((event) => (event.type === "text-delta" ? event.text : "")).join("")).toBe(said.plain);
@@ -99,7 +99,9 @@ describe("a local model, by its clients' SDKs", () => {
     ];
     await client.chat.completions.create({ model, tools, messages: [{ role: "user", content: "#call" }] });
     const request = await newest(url);
-    expect(request.written[0]?.text.pieces.join("")).toMatch(/^<tool_call>\n.*"Paris".*\n<\/tool_call><\|im_end\|>$/s);
+    expect(textOf(request.written[0]?.text ?? { pieces: [] })).toMatch(
+      /^<tool_call>\n.*"Paris".*\n<\/tool_call><\|im_end\|>$/s,
+    );
     expect(request.events.pieces.flatMap((batch) => batch.events.map(({ type }) => type))).toContain("tool-call-start");
   });
 
@@ -126,7 +128,7 @@ describe("a local model, by its clients' SDKs", () => {
     const asked = requests.findLast(({ method, api }) => method === "POST" && api === "responses");
     expect(asked).toMatchObject({ outcome: "finished", finish: "stop" });
     const request = await inspected(url, asked ?? { id: "" });
-    expect(request.written[0]?.text.pieces.join("")).toBe(`${said.plain}<|im_end|>`);
+    expect(textOf(request.written[0]?.text ?? { pieces: [] })).toBe(`${said.plain}<|im_end|>`);
   });
 
   test("errors, and a client that leaves", async () => {

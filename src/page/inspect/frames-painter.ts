@@ -1,5 +1,4 @@
-import type { TimedText } from "../../inspect/inspected-request.ts";
-import type { TapeContents } from "../../inspect/tape.ts";
+import type { TimedText, TapeContents } from "../../inspect/inspected-request.ts";
 import { appendMarked } from "../judge/mark-painter.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { countInWords, timeInWords } from "./words.ts";

@@ -1,7 +1,6 @@
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { TimedText } from "../../inspect/inspected-request.ts";
-import type { TapeContents } from "../../inspect/tape.ts";
+import type { TimedText, TapeContents } from "../../inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { FramesPainter } from "./frames-painter.ts";
 

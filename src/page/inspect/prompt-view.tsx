@@ -1,8 +1,7 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import type { InspectedPrompt } from "../../generation/inspection.ts";
-import type { InspectedRequest } from "../../inspect/inspected-request.ts";
-import type { TapeContents } from "../../inspect/tape.ts";
+import type { InspectedRequest, TapeContents, TimedText } from "../../inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { MarkedText } from "./marked-text.tsx";
 import { promptMarks } from "./prompt-marks.ts";
@@ -92,8 +91,9 @@ function within(marks: readonly Mark[], from: number, to: number): Mark[] {
   });
 }
 
-function joined({ pieces, left_out: leftOut }: TapeContents<string>): string {
-  if (!leftOut) return pieces.join("");
+function joined({ pieces, left_out: leftOut }: TapeContents<TimedText>): string {
+  const texts = pieces.map(({ text }) => text);
+  if (!leftOut) return texts.join("");
   const gap = `\n… ${countInWords(leftOut.characters, "character")} had no room in memory …\n`;
-  return pieces.slice(0, leftOut.after).join("") + gap + pieces.slice(leftOut.after).join("");
+  return texts.slice(0, leftOut.after).join("") + gap + texts.slice(leftOut.after).join("");
 }

@@ -1,5 +1,4 @@
-import type { ShownRepair, TimedText } from "../../inspect/inspected-request.ts";
-import type { TapeContents } from "../../inspect/tape.ts";
+import type { ShownRepair, TimedText, TapeContents } from "../../inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 
 /** The places of repairs in what a server sent, in order: one mark for each frame, from its beginning to the end of its line. */

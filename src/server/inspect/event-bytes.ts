@@ -1,38 +1,39 @@
 import type { GenerationEvent } from "../../generation/event.ts";
 
-/** What an object of an event takes beside its text, and an alternative of a token, in bytes: about what V8 needs, and not less. */
-const perEvent = 96;
+/** What a batch, an event beside its text, and an alternative of a token take, in bytes: about what V8 needs, and not less. */
+const perBatch = 48;
+const perEvent = 80;
 const perAlternative = 112;
+const perUsage = 400;
 
-/** An estimate of what events take in memory, in bytes. */
+/** An estimate of what a batch of events takes in memory, in bytes. */
 export function eventBytes(events: readonly GenerationEvent[]): number {
-  let sum = perEvent;
-  for (const event of events) sum += perEvent + 2 * contentLength(event);
+  let sum = perBatch;
+  for (const event of events) sum += perEvent + bytesBeside(event);
   return sum;
 }
 
-/** The length of an event's text, and of what else it holds as if that were text. */
-function contentLength(event: GenerationEvent): number {
+function bytesBeside(event: GenerationEvent): number {
   switch (event.type) {
     case "text-delta":
     case "reasoning-delta":
     case "refusal-delta":
-      return event.text.length + (event.logprobs ? logprobLength(event.logprobs) : 0);
+      return 2 * event.text.length + (event.logprobs ? logprobBytes(event.logprobs) : 0);
     case "tool-call-delta":
-      return event.arguments.length;
-    case "markup":
-      return event.raw.length;
+      return 2 * event.arguments.length;
     case "finish":
     case "progress":
-      return 0;
+      return perEvent;
+    case "usage":
+      return perUsage;
     case "tokens":
       return event.tokens.length * 8;
     // These come once or seldom, and may hold anything.
     default:
-      return JSON.stringify(event).length * 2;
+      return JSON.stringify(event).length * 4;
   }
 }
 
-function logprobLength(logprobs: readonly { readonly top: readonly unknown[] }[]): number {
+function logprobBytes(logprobs: readonly { readonly top: readonly unknown[] }[]): number {
   return logprobs.reduce((sum, { top }) => sum + (1 + top.length) * perAlternative, 0);
 }

@@ -1,5 +1,4 @@
-import type { TimedText } from "../../inspect/inspected-request.ts";
-import type { TapeContents } from "../../inspect/tape.ts";
+import type { TimedText, TapeContents } from "../../inspect/inspected-request.ts";
 import type { Mask } from "../mask.ts";
 
 /**

@@ -1,13 +1,12 @@
 import type { ReceivedAnswer, SentRequest } from "../../generation/inspection.ts";
-import type { AskedServer, Header, KeptText, ShownRepair, TimedText } from "../../inspect/inspected-request.ts";
-import { Tape } from "../../inspect/tape.ts";
+import type { AskedServer, Header, KeptText, ShownRepair } from "../../inspect/inspected-request.ts";
 import { sentenceOfRepair } from "../../wire/tolerant/repairs.ts";
 import type { Mask } from "../mask.ts";
-import { addTimed } from "./add-timed.ts";
 import { keptText } from "./kept-text.ts";
 import { maskedHeaders } from "./masked-headers.ts";
 import { maskedTape } from "./masked-tape.ts";
 import { textBytes } from "./text-bytes.ts";
+import { TextTape } from "./text-tape.ts";
 
 export interface WatchedAttemptOptions {
   /** Of each text, in bytes. */
@@ -27,35 +26,34 @@ export class WatchedAttempt implements ReceivedAnswer {
   readonly #headers: readonly Header[];
   readonly #body: KeptText;
   readonly #repairs: SentRequest["repairs"];
-  readonly #answer: Tape<TimedText>;
+  readonly #answer: TextTape;
   #status: number | undefined;
   #answerHeaders: readonly Header[] = [];
   #error: string | undefined;
 
   constructor({ url, headers, body, repairs }: SentRequest, options: WatchedAttemptOptions) {
-    const { limit, mask, now, grow } = options;
+    const { limit, now, grow } = options;
     this.#options = options;
     this.#url = url;
     this.#ms = now();
-    this.#headers = maskedHeaders(Object.entries(headers), mask);
+    this.#headers = Object.entries(headers);
     this.#body = keptText(body, limit);
     this.#repairs = repairs;
-    this.#answer = new Tape(limit);
+    this.#answer = new TextTape(limit);
     grow(textBytes(this.#body.text) + headerBytes(this.#headers));
   }
 
   answered(status: number, headers: Parameters<ReceivedAnswer["answered"]>[1]): void {
     this.#status = status;
-    const pairs = Object.entries(headers).flatMap(([name, value]) =>
+    this.#answerHeaders = Object.entries(headers).flatMap(([name, value]) =>
       [value ?? []].flat().map((one): Header => [name, one]),
     );
-    this.#answerHeaders = maskedHeaders(pairs, this.#options.mask);
     this.#options.grow(headerBytes(this.#answerHeaders));
   }
 
   received(text: string): void {
-    const { limit, now, grow } = this.#options;
-    grow(addTimed(this.#answer, now(), text, limit));
+    const { now, grow } = this.#options;
+    grow(this.#answer.add(now(), text));
   }
 
   failed(message: string): void {
@@ -67,11 +65,11 @@ export class WatchedAttempt implements ReceivedAnswer {
     const { tape, isChanged } = maskedTape(this.#answer.contents(), mask);
     return {
       url: mask.text(this.#url),
-      ms: this.#ms,
-      headers: this.#headers,
+      ms: Math.round(this.#ms * 100) / 100,
+      headers: maskedHeaders(this.#headers, mask),
       body: { ...this.#body, text: mask.text(this.#body.text) },
       ...(this.#status !== undefined && { status: this.#status }),
-      response_headers: this.#answerHeaders,
+      response_headers: maskedHeaders(this.#answerHeaders, mask),
       response: tape,
       repairs: this.#repairs.map(({ id, at }): ShownRepair => {
         const sentence = sentenceOfRepair(id) ?? id;

@@ -7,18 +7,16 @@ import type {
   InspectedRequest,
   KeptText,
   RequestSummary,
-  TimedEvents,
-  TimedText,
 } from "../../inspect/inspected-request.ts";
-import { Tape } from "../../inspect/tape.ts";
 import type { Mask } from "../mask.ts";
-import { addTimed } from "./add-timed.ts";
+import { Tape } from "../../inspect/tape.ts";
 import { eventBytes } from "./event-bytes.ts";
 import { keptText } from "./kept-text.ts";
 import { maskedHeaders } from "./masked-headers.ts";
 import { maskedTape } from "./masked-tape.ts";
 import type { RequestFacts } from "./request-facts.ts";
 import { textBytes } from "./text-bytes.ts";
+import { TextTape } from "./text-tape.ts";
 import { WatchedAttempt } from "./watched-attempt.ts";
 
 export interface WatchedRequestOptions {
@@ -53,20 +51,20 @@ export class WatchedRequest implements Inspection {
   #understood: KeptText | undefined;
   readonly #prompts: InspectedPrompt[] = [];
   #promptBytes = 0;
-  readonly #written = new Map<number, Tape<string>>();
-  readonly #events: Tape<TimedEvents>;
+  readonly #written = new Map<number, TextTape>();
+  readonly #events: Tape<readonly GenerationEvent[]>;
   readonly #attempts: WatchedAttempt[] = [];
   #answerHeaders: readonly Header[] = [];
-  readonly #answer: Tape<TimedText>;
+  readonly #answer: TextTape;
 
   constructor(options: WatchedRequestOptions) {
-    const { facts, headers, mask, limit, grow } = options;
+    const { facts, headers, limit, grow } = options;
     this.#options = options;
     this.#story = { facts };
     this.#receivedAt = facts.receivedAt;
-    this.#headers = maskedHeaders(headers, mask);
-    this.#events = new Tape(limit);
-    this.#answer = new Tape(limit);
+    this.#headers = headers;
+    this.#events = new Tape(limit, eventMeasures);
+    this.#answer = new TextTape(limit);
     grow(perRequest + this.#headers.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0));
   }
 
@@ -80,7 +78,7 @@ export class WatchedRequest implements Inspection {
     if (isPacked) return;
     const { limit, grow } = this.#options;
     const most = Math.floor(limit / 2);
-    const text = new TextDecoder().decode(bytes.subarray(0, most));
+    const text = decoder.decode(bytes.subarray(0, most));
     this.#body = bytes.length > most ? { text, left_out: bytes.length - most } : { text };
     grow(textBytes(text));
   }
@@ -93,7 +91,7 @@ export class WatchedRequest implements Inspection {
   }
 
   events(events: readonly GenerationEvent[]): void {
-    this.#options.grow(this.#events.add({ ms: this.#now(), events }, eventBytes(events), 0));
+    this.#options.grow(this.#events.add(this.#now(), events));
   }
 
   prompt(prompt: InspectedPrompt): void {
@@ -116,9 +114,9 @@ export class WatchedRequest implements Inspection {
     let tape = this.#written.get(choice);
     if (!tape) {
       if (this.#written.size >= mostChoices) return;
-      this.#written.set(choice, (tape = new Tape(limit / mostChoices)));
+      this.#written.set(choice, (tape = new TextTape(limit / mostChoices)));
     }
-    grow(tape.add(text, textBytes(text), text.length));
+    grow(tape.add(this.#now(), text));
   }
 
   sent(request: SentRequest): ReceivedAnswer {
@@ -133,8 +131,8 @@ export class WatchedRequest implements Inspection {
 
   /** Status and headers of the answer go out. */
   opens(headers: Readonly<Record<string, string>>): void {
-    const { mask, grow, changed } = this.#options;
-    this.#answerHeaders = maskedHeaders(Object.entries(headers), mask);
+    const { grow, changed } = this.#options;
+    this.#answerHeaders = Object.entries(headers);
     grow(this.#answerHeaders.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0));
     changed();
   }
@@ -142,8 +140,7 @@ export class WatchedRequest implements Inspection {
   /** A piece of the answer's body goes out. */
   tells(text: string): void {
     if (text === "") return;
-    const { limit, grow } = this.#options;
-    grow(addTimed(this.#answer, this.#now(), text, limit));
+    this.#options.grow(this.#answer.add(this.#now(), text));
   }
 
   ended(outcome: InspectedOutcome, facts: RequestFacts): void {
@@ -163,7 +160,7 @@ export class WatchedRequest implements Inspection {
     return {
       ...this.summary(),
       request: {
-        headers: this.#headers,
+        headers: maskedHeaders(this.#headers, mask),
         ...(this.#body && { body: text(this.#body) }),
         ...(this.#understood && { understood: text(this.#understood) }),
       },
@@ -172,9 +169,12 @@ export class WatchedRequest implements Inspection {
         // Where something is masked, places in the text are not what they were.
         return shown === prompt.text ? prompt : { text: shown, lengths: [], control: [], quotes: [] };
       }),
-      written: [...this.#written].map(([choice, tape]) => ({ choice, text: mask.value(tape.contents()) })),
-      events: mask.value(this.#events.contents()),
-      response: { headers: this.#answerHeaders, body: maskedTape(this.#answer.contents(), mask).tape },
+      written: [...this.#written].map(([choice, tape]) => ({ choice, text: maskedTape(tape.contents(), mask).tape })),
+      events: mask.value(this.#events.contents((ms, events) => ({ ms: rounded(ms), events }))),
+      response: {
+        headers: maskedHeaders(this.#answerHeaders, mask),
+        body: maskedTape(this.#answer.contents(), mask).tape,
+      },
       asked: this.#attempts.map((attempt) => attempt.shown()),
     };
   }
@@ -209,7 +209,7 @@ export class WatchedRequest implements Inspection {
       method,
       path,
       outcome,
-      ms: this.#now(),
+      ms: rounded(this.#now()),
       ...(keyName !== undefined && { key: keyName }),
       ...(api && { api: api.name }),
       ...(model !== undefined && { model: mask.text(model) }),
@@ -226,7 +226,7 @@ export class WatchedRequest implements Inspection {
   }
 
   #now(): number {
-    return rounded(performance.now() - this.#receivedAt);
+    return performance.now() - this.#receivedAt;
   }
 }
 
@@ -236,6 +236,10 @@ const mostAttempts = 8;
 /** What a number and a quote take in a list, in bytes. */
 const perNumber = 8;
 const perQuote = 96;
+
+const eventMeasures = { bytes: eventBytes, characters: (): number => 0 };
+
+const decoder = new TextDecoder();
 
 const unheard: ReceivedAnswer = { answered() {}, received() {}, failed() {} };
 
