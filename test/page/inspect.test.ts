@@ -262,6 +262,40 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
     expect(wrong).toEqual([]);
     await close();
   });
+
+  test(
+    "thousands of requests, and an answer of thousands of frames, leave the tab alive",
+    { timeout: 120_000 },
+    async () => {
+      for (let round = 0; round < 60; round++)
+        await Promise.all(Array.from({ length: 50 }, async () => (await fetch(`${server.url}/v1/nowhere`)).text()));
+      await asked("talker", "long 30000");
+      const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+      await page.getByText(/^30\d\d requests$/).waitFor();
+      // Only rows in sight are there.
+      expect(await rows(page).count()).toBeLessThan(80);
+      const list = page.getByRole("listbox");
+      await list.focus();
+      await page.keyboard.press("End");
+      await page.locator(".request-row[aria-selected=true] .row-title", { hasText: "programmed" }).waitFor();
+      await page.keyboard.press("Home");
+      const ours = page.getByRole("region", { name: "What went out to the client" });
+      await ours.getByText(/had no room in memory/).waitFor({ state: "attached" });
+      expect(await ours.locator(".frame").count()).toBeGreaterThan(1000);
+      expect(await ours.locator(".frame").last().textContent()).toContain("data: [DONE]");
+      await page.getByText("there is no file of it").waitFor();
+      await page.getByRole("tab", { name: "Events" }).click();
+      await page
+        .getByRole("region", { name: "Events" })
+        .getByText(/"kind":"done"/)
+        .waitFor({ state: "attached" });
+      // Meanwhile the page does what it is told.
+      await page.getByLabel("How they ended").selectOption("finished");
+      await expect.poll(() => rows(page).count()).toBeLessThan(30);
+      expect(wrong).toEqual([]);
+      await close();
+    },
+  );
 });
 
 describe.skipIf(!hasBrowser)("Inspect of a server with keys", () => {
