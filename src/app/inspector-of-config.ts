@@ -19,6 +19,17 @@ export function inspectorOf(
   return current?.maxBytes === inspectSize ? current : new Inspector(inspectSize);
 }
 
+/** Whether a configuration asks that requests are kept, in so far as that is known before its file of keys is read. */
+export function wantsInspector({
+  host,
+  inspect,
+  apiKey,
+  keys,
+  keysFile,
+}: Pick<Config, "host" | "inspect" | "apiKey" | "keys" | "keysFile">): boolean {
+  return inspect ?? (isLoopback(host) && apiKey.length === 0 && keys.length === 0 && keysFile === undefined);
+}
+
 const needsAdminKey = {
   path: ["inspect"],
   message: "needs an admin key (adminKey) on a server that has keys or that others can reach",

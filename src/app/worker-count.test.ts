@@ -5,10 +5,20 @@ import { workerCount } from "./worker-count.ts";
 const upstream = "http://localhost:11434/v1";
 
 test("a gateway gets all cores; where there is a model or a program, one process serves", () => {
-  expect(workerCount(parseConfig({ models: [upstream, "https://api.example.com/v1"] }), 8)).toBe(8);
-  expect(workerCount(parseConfig({ models: [upstream] }), 1)).toBe(1);
-  expect(workerCount(parseConfig({ models: [upstream, "model.gguf"] }), 8)).toBe(1);
+  const host = "0.0.0.0";
+  expect(workerCount(parseConfig({ host, models: [upstream, "https://api.example.com/v1"] }), 8)).toBe(8);
+  expect(workerCount(parseConfig({ host, models: [upstream] }), 1)).toBe(1);
+  expect(workerCount(parseConfig({ host, models: [upstream, "model.gguf"] }), 8)).toBe(1);
   expect(workerCount(parseConfig({ models: ["./program.ts"] }), 8)).toBe(1);
+});
+
+test("one process keeps requests to be looked at: on this machine without keys, and with inspect", () => {
+  expect(workerCount(parseConfig({ models: [upstream] }), 8)).toBe(1);
+  expect(workerCount(parseConfig({ models: [upstream], inspect: false }), 8)).toBe(8);
+  expect(workerCount(parseConfig({ models: [upstream], apiKey: "client-key-1" }), 8)).toBe(8);
+  const apiKey = "client-key-1";
+  expect(workerCount(parseConfig({ models: [upstream], apiKey, adminKey: "admin-key-1", inspect: true }), 8)).toBe(1);
+  expect(() => parseConfig({ models: [upstream], workers: 2, inspect: true })).toThrow(/one process/);
 });
 
 test("what is asked for", () => {

@@ -18,7 +18,7 @@ export function register(program: Command): void {
     .option("-p, --port <number>", "the port; 0 takes any free port (default: 8080)")
     .option(
       "--workers <number>",
-      "processes that answer behind one port (default: 1 with local models or programs, else one for each core)",
+      "processes that answer behind one port (default: 1 with local models or programs, or with --inspect, else one for each core)",
     )
     .option("--tls-cert <file>", "a certificate (PEM); the server then speaks HTTPS")
     .option("--tls-key <file>", "the certificate's private key (PEM)")

@@ -11,8 +11,8 @@ export interface TruewireConfig {
   /** Default 8080; 0 takes any free one. */
   readonly port?: number | string;
   /**
-   * How many processes `truewire serve` answers with, behind one port. Default: 1 where there is a local model or a program, else as many
-   * as the machine has cores. A server or a handler inside another program is always a part of that program's process.
+   * How many processes `truewire serve` answers with, behind one port. Default: 1 where there is a local model or a program, or where
+   * requests are kept (`inspect`), else as many as the machine has cores. A server or a handler inside another program is always a part of that program's process.
    */
   readonly workers?: number | string;
   /** A PEM file with the server's certificate and those between it and its authority; the server then speaks HTTPS. */
@@ -73,7 +73,7 @@ export interface TruewireConfig {
   readonly adminKey?: string | readonly string[];
   /**
    * Keep the last requests in memory, for the page's Inspect and `/admin/requests`; default: on a server that listens on this machine only and
-   * needs no key of its clients. Elsewhere it needs an `adminKey`.
+   * needs no key of its clients. Elsewhere it needs an `adminKey`. One process keeps them: there must not be several `workers`.
    */
   readonly inspect?: boolean;
   /** What these requests may take in memory; default 32MiB. */

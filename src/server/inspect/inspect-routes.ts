@@ -85,7 +85,7 @@ function inspectorOf({ inspector }: Service): Inspector {
   if (inspector) return inspector;
   throw new FailureError({
     message:
-      "No requests are kept. They are on a server that listens on 127.0.0.1 and needs no key of its clients; others keep them with --inspect and an admin key (--admin-key).",
+      "No requests are kept. They are on a server of one process that listens on 127.0.0.1 and needs no key of its clients; others keep them with --inspect and an admin key (--admin-key). With several workers, none are.",
     status: 404,
     kind: "not-found",
     param: null,
