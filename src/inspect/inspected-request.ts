@@ -1,3 +1,4 @@
+import type { CacheMiss } from "../generation/cache-miss.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import type { InspectedPrompt } from "../generation/inspection.ts";
 
@@ -53,6 +54,13 @@ export interface RequestSummary {
   /** What was mended in their answer, and how often. */
   readonly repairs?: Readonly<Record<string, number>>;
   readonly error?: string;
+  /** Why a local model read much of the prompt again. */
+  readonly cache_miss?: ShownCacheMiss;
+}
+
+export interface ShownCacheMiss extends CacheMiss {
+  /** The cause in words. */
+  readonly says: string;
 }
 
 /** The requests that are still there. */

@@ -136,6 +136,26 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
     await rows(page).filter({ hasText: "programmed" }).first().click();
     await page.getByRole("region", { name: "The prompt, from the cache" }).waitFor();
     await page.getByText("Read anew: 1 token").waitFor();
+    // Where an earlier message has changed, the place and the cause are shown.
+    const day = (date: string): object => {
+      const system = `Today is ${date}. You help people who know little of foxes, and say what there is to say of them.`;
+      return {
+        messages: [
+          { role: "system", content: system },
+          { role: "user", content: "#plain" },
+        ],
+      };
+    };
+    await asked("programmed", "", day("2026-01-01"));
+    await asked("programmed", "", day("2026-01-02"));
+    await expect.poll(() => rows(page).filter({ hasText: "programmed" }).count()).toBe(4);
+    await rows(page).filter({ hasText: "programmed" }).first().click();
+    const miss = page.getByRole("region", { name: "Why the cache was missed" });
+    await miss.getByText("A date or time changed in messages[0].").waitFor();
+    expect(await miss.locator("mark").allTextContents()).toEqual([
+      expect.stringMatching(/^1/),
+      expect.stringMatching(/^2/),
+    ]);
     await page.getByRole("tab", { name: "Events" }).click();
     await page.getByRole("region", { name: "Events" }).getByText("text-delta").first().waitFor();
     expect(wrong).toEqual([]);

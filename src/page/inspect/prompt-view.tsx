@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
 import type { InspectedPrompt } from "../../generation/inspection.ts";
-import type { InspectedRequest, TapeContents, TimedText } from "../../inspect/inspected-request.ts";
+import type { InspectedRequest, ShownCacheMiss, TapeContents, TimedText } from "../../inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { MarkedText } from "./marked-text.tsx";
 import { promptMarks } from "./prompt-marks.ts";
@@ -9,7 +9,7 @@ import { countInWords } from "./words.ts";
 
 /** The prompt as the model read it, and what the model wrote. */
 export function PromptView({ request }: { readonly request: InspectedRequest }): VNode {
-  const { prompts, written, cached_tokens: cached, asked } = request;
+  const { prompts, written, cached_tokens: cached, cache_miss: miss, asked } = request;
   if (prompts.length === 0 && written.length === 0)
     return (
       <p class="note">
@@ -27,6 +27,7 @@ export function PromptView({ request }: { readonly request: InspectedRequest }):
           <mark class="quote from-tool">tool</mark>
         </p>
       )}
+      {miss && <Miss miss={miss} />}
       {prompts.map((prompt, at) => (
         <Prompt
           key={at}
@@ -42,6 +43,34 @@ export function PromptView({ request }: { readonly request: InspectedRequest }):
         </section>
       ))}
     </div>
+  );
+}
+
+/** Why much of the prompt was read again: where it parts from an earlier one, and the cause. */
+function Miss({ miss: { says, at, texts } }: { readonly miss: ShownCacheMiss }): VNode {
+  return (
+    <section class="banner stack" aria-label="Why the cache was missed">
+      <p>{says}</p>
+      <p class="note">The first token that differs is number {at + 1}.</p>
+      {texts && (
+        <dl class="parting">
+          <dt>before</dt>
+          <dd>
+            <code>
+              {texts.before}
+              <mark class="warning">{texts.known}</mark>
+            </code>
+          </dd>
+          <dt>now</dt>
+          <dd>
+            <code>
+              {texts.before}
+              <mark class="warning">{texts.asked}</mark>
+            </code>
+          </dd>
+        </dl>
+      )}
+    </section>
   );
 }
 

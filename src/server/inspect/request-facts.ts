@@ -1,3 +1,4 @@
+import type { CacheMiss } from "../../generation/cache-miss.ts";
 import type { FailureKind, FinishReason, GenerationEnd, Usage } from "../../generation/event.ts";
 
 /** What a list of requests shows of one; the record of the request has it. */
@@ -10,6 +11,7 @@ export interface RequestFacts {
   readonly firstMs: number | undefined;
   readonly usage: Usage | undefined;
   readonly cachedTokens: number | undefined;
+  readonly cacheMiss: CacheMiss | undefined;
   readonly finishes: readonly FinishReason[];
   readonly attempts: number;
   readonly repairs: ReadonlyMap<string, number>;

@@ -1,3 +1,4 @@
+import { cacheMissWords } from "../../generation/cache-miss.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import type { Inspection, InspectedPrompt, ReceivedAnswer, SentRequest } from "../../generation/inspection.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
@@ -200,6 +201,7 @@ export class WatchedRequest implements Inspection {
       attempts,
       repairs,
     } = facts;
+    const { cacheMiss } = facts;
     const error = errorOf(facts);
     const finish = [...new Set(facts.finishes)].join(", ");
     return {
@@ -222,6 +224,7 @@ export class WatchedRequest implements Inspection {
       ...(attempts > 0 && { attempts }),
       ...(repairs.size > 0 && { repairs: Object.fromEntries(repairs) }),
       ...(error !== undefined && { error: mask.text(error) }),
+      ...(cacheMiss && { cache_miss: mask.value({ ...cacheMiss, says: cacheMissWords(cacheMiss) }) }),
     };
   }
 
