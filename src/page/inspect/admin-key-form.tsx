@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useRef } from "preact/hooks";
 import { Field } from "../parts/field.tsx";
-import { saveAdminKey } from "./admin-key.ts";
+import { saveAdminKey } from "../api/admin-key.ts";
 
 interface Properties {
   /** The key that was entered before is not one of the server's. */

@@ -1,6 +1,6 @@
 import { baseUrl } from "../api/base-url.ts";
 import { isObject } from "../../generation/json.ts";
-import { savedAdminKey } from "./admin-key.ts";
+import { savedAdminKey } from "../api/admin-key.ts";
 
 /** The admin API refused. */
 export class AdminRefusal extends Error {

@@ -1,7 +1,7 @@
 import type { RequestList, RequestSummary } from "../../inspect/inspected-request.ts";
 import { Changing } from "../parts/changing.ts";
 import { AdminRefusal, askAdmin } from "./ask-admin.ts";
-import { savedAdminKey } from "./admin-key.ts";
+import { savedAdminKey } from "../api/admin-key.ts";
 
 /** How long to wait before a server is asked again that does not answer. In milliseconds. */
 const againMs = 1500;

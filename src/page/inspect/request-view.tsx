@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
 import { captureOf as captureOfRequest } from "../../inspect/capture-of.ts";
 import { announcement } from "../parts/announcement.ts";
+import { saveFile } from "../parts/save-file.ts";
 import { Tabs } from "../parts/tabs.tsx";
 import { AdminRefusal, askAdmin } from "./ask-admin.ts";
 import { EventsView } from "./events-view.tsx";
@@ -99,12 +100,7 @@ function Download({ request }: { readonly request: InspectedRequest | undefined 
       </p>
     );
   const download = (): void => {
-    const url = URL.createObjectURL(new Blob([`${capture}\n`], { type: "application/x-ndjson" }));
-    const link = document.createElement("a");
-    link.href = url;
-    link.download = `${request.id}.jsonl`;
-    link.click();
-    URL.revokeObjectURL(url);
+    saveFile(`${request.id}.jsonl`, "application/x-ndjson", `${capture}\n`);
     announcement.say("Downloaded");
   };
   return (
