@@ -10,7 +10,7 @@ export function captureOf({ method, path, outcome, status, request, response }: 
   const isWhole = body?.left_out === undefined && response.body.left_out === undefined;
   if (outcome === "open" || status === undefined || !isWhole) return null;
   return writeRecording({
-    request: { method, path, ...((body !== undefined || method === "POST") && { body: body?.text ?? "" }) },
+    request: { method, path, ...(body && { body: body.text }) },
     response: {
       status,
       headers: response.headers,

@@ -78,7 +78,7 @@ export interface RequestList {
 export interface InspectedRequest extends RequestSummary {
   readonly request: {
     readonly headers: readonly Header[];
-    /** As it came; packed ones as they are when unpacked. */
+    /** As it came; absent where it was packed. */
     readonly body?: KeptText;
     /** What engines were asked, as JSON. */
     readonly understood?: KeptText;

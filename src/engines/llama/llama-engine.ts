@@ -121,7 +121,7 @@ export class LlamaEngine implements Engine {
   }
 
   async #promptTokens(request: AskedOfModel, signal: AbortSignal, owner?: string): Promise<Tokenization> {
-    const text = askedText(delivery.observer?.inspection ? { ...request, inspected: true } : request);
+    const text = askedText(request);
     if (text === null) throw new FailureError(nestedTooDeeply);
     const answer = await this.#lookUp(
       (asked) => ({ about: "tokens", ...(owner !== undefined && { owner }), asked }),

@@ -42,7 +42,8 @@ export class InspectedExchange implements Exchange {
   async readBody(limit: number): Promise<Uint8Array> {
     const body = await this.#inner.readBody(limit);
     const encoding = this.header("content-encoding")?.trim().toLowerCase() ?? "";
-    this.#watched.came(body, encoding !== "" && encoding !== "identity");
+    // What was packed says nothing as it came; what was understood of it does.
+    if (encoding === "" || encoding === "identity") this.#watched.came(body);
     return body;
   }
 

@@ -19,6 +19,4 @@ export interface RequestFacts {
   readonly refusal: string | undefined;
   readonly refusalKind: FailureKind | undefined;
   readonly receivedAt: number;
-  /** What the client sent, parsed. */
-  readonly body: unknown;
 }

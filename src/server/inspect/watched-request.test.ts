@@ -42,7 +42,7 @@ function watch(maxBytes: number): { ring: Ring<WatchedRequest>; next: () => Watc
 function tell(watched: WatchedRequest, what: string, text: string, answers: { received(text: string): void }[]): void {
   switch (what) {
     case "came":
-      return watched.came(new TextEncoder().encode(text), false);
+      return watched.came(new TextEncoder().encode(text));
     case "tells":
       return watched.tells(text);
     case "written":

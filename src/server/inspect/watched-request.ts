@@ -1,6 +1,7 @@
 import { cacheMissWords } from "../../generation/cache-miss.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import type { Inspection, InspectedPrompt, ReceivedAnswer, SentRequest } from "../../generation/inspection.ts";
+import { isObject } from "../../generation/json.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type {
   Header,
@@ -48,7 +49,6 @@ export class WatchedRequest implements Inspection {
   /** What is known of it while it is open, and what was known at its end: what it holds then would take more room than is counted. */
   #story: { readonly facts: RequestFacts } | { readonly summary: RequestSummary };
   #body: KeptText | undefined;
-  #isPacked = false;
   #understood: KeptText | undefined;
   readonly #prompts: InspectedPrompt[] = [];
   #promptBytes = 0;
@@ -74,9 +74,7 @@ export class WatchedRequest implements Inspection {
   }
 
   /** The body came. */
-  came(bytes: Uint8Array, isPacked: boolean): void {
-    this.#isPacked = isPacked;
-    if (isPacked) return;
+  came(bytes: Uint8Array): void {
     const { limit, grow } = this.#options;
     const most = Math.floor(limit / 2);
     const text = decoder.decode(bytes.subarray(0, most));
@@ -145,8 +143,6 @@ export class WatchedRequest implements Inspection {
   }
 
   ended(outcome: InspectedOutcome, facts: RequestFacts): void {
-    if (this.#isPacked && this.#body === undefined && facts.body !== undefined)
-      this.#body = this.#kept(JSON.stringify(facts.body));
     this.#story = { summary: this.#summaryOf(outcome, facts) };
     this.#options.changed();
   }
@@ -191,7 +187,7 @@ export class WatchedRequest implements Inspection {
     const { id, number, method, path, mask } = this.#options;
     const {
       api,
-      model = modelIn(facts.body),
+      model = modelIn(this.#body),
       keyName,
       stream,
       status,
@@ -251,9 +247,14 @@ function rounded(ms: number): number {
 }
 
 /** The name in a request that was refused before it was read. */
-function modelIn(body: unknown): string | undefined {
-  if (typeof body !== "object" || body === null || !("model" in body)) return undefined;
-  return typeof body.model === "string" ? body.model : undefined;
+function modelIn(body: KeptText | undefined): string | undefined {
+  if (!body || body.left_out !== undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(body.text);
+    return isObject(value) && typeof value["model"] === "string" ? value["model"] : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function errorOf({ end, refusal }: RequestFacts): string | undefined {
