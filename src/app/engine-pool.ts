@@ -17,6 +17,9 @@ export class EnginePool {
   readonly #options: PoolOptions;
   #open = new Map<unknown, Opened>();
   #locals: LocalModels | undefined;
+  /** What is open for a configuration that is not in use yet. */
+  readonly #fresh = new Set<ReadonlyMap<unknown, Opened>>();
+  #isClosed = false;
 
   constructor(options: PoolOptions) {
     this.#options = options;
@@ -47,6 +50,7 @@ export class EnginePool {
     const fresh = new Map<unknown, Opened>();
     const before = this.#open;
     const budget = this.#locals?.keeper.budget ?? Infinity;
+    this.#fresh.add(fresh);
     try {
       await this.#openAll(models, next, fresh);
       const locals = [...next.values()].filter(isLocal);
@@ -66,6 +70,8 @@ export class EnginePool {
       this.#locals?.keeper.setBudget(budget);
       await Promise.all([...fresh.values()].map(({ engine }) => engine.close(0)));
       throw error;
+    } finally {
+      this.#fresh.delete(fresh);
     }
     const gone = [...before].filter(([key]) => !next.has(key));
     for (const [, { engine }] of gone) {
@@ -83,8 +89,11 @@ export class EnginePool {
     return opened.engine;
   }
 
+  /** Closes all engines, those that are still being opened as soon as they are open. */
   async close(graceMs: number): Promise<void> {
-    await Promise.all([...this.#open.values()].map(({ engine }) => engine.close(graceMs)));
+    this.#isClosed = true;
+    const all = [this.#open, ...this.#fresh].flatMap((opened) => [...opened.values()]);
+    await Promise.all(all.map(({ engine }) => engine.close(graceMs)));
   }
 
   async #openAll(
@@ -98,7 +107,8 @@ export class EnginePool {
       const known = this.#open.get(key) ?? next.get(key);
       if (known) next.set(key, known);
       else if (!opening.has(key)) {
-        const opened = this.#openOne(model).then((one) => {
+        const opened = this.#openOne(model).then(async (one) => {
+          if (this.#isClosed) await one.engine.close(0);
           next.set(key, one);
           fresh.set(key, one);
         });

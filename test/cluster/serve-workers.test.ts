@@ -154,10 +154,13 @@ describe("several workers", () => {
   });
 
   test("a port in use, a model that is not there: one sentence, and no process is left", async () => {
-    const { program } = files();
+    const { folder, program } = files();
     const server = await start(["--workers", "2", program]);
     const { port } = new URL(server.url);
-    await expect(startTruewire(["--port", port, "--workers", "2", program])).rejects.toThrow(
+    // It was opened after everything had been closed, and kept the process alive behind its error.
+    const slow = join(folder, "slow.mjs");
+    writeFileSync(slow, `await new Promise((resolve) => setTimeout(resolve, 3000));\n${counting}`);
+    await expect(startTruewire(["--port", port, "--workers", "2", slow])).rejects.toThrow(
       `exited with 1\ntruewire: Port ${port} on 127.0.0.1 is in use by another program; choose another one with --port.`,
     );
     await expect(startTruewire(["--workers", "2", "/no/model.gguf"])).rejects.toThrow(
@@ -303,8 +306,12 @@ describe("signals", () => {
     await until(() => stream.text.includes("0 "), "it runs");
     const processes = workersOf(server);
     server.process.kill("SIGTERM");
-    // Signals of one kind that come together are one.
-    await until(async () => ask(server.url, "/health").ended.then(() => true), "it was heard");
+    // Signals of one kind that come together are one: the second one must not come before the workers were told of the first.
+    await until(async () => {
+      const health = ask(server.url, "/health");
+      await health.ended;
+      return health.status !== 200;
+    }, "it was heard");
     expect(await server.stop("SIGTERM")).toBe(1);
     await until(() => !processes.some(isAlive), "the workers are gone");
   });
