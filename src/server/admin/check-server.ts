@@ -16,7 +16,8 @@ export async function checkServer(reply: Reply, { checker, settings }: Service):
       status: 404,
       kind: "not-found",
     });
-  const asked = readCheck(await readJson(reply.exchange, settings.bodyLimit));
+  const { value } = await readJson(reply.exchange, settings.bodyLimit);
+  const asked = readCheck(value);
   const events = checker.check(asked, reply.exchange.departure.signal);
   await tellEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);
 }
