@@ -4,148 +4,171 @@ import { availableParallelism, loadavg } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { writeProgrammedModel } from "../test/fixtures/programmed-model.ts";
+import { programmedTemplate } from "../test/fixtures/programmed-template.ts";
 import { writeRandomModel } from "../test/fixtures/random-model.ts";
-import { directWay, httpWay, naiveWay, type Way } from "./engine-ways.ts";
-import { openLockstep } from "./lockstep.ts";
+import { directWay, httpWay, llamaServerWay, type Way } from "./engine-ways.ts";
+import { llamaServerFile } from "./llama-server.ts";
 import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
 
 /**
- * Measures the local engine on a random model of 135 million parameters, one thread: tokens/s of 1, 4, 8 and 16 streams through HTTP,
- * through the scheduler alone, with one `evaluate()` a request ("naive"), and of the bare library with all sequences advanced together
- * ("lockstep": what batching can give on this machine, whatever is written around it); what the server's process spends a token beside
- * the decoding; and what HTTP adds to the first token. All ways run in turns on one machine. Where other work shares it, tokens per CPU
- * second of the process that decodes say more than tokens/s: with one thread they are the same on an idle machine. Linux only.
+ * Measures the local engine through HTTP on a random model of 135 million parameters, beside llama.cpp's own server where
+ * `TRUEWIRE_LLAMA_SERVER` names one: decoding with several streams, prompts, and what is asked of the sampler. Both answer in turns; a
+ * figure is the median of its rounds. Where other work shares the machine, CPU time a token says more than tokens a second: it counts
+ * all processes of a way. Then what the server itself costs, on a model that costs nothing. Linux only.
  *
- *     npm run bench engine -- [--streams 1,4,8,16] [--tokens 48] [--prompt 48] [--pairs 40]
+ *     TRUEWIRE_LLAMA_SERVER=llama.cpp/build/bin/llama-server npm run bench engine -- [--threads 1,2] [--streams 1,4,8,16] [--rounds 5]
  */
 const { values } = parseArgs({
   options: {
+    threads: { type: "string", default: "1,2" },
     streams: { type: "string", default: "1,4,8,16" },
     tokens: { type: "string", default: "48" },
     prompt: { type: "string", default: "48" },
+    rounds: { type: "string", default: "5" },
     pairs: { type: "string", default: "40" },
+    only: { type: "string", default: "" },
   },
 });
 const streamCounts = values.streams.split(",").map(Number);
 const tokens = Number(values.tokens);
 const promptTokens = Number(values.prompt);
+const rounds = Number(values.rounds);
 const slots = Math.max(...streamCounts);
 
 const folder = resolve(".cache");
 mkdirSync(folder, { recursive: true });
-const model = join(folder, "random-135M.gguf");
-if (!existsSync(model)) writeRandomModel(model, { size: "135M" });
+const model = join(folder, "random-135M-chat.gguf");
+if (!existsSync(model)) writeRandomModel(model, { size: "135M", chatTemplate: programmedTemplate([]) });
 const quickModel = join(folder, "programmed.gguf");
 writeProgrammedModel(quickModel);
 
 let prompts = 0;
 /** One byte is one token, and no two prompts share more than a few. */
-const nextPrompt = (): string => `${++prompts} `.padEnd(promptTokens, "lorem ipsum dolor ");
+const nextPrompt = (length = promptTokens): string => `${++prompts} `.padEnd(length, "lorem ipsum dolor ");
+
+/** What is measured: so many requests at once, of which so many tokens count. */
+interface Case {
+  readonly name: string;
+  readonly streams: number;
+  readonly ask: (way: Way) => Promise<number>;
+}
+
+const person = {
+  type: "object",
+  properties: {
+    name: { type: "string", maxLength: 20 },
+    age: { type: "integer" },
+    tags: { type: "array", items: { type: "string", maxLength: 8 }, maxItems: 3 },
+  },
+  required: ["name", "age", "tags"],
+  additionalProperties: false,
+};
+const schema = {
+  response_format: { type: "json_schema", json_schema: { name: "person", schema: person, strict: true } },
+};
+const tool = {
+  tools: [{ type: "function", function: { name: "save", parameters: person } }],
+  tool_choice: "required",
+};
+const chat = { messages: [{ role: "user", content: "Who?" }] };
+
+const decode =
+  (more: object = {}) =>
+  async (way: Way) =>
+    (await way.generate(nextPrompt(), tokens, more)).tokens;
+const read = (length: number) => async (way: Way) => {
+  await way.generate(nextPrompt(length), 1);
+  return length;
+};
+const cases: readonly Case[] = [
+  ...streamCounts.map((streams) => ({ name: "decode", streams, ask: decode() })),
+  { name: "prompt of 1000", streams: 1, ask: read(1000) },
+  { name: "prompts of 500", streams: 4, ask: read(500) },
+  ...[1, 8].flatMap((streams) => [
+    { name: "temperature 1", streams, ask: decode({ temperature: 1 }) },
+    { name: "logprobs 5", streams, ask: decode({ logprobs: 5 }) },
+    { name: "ignore_eos, bias", streams, ask: decode({ ignore_eos: true, logit_bias: { 65: -5 } }) },
+    { name: "JSON schema", streams, ask: decode({ ...chat, ...schema, temperature: 0.8, seed: 1 }) },
+    { name: "required call", streams, ask: decode({ ...chat, ...tool, temperature: 0.8, seed: 1 }) },
+  ]),
+].filter(({ name }) => name.includes(values.only));
 
 interface Rate {
   readonly perSecond: number;
-  readonly perCpuSecond: number;
+  readonly cpuMs: number;
 }
 
-async function rate(pid: number, generate: () => Promise<number>): Promise<Rate> {
-  const cpu = processCpuMs(pid);
+async function measure(way: Way, { streams, ask }: Case): Promise<Rate> {
+  const cpu = (): number => way.processes.reduce((sum, pid) => sum + processCpuMs(pid), 0);
+  const before = cpu();
   const started = performance.now();
-  const count = await generate();
-  return {
-    perSecond: (count * 1000) / (performance.now() - started),
-    perCpuSecond: (count * 1000) / (processCpuMs(pid) - cpu),
-  };
+  const counts = await Promise.all(Array.from({ length: streams }, () => ask(way)));
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  return { perSecond: (total * 1000) / (performance.now() - started), cpuMs: (cpu() - before) / total };
 }
-
-const measure = (way: Way, streams: number): Promise<Rate> =>
-  rate(way.decodingProcess, async () => {
-    const results = await Promise.all(Array.from({ length: streams }, () => way.generate(nextPrompt(), tokens)));
-    return results.reduce((sum, result) => sum + result.tokens, 0);
-  });
 
 const median = (numbers: readonly number[]): number =>
   [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
-const row = (...cells: readonly (string | number)[]): void =>
-  console.log(cells.map((cell) => (typeof cell === "number" ? cell.toFixed(2) : cell).padStart(11)).join(""));
-
-const options = { model, slots, contextSize: promptTokens + tokens + 32 };
-const naive = await naiveWay(options);
-const lockstep = await openLockstep(options);
-const direct = await directWay(options);
-const http = await httpWay({ ...options, warmUp: quickModel });
-const machine = `${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}, Node ${process.version}`;
-console.log(`135M Q8_0, 1 thread, prompts of ${promptTokens} tokens, ${tokens} tokens out; ${machine}`);
-for (const way of [naive, direct, http])
-  await Promise.all(Array.from({ length: slots }, () => way.generate(nextPrompt(), 2)));
-console.log("tokens a second, and (right) tokens a CPU second of the process that decodes");
-row(
-  "streams",
-  "naive",
-  "lockstep",
-  "scheduler",
-  "HTTP",
-  "HTTP/naive",
-  "server µs",
-  "| naive",
-  "lockstep",
-  "HTTP",
-  "HTTP/naive",
-);
-for (const streams of streamCounts) {
-  const one = await measure(naive, streams);
-  const best = await rate(process.pid, async () => {
-    await lockstep.generate(Array.from({ length: streams }, nextPrompt), tokens);
-    return streams * tokens;
-  });
-  const two = await measure(direct, streams);
-  const before = processCpuMs(http.serverProcess);
-  const three = await measure(http, streams);
-  const server = ((processCpuMs(http.serverProcess) - before) * 1000) / (streams * tokens);
-  row(
-    String(streams),
-    one.perSecond,
-    best.perSecond,
-    two.perSecond,
-    three.perSecond,
-    three.perSecond / one.perSecond,
-    server,
-    one.perCpuSecond,
-    best.perCpuSecond,
-    three.perCpuSecond,
-    three.perCpuSecond / one.perCpuSecond,
+const row = (name: string, ...cells: readonly (string | number)[]): void =>
+  console.log(
+    name.padEnd(20) + cells.map((cell) => (typeof cell === "number" ? cell.toFixed(2) : cell).padStart(12)).join(""),
   );
+
+for (const threads of values.threads.split(",").map(Number)) {
+  const options = { model, slots, contextSize: 1280, threads };
+  const ours = await httpWay(options);
+  const theirs = await llamaServerWay(options);
+  const machine = `${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}, Node ${process.version}`;
+  console.log(`\n135M Q8_0, ${threads} thread${threads > 1 ? "s" : ""}, median of ${rounds}; ${machine}`);
+  if (!theirs) console.log("No llama-server: TRUEWIRE_LLAMA_SERVER names one.");
+  row("", "streams", "tokens/s", "llama-server", "ratio", "CPU ms/token", "llama-server", "ratio");
+  for (const way of [ours, theirs]) await way?.generate(nextPrompt(), 8);
+  for (const each of cases) {
+    const mine: Rate[] = [];
+    const other: Rate[] = [];
+    for (let round = 0; round < rounds; round++) {
+      mine.push(await measure(ours, each));
+      if (theirs) other.push(await measure(theirs, each));
+    }
+    const [a, b] = [mine, other].map((rates) => median(rates.map((rate) => rate.perSecond)));
+    const [c, d] = [mine, other].map((rates) => median(rates.map((rate) => rate.cpuMs)));
+    row(each.name, String(each.streams), a ?? 0, b ?? 0, (a ?? 0) / (b ?? 0), c ?? 0, d ?? 0, (d ?? 0) / (c ?? 0));
+  }
+  await ours.close();
+  await theirs?.close();
 }
-await lockstep.close();
-for (const way of [naive, direct, http]) await way.close();
-console.log("Targets at 16 streams: HTTP/naive ≥ 2.5, server ≤ 60 µs CPU a token (its own process, all threads).");
+console.log(`Targets: both ratios ≥ 1 (${llamaServerFile ?? "no llama-server"}).`);
 
 // The same server on a model that costs nothing: what is left is the server, and what HTTP adds to a first token.
-const quick = { model: quickModel, slots, contextSize: 2048 };
-const quickDirect = await directWay(quick);
-const quickHttp = await httpWay(quick);
-const endless = "<|script:endless|>";
-for (const streams of streamCounts) {
-  const each = 1000;
-  await Promise.all(Array.from({ length: streams }, () => quickHttp.generate(endless, 200)));
-  const before = processCpuMs(quickHttp.serverProcess);
-  await Promise.all(Array.from({ length: streams }, () => quickHttp.generate(endless, each)));
-  const cpu = ((processCpuMs(quickHttp.serverProcess) - before) * 1000) / (streams * each);
+if (values.only === "") {
+  const quick = { model: quickModel, slots, contextSize: 2048, threads: 1 };
+  const quickDirect = await directWay(quick);
+  const quickHttp = await httpWay(quick);
+  const endless = "<|script:endless|>";
+  const [serverProcess = 0] = quickHttp.processes;
+  for (const streams of streamCounts) {
+    const each = 1000;
+    await Promise.all(Array.from({ length: streams }, () => quickHttp.generate(endless, 200)));
+    const before = processCpuMs(serverProcess);
+    await Promise.all(Array.from({ length: streams }, () => quickHttp.generate(endless, each)));
+    const cpu = ((processCpuMs(serverProcess) - before) * 1000) / (streams * each);
+    console.log(
+      `${streams} streams of a model that costs nothing: ${cpu.toFixed(0)} µs CPU a token in the server's process`,
+    );
+  }
+  const added: number[] = [];
+  for (let i = 0; i < Number(values.pairs); i++) {
+    const withHttp = await quickHttp.generate(`${i} ${endless}`, 2);
+    const without = await quickDirect.generate(`${i} ${endless}`, 2);
+    if (i >= 5) added.push(withHttp.firstTokenMs - without.firstTokenMs);
+  }
+  await quickDirect.close();
+  await quickHttp.close();
   console.log(
-    `${streams} streams of a model that costs nothing: ${cpu.toFixed(0)} µs CPU a token in the server's process`,
+    `HTTP and wire add ${median(added).toFixed(2)} ms to a first token (median of ${added.length} pairs; target ≤ 3).`,
+  );
+  const wakeUp = wakeUpMicroseconds(spawnSync);
+  console.log(
+    `For scale: waking up a process for nothing costs ${wakeUp} µs CPU here and now (target: ≤ 60 µs a token in all).`,
   );
 }
-const added: number[] = [];
-for (let i = 0; i < Number(values.pairs); i++) {
-  const withHttp = await quickHttp.generate(`${i} ${endless}`, 2);
-  const without = await quickDirect.generate(`${i} ${endless}`, 2);
-  if (i >= 5) added.push(withHttp.firstTokenMs - without.firstTokenMs);
-}
-await quickDirect.close();
-await quickHttp.close();
-console.log(
-  `HTTP and wire add ${median(added).toFixed(2)} ms to a first token (median of ${added.length} pairs; target ≤ 3).`,
-);
-const wakeUp = wakeUpMicroseconds(spawnSync);
-console.log(
-  `For scale: waking up a process for nothing costs ${wakeUp} µs CPU here and now (target: ≤ 60 µs a token in all).`,
-);

@@ -2,22 +2,22 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
-import { getLlama, LlamaLogLevel, type LlamaModel } from "node-llama-cpp";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
 import { TextPieces } from "../../src/engines/llama/process/text-pieces.ts";
 import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
+import { openNativeModel } from "./native-model.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-"));
-const models: LlamaModel[] = [];
-beforeAll(async () => {
+const models: NativeModel[] = [];
+beforeAll(() => {
   const programmed = join(folder, "programmed.gguf");
   writeProgrammedModel(programmed);
-  const llama = await getLlama({ gpu: false, build: "never", progressLogs: false, logLevel: LlamaLogLevel.error });
-  for (const modelPath of [programmed, "models/demo/demo.gguf"]) models.push(await llama.loadModel({ modelPath }));
+  for (const path of [programmed, "models/demo/demo.gguf"]) models.push(openNativeModel(path));
 });
-afterAll(async () => {
-  await Promise.all(models.map((model) => model.dispose()));
+afterAll(() => {
+  for (const model of models) model.free();
   rmSync(folder, { recursive: true, force: true });
 });
 

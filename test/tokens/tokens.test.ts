@@ -154,10 +154,11 @@ describe("slots", () => {
     const text = await (await fetch(`${server.url}/slots?model=programmed`)).text();
     leave.abort();
     expect(text).not.toMatch(/secret|tick|tock/);
-    const [first, second] = JSON.parse(text) as Slot[];
-    expect(first).toMatchObject({ is_processing: true, n_prompt_tokens: expect.any(Number) as number });
-    expect(first?.next_token[0]).toMatchObject({ has_next_token: true });
-    expect(second?.is_processing).toBe(false);
+    // Which of the two it is depends on what they remember.
+    const [busy, ...more] = (JSON.parse(text) as Slot[]).filter(({ is_processing }) => is_processing);
+    expect(busy).toMatchObject({ n_prompt_tokens: expect.any(Number) as number });
+    expect(busy?.next_token[0]).toMatchObject({ has_next_token: true });
+    expect(more).toEqual([]);
   });
 });
 

@@ -109,7 +109,8 @@ export class ModelProcess {
         const expected = this.#stopped;
         this.#stopped = true;
         watch.stop();
-        if (!isOpen) reject(new ModelOpenError("load-failed", `The model's process ${how} while loading.`, cause));
+        if (!isOpen)
+          reject(new ModelOpenError("load-failed", `${open.model} could not be loaded: its process ${how}.`, cause));
         else if (!expected) listeners.onGone(how);
       };
       this.#child.once("exit", (code, signal) => gone(signal ? `was ended by ${signal}` : `exited with code ${code}`));

@@ -15,11 +15,11 @@ export interface ContextPlan {
   readonly batchSize: number;
 }
 
-/** A process with Node and llama.cpp in it that has answered, with next to no model. Measured on Linux: 127 to 131 MiB. */
-const processBytes = 136 * 2 ** 20;
+/** A process with Node and llama.cpp in it that has answered, with next to no model. Measured on Linux: 95 to 125 MiB. */
+const processBytes = 116 * 2 ** 20;
 /** The texts of the tokens, in the process and in its preparing thread, and what each slot has of them. Measured with 49,152 tokens. */
-const bytesOfToken = 768;
-const bytesOfTokenInSlot = 300;
+const bytesOfToken = 256;
+const bytesOfTokenInSlot = 24;
 
 /**
  * What a model will take, known before it is loaded: all weights, a KV cache of 16-bit numbers for each slot, and the buffers of one

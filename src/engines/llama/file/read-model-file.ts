@@ -9,6 +9,11 @@ export interface ModelFile {
   readonly hasTemplate: boolean;
   /** Tokens that it was trained for; undefined: the file does not say. */
   readonly trainedContext?: number;
+  /**
+   * It reads positions in another way in a context that is longer than the one that it was first trained for (`longrope`): a context is
+   * to be no larger than one answer needs.
+   */
+  readonly stretches: boolean;
   readonly shape: ModelShape;
 }
 
@@ -49,6 +54,7 @@ export async function readModelFile(path: string): Promise<ModelFile> {
   const trainedContext = numberOf(metadata, `${architecture}.context_length`);
   return {
     bytes,
+    stretches: metadata.get(`${architecture}.rope.scaling.original_context_length`) !== undefined,
     hasTemplate: typeof metadata.get("tokenizer.chat_template") === "string",
     ...(trainedContext !== undefined && { trainedContext }),
     shape: shapeOf(metadata, architecture),

@@ -1,4 +1,3 @@
-import type { LlamaContextSequence, LlamaModel, Token } from "node-llama-cpp";
 import { ChoiceAssembler } from "../../../generation/choice-assembler.ts";
 import type { SlotState } from "../../../generation/engine.ts";
 import type { GenerationEvent } from "../../../generation/event.ts";
@@ -9,21 +8,23 @@ import { unknownToolsWarning } from "../../../formats/unknown-tools.ts";
 import type { Observe } from "../../../generation/observe.ts";
 import type { AskedPrompt } from "../cache/known-prompts.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
-import type { LogitWindow } from "./draw-token.ts";
+import type { NativeContext } from "./c-api/native-context.ts";
+import type { NativeModel } from "./c-api/native-model.ts";
 import { rankedLogprobs, tokenLogprob } from "./logprobs.ts";
-import { readPromptLogits } from "./raw-logits.ts";
-import { SourcePicker } from "./source-picker.ts";
+import { readWindow, withToken, type LogitWindow } from "./raw-logprobs.ts";
+import type { Sequence } from "./sequence.ts";
 import { StringBudget } from "./string-budget.ts";
 import type { BanThought, ThoughtBan } from "./thought-ban.ts";
 import { ThoughtBudget } from "./thought-budget.ts";
 import { TokenText } from "./token-text.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
-import type { SampledToken, TokenSource } from "./token-source.ts";
+import { TokenSampler, type SampledToken } from "./token-sampler.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
 /** What all choices of a process share. */
 export interface ChoiceSurroundings {
-  readonly model: LlamaModel;
+  readonly model: NativeModel;
+  readonly context: NativeContext;
   readonly vocabulary: Vocabulary;
   readonly contextSize: number;
   readonly newCallId: () => string;
@@ -36,23 +37,25 @@ export interface ChoiceOptions {
   readonly message: PreparedRequest;
   /** The number that its events carry. */
   readonly number: number;
-  readonly prompt: readonly Token[];
+  readonly prompt: readonly number[];
   readonly seed: number;
 }
 
-/** What a choice's next step would do: how much of its prompt is left, and which kind of work it is. */
-export interface NextWork {
-  readonly promptLeft: number;
-  readonly kind: "begin" | "native" | "raw";
+/** What a choice has in the next pass. */
+export interface Piece {
+  readonly tokens: readonly number[];
+  /** Behind which of them logits are wanted. */
+  readonly outputs: "none" | "last" | "all";
 }
 
 /**
- * One choice: from its prompt to its finish event. The scheduler gives it a sequence and calls `step`; each step evaluates a piece of
- * the prompt or samples one token, reads what the token says, and leaves events in `takeEvents`.
+ * One choice: from its prompt to its finish event. The scheduler gives it a sequence, and asks before each pass for the choice's `piece`
+ * of it: a part of the prompt, or the last token of the answer. After the pass, `passed` draws the next token from the logits, reads
+ * what it says, and leaves events in `takeEvents`.
  */
 export class Choice {
   readonly number: number;
-  readonly prompt: readonly Token[];
+  readonly prompt: readonly number[];
   /** Prompt tokens that the sequence already held. */
   cachedTokens = 0;
   generatedTokens = 0;
@@ -65,14 +68,14 @@ export class Choice {
   readonly #message: PreparedRequest;
   readonly #reader: TextReader;
   readonly #text = new TokenText();
-  readonly #picker: SourcePicker;
+  readonly #seed: number;
   readonly #maxTokens: number;
   readonly #constraint: TokenConstraint | undefined;
-  readonly #shown: (token: Token) => Uint8Array;
-  #sequence: LlamaContextSequence | undefined;
-  #source: TokenSource | undefined;
-  /** What is to be evaluated next: the rest of the prompt, then each sampled token. */
-  #input: Token[];
+  readonly #shown: (token: number) => Uint8Array;
+  #sequence: Sequence | undefined;
+  #sampler: TokenSampler | undefined;
+  /** Prompt and answer. What of it the sequence does not hold is to be evaluated next. */
+  readonly #tokens: number[];
   /** What was likely in the place of each of the prompt's tokens, while that is gathered. */
   #promptWindows: (LogitWindow | null)[] | undefined;
   /** What is told of the prompt, beside the choice's own events. */
@@ -93,7 +96,8 @@ export class Choice {
     if (message.inspected) this.#written = { decoder: new TokenText(), text: "" };
     this.#assembler = new ChoiceAssembler(options.number);
     this.prompt = options.prompt;
-    this.#input = options.prompt.slice();
+    this.#tokens = options.prompt.slice();
+    this.#seed = options.seed;
     this.#maxTokens = Math.min(
       message.limits.maxTokens ?? Number.POSITIVE_INFINITY,
       around.contextSize - options.prompt.length,
@@ -120,26 +124,15 @@ export class Choice {
         thinksAlready: startOf(format.kind === "plain" ? format.reasoning : undefined, { prefix }).place === "inside",
       });
     }
-    const [quote, ...more] = around.model.tokenize('"', false, "trimLeadingSpace");
+    const [quote, ...more] = around.model.tokenizeContinuation('"', false);
     if (message.stringLimit !== undefined && message.constraint?.json && quote !== undefined && more.length === 0)
       this.#strings = new StringBudget(message.stringLimit, quote);
     if (thinking === false) this.#noThought = around.banThought(format, prefix);
-    this.#picker = new SourcePicker({
-      model: around.model,
-      vocabulary: around.vocabulary,
-      message,
-      seed: options.seed,
-      prompt: options.prompt,
-      maxTokens: this.#maxTokens,
-      ...(this.#constraint && { constraint: this.#constraint }),
-      ...((this.#budget ?? this.#strings) && { forced: () => this.#budget?.forced ?? this.#strings?.forced }),
-      ...(this.#noThought && { banned: () => this.#bannedNow }),
-    });
   }
 
   /** Where a grammar binds, it has the say. */
-  get #bannedNow(): readonly Token[] {
-    return this.#constraint?.evaluationState === undefined ? (this.#noThought?.banned ?? []) : [];
+  get #bannedNow(): readonly number[] {
+    return this.#constraint?.grammar === undefined ? (this.#noThought?.banned ?? []) : [];
   }
 
   /** Of the choices of a prompt, this one tells of it. */
@@ -163,18 +156,19 @@ export class Choice {
     return { ...(outline && { outline }), thoughtMarkers: thoughtMarkers(reading.format) };
   }
 
-  get nextWork(): NextWork {
-    const promptLeft = this.generatedTokens > 0 ? 0 : this.#input.length;
-    return { promptLeft, kind: this.#source && promptLeft === 0 ? this.#source.kind : "begin" };
+  /** How many of its tokens are to be evaluated before the next one can be drawn, beside the one that was drawn last. */
+  get promptLeft(): number {
+    const left = this.#tokens.length - (this.#sequence?.length ?? 0);
+    return this.generatedTokens > 0 && left === 1 ? 0 : left;
   }
 
   /** How far it is. */
   get state(): Omit<SlotState, "id" | "busy" | "task" | "contextSize"> {
-    const { promptLeft } = this.nextWork;
+    const left = Math.min(this.prompt.length, this.promptLeft);
     return {
       promptTokens: this.prompt.length,
       cachedTokens: this.cachedTokens,
-      evaluatedTokens: this.prompt.length - promptLeft,
+      evaluatedTokens: this.prompt.length - left,
       generatedTokens: this.generatedTokens,
       tokensLeft: this.#maxTokens - this.generatedTokens,
     };
@@ -185,14 +179,25 @@ export class Choice {
     return this.#message.limits.cachePrompt !== false && this.#promptTop === undefined;
   }
 
-  /** Takes a sequence and keeps what it already knows of the prompt. */
-  async begin(sequence: LlamaContextSequence): Promise<void> {
+  /** Takes a sequence, of which it keeps what it can use; once more after `giveBack`. */
+  begin(sequence: Sequence): void {
     this.#sequence = sequence;
+    sequence.keep(this.usesCache ? Math.min(sequence.known(this.#tokens), this.#tokens.length - 1) : 0);
+    if (this.#sampler) return;
+    const { vocabulary, context } = this.#around;
+    this.#sampler = new TokenSampler({
+      context,
+      vocabulary,
+      message: this.#message,
+      seed: this.#seed,
+      prompt: this.prompt,
+      ...(this.#constraint && { constraint: this.#constraint }),
+      ...((this.#budget ?? this.#strings) && { forced: () => this.#budget?.forced ?? this.#strings?.forced }),
+      ...(this.#noThought && { banned: () => this.#bannedNow }),
+    });
     const { logprobs, echo, telling } = this.#message;
     this.#begun = performance.now();
-    await sequence.adaptStateToTokens(this.usesCache ? this.prompt.slice(0, -1) : [], false);
-    this.cachedTokens = sequence.nextTokenIndex;
-    this.#input = this.prompt.slice(this.cachedTokens);
+    this.cachedTokens = sequence.length;
     if (telling.wantsTokenIds && this.tellsOfPrompt && telling.promptLogprobs === undefined)
       this.#told.push({ type: "prompt", prompt: this.#promptNumber, tokens: this.prompt });
     if (this.#promptTop !== undefined) {
@@ -205,42 +210,49 @@ export class Choice {
     else this.#tellProgress(this.cachedTokens);
   }
 
-  /** One step: at most `allowance` tokens of the prompt, or one token of the answer. */
-  async step(allowance: number): Promise<void> {
-    const sequence = this.#sequence;
-    if (!sequence || this.finished) return;
-    const piece = this.#promptPiece(allowance);
-    if (piece) {
-      await this.#evaluatePiece(sequence, piece);
-      return this.#tellProgress(this.prompt.length - this.#input.length);
-    }
-    const source = this.#picker.source(sequence, this.generatedTokens);
-    if (this.#source !== source) await this.#source?.release();
-    this.#source = source;
-    const input = this.#input;
-    this.#input = [];
-    this.#accept(await source.next(input));
+  /** Lets the sequence go, and with it what was evaluated: there is no room for it just now. */
+  giveBack(): void {
+    this.#sequence?.clear();
+    this.#sequence = undefined;
   }
 
-  /** What of the prompt is to be evaluated without sampling; null: the next evaluation samples. */
-  #promptPiece(allowance: number): Token[] | null {
-    const { promptLeft } = this.nextWork;
-    if (this.#promptWindows) return promptLeft > 1 ? this.#input.splice(0, Math.min(allowance, promptLeft - 1)) : null;
-    return promptLeft > allowance ? this.#input.splice(0, allowance) : null;
+  /** There is no room for another token, and none will become free. */
+  cut(): void {
+    this.#finish("length");
   }
 
-  async #evaluatePiece(sequence: LlamaContextSequence, piece: readonly Token[]): Promise<void> {
-    if (!this.#promptWindows) {
-      await sequence.evaluateWithoutGeneratingNewTokens(piece.slice());
-      return;
+  /** Its part of the next pass: at most `tokens` of a prompt, and logits behind at most `outputs` of them. */
+  piece(tokens: number, outputs: number): Piece {
+    const left = this.#tokens.length - (this.#sequence?.length ?? 0);
+    const from = this.#tokens.length - left;
+    if (this.#promptWindows && left > 1)
+      return { tokens: this.#tokens.slice(from, from + Math.min(tokens, outputs, left - 1)), outputs: "all" };
+    if (left > tokens) return { tokens: this.#tokens.slice(from, from + tokens), outputs: "none" };
+    return { tokens: this.#tokens.slice(from), outputs: "last" };
+  }
+
+  /** The pass with this piece was made; its first token stood at this index of the batch. */
+  passed(piece: Piece, index: number): void {
+    this.#sequence?.add(piece.tokens);
+    if (piece.outputs === "last") return this.#accept(this.#sample(index + piece.tokens.length - 1));
+    if (piece.outputs === "all") this.#readWindows(piece.tokens.length, index);
+    if (this.generatedTokens === 0) this.#tellProgress(this.prompt.length - this.promptLeft);
+  }
+
+  #sample(index: number): SampledToken {
+    if (!this.#sampler) throw new Error("The choice has not begun.");
+    return this.#sampler.sample(index);
+  }
+
+  /** Behind so many tokens of the prompt, from an index of the batch on. */
+  #readWindows(count: number, index: number): void {
+    const windows = this.#promptWindows ?? [];
+    for (let i = 0; i < count; i++) {
+      const token = this.prompt[windows.length] ?? 0;
+      const logits = this.#around.context.logits(index + i);
+      windows.push(withToken(readWindow(logits, Math.max(1, this.#promptTop ?? 0)), token, logits[token] ?? 0));
     }
-    const start = this.#promptWindows.length - 1;
-    const following = piece.map((_, i) => this.prompt[start + i + 1]);
-    const { vocabulary } = this.#around;
-    const windows = await readPromptLogits(sequence, piece, following, this.#promptTop ?? 0, vocabulary.size);
-    for (const [i, window] of windows.entries())
-      if (following[i] !== undefined) this.#promptWindows.push(window ?? null);
-    if (this.#promptWindows.length === this.prompt.length) this.#tellPrompt();
+    if (windows.length === this.prompt.length) this.#tellPrompt();
   }
 
   /** The prompt, told with the logprobs of its tokens, and given back. The first token has none: nothing stood before it. */
@@ -288,17 +300,16 @@ export class Choice {
   #accept({ token, window }: SampledToken): void {
     const { vocabulary } = this.#around;
     const { limits, logprobs } = this.#message;
-    this.#input = [token];
+    this.#tokens.push(token);
     if (this.generatedTokens === 0) this.#tellProgress(this.prompt.length);
     this.generatedTokens++;
     if (this.#written) this.#written.text += this.#written.decoder.push(vocabulary.bytes(token));
     if (this.#message.telling.wantsTokenIds)
       this.#assembler.add([{ type: "tokens", choice: this.number, tokens: [token] }]);
-    this.#picker.sampled(token);
     const logprob = window && tokenLogprob(vocabulary, token, window, logprobs?.top ?? 0);
     this.logprobSum += logprob?.logprob ?? 0;
     // Where a grammar lets a turn end, nothing else may come.
-    const mayEnd = !limits.ignoreEos || this.#constraint?.evaluationState !== undefined;
+    const mayEnd = !limits.ignoreEos || this.#constraint?.grammar !== undefined;
     const ends = vocabulary.endsGeneration(token) && mayEnd;
     if (ends) return this.#finish("stop");
     if (limits.stopTokenIds?.includes(token) && this.generatedTokens > (limits.minTokens ?? 0))
@@ -310,7 +321,7 @@ export class Choice {
     this.#constraint?.read(text, vocabulary.bytes(token), this.#reader);
     this.#noThought?.read(vocabulary.bytes(token));
     this.#budget?.read(token, this.#phase);
-    const isHeld = this.#constraint?.evaluationState !== undefined;
+    const isHeld = this.#constraint?.grammar !== undefined;
     this.#strings?.read(text, isHeld && this.#phase !== "reasoning");
     if (this.#reader.stopped !== null) return this.#finish("stop", this.#reader.stopped);
     if (this.generatedTokens >= this.#maxTokens) this.#finish("length");
@@ -351,15 +362,17 @@ export class Choice {
   }
 
   /** Lets go of the sequence, whatever state the choice is in. */
-  async release(): Promise<void> {
-    await this.#source?.release();
-    if (this.#message.limits.cachePrompt === false) await this.#sequence?.clearHistory();
+  release(): void {
+    this.#sampler?.free();
+    this.#sampler = undefined;
+    this.#constraint?.free();
+    if (this.#message.limits.cachePrompt === false) this.#sequence?.clear();
     this.#sequence = undefined;
   }
 }
 
 /** The bytes that a token shows: none for a control token, unless the format has it in one of its markers. */
-function shownBytes(vocabulary: Vocabulary, format: string): (token: Token) => Uint8Array {
+function shownBytes(vocabulary: Vocabulary, format: string): (token: number) => Uint8Array {
   const nothing = new Uint8Array();
   return (token) => {
     if (!vocabulary.isControl(token)) return vocabulary.bytes(token);

@@ -8,10 +8,15 @@ export async function importLibrary(): Promise<Library> {
   try {
     return await import("node-llama-cpp");
   } catch (cause) {
-    throw new ModelOpenError(
-      "library-missing",
-      "Local models need the package node-llama-cpp, which is not installed here: npm install node-llama-cpp@3.22.1",
-      cause,
-    );
+    throw libraryMissing(cause);
   }
+}
+
+/** llama.cpp comes with that package, too. */
+export function libraryMissing(cause?: unknown): ModelOpenError {
+  return new ModelOpenError(
+    "library-missing",
+    "Local models need the package node-llama-cpp, which is not installed here: npm install node-llama-cpp@3.22.1",
+    cause,
+  );
 }

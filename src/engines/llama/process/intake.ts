@@ -1,4 +1,3 @@
-import type { Token } from "node-llama-cpp";
 import type { GenerationFailure } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { Observe } from "../../../generation/observe.ts";
@@ -14,13 +13,13 @@ export interface IntakeOptions {
   /** Requests of one owner that may be in preparation; one more is refused. */
   readonly limit: number;
   /** Tokenizes a prompt, with places to pause. */
-  readonly tokenize: (prompt: PromptInput) => Generator<undefined, Token[]>;
+  readonly tokenize: (prompt: PromptInput) => Generator<undefined, number[]>;
   /** The tokens of a text that a bias is for. */
   readonly tokensOfText: (text: string) => readonly number[];
   /** Takes a request that is ready, with its prompts' tokens. */
-  readonly add: (request: PreparedRequest, prompts: readonly (readonly Token[])[], owner?: string) => void;
+  readonly add: (request: PreparedRequest, prompts: readonly (readonly number[])[], owner?: string) => void;
   /** Tells the prompts of a request that somebody wants to see. */
-  readonly show: (id: number, inputs: readonly PromptInput[], prompts: readonly (readonly Token[])[]) => void;
+  readonly show: (id: number, inputs: readonly PromptInput[], prompts: readonly (readonly number[])[]) => void;
   readonly refuse: (id: number, failure: GenerationFailure) => void;
   /** A request left while it was prepared. */
   readonly onLeft: () => void;
@@ -76,7 +75,7 @@ export class Intake {
   }
 
   /** The tokens of a request's prompts, one after the other; null: the client left. Rejects with `FailureError`. */
-  async tokensOf(id: number, asked: string, owner?: string): Promise<readonly Token[] | null> {
+  async tokensOf(id: number, asked: string, owner?: string): Promise<readonly number[] | null> {
     try {
       return (await this.#prepare(id, asked, owner))?.prompts.flat() ?? null;
     } catch (error) {
@@ -89,7 +88,7 @@ export class Intake {
     id: number,
     lastPiece: string,
     owner: string | undefined,
-  ): Promise<{ prepared: Prepared; prompts: Token[][] } | null> {
+  ): Promise<{ prepared: Prepared; prompts: number[][] } | null> {
     const { thread, limit } = this.#options;
     const asked = [...(this.#pieces.get(id) ?? []), lastPiece];
     this.#pieces.delete(id);
@@ -108,8 +107,8 @@ export class Intake {
   }
 
   /** The prompts' tokens; null: the client left. */
-  async #tokens(prompts: readonly PromptInput[], isWanted: () => boolean): Promise<Token[][] | null> {
-    const all: Token[][] = [];
+  async #tokens(prompts: readonly PromptInput[], isWanted: () => boolean): Promise<number[][] | null> {
+    const all: number[][] = [];
     let paused = performance.now();
     for (const prompt of prompts) {
       const making = this.#options.tokenize(prompt);

@@ -6,11 +6,12 @@ import type { Observe } from "../../../generation/observe.ts";
 import type { OpenProgress } from "../options.ts";
 import type { Answer, FromModel, OpenMessage, Question, StepMessage, ToModel } from "../protocol.ts";
 import { newCallId } from "./call-id.ts";
+import { constraintOpener } from "./open-constraint.ts";
 import { openModel } from "./open-model.ts";
 import { PreparingThread } from "./preparing-thread.ts";
 import { inspectedPrompt } from "./inspected-prompt.ts";
 import { Intake } from "./intake.ts";
-import type { Scheduler } from "./scheduler.ts";
+import { Scheduler } from "./scheduler.ts";
 import { TextPieces } from "./text-pieces.ts";
 import { textOf } from "./token-text.ts";
 import { thoughtBans } from "./thought-ban.ts";
@@ -23,8 +24,6 @@ import type { Vocabulary } from "./vocabulary.ts";
  */
 if (process.send === undefined) throw new Error("This module is started by Truewire itself, as a process of its own.");
 
-// A copied state is a file for a moment, and holds what was said: it is for this user's eyes.
-process.umask(0o077);
 // The terminal sends its signals to all; when to stop is for the parent to say.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => {});
@@ -112,9 +111,6 @@ async function open(message: OpenMessage): Promise<void> {
   try {
     const log: Observe = (line, level) => tell({ type: "log", line, level });
     const { facts, ...opened } = await openModel(message, { onProgress, log });
-    // Only now: they import the library, and without one `openModel` has just said which command installs it.
-    const { Scheduler } = await import("./scheduler.ts");
-    const { constraintOpener } = await import("./open-constraint.ts");
     const { chatTemplate, toolFormat, defaults, constrainCalls } = message;
     const setup = {
       facts,
@@ -131,6 +127,7 @@ async function open(message: OpenMessage): Promise<void> {
     const running = new Scheduler({
       around: {
         model: opened.model,
+        context: opened.context,
         vocabulary: opened.vocabulary,
         contextSize: facts.contextSize,
         newCallId,
@@ -139,13 +136,13 @@ async function open(message: OpenMessage): Promise<void> {
         log,
       },
       sequences: opened.sequences,
-      gate: opened.gate,
-      copiesStates: opened.copiesStates,
+      sharesBeginnings: !opened.model.isRecurrent,
       queueLimit: message.queueLimit,
       batchSize: message.batchSize,
       report,
       missed: (id, miss) => tell({ type: "cache-missed", id, miss }),
       preparing: () => ({ waiting: intake?.waiting ?? 0, grammarsMade: thread.constraintsMade }),
+      clock: opened.clock,
       chance: () => randomBytes(4).readUInt32LE() / 2 ** 32,
     });
     scheduler = running;

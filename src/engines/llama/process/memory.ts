@@ -1,45 +1,55 @@
 import { freemem } from "node:os";
-import type { GgufInsights } from "node-llama-cpp";
-import { ModelOpenError } from "../model-open-error.ts";
 import { largestDefaultContext } from "../defaults.ts";
+import { memoryNeed } from "../file/memory-need.ts";
+import type { ModelFile } from "../file/read-model-file.ts";
+import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenMessage } from "../protocol.ts";
 
 /** The smallest context size that is chosen without being asked for. */
 const smallestDefault = 1024;
 
+/** How many tokens one answer has, with its prompt, and how many all of them have together. */
+export interface ContextRoom {
+  readonly contextSize: number;
+  readonly room: number;
+}
+
 /**
- * The context size to open with: what was asked for if it fits into memory, else the largest default that does. Throws ModelOpenError
- * when there is not enough memory for the weights and the KV caches. With a GPU the library's own checks decide.
+ * The context to open with. Each answer may have as many tokens as were asked for, else as many as the model was trained for, at most
+ * 8192. All slots together have so many times their number; where there is no memory for that, slots with one memory share what there
+ * is, which is enough for one answer at least. Throws ModelOpenError when there is not enough memory. With a GPU it is
+ * llama.cpp that finds out.
  */
-export async function fittingContextSize(insights: GgufInsights, options: OpenMessage, gpu: boolean): Promise<number> {
-  const trained = insights.trainContextSize ?? largestDefaultContext;
-  let size = options.contextSize ?? Math.min(trained, largestDefaultContext);
-  if (gpu) return size;
-  const weights = insights.modelSize;
+export function fittingContext(
+  file: ModelFile,
+  options: OpenMessage,
+  { gpu, oneMemory }: { readonly gpu: boolean; readonly oneMemory: boolean },
+): ContextRoom {
+  const { slots } = options;
+  const trained = file.trainedContext ?? largestDefaultContext;
+  let contextSize = options.contextSize ?? Math.min(trained, largestDefaultContext);
+  if (gpu) return { contextSize, room: contextSize * slots };
   const free = availableMemory();
   for (;;) {
-    const cache = await contextBytes(insights, options, size);
-    if (weights + cache <= free) return size;
-    if (options.contextSize !== null || size / 2 < smallestDefault) {
+    const least = oneMemory ? contextSize / slots : contextSize;
+    for (let each = contextSize; each >= least; each = Math.floor(each * 0.75))
+      if (bytesOf(file, options, each) <= free) return { contextSize, room: each * slots };
+    if (options.contextSize !== null || contextSize / 2 < smallestDefault) {
+      const all = bytesOf(file, options, contextSize);
       throw new ModelOpenError(
         "not-enough-memory",
-        `${options.model} needs about ${gibibytes(weights + cache)} of memory (${gibibytes(weights)} of weights, ${gibibytes(cache)} for ` +
-          `${options.slots} × ${size} tokens of context), but only ${gibibytes(free)} are free: use fewer slots, a smaller context, or ` +
+        `${options.model} needs about ${gibibytes(all)} of memory (${gibibytes(file.bytes)} of weights, ${gibibytes(all - file.bytes)} for ` +
+          `${slots} × ${contextSize} tokens of context), but only ${gibibytes(free)} are free: use fewer slots, a smaller context, or ` +
           "a smaller quantization.",
       );
     }
-    size = Math.floor(size / 2);
+    contextSize = Math.floor(contextSize / 2);
   }
 }
 
-async function contextBytes(insights: GgufInsights, options: OpenMessage, contextSize: number): Promise<number> {
-  const { cpuRam } = insights.estimateContextResourceRequirements({
-    contextSize,
-    sequences: options.slots,
-    batchSize: options.batchSize,
-    modelGpuLayers: 0,
-  });
-  return cpuRam;
+function bytesOf(file: ModelFile, { slots, batchSize }: OpenMessage, contextSize: number): number {
+  const { weights, cache } = memoryNeed(file, { contextSize, slots, batchSize });
+  return weights + cache;
 }
 
 /** What this process may still use: the system's free memory with what caches give back, within the limits of its control group. */

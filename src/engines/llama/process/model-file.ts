@@ -62,7 +62,8 @@ async function download(
   }
 }
 
-async function checkIsGguf(path: string): Promise<void> {
+/** Throws ModelOpenError for what is not there, or not a model. */
+export async function checkIsGguf(path: string): Promise<void> {
   let magic: string;
   try {
     const file = await open(path);

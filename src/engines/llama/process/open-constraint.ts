@@ -1,30 +1,36 @@
-import { LlamaGrammar, LlamaGrammarEvaluationState, type LlamaModel } from "node-llama-cpp";
 import { afterText } from "../../../formats/grammar/after-text.ts";
 import { callHasBegun, type ReaderPlace } from "../../../formats/grammar/call-has-begun.ts";
 import { gbnfOfData } from "../../../formats/grammar/grammar.ts";
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { ConstraintPlan, PlannedGrammar } from "../preparing/constraint-plan.ts";
 import type { Observe } from "../../../generation/observe.ts";
+import { Candidates, NativeGrammar } from "./c-api/native-sampler.ts";
+import type { NativeModel } from "./c-api/native-model.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
 import { FollowedGrammar } from "./followed-grammar.ts";
 import { UnseenBytes } from "./unseen-bytes.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
 /** Makes constraints for this model's choices. `log` hears of constraints that could not begin. */
-export function constraintOpener(model: LlamaModel, vocabulary: Vocabulary, log: Observe): OpenConstraint {
+export function constraintOpener(model: NativeModel, vocabulary: Vocabulary, log: Observe): OpenConstraint {
   const unseen = new UnseenBytes(vocabulary);
+  const candidates = new Candidates(model.api, model.vocabularySize);
   /** Choices and requests that ask for the same share a plan, and with it what llama.cpp has made of its grammar. */
   const parsed = new WeakMap<ConstraintPlan, ParsedGrammar>();
   const grammarOf = (plan: ConstraintPlan): ParsedGrammar => {
     let grammar = parsed.get(plan);
-    if (grammar === undefined) parsed.set(plan, (grammar = new ParsedGrammar(model, plan.grammar)));
+    if (grammar === undefined)
+      parsed.set(
+        plan,
+        (grammar = new ParsedGrammar((gbnf) => NativeGrammar.parse(model, gbnf, candidates), plan.grammar)),
+      );
     return grammar;
   };
   return (plan) => {
     try {
       // Also where it begins later: a grammar that llama.cpp refuses is to be an error before the answer begins.
       const grammar = grammarOf(plan);
-      return new GrammarConstraint(model, plan, grammar, unseen, log);
+      return new GrammarConstraint(plan, grammar, unseen, log);
     } catch (error) {
       if (!plan.optional) throw error;
       log(`Calls are not held to their schemas: llama.cpp cannot read the grammar: ${String(error)}`, "warn");
@@ -38,20 +44,21 @@ const mostBeginnings = 8;
 
 /** A grammar as llama.cpp has it, and as we follow it. */
 interface OpenedGrammar {
-  readonly llama: LlamaGrammar;
+  /** At its beginning: answers follow copies of it. */
+  readonly native: NativeGrammar;
   readonly followed: FollowedGrammar;
 }
 
 /** A planned grammar: whole, and as what is left of it behind texts that a model has written. */
 class ParsedGrammar {
   readonly whole: OpenedGrammar;
-  readonly #model: LlamaModel;
+  readonly #read: (gbnf: string) => NativeGrammar | null;
   readonly #planned: PlannedGrammar;
   readonly #rests = new Map<string, OpenedGrammar | null>();
 
   /** Throws FailureError for a client's grammar that llama.cpp does not take. */
-  constructor(model: LlamaModel, planned: PlannedGrammar) {
-    this.#model = model;
+  constructor(read: (gbnf: string) => NativeGrammar | null, planned: PlannedGrammar) {
+    this.#read = read;
     this.#planned = planned;
     try {
       this.whole = this.#parse(planned.gbnf);
@@ -80,40 +87,39 @@ class ParsedGrammar {
   }
 
   #parse(gbnf: string): OpenedGrammar {
-    const llama = new LlamaGrammar(this.#model.llama, { grammar: gbnf });
-    return { llama, followed: new FollowedGrammar(gbnf, this.#planned.path) };
+    const native = this.#read(gbnf);
+    if (native === null) throw new Error("llama.cpp cannot parse it");
+    return { native, followed: new FollowedGrammar(gbnf, this.#planned.path) };
   }
 }
 
 class GrammarConstraint implements TokenConstraint {
-  readonly #model: LlamaModel;
   readonly #plan: ConstraintPlan;
-  readonly #grammar: ParsedGrammar;
+  readonly #parsed: ParsedGrammar;
   readonly #unseen: UnseenBytes;
   readonly #log: Observe;
-  #state: LlamaGrammarEvaluationState | undefined;
+  #native: NativeGrammar | undefined;
   #follow: ((bytes: Uint8Array) => void) | undefined;
   #settled: boolean;
   #bytes: Uint8Array = new Uint8Array();
   /** The end of the reasoning so far, long enough to hold its closing marker. */
   #tail = "";
 
-  constructor(model: LlamaModel, plan: ConstraintPlan, grammar: ParsedGrammar, unseen: UnseenBytes, log: Observe) {
-    this.#model = model;
+  constructor(plan: ConstraintPlan, grammar: ParsedGrammar, unseen: UnseenBytes, log: Observe) {
     this.#plan = plan;
-    this.#grammar = grammar;
+    this.#parsed = grammar;
     this.#unseen = unseen;
     this.#log = log;
     this.#settled = plan.begins === "at-once";
     if (this.#settled) this.#begin(grammar.whole);
   }
 
-  get evaluationState(): LlamaGrammarEvaluationState | undefined {
-    return this.#state;
+  get grammar(): NativeGrammar | undefined {
+    return this.#native;
   }
 
   get banned(): readonly number[] {
-    return this.#state === undefined ? [] : this.#unseen.banned(this.#plan.format, this.#bytes);
+    return this.#native === undefined ? [] : this.#unseen.banned(this.#plan.format, this.#bytes);
   }
 
   read(text: string, bytes: Uint8Array, reader: ReaderPlace): void {
@@ -136,14 +142,19 @@ class GrammarConstraint implements TokenConstraint {
   /** Binds from behind a text that has already come. */
   #goOn(written: string, what: string): void {
     this.#settled = true;
-    const rest = this.#grammar.after(written);
+    const rest = this.#parsed.after(written);
     if (rest !== null) return this.#begin(rest);
     this.#log(`A grammar could not begin: the model wrote ${what} (${written.length} characters)`, "warn");
   }
 
-  #begin({ llama, followed }: OpenedGrammar): void {
-    this.#state = new LlamaGrammarEvaluationState({ model: this.#model, grammar: llama });
+  #begin({ native, followed }: OpenedGrammar): void {
+    this.#native = native.copy();
     this.#follow = followed.follow();
+  }
+
+  free(): void {
+    this.#native?.free();
+    this.#native = undefined;
   }
 }
 

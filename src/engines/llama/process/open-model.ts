@@ -1,27 +1,30 @@
 import { availableParallelism } from "node:os";
-import type * as LlamaLibrary from "node-llama-cpp";
-import type { LlamaContextSequence, LlamaModel } from "node-llama-cpp";
-import { ModelOpenError } from "../model-open-error.ts";
 import type { Observe } from "../../../generation/observe.ts";
+import { readModelFile } from "../file/read-model-file.ts";
+import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenMessage } from "../protocol.ts";
-import { BatchGate } from "./batch-gate.ts";
-import { importLibrary } from "./import-library.ts";
+import { libraryFolders } from "./c-api/library-folders.ts";
+import { loadLlamaApi, type LlamaApi } from "./c-api/llama-api.ts";
+import { NativeContext } from "./c-api/native-context.ts";
+import { NativeModel } from "./c-api/native-model.ts";
 import { chooseAttention } from "./choose-attention.ts";
-import { fittingContextSize } from "./memory.ts";
-import { modelFile } from "./model-file.ts";
+import { importKoffi } from "./import-koffi.ts";
+import { importLibrary, libraryMissing } from "./import-library.ts";
+import { fittingContext, type ContextRoom } from "./memory.ts";
+import { checkIsGguf, modelFile } from "./model-file.ts";
+import { Sequence } from "./sequence.ts";
 import { Vocabulary } from "./vocabulary.ts";
 
-type Library = typeof LlamaLibrary;
-
 export interface OpenModel {
-  readonly model: LlamaModel;
-  readonly sequences: readonly LlamaContextSequence[];
+  readonly model: NativeModel;
+  readonly context: NativeContext;
+  /** One for each slot, in the order of their ids. */
+  readonly sequences: readonly Sequence[];
   readonly vocabulary: Vocabulary;
-  readonly gate: BatchGate;
-  /** What one sequence knows may be copied to another: the model is in main memory, and its state can be cut anywhere. */
-  readonly copiesStates: boolean;
+  /** Milliseconds that computing has taken so far; on a processor without the time in which others had it. */
+  readonly clock: () => number;
   readonly facts: ModelFacts;
 }
 
@@ -32,83 +35,85 @@ export interface OpenListeners {
 
 /** Finds, checks and loads the model, and makes its context. Throws ModelOpenError with one sentence for whatever goes wrong. */
 export async function openModel(options: OpenMessage, { onProgress, log }: OpenListeners): Promise<OpenModel> {
-  const library = await importLibrary();
-  const path = await modelFile(library, options, ({ bytes, totalBytes }) =>
-    onProgress({ phase: "download", fraction: totalBytes > 0 ? bytes / totalBytes : 0 }),
-  );
+  const [libraries] = libraryFolders(options.gpu !== false);
+  if (!libraries) throw libraryMissing();
+  const path = await findFile(options, onProgress);
   try {
-    return await load(library, path, options, { onProgress, log });
+    const api = loadLlamaApi(await importKoffi(), libraries, (line, level) => {
+      // It means the memory of all slots; what is too long for an answer is told below.
+      if (!line.includes("training context overflow")) log(line, level);
+    });
+    return await load(api, path, options, { onProgress, log });
   } catch (error) {
     if (error instanceof ModelOpenError) throw error;
     const message = error instanceof Error ? error.message : String(error);
-    if (error instanceof library.InsufficientMemoryError)
-      throw new ModelOpenError("not-enough-memory", `${path} does not fit into memory: ${message}`, error);
-    throw new ModelOpenError("load-failed", `${path} cannot be loaded: ${message}`, error);
+    const architecture = /unknown model architecture: '(.*)'/.exec(message)?.[1];
+    throw architecture === undefined
+      ? new ModelOpenError("load-failed", `${path} cannot be loaded: ${message}.`, error)
+      : new ModelOpenError(
+          "unknown-architecture",
+          `${path} is of the architecture "${architecture}", which this llama.cpp (0.5.0) does not know.`,
+          error,
+        );
   }
 }
 
+async function findFile(options: OpenMessage, onProgress: (progress: OpenProgress) => void): Promise<string> {
+  if (!options.model.startsWith("hf:")) {
+    await checkIsGguf(options.model);
+    return options.model;
+  }
+  return await modelFile(await importLibrary(), options, ({ bytes, totalBytes }) =>
+    onProgress({ phase: "download", fraction: totalBytes > 0 ? bytes / totalBytes : 0 }),
+  );
+}
+
 async function load(
-  library: Library,
+  api: LlamaApi,
   path: string,
   options: OpenMessage,
   { onProgress, log }: OpenListeners,
 ): Promise<OpenModel> {
-  const llama = await library.getLlama({
-    gpu: options.gpu === false ? false : "auto",
-    build: "never",
-    progressLogs: false,
-    // 0: contexts get the number of threads that they ask for.
-    maxThreads: 0,
-    logLevel: library.LlamaLogLevel.warn,
-    logger: (level, message) => log(`llama.cpp ${level}: ${message.trimEnd()}`, "info"),
-  });
-  const insights = await library.GgufInsights.from(
-    await library.readGgufFileInfo(path, { sourceType: "filesystem", logWarnings: false }),
-    llama,
-  );
-  if (!insights.isSupportedByLlamaCpp) {
-    const architecture = insights.ggufFileInfo.metadata.general.architecture;
-    throw new ModelOpenError(
-      "unknown-architecture",
-      `${path} is of the architecture "${architecture}", which this llama.cpp (${llama.llamaCppRelease.release}) does not know.`,
+  const hasGpu = options.gpu !== false && api.llama_supports_gpu_offload();
+  const file = await readModelFile(path);
+  const oneMemory = options.slots <= fewSlots && !file.stretches;
+  const sizes = fittingContext(file, options, { gpu: hasGpu, oneMemory });
+  if (sizes.contextSize > (file.trainedContext ?? Infinity))
+    log(`The model was trained for ${file.trainedContext} tokens, and has ${sizes.contextSize}.`, "warn");
+  if (sizes.room < sizes.contextSize * options.slots)
+    log(
+      `There is memory for ${sizes.room} tokens: ${options.slots} answers of up to ${sizes.contextSize} tokens share them.`,
+      "info",
     );
-  }
-  const contextSize = await fittingContextSize(insights, options, llama.gpu !== false);
-  const model = await llama.loadModel({
-    modelPath: path,
-    gpuLayers: typeof options.gpu === "number" ? options.gpu : "auto",
-    onLoadProgress: (fraction) => onProgress({ phase: "load", fraction }),
+  const { model, context } = withinMemory(gpuLayersToTry(options.gpu, hasGpu), (gpuLayers) => {
+    const loaded = new NativeModel(api, path, {
+      gpuLayers,
+      onProgress: (fraction) => onProgress({ phase: "load", fraction }),
+    });
+    try {
+      return { model: loaded, context: openContext(loaded, { ...sizes, oneMemory }, options, hasGpu) };
+    } catch (error) {
+      loaded.free();
+      throw error;
+    }
   });
-  const gate = new BatchGate();
-  const threads = options.threads ?? fittingThreads(insights.modelSize);
-  // A larger model takes seconds to measure, and spends little of its time on attention.
-  const measures = llama.gpu === false && insights.modelSize < smallModel && contextSize >= worthMeasuring;
-  const context = await model.createContext({
-    sequences: options.slots,
-    contextSize,
-    batchSize: options.batchSize,
-    threads,
-    flashAttention: measures ? await chooseAttention(model, threads) : "auto",
-    failedCreationRemedy: false,
-    batching: { dispatchSchedule: gate.schedule },
-  });
+  proveContext(context);
   const vocabulary = new Vocabulary(model);
-  const { prefix, suffix, middle } = model.tokens.infill;
-  const sequences = Array.from({ length: options.slots }, () => context.getSequence());
+  const { bos, eos, prefix, suffix, middle } = model.tokens;
   return {
     model,
-    sequences,
+    context,
+    sequences: Array.from({ length: options.slots }, (_, id) => new Sequence(context, id)),
     vocabulary,
-    gate,
-    copiesStates: llama.gpu === false && sequences.every((sequence) => !sequence.needsCheckpoints),
+    clock: hasGpu ? () => performance.now() : () => processorMs() / context.threads,
     facts: {
       path,
-      architecture: model.architecture,
-      // The library pads a context's size; what was asked for is what is promised.
-      contextSize: Math.min(contextSize, context.contextSize),
-      chatTemplate: model.fileInfo.metadata.tokenizer.chat_template ?? null,
-      bosToken: model.tokens.bosString,
-      eosToken: model.tokens.eosString,
+      architecture: model.metadata("general.architecture") ?? "",
+      // llama.cpp pads a context's size; what was asked for is what is promised.
+      contextSize: Math.min(sizes.contextSize, context.room),
+      chatTemplate: model.chatTemplate,
+      bosToken: bos === null ? null : vocabulary.entry(bos),
+      eosToken: eos === null ? null : vocabulary.entry(eos),
       specialTokens: vocabulary.controlTexts(),
       markupTokens: vocabulary.userDefinedTexts(),
       vocabularySize: vocabulary.size,
@@ -118,9 +123,77 @@ async function load(
   };
 }
 
+function openContext(
+  model: NativeModel,
+  { contextSize, room, oneMemory }: ContextRoom & { readonly oneMemory: boolean },
+  options: OpenMessage,
+  hasGpu: boolean,
+): NativeContext {
+  const { slots, batchSize } = options;
+  const threads = options.threads ?? fittingThreads(model.size);
+  // A larger model takes seconds to measure, and spends little of its time on attention.
+  const measures = !hasGpu && model.size < smallModel && contextSize >= worthMeasuring;
+  return new NativeContext(model, {
+    room,
+    sequences: slots,
+    batchSize,
+    outputs: Math.max(slots, fewestOutputs),
+    threads,
+    oneMemory,
+    flashAttention: measures ? chooseAttention(model, threads) : "auto",
+  });
+}
+
+function processorMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
+
+/** Where a model is to be put on a GPU as far as it fits there: all of its layers, or fewer and fewer. */
+function gpuLayersToTry(asked: OpenMessage["gpu"], hasGpu: boolean): readonly number[] {
+  if (!hasGpu) return [0];
+  return typeof asked === "number" ? [asked] : [-1, 64, 48, 32, 24, 16, 8, 4, 0];
+}
+
+/** The first of these numbers of layers with which it works. Throws what the last one threw. */
+function withinMemory<T>(layers: readonly number[], make: (layers: number) => T): T {
+  const [first = 0, ...others] = layers;
+  try {
+    return make(first);
+  } catch (error) {
+    if (others.length === 0) throw error;
+    return withinMemory(others, make);
+  }
+}
+
+/**
+ * Evaluates one token: a batch, the memory of sequences and the logits that were laid out in another way than is declared here would show
+ * now. Throws an Error with one sentence.
+ */
+function proveContext(context: NativeContext): void {
+  const { batch, model } = context;
+  const token = model.tokens.bos ?? model.tokens.eos ?? 0;
+  batch.clear();
+  const index = batch.add(token, 0, 0, true);
+  context.pass();
+  const logits = context.logits(index);
+  const [first, last] = context.span(0);
+  if (first !== 0 || last !== 0) throw new Error("what was evaluated is not where it should be");
+  if (logits.some((logit) => Number.isNaN(logit))) throw new Error("the model computes what is not a number");
+  context.forget(0);
+  batch.clear();
+}
+
+/**
+ * So many slots share one memory, as in llama.cpp's own server. With 16 sequences of 400 tokens that had nothing in common a pass took a
+ * third longer there than with a memory for each.
+ */
+const fewSlots = 4;
 const smallModel = 64 * 2 ** 20;
 /** In a context shorter than this, attention never takes long. */
 const worthMeasuring = 2048;
+/** Tokens of a prompt whose logprobs are read in one pass, at least. */
+const fewestOutputs = 32;
 
 /**
  * All cores but one, which the server and everything else need: threads wait for each other many times in a pass, spinning, so one that

@@ -6,11 +6,23 @@
 const targetMs = 50;
 const fewest = 16;
 
+/**
+ * From so many tokens on, llama.cpp computes in another way, which may cost half as much a token: then a piece has as many, if that does
+ * not take all too long, in milliseconds.
+ */
+const large = { tokens: 64, mostMs: 250, worth: 0.7 } as const;
+/** A piece may be so many times as large where no answer waits for it: a larger one pays the price of a pass for more tokens. */
+const most = 5;
+
 /** How many prompt tokens a step may evaluate, learned from how long steps take. */
 export class PrefillBudget {
   #most: number;
   #tokens: number;
   #answerStepMs = 0;
+  #tokenMs = 0;
+  /** What a token costs in pieces smaller than large ones, and in those. */
+  #smallTokenMs: number | undefined;
+  #largeTokenMs: number | undefined;
 
   constructor(most: number) {
     this.#most = Math.max(fewest, most);
@@ -21,6 +33,20 @@ export class PrefillBudget {
     return this.#tokens;
   }
 
+  /**
+   * The same beside so many answers, for so many prompts: those who wait for a first token may be more than those who wait for the next,
+   * and a batch pays only when it is full.
+   */
+  tokensBeside(answers: number, prompts: number): number {
+    const share = answers === 0 ? most : Math.min(most, Math.max(1, prompts / answers));
+    return Math.min(this.#most, Math.round(this.#tokens * share));
+  }
+
+  /** How long a step with so many prompt tokens will take, in milliseconds, as far as is known. */
+  expectedMs(promptTokens: number): number {
+    return this.#answerStepMs + promptTokens * this.#tokenMs;
+  }
+
   /** A step took so long: one with so many prompt tokens, or (0) one of answers. */
   observe(promptTokens: number, ms: number): void {
     if (promptTokens === 0) {
@@ -29,9 +55,18 @@ export class PrefillBudget {
     }
     // A short rest of a prompt says little about the price of a token.
     if (promptTokens < this.#tokens / 2) return;
+    this.#tokenMs = ms / promptTokens;
+    if (promptTokens < large.tokens) this.#smallTokenMs = this.#tokenMs;
+    else this.#largeTokenMs = this.#tokenMs;
     const ideal = (Math.max(targetMs, 2 * this.#answerStepMs) * promptTokens) / Math.max(0.001, ms);
     // One slow step on a busy machine halves the pieces at most, one fast step doubles them.
     const next = Math.min(this.#tokens * 2, Math.max(this.#tokens / 2, ideal));
-    this.#tokens = Math.round(Math.min(this.#most, Math.max(fewest, next)));
+    this.#tokens = Math.round(Math.min(this.#most, Math.max(this.#fewest, next)));
+  }
+
+  get #fewest(): number {
+    const [small, big] = [this.#smallTokenMs, this.#largeTokenMs];
+    if (small === undefined || big === undefined) return fewest;
+    return big < small * large.worth && big * large.tokens <= large.mostMs ? large.tokens : fewest;
   }
 }

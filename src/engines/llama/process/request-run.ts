@@ -1,4 +1,3 @@
-import type { Token } from "node-llama-cpp";
 import type { GenerationEvent, GenerationFailure, Usage } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import { contextLengthExceeded } from "../context-length.ts";
@@ -34,7 +33,7 @@ export class RequestRun {
   constructor(
     around: ChoiceSurroundings,
     message: PreparedRequest,
-    prompts: readonly (readonly Token[])[],
+    prompts: readonly (readonly number[])[],
     chance: () => number,
   ) {
     this.id = message.id;
@@ -169,7 +168,7 @@ function rate(tokens: number, ms: number): number {
   return ms > 0 ? (tokens * 1000) / ms : 0;
 }
 
-function checkLength(prompt: readonly Token[], contextSize: number, message: PreparedRequest): void {
+function checkLength(prompt: readonly number[], contextSize: number, message: PreparedRequest): void {
   // The cache holds one token less than the context: the last sampled token is never evaluated.
   if (prompt.length > contextSize - 1)
     throw new FailureError(contextLengthExceeded(contextSize, prompt.length, message.promptParam));

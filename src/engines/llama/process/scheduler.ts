@@ -1,4 +1,3 @@
-import type { LlamaContextSequence, Token } from "node-llama-cpp";
 import type { SlotState } from "../../../generation/engine.ts";
 import type { GenerationFailure } from "../../../generation/event.ts";
 import type { CacheMiss } from "../../../generation/cache-miss.ts";
@@ -6,24 +5,22 @@ import { FailureError } from "../../../generation/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import { FairQueue } from "../../lifecycle/fair-queue.ts";
 import type { ModelState, StepMessage } from "../protocol.ts";
-import type { BatchGate } from "./batch-gate.ts";
+import type { PassResult } from "./c-api/native-context.ts";
 import { CacheWatch } from "./cache-watch.ts";
-import type { Choice, ChoiceSurroundings } from "./choice.ts";
+import type { Choice, ChoiceSurroundings, Piece } from "./choice.ts";
 import { PrefillBudget } from "./prefill-budget.ts";
 import { queueFull } from "./queue-full.ts";
 import { RequestRun } from "./request-run.ts";
-import { copyState, retryCopyMs, worthACopy } from "./state-copy.ts";
-import { StepTurns } from "./step-turns.ts";
+import type { Sequence } from "./sequence.ts";
 
 export interface SchedulerOptions {
   readonly around: ChoiceSurroundings;
   /** One for each slot, in the order of their ids. */
-  readonly sequences: readonly LlamaContextSequence[];
-  readonly gate: BatchGate;
+  readonly sequences: readonly Sequence[];
   readonly queueLimit: number;
   readonly batchSize: number;
-  /** Sequences may be given what others know, through files. */
-  readonly copiesStates: boolean;
+  /** Sequences that begin alike can share their beginning: the model's memory can be cut anywhere. */
+  readonly sharesBeginnings: boolean;
   readonly report: (message: StepMessage) => void;
   /** A request's prompt is not in the cache, as much of it could be; told before its first events. */
   readonly missed: (id: number, miss: CacheMiss) => void;
@@ -31,41 +28,76 @@ export interface SchedulerOptions {
   readonly preparing: () => { readonly waiting: number; readonly grammarsMade: number };
   /** Uniform in [0, 1), for requests without a seed. */
   readonly chance: () => number;
+  /** Milliseconds that computing has taken so far. */
+  readonly clock: () => number;
 }
 
 interface Slot {
-  readonly sequence: LlamaContextSequence;
+  readonly sequence: Sequence;
   job: Job | undefined;
+  /** The turn in which it was last used. */
+  usedAt: number;
 }
 
 interface Job {
   readonly request: RequestRun;
   readonly choice: Choice;
   readonly owner: string | undefined;
+  /** Who came later has the larger number. */
+  readonly order: number;
 }
 
+/** A free slot, and what it is to be given of another sequence before it begins. */
+interface Place {
+  readonly slot: Slot;
+  readonly from?: { readonly sequence: Sequence; readonly count: number };
+}
+
+/** A part of a pass: what one slot has in it. */
+interface Share {
+  readonly slot: Slot;
+  readonly job: Job;
+  readonly piece: Piece;
+  /** Of its first token, in the batch. */
+  readonly index: number;
+  /** How many of its tokens are of a prompt. */
+  readonly prompted: number;
+}
+
+/** From so many tokens on, a prompt that another choice is reading just now is worth waiting for. */
+const worthWaiting = 64;
+/** The same of a beginning that has to be copied. */
+const worthACopy = 64;
+/** A pass that takes longer is made in a thread beside, so that this one hears who leaves and who comes. In milliseconds. */
+const longPass = 20;
+
 /**
- * Drives all sequences in lockstep, which is what makes batching pay: in each step every answer that may run on advances by a token, in
- * ascending slot order, and all of them are awaited. llama.cpp evaluates neighbouring sequences in one pass, and splits a batch at each
- * gap, so the lowest free slot is taken first.
+ * Drives all sequences together, which is what makes batching pay: each step is one pass of llama.cpp, in which every answer that may run
+ * on advances by a token, and prompts by pieces of about 50 ms, so that neither answers nor a cancellation wait long for them. Where few
+ * answers run or none, pieces are larger.
  *
- * Prompts are read in steps of their own, in pieces of about 50 ms, so that neither answers nor a cancellation wait long for them. A new
- * choice goes to the free slot that already knows most of its prompt where that saves more than a gap costs. A choice whose reader is
- * too far behind pauses; a cancelled one is gone after the step in flight.
+ * The slots share the memory that is there. A new choice goes to a free slot, and is given what any slot, busy or not, knows of the
+ * beginning of its prompt, without a copy. Where the room runs out, what idle slots know is forgotten, the longest unused first; then
+ * the answer that began last gives its part back, waits, and is read again when another one has ended.
+ *
+ * A choice whose reader is too far behind pauses; a cancelled one is gone after the pass that is under way, which is ended early when
+ * it is for nobody else.
  */
 export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #slots: readonly Slot[];
   readonly #waiting = new FairQueue<Job>();
+  /** They had begun when the room ran out: who began first is first. */
+  #interrupted: Job[] = [];
   readonly #requests = new Map<number, RequestRun>();
   readonly #budget: PrefillBudget;
-  readonly #turns = new StepTurns();
   readonly #watch: CacheWatch;
   #wake: (() => void) | undefined;
   #changed = false;
   #turn = 0;
-  /** No state is copied before this time, because a copy has just failed. */
-  #copiesAgainAt = 0;
+  #jobs = 0;
+  /** Whose pass is under way in the other thread. */
+  #underWay: readonly Share[] = [];
   #waitsForWork = false;
   #decodeSteps = 0;
   #generatedTokens = 0;
@@ -75,8 +107,8 @@ export class Scheduler {
   constructor(options: SchedulerOptions) {
     this.#options = options;
     const { vocabulary } = options.around;
-    this.#watch = new CacheWatch((token) => vocabulary.bytes(token as Token), options.missed);
-    this.#slots = options.sequences.map((sequence) => ({ sequence, job: undefined }));
+    this.#watch = new CacheWatch((token) => vocabulary.bytes(token), options.missed);
+    this.#slots = options.sequences.map((sequence) => ({ sequence, job: undefined, usedAt: 0 }));
     this.#budget = new PrefillBudget(options.batchSize - options.sequences.length);
   }
 
@@ -84,7 +116,7 @@ export class Scheduler {
    * Takes a request with its prompts' tokens: it waits in the queue, or is refused at once. `owner`: whose it is; each has a queue, as long
    * as the others'.
    */
-  add(message: PreparedRequest, prompts: readonly (readonly Token[])[], owner?: string): void {
+  add(message: PreparedRequest, prompts: readonly (readonly number[])[], owner?: string): void {
     try {
       const run = new RequestRun(this.#options.around, message, prompts, this.#options.chance);
       const free = this.#slots.filter((slot) => !slot.job).length;
@@ -93,7 +125,7 @@ export class Scheduler {
       if (waiting >= free && waiting + run.choices.length - free > this.#options.queueLimit)
         throw new FailureError(queueFull(waiting));
       this.#requests.set(run.id, run);
-      for (const choice of run.choices) this.#waiting.push({ request: run, choice, owner }, owner);
+      for (const choice of run.choices) this.#waiting.push({ request: run, choice, owner, order: ++this.#jobs }, owner);
       this.#stir();
     } catch (error) {
       const failed: GenerationFailure = { kind: "internal", message: String(error), status: 500 };
@@ -126,6 +158,8 @@ export class Scheduler {
     const request = this.#requests.get(id);
     if (!request) return;
     request.cancelled = true;
+    if (this.#underWay.length > 0 && this.#underWay.every(({ job }) => job.request.cancelled))
+      this.#options.around.context.abort();
     this.#stir();
   }
 
@@ -143,8 +177,8 @@ export class Scheduler {
   async run(): Promise<never> {
     for (;;) {
       this.#turn++;
-      await this.#sweep();
-      await this.#admit();
+      this.#sweep();
+      this.#admit();
       const active = this.#slots.filter(({ job }) => job && !job.choice.finished && job.request.mayRunOn);
       if (active.length > 0) await this.#step(active);
       else if (!this.#changed) {
@@ -163,40 +197,48 @@ export class Scheduler {
   }
 
   /** Frees the slots of what has finished or was cancelled. */
-  async #sweep(): Promise<void> {
+  #sweep(): void {
     let freed = false;
     for (const slot of this.#slots) {
       const { job } = slot;
-      if (!job || !(job.choice.finished || job.request.cancelled || job.request.ended)) continue;
-      await job.choice.release();
+      if (!job || !(job.choice.finished || isOver(job))) continue;
+      job.choice.release();
       slot.job = undefined;
+      slot.usedAt = this.#turn;
       freed = true;
     }
-    if (this.#waiting.dropWhere(({ request }) => request.cancelled || request.ended)) freed = true;
+    for (const job of this.#interrupted) if (isOver(job)) job.choice.release();
+    this.#interrupted = this.#interrupted.filter((job) => !isOver(job));
+    if (this.#waiting.dropWhere(isOver)) freed = true;
     for (const [id, request] of this.#requests) if (request.cancelled || request.ended) this.#requests.delete(id);
     if (freed) this.tellState();
   }
 
   /** Gives free slots to waiting choices, of one owner after the other, first come first served. */
-  async #admit(): Promise<void> {
+  #admit(): void {
     for (;;) {
       const job = this.#next();
       const place = job && this.#placeFor(job.choice);
       if (!place) return;
-      this.#waiting.take(job);
-      const known = this.#slots.map(({ sequence }) => sequence.contextTokens);
-      const missed = this.#watch.takes(this.#slots.indexOf(place.slot), job, known);
-      place.slot.job = job;
+      const { slot, from } = place;
+      const begins = !this.#interrupted.includes(job);
+      if (begins) this.#waiting.take(job);
+      else this.#interrupted = this.#interrupted.filter((other) => other !== job);
+      const known = this.#slots.map(({ sequence }) => sequence.tokens);
+      const missed = this.#watch.takes(this.#slots.indexOf(slot), job, known);
+      slot.job = job;
       job.request.begins();
-      await this.#attempt(job, async () => {
-        if (place.copyFrom) await this.#copy(place.copyFrom, place.slot.sequence);
-        await job.choice.begin(place.slot.sequence);
+      this.#attempt(job, () => {
+        if (from) slot.sequence.takeFrom(from.sequence, from.count);
+        job.choice.begin(slot.sequence);
       });
-      this.#cachedTokens += job.choice.cachedTokens;
-      this.#watch.began(job.request.id, missed, job.choice.cachedTokens);
+      if (begins) {
+        this.#cachedTokens += job.choice.cachedTokens;
+        this.#watch.began(job.request.id, missed, job.choice.cachedTokens);
+      }
       // A prompt that is only given back is done before its first step.
       if (job.choice.finished) {
-        this.#reportNews([place.slot]);
+        this.#reportNews([slot]);
         this.#stir();
       }
     }
@@ -204,107 +246,152 @@ export class Scheduler {
 
   /** The choice that is to have the next free slot; undefined: there is none, or no slot. */
   #next(): Job | undefined {
-    if (this.#waiting.length === 0 || this.#slots.every(({ job }) => job)) return undefined;
+    if (this.#slots.every(({ job }) => job)) return undefined;
+    const [interrupted] = this.#interrupted;
+    // Others would take the room that it waits for.
+    if (interrupted) return this.#slots.some(({ job }) => job) && !this.#roomFreed() ? undefined : interrupted;
     for (const job of this.#waiting) if (!this.#waitsForSibling(job)) return job;
     return undefined;
   }
 
+  /** Some slot is idle, and what it knows can be forgotten. */
+  #roomFreed(): boolean {
+    return this.#slots.some(({ job, sequence }) => !job && sequence.length > 0);
+  }
+
   /**
-   * The lowest free slot, or the one that knows the prompt best if that saves enough tokens to be worth a gap; and the slot to copy from
-   * where another one, busy or not, knows much more of the prompt.
+   * A free slot, with what is known of the prompt: the one that knows most of it and little else; or the one that was unused for the
+   * longest time (the lowest one, where each has its own memory), which then is given what another one knows.
    */
-  #placeFor(choice: Choice): { slot: Slot; copyFrom: LlamaContextSequence | undefined } | undefined {
-    const worthAGap = 32;
-    let best: { slot: Slot; known: number } | undefined;
-    let source: { sequence: LlamaContextSequence; known: number } | undefined;
+  #placeFor(choice: Choice): Place | undefined {
+    let best: { readonly slot: Slot; readonly known: number } | undefined;
     for (const slot of this.#slots) {
-      const known = knownTokens(slot.sequence, choice.prompt);
-      if (!slot.job && (!best || known >= best.known + worthAGap)) best = { slot, known };
-      if (!source || known > source.known) source = { sequence: slot.sequence, known };
+      const known = slot.sequence.known(choice.prompt);
+      if (!best || known > best.known || (known === best.known && best.slot.job && !slot.job)) best = { slot, known };
     }
     if (!best) return undefined;
-    const copies = source && this.#mayShare(choice) && source.known >= best.known + worthACopy;
-    return { slot: best.slot, copyFrom: copies ? source?.sequence : undefined };
+    const { slot: source, known } = best;
+    // A conversation that goes on takes its own slot; one that only begins alike leaves the other what it knows.
+    if (!source.job && 2 * known >= source.sequence.length) return { slot: source };
+    const { oneMemory } = this.#options.around.context;
+    const [first, ...others] = this.#slots.filter((slot) => !slot.job && slot !== source);
+    if (!first) return source.job ? undefined : { slot: source };
+    // With a memory for each, llama.cpp makes several passes where there is a gap between the sequences of a batch.
+    const slot = oneMemory
+      ? others.reduce((oldest, other) => (other.usedAt < oldest.usedAt ? other : oldest), first)
+      : first;
+    const shares = choice.usesCache && this.#options.sharesBeginnings;
+    if (!shares || known - slot.sequence.known(choice.prompt) < (oneMemory ? 1 : worthACopy)) return { slot };
+    return { slot, from: { sequence: source.sequence, count: known } };
   }
 
   /** Another choice of the same prompt is reading it just now: what it knows then is worth waiting for. */
   #waitsForSibling(job: Job): boolean {
-    if (!this.#mayShare(job.choice)) return false;
+    const { choice, request } = job;
+    if (!this.#options.sharesBeginnings || !choice.usesCache || choice.prompt.length <= worthWaiting) return false;
     return this.#slots.some(
       ({ job: other }) =>
-        other?.request === job.request &&
-        other.choice.prompt === job.choice.prompt &&
-        other.choice.nextWork.promptLeft >= worthACopy,
+        other?.request === request && other.choice.prompt === choice.prompt && other.choice.promptLeft > 0,
     );
   }
 
-  /** Copies what a sequence knows. This only saves time: if it fails, the prompt is read again. */
-  async #copy(from: LlamaContextSequence, to: LlamaContextSequence): Promise<void> {
-    try {
-      await copyState(from, to);
-    } catch (error) {
-      this.#copiesAgainAt = performance.now() + retryCopyMs;
-      this.#options.around.log(`A prompt is read again, since its state could not be copied: ${String(error)}`, "warn");
-      await to.clearHistory();
-    }
-  }
-
-  #mayShare(choice: Choice): boolean {
-    if (!this.#options.copiesStates || performance.now() < this.#copiesAgainAt) return false;
-    return choice.usesCache && choice.prompt.length > worthACopy;
-  }
-
-  /** One batch: of prompts, or of one token for each answer. */
+  /** One pass: a token of each answer, and pieces of prompts. */
   async #step(active: readonly Slot[]): Promise<void> {
-    const prompting = active.filter((slot) => slot.job && slot.job.choice.nextWork.promptLeft > 0);
-    const answering = active.filter((slot) => slot.job?.choice.nextWork.promptLeft === 0);
-    const readsPrompts = this.#turns.next(prompting.length, answering.length) === "prompts";
-    const started = performance.now();
-    const before = this.#totals(active);
-    const prompted = await this.#together(readsPrompts ? prompting : answering);
-    this.#decodeSteps++;
-    this.#promptTokens += prompted;
-    this.#budget.observe(prompted, performance.now() - started);
-    this.#generatedTokens += this.#totals(active) - before;
+    const shares = this.#fill(active);
+    const prompted = shares.reduce((sum, share) => sum + share.prompted, 0);
+    const started = this.#options.clock();
+    const result = await this.#pass(shares, this.#budget.expectedMs(prompted));
+    if (result === "done") {
+      this.#budget.observe(prompted, this.#options.clock() - started);
+      const before = this.#totals(active);
+      for (const { job, piece, index } of shares) this.#attempt(job, () => job.choice.passed(piece, index));
+      this.#decodeSteps++;
+      this.#promptTokens += prompted;
+      this.#generatedTokens += this.#totals(active) - before;
+    } else {
+      for (const { slot } of shares) slot.sequence.settle();
+      if (result === "no-room") this.#makeRoom();
+    }
     this.#reportNews(active);
   }
 
-  /** Advances these slots in one batch and waits for all; how many prompt tokens were evaluated. */
-  async #together(slots: readonly Slot[]): Promise<number> {
-    const { gate } = this.#options;
-    const work: Promise<void>[] = [];
-    let allowance = this.#budget.tokens;
-    let prompted = 0;
-    let previous: string | undefined;
-    gate.close();
-    for (const { job } of slots) {
-      if (!job) continue;
-      const { promptLeft, kind } = job.choice.nextWork;
-      if (promptLeft > 0 && allowance <= 0) break;
-      const share = Math.min(promptLeft, allowance);
-      allowance -= share;
-      prompted += share;
-      // Work of another kind takes another number of turns to reach the library's queue; the queue must be in slot order.
-      if (previous !== undefined && kind !== previous) await gate.settled();
-      previous = kind;
-      work.push(this.#attempt(job, () => job.choice.step(share)));
+  /** Evaluates the batch. If that fails, the requests in it end. */
+  async #pass(shares: readonly Share[], expectedMs: number): Promise<PassResult | "failed"> {
+    const { context } = this.#options.around;
+    try {
+      if (expectedMs < longPass) {
+        // Messages are read between passes.
+        await new Promise((resolve) => setImmediate(resolve));
+        return context.pass();
+      }
+      this.#underWay = shares;
+      return await context.passBeside();
+    } catch (error) {
+      for (const { job } of shares) this.#fail(job, error);
+      return "failed";
+    } finally {
+      this.#underWay = [];
     }
-    await gate.settled();
-    gate.open();
-    await Promise.all(work);
-    return prompted;
+  }
+
+  /** Fills the batch, in the order of the slots. */
+  #fill(active: readonly Slot[]): readonly Share[] {
+    const { context } = this.#options.around;
+    const { batch } = context;
+    const shares: Share[] = [];
+    const jobs = active.flatMap((slot) => (slot.job ? [{ slot, job: slot.job }] : []));
+    const prompting = jobs.filter(({ job }) => job.choice.promptLeft > 0).length;
+    let allowance = this.#budget.tokensBeside(jobs.length - prompting, prompting);
+    let outputs = context.outputs - jobs.length;
+    batch.clear();
+    for (const { slot, job } of jobs) {
+      const { promptLeft } = job.choice;
+      if (promptLeft > 0 && allowance <= 0) continue;
+      const piece = job.choice.piece(promptLeft > 0 ? allowance : 1, outputs + 1);
+      const prompted = promptLeft > 0 ? piece.tokens.length : 0;
+      allowance -= prompted;
+      if (piece.outputs === "all") outputs -= piece.tokens.length - 1;
+      const { length, id } = slot.sequence;
+      const index = batch.length;
+      for (const [at, token] of piece.tokens.entries()) {
+        const wantsLogits = piece.outputs === "all" || (piece.outputs === "last" && at === piece.tokens.length - 1);
+        batch.add(token, length + at, id, wantsLogits);
+      }
+      shares.push({ slot, job, piece, index, prompted });
+    }
+    return shares;
+  }
+
+  /** The memory is full: forgets what is least needed. */
+  #makeRoom(): void {
+    const [idle, ...more] = this.#slots.filter(({ job, sequence }) => !job && sequence.length > 0);
+    if (idle) {
+      const oldest = more.reduce((slot, other) => (other.usedAt < slot.usedAt ? other : slot), idle);
+      return oldest.sequence.clear();
+    }
+    const [busy, ...others] = this.#slots.flatMap((slot) => (slot.job ? [{ slot, job: slot.job }] : []));
+    if (!busy) return;
+    if (others.length === 0) return busy.job.choice.cut();
+    const { slot, job } = others.reduce((last, other) => (other.job.order > last.job.order ? other : last), busy);
+    job.choice.giveBack();
+    slot.job = undefined;
+    this.#interrupted = [job, ...this.#interrupted];
   }
 
   /** Does a job's work; when it fails, the job's request ends. */
-  async #attempt(job: Job, work: () => Promise<void>): Promise<void> {
+  #attempt(job: Job, work: () => void): void {
     try {
-      await work();
+      work();
     } catch (error) {
-      const message = `The model failed: ${error instanceof Error ? error.message : String(error)}`;
-      const failed: GenerationFailure = { message, status: 500, kind: "internal" };
-      const events = job.request.fail(error instanceof FailureError ? error.failure : failed);
-      this.#report([[job.request.id, 0, events]]);
+      this.#fail(job, error);
     }
+  }
+
+  #fail(job: Job, error: unknown): void {
+    const message = `The model failed: ${error instanceof Error ? error.message : String(error)}`;
+    const failed: GenerationFailure = { message, status: 500, kind: "internal" };
+    const events = job.request.fail(error instanceof FailureError ? error.failure : failed);
+    this.#report([[job.request.id, 0, events]]);
   }
 
   #totals(active: readonly Slot[]): number {
@@ -330,7 +417,7 @@ export class Scheduler {
     const { waiting, grammarsMade } = this.#options.preparing();
     return {
       busy: this.#slots.filter((slot) => slot.job).length,
-      queued: this.#waiting.length + waiting,
+      queued: this.#waiting.length + this.#interrupted.length + waiting,
       counters: {
         decodeSteps: this.#decodeSteps,
         generatedTokens: this.#generatedTokens,
@@ -345,9 +432,7 @@ export class Scheduler {
 
 const idle = { promptTokens: 0, cachedTokens: 0, evaluatedTokens: 0, generatedTokens: 0, tokensLeft: null };
 
-function knownTokens(sequence: LlamaContextSequence, prompt: readonly number[]): number {
-  const { firstDifferentIndex } = sequence.compareContextTokens(
-    prompt as Parameters<typeof sequence.compareContextTokens>[0],
-  );
-  return firstDifferentIndex;
+/** Nobody waits for it any more. */
+function isOver({ request }: Job): boolean {
+  return request.cancelled || request.ended;
 }

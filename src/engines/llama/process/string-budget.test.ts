@@ -1,9 +1,8 @@
 import fc from "fast-check";
-import type { Token } from "node-llama-cpp";
 import { expect, test } from "vitest";
 import { StringBudget } from "./string-budget.ts";
 
-const quote = 7 as Token;
+const quote = 7;
 
 test("for every JSON, a quote is forced within strings alone, and once they are as long as they may be", () => {
   fc.assert(

@@ -1,21 +1,19 @@
-import type { Token } from "node-llama-cpp";
-
 /** Ends strings of JSON that have become too long: then it says that the quote must come next. */
 export class StringBudget {
   readonly #limit: number;
-  readonly #quote: Token;
+  readonly #quote: number;
   #isInString = false;
   #isEscaped = false;
   #tokens = 0;
 
   /** `limit`: of one string, in tokens. `quote`: the token that says `"`. */
-  constructor(limit: number, quote: Token) {
+  constructor(limit: number, quote: number) {
     this.#limit = limit;
     this.#quote = quote;
   }
 
   /** The token that must come next; undefined: any. A grammar that forbids it has its way, and it is tried again. */
-  get forced(): Token | undefined {
+  get forced(): number | undefined {
     return this.#isInString && !this.#isEscaped && this.#tokens >= this.#limit ? this.#quote : undefined;
   }
 

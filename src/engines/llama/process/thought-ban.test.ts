@@ -1,4 +1,3 @@
-import type { Token } from "node-llama-cpp";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { PlainFormat, Reasoning } from "../../../formats/format.ts";
@@ -25,14 +24,13 @@ const pieces = [
 ];
 const utf8 = new TextEncoder();
 const tokens = {
-  bytes: (token: Token): Uint8Array => utf8.encode(pieces[token]),
-  tokensThat: (matches: (token: Token) => boolean): readonly Token[] =>
-    pieces.map((_, at) => at as Token).filter(matches),
+  bytes: (token: number): Uint8Array => utf8.encode(pieces[token]),
+  tokensThat: (matches: (token: number) => boolean): readonly number[] => pieces.map((_, at) => at).filter(matches),
 };
 const reasoning: Reasoning = { open: ["<think>"], close: ["</think>"], assume: "outside" };
 const format: PlainFormat = { id: "test", kind: "plain", calls: [], reasoning };
 const ban = thoughtBans(tokens);
-const textOf = (banned: readonly Token[] | undefined): unknown => banned?.map((token) => pieces[token]);
+const textOf = (banned: readonly number[] | undefined): unknown => banned?.map((token) => pieces[token]);
 
 describe("a ban of thoughts", () => {
   test("bans the marker's token, and the piece that would complete one that is spelled", () => {
@@ -71,8 +69,8 @@ describe("a ban of thoughts", () => {
           callsAllowed: false,
         });
         const events = chosen.flatMap((choice) => {
-          const left = pieces.map((_, at) => at as Token).filter((token) => !banned?.banned.includes(token));
-          const token = left[choice % left.length] ?? (0 as Token);
+          const left = pieces.map((_, at) => at).filter((token) => !banned?.banned.includes(token));
+          const token = left[choice % left.length] ?? 0;
           banned?.read(tokens.bytes(token));
           return reader.push(pieces[token] ?? "");
         });

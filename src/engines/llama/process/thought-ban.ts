@@ -1,4 +1,3 @@
-import type { Token } from "node-llama-cpp";
 import type { Format, Reasoning } from "../../../formats/format.ts";
 import { openThought } from "../../../formats/reading/start.ts";
 import type { Vocabulary } from "./vocabulary.ts";
@@ -24,7 +23,7 @@ export class ThoughtBan {
   }
 
   /** Tokens that must not come next. */
-  get banned(): readonly Token[] {
+  get banned(): readonly number[] {
     return this.#isOver ? none : this.#openers.after(this.#tail);
   }
 
@@ -42,7 +41,7 @@ class ThoughtOpeners {
   readonly #tokens: Tokens;
   /** All of each marker but its last character. */
   readonly #beginnings: readonly string[];
-  readonly #after = new Map<string, readonly Token[]>();
+  readonly #after = new Map<string, readonly number[]>();
 
   constructor(tokens: Tokens, { open }: Reasoning) {
     this.#tokens = tokens;
@@ -60,7 +59,7 @@ class ThoughtOpeners {
   }
 
   /** The tokens that would open a thought behind such an end. All tokens are looked at, once for each. */
-  after(tail: string): readonly Token[] {
+  after(tail: string): readonly number[] {
     let found = this.#after.get(tail);
     if (found === undefined) {
       found = this.#tokens.tokensThat((token) => {
@@ -88,7 +87,7 @@ export function thoughtBans(tokens: Tokens): BanThought {
   };
 }
 
-const none: readonly Token[] = [];
+const none: readonly number[] = [];
 
 function charactersOf(bytes: Uint8Array): string {
   return String.fromCharCode(...bytes);

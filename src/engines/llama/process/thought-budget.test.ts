@@ -1,9 +1,8 @@
 import fc from "fast-check";
-import type { Token } from "node-llama-cpp";
 import { expect, test } from "vitest";
 import { ThoughtBudget } from "./thought-budget.ts";
 
-const close = [901, 902] as Token[];
+const close = [901, 902];
 
 /** Plays a model that thinks for ever unless it is made to stop; thinking ends behind both tokens of the closing. */
 function thoughtOf(tokens: number, { thinksAlready = true, most = 200 } = {}): number[] {
@@ -12,7 +11,7 @@ function thoughtOf(tokens: number, { thinksAlready = true, most = 200 } = {}): n
   let isThinking = thinksAlready;
   while (said.length < most) {
     const forced = budget.forced;
-    const token = forced ?? ((isThinking ? 1 : said.length === 0 ? 900 : 2) as Token);
+    const token = forced ?? (isThinking ? 1 : said.length === 0 ? 900 : 2);
     said.push(token);
     if (token === 900) isThinking = true;
     if (token === 902) isThinking = false;
@@ -37,23 +36,23 @@ test("so has one that the model began, behind its marker", () => {
 
 test("a closing that a grammar forbids is tried again, and none is forced once the thought is closed", () => {
   const budget = new ThoughtBudget({ tokens: 0, closings: [close], thinksAlready: true });
-  budget.read(5 as Token, "reasoning");
+  budget.read(5, "reasoning");
   expect(budget.forced).toBeUndefined();
-  budget.read(6 as Token, "reasoning");
+  budget.read(6, "reasoning");
   expect(budget.forced).toBe(901);
-  budget.read(901 as Token, "reasoning");
+  budget.read(901, "reasoning");
   // The reader may see the end of the thought only later.
-  budget.read(902 as Token, "reasoning");
+  budget.read(902, "reasoning");
   expect(budget.forced).toBeUndefined();
-  budget.read(7 as Token, "content");
+  budget.read(7, "content");
   expect(budget.forced).toBeUndefined();
 });
 
 test("a further thought is closed at once, in the way for those", () => {
-  const again = [903] as Token[];
+  const again = [903];
   const budget = new ThoughtBudget({ tokens: 1, closings: [close, again], thinksAlready: true });
-  budget.read(1 as Token, "reasoning");
+  budget.read(1, "reasoning");
   for (const token of close) budget.read(token, token === 902 ? "content" : "reasoning");
-  budget.read(900 as Token, "reasoning");
+  budget.read(900, "reasoning");
   expect(budget.forced).toBe(903);
 });

@@ -1,5 +1,3 @@
-import type { Token } from "node-llama-cpp";
-
 /** The bias of a token that must come: beyond what any logit can be. */
 export const certain = 10_000;
 
@@ -9,19 +7,19 @@ export interface ThoughtBudgetOptions {
   /** How long a choice's thoughts may be together. */
   readonly tokens: number;
   /** The tokens that close a thought: the first time, …, and every further time. */
-  readonly closings: readonly (readonly Token[])[];
+  readonly closings: readonly (readonly number[])[];
   /** The prompt has begun a thought. */
   readonly thinksAlready: boolean;
 }
 
 /** Closes a choice's thoughts when they have been long enough: then it says which token must come next. */
 export class ThoughtBudget {
-  readonly #closings: readonly (readonly Token[])[];
+  readonly #closings: readonly (readonly number[])[];
   #left: number;
   #closed = 0;
   #before: Phase;
   /** What is still to come of a closing. */
-  #forced: readonly Token[] = [];
+  #forced: readonly number[] = [];
   /** A thought was closed, and its reader has not left it yet. */
   #leaving = false;
 
@@ -33,12 +31,12 @@ export class ThoughtBudget {
   }
 
   /** The token that must come next; undefined: any. */
-  get forced(): Token | undefined {
+  get forced(): number | undefined {
     return this.#forced[0];
   }
 
   /** A token came; `phase`: where the reader of the text is after it. */
-  read(token: Token, phase: Phase): void {
+  read(token: number, phase: Phase): void {
     const wasThinking = this.#before === "reasoning";
     this.#before = phase;
     if (phase !== "reasoning") this.#leaving = false;

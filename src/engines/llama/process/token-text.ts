@@ -1,4 +1,3 @@
-import type { Token } from "node-llama-cpp";
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
@@ -26,7 +25,7 @@ export function textOf(vocabulary: Vocabulary, tokens: readonly number[]): strin
   let whole = "";
   for (const token of tokens) {
     checkToken(vocabulary, token, "tokens");
-    whole += text.push(vocabulary.bytes(token as Token));
+    whole += text.push(vocabulary.bytes(token));
   }
   return whole + text.end();
 }

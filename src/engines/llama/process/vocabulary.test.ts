@@ -1,22 +1,30 @@
-import type { LlamaModel, Token } from "node-llama-cpp";
 import { expect, test } from "vitest";
 import { Vocabulary } from "./vocabulary.ts";
 
+/** llama.h, `llama_token_attr`, by the types that a GGUF has. */
+const flags = new Map([
+  [1, 4],
+  [2, 1],
+  [3, 8],
+  [4, 16],
+  [6, 32],
+]);
+
 /** A vocabulary with these entries: text and type (1 normal, 2 unknown, 3 control, 4 user-defined, 6 byte). */
 function vocabularyOf(kind: string, entries: readonly (readonly [string, number])[]): Vocabulary {
-  const ggml = { model: kind, tokens: entries.map(([text]) => text), token_type: entries.map(([, type]) => type) };
   return new Vocabulary({
-    fileInfo: { metadata: { tokenizer: { ggml } } },
+    vocabularySize: entries.length,
     tokens: { eos: 0, eot: null },
-    isEogToken: (token: number) => token === 0,
-    detokenize: () => "from the library",
-  } as unknown as LlamaModel);
+    metadata: (key) => (key === "tokenizer.ggml.model" ? kind : null),
+    entry: (token) => entries[token]?.[0] ?? "",
+    attributes: (token) => flags.get(entries[token]?.[1] ?? 1) ?? 0,
+    endsGeneration: (token) => token === 0,
+    piece: () => Buffer.from("from the library"),
+  });
 }
 
 function texts(vocabulary: Vocabulary): string[] {
-  return Array.from({ length: vocabulary.size }, (_, token) =>
-    Buffer.from(vocabulary.bytes(token as Token)).toString("latin1"),
-  );
+  return Array.from({ length: vocabulary.size }, (_, token) => Buffer.from(vocabulary.bytes(token)).toString("latin1"));
 }
 
 test("byte-level vocabularies: bytes behind printable stand-ins; added entries are themselves", () => {

@@ -1,30 +1,39 @@
-import type { LlamaModel, Token } from "node-llama-cpp";
+/** Flags of a token (llama.h, `llama_token_attr`). */
+const flag = { unknown: 1, unused: 2, control: 8, userDefined: 16, byte: 32 } as const;
 
-/** Token types of the GGUF key `tokenizer.ggml.token_type`. */
-const tokenType = { unknown: 2, control: 3, userDefined: 4, unused: 5, byte: 6 } as const;
+/** What a vocabulary is read from: a loaded model. */
+export interface VocabularySource {
+  readonly vocabularySize: number;
+  readonly tokens: { readonly eos: number | null; readonly eot: number | null };
+  metadata(key: string): string | null;
+  entry(token: number): string;
+  attributes(token: number): number;
+  endsGeneration(token: number): boolean;
+  piece(token: number): Uint8Array;
+}
 
 /**
- * What each token says, in exact bytes, read from the GGUF's own vocabulary: the library's detokenizer answers with text, in which the
- * parts of a split character are already lost. Two spellings cover what there is: the byte-level alphabet of "gpt2" tokenizers, and
+ * What each token says, in exact bytes, read from the model's own vocabulary. Two spellings cover what there is: the byte-level alphabet of "gpt2" tokenizers, and
  * SentencePiece's `▁` for a space with `<0x0A>` for single bytes. A tokenizer of another kind is asked token by token.
  */
 export class Vocabulary {
-  readonly #model: LlamaModel;
+  readonly #model: VocabularySource;
   readonly #texts: readonly string[];
-  readonly #types: readonly number[];
+  readonly #flags: readonly number[];
   readonly #byteLevel: boolean;
   readonly #sentencePiece: boolean;
   readonly #bytes: (Uint8Array | undefined)[] = [];
-  readonly #endsGeneration = new Map<Token, boolean>();
+  readonly #endsGeneration = new Map<number, boolean>();
   #scans = 0;
 
-  constructor(model: LlamaModel) {
-    const tokenizer = model.fileInfo.metadata.tokenizer;
+  constructor(model: VocabularySource) {
+    const all = Array.from({ length: model.vocabularySize }, (_, token) => token);
+    const kind = model.metadata("tokenizer.ggml.model") ?? "";
     this.#model = model;
-    this.#texts = tokenizer.ggml.tokens;
-    this.#types = tokenizer.ggml.token_type ?? [];
-    this.#byteLevel = tokenizer.ggml.model === "gpt2" && !this.#types.includes(tokenType.byte);
-    this.#sentencePiece = !this.#byteLevel && ["llama", "gpt2", "gemma4", "t5"].includes(tokenizer.ggml.model);
+    this.#texts = all.map((token) => model.entry(token));
+    this.#flags = all.map((token) => model.attributes(token));
+    this.#byteLevel = kind === "gpt2" && !this.#flags.some((flags) => (flags & flag.byte) !== 0);
+    this.#sentencePiece = !this.#byteLevel && ["llama", "gpt2", "gemma4", "t5"].includes(kind);
   }
 
   get size(): number {
@@ -37,45 +46,49 @@ export class Vocabulary {
   }
 
   /** The tokens that `matches` is true of. All are looked at: keep the answer. */
-  tokensThat(matches: (token: Token) => boolean): readonly Token[] {
+  tokensThat(matches: (token: number) => boolean): readonly number[] {
     this.#scans++;
-    return Array.from({ length: this.size }, (_, token) => token as Token).filter(matches);
+    return Array.from({ length: this.size }, (_, token) => token).filter(matches);
   }
 
   /** Control tokens structure a conversation; their text is shown only where a format reads it. */
-  isControl(token: Token): boolean {
-    return this.#types[token] === tokenType.control || this.#types[token] === tokenType.unknown;
+  isControl(token: number): boolean {
+    return this.#is(token, flag.control | flag.unknown);
   }
 
   /** The turn ends with this token (EOS, EOT and their like). */
-  endsGeneration(token: Token): boolean {
+  endsGeneration(token: number): boolean {
     let ends = this.#endsGeneration.get(token);
-    if (ends === undefined) this.#endsGeneration.set(token, (ends = this.#model.isEogToken(token)));
+    if (ends === undefined) this.#endsGeneration.set(token, (ends = this.#model.endsGeneration(token)));
     return ends;
   }
 
   /** All tokens that end a turn. */
-  endTokens(): readonly Token[] {
+  endTokens(): readonly number[] {
     // Only control and user-defined tokens can be ends, and a vocabulary has few of them.
     const candidates = [this.#model.tokens.eos, this.#model.tokens.eot];
-    this.#types.forEach((type, token) => {
-      if (type === tokenType.control || type === tokenType.userDefined) candidates.push(token as Token);
-    });
-    return [...new Set(candidates)].filter((token): token is Token => token !== null && this.endsGeneration(token));
+    for (let token = 0; token < this.size; token++)
+      if (this.#is(token, flag.control | flag.userDefined)) candidates.push(token);
+    return [...new Set(candidates)].filter((token): token is number => token !== null && this.endsGeneration(token));
   }
 
   /** Texts of all control tokens. */
   controlTexts(): string[] {
-    return this.#textsOf(tokenType.control);
+    return this.#textsOf(flag.control);
   }
 
   /** Texts of the tokens that were added to the vocabulary whole; a tokenizer looks for them first. */
   userDefinedTexts(): string[] {
-    return this.#textsOf(tokenType.userDefined);
+    return this.#textsOf(flag.userDefined);
   }
 
-  #textsOf(type: number): string[] {
-    return this.#texts.filter((text, token) => this.#types[token] === type && text !== "");
+  #textsOf(flags: number): string[] {
+    return this.#texts.filter((text, token) => this.#is(token, flags) && text !== "");
+  }
+
+  /** It has one of these flags. */
+  #is(token: number, flags: number): boolean {
+    return ((this.#flags[token] ?? 0) & flags) !== 0;
   }
 
   /** No token stands for more UTF-16 units of text than this. */
@@ -84,27 +97,25 @@ export class Vocabulary {
   }
 
   /** The entry itself: a control token's name. */
-  entry(token: Token): string {
+  entry(token: number): string {
     return this.#texts[token] ?? "";
   }
 
   /** The exact bytes that the token stands for, control tokens included. */
-  bytes(token: Token): Uint8Array {
+  bytes(token: number): Uint8Array {
     return (this.#bytes[token] ??= this.#bytesOf(token));
   }
 
-  #bytesOf(token: Token): Uint8Array {
+  #bytesOf(token: number): Uint8Array {
     const text = this.#texts[token] ?? "";
-    const type = this.#types[token];
-    if (type === tokenType.unused) return new Uint8Array();
-    if (type === tokenType.control || type === tokenType.userDefined || type === tokenType.unknown)
-      return utf8.encode(text);
+    if (this.#is(token, flag.unused)) return new Uint8Array();
+    if (this.#is(token, flag.control | flag.userDefined | flag.unknown)) return utf8.encode(text);
     if (this.#byteLevel) return byteLevelBytes(text);
     if (this.#sentencePiece) {
-      const hex = type === tokenType.byte || type === undefined ? /^<0x([0-9A-Fa-f]{2})>$/.exec(text)?.[1] : undefined;
+      const hex = this.#is(token, flag.byte) ? /^<0x([0-9A-Fa-f]{2})>$/.exec(text)?.[1] : undefined;
       return hex === undefined ? utf8.encode(text.replaceAll("\u2581", " ")) : Uint8Array.of(Number.parseInt(hex, 16));
     }
-    return utf8.encode(this.#model.detokenize([token], true));
+    return this.#model.piece(token);
   }
 }
 

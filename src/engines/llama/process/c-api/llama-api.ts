@@ -1,0 +1,90 @@
+import type { Observe } from "../../../../generation/observe.ts";
+import {
+  baseDeclarations,
+  ggmlDeclarations,
+  llamaDeclarations,
+  type BaseFunctions,
+  type GgmlFunctions,
+  type LlamaFunctions,
+} from "./functions.ts";
+import { libraryFile, type LibraryFolder } from "./library-folders.ts";
+import { proveLayout } from "./prove-layout.ts";
+import { declareStructs, type Koffi, type Pointer, type Structs } from "./structs.ts";
+
+/** llama.cpp's C API, from ready-made libraries. One for each process. */
+export interface LlamaApi extends LlamaFunctions, GgmlFunctions, BaseFunctions {
+  readonly koffi: Koffi;
+  readonly structs: Structs;
+  /** A function that says `true` when the memory behind its argument says so: see `AbortFlag`. */
+  readonly isEmpty: Pointer;
+  /** What llama.cpp complained of first since this was asked before: the reason why something could not be done. */
+  takeComplaint(): string | null;
+}
+
+/** Kinds of messages (ggml.h, `ggml_log_level`); 5 continues the line before. */
+const logLevel = { warn: 3, error: 4, continued: 5 } as const;
+
+/** Backends that only some machines have come from files of their own, which this loads: those that the machine can run. */
+function loadBackends(api: GgmlFunctions, { folder, more }: LibraryFolder): void {
+  for (const from of [folder, ...more]) api.ggml_backend_load_all_from_path(from);
+}
+
+/**
+ * Loads the libraries of a folder, and proves that they are laid out as they are declared here. Throws an Error with one sentence for
+ * whatever is wrong. `log` hears llama.cpp's warnings and errors.
+ */
+export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: Observe): LlamaApi {
+  const structs = declareStructs(koffi);
+  // In this order, so that each finds those that it needs already loaded, whatever the system's search path is.
+  const base = open(koffi, libraries, "ggml-base");
+  const ggml = open(koffi, libraries, "ggml");
+  const llama = open(koffi, libraries, "llama");
+  let complaint: string | null = null;
+  const api: LlamaApi = {
+    ...(functionsOf(llama, llamaDeclarations(structs)) as unknown as LlamaFunctions),
+    ...(functionsOf(ggml, ggmlDeclarations) as unknown as GgmlFunctions),
+    ...(functionsOf(base, baseDeclarations(structs)) as unknown as BaseFunctions),
+    koffi,
+    structs,
+    isEmpty: base.symbol("ggml_is_empty") as Pointer,
+    takeComplaint() {
+      const first = complaint;
+      complaint = null;
+      return first;
+    },
+  };
+  const hear = (level: number, text: string): void => {
+    if (level !== logLevel.warn && level !== logLevel.error) return;
+    const line = text.trim();
+    if (line === "") return;
+    if (level === logLevel.error) complaint ??= line.replace(/^\w+: /, "");
+    log(`llama.cpp ${level === logLevel.error ? "error" : "warn"}: ${line}`, "info");
+  };
+  const callback = koffi.proto("void", ["int", "str", "void *"]);
+  api.llama_log_set(koffi.register(hear, koffi.pointer(callback)), null);
+  proveLayout(api);
+  loadBackends(api, libraries);
+  api.llama_backend_init();
+  return api;
+}
+
+type Library = ReturnType<Koffi["load"]>;
+
+function open(koffi: Koffi, { folder }: LibraryFolder, name: string): Library {
+  const file = libraryFile(folder, name);
+  if (file === null) throw new Error(`${folder} holds no library of the name ${name}`);
+  return koffi.load(file);
+}
+
+function functionsOf(
+  library: Library,
+  declarations: Readonly<Record<string, readonly [unknown, readonly unknown[]]>>,
+): Record<string, ReturnType<Library["func"]>> {
+  type Type = Parameters<Koffi["sizeof"]>[0];
+  return Object.fromEntries(
+    Object.entries(declarations).map(([name, [result, parameters]]) => [
+      name,
+      library.func(name, result as Type, parameters as Type[]),
+    ]),
+  );
+}

@@ -1,0 +1,172 @@
+import { AbortFlag } from "./abort-flag.ts";
+import { NativeBatch } from "./native-batch.ts";
+import type { LlamaApi } from "./llama-api.ts";
+import type { NativeModel } from "./native-model.ts";
+import type { Pointer, ThreadPoolParams } from "./structs.ts";
+
+export interface NativeContextOptions {
+  /** Tokens that all sequences hold together. */
+  readonly room: number;
+  readonly sequences: number;
+  /** Tokens of one pass at most. */
+  readonly batchSize: number;
+  /** Tokens of one pass whose logits are wanted, at most. */
+  readonly outputs: number;
+  readonly threads: number;
+  /**
+   * All sequences live in one memory, so that each may take what the others leave, and what they begin with alike is there once. The
+   * price: each looks past what the others have there, so for many that share nothing it is slower.
+   */
+  readonly oneMemory: boolean;
+  /** "auto": as llama.cpp decides. */
+  readonly flashAttention: "auto" | boolean;
+}
+
+/** How a pass ended: done, no room for its tokens, or ended early; nothing of it stays then. */
+export type PassResult = "done" | "no-room" | "aborted";
+
+const flashAttentionType = { auto: -1, false: 0, true: 1 } as const;
+const cpuDevice = 0;
+/**
+ * How long threads wait for the next pass awake, of 100: passes follow each other within a millisecond, and a thread that never sleeps
+ * takes its core from everything else.
+ */
+const poll = 1;
+
+/** A model's memory of sequences, and the passes that fill it. */
+export class NativeContext {
+  readonly model: NativeModel;
+  readonly batch: NativeBatch;
+  /** Tokens that all sequences hold together, as llama.cpp has made it. */
+  readonly room: number;
+  readonly outputs: number;
+  readonly oneMemory: boolean;
+  readonly threads: number;
+  readonly pointer: Pointer;
+  readonly #api: LlamaApi;
+  readonly #memory: Pointer;
+  readonly #abort: AbortFlag;
+  #freePool: (() => void) | undefined;
+
+  /** Throws an Error with llama.cpp's reason. */
+  constructor(model: NativeModel, options: NativeContextOptions) {
+    const { api } = model;
+    const { room, sequences, batchSize, threads, oneMemory, flashAttention } = options;
+    this.model = model;
+    this.oneMemory = oneMemory;
+    this.threads = threads;
+    this.outputs = Math.min(batchSize, Math.max(options.outputs, sequences));
+    this.#abort = new AbortFlag(api);
+    api.takeComplaint();
+    const pointer = api.llama_init_from_model(model.pointer, {
+      ...api.llama_context_default_params(),
+      n_ctx: room,
+      n_batch: batchSize,
+      n_ubatch: batchSize,
+      n_seq_max: sequences,
+      n_outputs_max: this.outputs,
+      n_threads: threads,
+      n_threads_batch: threads,
+      flash_attn_type: flashAttentionType[`${flashAttention}`],
+      abort_callback: this.#abort.callback,
+      abort_callback_data: this.#abort.data,
+      swa_full: false,
+      kv_unified: oneMemory,
+    });
+    if (pointer === null) throw new Error(api.takeComplaint() ?? "llama.cpp cannot make a context");
+    this.#api = api;
+    this.pointer = pointer;
+    this.#memory = api.llama_get_memory(pointer);
+    this.room = api.llama_n_ctx(pointer);
+    this.batch = new NativeBatch(api.koffi, batchSize);
+    if (threads > 1) this.#attachThreads(threads);
+  }
+
+  /** llama.cpp makes new threads for each pass where it is given none. */
+  #attachThreads(threads: number): void {
+    const api = this.#api;
+    const { koffi, structs } = api;
+    const registry = api.ggml_backend_dev_backend_reg(api.ggml_backend_dev_by_type(cpuDevice));
+    const make = api.ggml_backend_reg_get_proc_address(registry, "ggml_threadpool_new");
+    const free = api.ggml_backend_reg_get_proc_address(registry, "ggml_threadpool_free");
+    if (make === null || free === null) return;
+    const newPool = koffi.decode(make, koffi.proto("void *", [koffi.pointer(structs.threadPoolParams)])) as (
+      params: ThreadPoolParams,
+    ) => Pointer;
+    const freePool = koffi.decode(free, koffi.proto("void", ["void *"])) as (pool: Pointer) => void;
+    const pool = newPool({ ...api.ggml_threadpool_params_default(threads), poll });
+    if (pool === null) return;
+    api.llama_attach_threadpool(this.pointer, pool, pool);
+    this.#freePool = () => freePool(pool);
+  }
+
+  free(): void {
+    this.#api.llama_free(this.pointer);
+    this.#freePool?.();
+  }
+
+  /** Evaluates the batch, now. Throws an Error with llama.cpp's reason. */
+  pass(): PassResult {
+    return this.#resultOf(this.#api.llama_decode(this.pointer, this.batch.struct));
+  }
+
+  /** The same in another thread: until it is done, nothing else may be asked of the context but `abort`. */
+  passBeside(): Promise<PassResult> {
+    return new Promise((resolve, reject) => {
+      this.#api.llama_decode.async(this.pointer, this.batch.struct, (error, code) => {
+        this.#abort.lower();
+        try {
+          if (error) throw error as Error;
+          resolve(this.#resultOf(code));
+        } catch (failure) {
+          reject(failure as Error);
+        }
+      });
+    });
+  }
+
+  /** Ends the pass that is under way in the other thread, on a processor; what a GPU does goes to its end. */
+  abort(): void {
+    this.#abort.raise();
+  }
+
+  #resultOf(code: number): PassResult {
+    if (code === 0) return "done";
+    if (code === 1) return "no-room";
+    if (code === 2) return "aborted";
+    throw new Error(
+      `llama.cpp could not evaluate a batch (${code}): ${this.#api.takeComplaint() ?? "no reason given"}`,
+    );
+  }
+
+  /**
+   * The logits behind the token at an index of the last batch, in llama.cpp's own memory: what is written there is what its samplers
+   * read. Valid until the next pass.
+   */
+  logits(index: number): Float32Array {
+    const at = this.#api.llama_get_logits_ith(this.pointer, index);
+    if (at === null) throw new Error(`There are no logits at ${index}.`);
+    return new Float32Array(this.#api.koffi.view(at, this.model.vocabularySize * 4));
+  }
+
+  /** Forgets a sequence's tokens from a position on; false: this memory cannot be cut there, and is as it was. */
+  cut(sequence: number, from: number): boolean {
+    return this.#api.llama_memory_seq_rm(this.#memory, sequence, from, -1);
+  }
+
+  /** Forgets a sequence. */
+  forget(sequence: number): void {
+    this.#api.llama_memory_seq_rm(this.#memory, sequence, -1, -1);
+  }
+
+  /** Gives an empty sequence all that another one knows; in one memory both share it, else it is copied there. */
+  share(from: number, to: number): void {
+    this.#api.llama_memory_seq_cp(this.#memory, from, to, -1, -1);
+  }
+
+  /** The first and the last position that a sequence knows; −1: none. */
+  span(sequence: number): readonly [first: number, last: number] {
+    const api = this.#api;
+    return [api.llama_memory_seq_pos_min(this.#memory, sequence), api.llama_memory_seq_pos_max(this.#memory, sequence)];
+  }
+}

@@ -1,0 +1,164 @@
+import type { LlamaApi } from "./llama-api.ts";
+import type { Pointer } from "./structs.ts";
+
+export interface NativeModelOptions {
+  /** Layers on a GPU; −1: all. */
+  readonly gpuLayers: number;
+  readonly onProgress?: (fraction: number) => void;
+}
+
+/** The tokens that structure texts; null: the model has no such token. */
+export interface SpecialTokens {
+  readonly bos: number | null;
+  readonly eos: number | null;
+  readonly eot: number | null;
+  /** Those of a prompt with a suffix. */
+  readonly prefix: number | null;
+  readonly suffix: number | null;
+  readonly middle: number | null;
+}
+
+/** How much text is made room for at first when llama.cpp writes a text, in bytes. */
+const fewBytes = 256;
+
+/** A loaded model: its vocabulary, its tokenizer and its metadata. It lives as long as its process. */
+export class NativeModel {
+  readonly api: LlamaApi;
+  readonly pointer: Pointer;
+  readonly vocab: Pointer;
+  readonly vocabularySize: number;
+  readonly tokens: SpecialTokens;
+  readonly #scratch = new Uint8Array(fewBytes);
+
+  /** Throws an Error with llama.cpp's reason. */
+  constructor(api: LlamaApi, path: string, { gpuLayers, onProgress }: NativeModelOptions) {
+    const { koffi } = api;
+    api.takeComplaint();
+    const tell = (fraction: number): boolean => {
+      onProgress?.(fraction);
+      return true;
+    };
+    const progress = koffi.register(tell, koffi.pointer(koffi.proto("bool", ["float", "void *"])));
+    const pointer = api.llama_model_load_from_file(path, {
+      ...api.llama_model_default_params(),
+      n_gpu_layers: gpuLayers,
+      progress_callback: progress,
+    });
+    koffi.unregister(progress);
+    if (pointer === null) throw new Error(api.takeComplaint() ?? "llama.cpp cannot load it");
+    this.api = api;
+    this.pointer = pointer;
+    this.vocab = api.llama_model_get_vocab(pointer);
+    this.vocabularySize = api.llama_vocab_n_tokens(this.vocab);
+    const known = (token: number): number | null => (token < 0 ? null : token);
+    this.tokens = {
+      bos: known(api.llama_vocab_bos(this.vocab)),
+      eos: known(api.llama_vocab_eos(this.vocab)),
+      eot: known(api.llama_vocab_eot(this.vocab)),
+      prefix: known(api.llama_vocab_fim_pre(this.vocab)),
+      suffix: known(api.llama_vocab_fim_suf(this.vocab)),
+      middle: known(api.llama_vocab_fim_mid(this.vocab)),
+    };
+  }
+
+  free(): void {
+    this.api.llama_model_free(this.pointer);
+  }
+
+  /** Of all tensors, in bytes. */
+  get size(): number {
+    return Number(this.api.llama_model_size(this.pointer));
+  }
+
+  get layers(): number {
+    return this.api.llama_model_n_layer(this.pointer);
+  }
+
+  /** How far back layers with a sliding window look, in tokens; 0: it has none. */
+  get window(): number {
+    return Math.max(0, this.api.llama_model_n_swa(this.pointer));
+  }
+
+  /** What it knows of a text is one state, which cannot be cut. */
+  get isRecurrent(): boolean {
+    return this.api.llama_model_is_recurrent(this.pointer) || this.api.llama_model_is_hybrid(this.pointer);
+  }
+
+  get chatTemplate(): string | null {
+    return this.api.llama_model_chat_template(this.pointer, null);
+  }
+
+  /** A value of the file's metadata as text; null: it has none of this name. */
+  metadata(key: string): string | null {
+    const length = this.api.llama_model_meta_val_str(this.pointer, key, null, 0);
+    if (length < 0) return null;
+    const text = new Uint8Array(length + 1);
+    this.api.llama_model_meta_val_str(this.pointer, key, text, text.length);
+    return utf8.decode(text.subarray(0, length));
+  }
+
+  /** The tokenizer puts the BOS before a text, and the EOS behind it. */
+  get addsBos(): boolean {
+    return this.api.llama_vocab_get_add_bos(this.vocab);
+  }
+
+  get addsEos(): boolean {
+    return this.api.llama_vocab_get_add_eos(this.vocab);
+  }
+
+  endsGeneration(token: number): boolean {
+    return this.api.llama_vocab_is_eog(this.vocab, token);
+  }
+
+  /** A vocabulary's entry as the file has it. */
+  entry(token: number): string {
+    return this.api.llama_vocab_get_text(this.vocab, token);
+  }
+
+  /** Flags of an entry (llama.h, `llama_token_attr`). */
+  attributes(token: number): number {
+    return this.api.llama_vocab_get_attr(this.vocab, token);
+  }
+
+  /** What a token stands for, as llama.cpp's detokenizer has it. */
+  piece(token: number): Uint8Array {
+    let room = this.#scratch;
+    let length = this.api.llama_token_to_piece(this.vocab, token, room, room.length, 0, true);
+    if (length < 0) {
+      room = new Uint8Array(-length);
+      length = this.api.llama_token_to_piece(this.vocab, token, room, room.length, 0, true);
+    }
+    return room.slice(0, Math.max(0, length));
+  }
+
+  /** The tokens of a text. `special`: control tokens are read where the text spells them. */
+  tokenize(text: string, special: boolean): number[] {
+    const bytes = utf8Bytes.encode(text);
+    let tokens = new Int32Array(bytes.length + 2);
+    const read = (): number =>
+      this.api.llama_tokenize(this.vocab, bytes, bytes.length, tokens, tokens.length, false, special);
+    let count = read();
+    if (count < 0) {
+      tokens = new Int32Array(-count);
+      count = read();
+    }
+    return Array.from(tokens.subarray(0, Math.max(0, count)));
+  }
+
+  /**
+   * The tokens of a text that goes on: SentencePiece puts a space in front of each text, which here does not belong there. The text is
+   * read behind another one, whose tokens are then left out.
+   */
+  tokenizeContinuation(text: string, special: boolean): number[] {
+    for (const before of ["\n", "\u0001"]) {
+      if (text.startsWith(before)) continue;
+      const start = this.tokenize(before, special);
+      const tokens = this.tokenize(before + text, special);
+      if (start.length > 0 && start.every((token, at) => tokens[at] === token)) return tokens.slice(start.length);
+    }
+    return this.tokenize(text, special);
+  }
+}
+
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+const utf8Bytes = new TextEncoder();

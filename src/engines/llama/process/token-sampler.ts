@@ -1,0 +1,174 @@
+import type { Sampling } from "../../../generation/request.ts";
+import type { PreparedRequest } from "../preparing/prepared-request.ts";
+import type { NativeContext } from "./c-api/native-context.ts";
+import { SamplerChain, type NativeGrammar } from "./c-api/native-sampler.ts";
+import { readWindow, withToken, type LogitWindow } from "./raw-logprobs.ts";
+import { certain } from "./thought-budget.ts";
+import type { TokenConstraint } from "./token-constraint.ts";
+import type { Vocabulary } from "./vocabulary.ts";
+
+export interface TokenSamplerOptions {
+  readonly context: NativeContext;
+  readonly vocabulary: Vocabulary;
+  readonly message: PreparedRequest;
+  readonly seed: number;
+  readonly prompt: readonly number[];
+  readonly constraint?: TokenConstraint;
+  /** The token that must come next; undefined: any. */
+  readonly forced?: () => number | undefined;
+  /** Tokens that must not come next. */
+  readonly banned?: () => readonly number[];
+}
+
+export interface SampledToken {
+  readonly token: number;
+  /** The raw distribution that it was drawn from, where it was asked for. */
+  readonly window?: LogitWindow;
+}
+
+/** llama.cpp's and vLLM's default for how far the repeat penalty looks back. */
+const defaultRepeatLastN = 64;
+/** llama.cpp's defaults for DRY (common.h, `common_params_sampling`). */
+const dryDefaults = { base: 1.75, allowedLength: 2, breakers: ["\n", ":", '"', "*"] } as const;
+/** How many tokens that a grammar forbids may be drawn before it is asked about all of them. */
+const fewTries = 3;
+
+/**
+ * Draws a choice's tokens. What concerns single tokens (biases, penalties, bans) is written into the logits where llama.cpp keeps them;
+ * the likeliest token is found there, too. For all other draws llama.cpp's own chain reads them: DRY, top-k, top-p, min-p, XTC,
+ * temperature, in this order.
+ *
+ * A grammar is asked about the drawn token alone, which most often is allowed. If not, that token is out and the next one is drawn,
+ * which makes the same distribution as asking about all tokens first; after a few of them all are asked about.
+ */
+export class TokenSampler {
+  readonly #options: TokenSamplerOptions;
+  readonly #sampling: Sampling;
+  /** undefined: the likeliest token is taken. */
+  readonly #chain: SamplerChain | undefined;
+  readonly #hasHistory: boolean;
+  readonly #counts = new Map<number, number>();
+  readonly #generated: number[] = [];
+  readonly #bias: ReadonlyMap<number, number>;
+  readonly #endings: readonly number[];
+  /** What stood in the logits before it was changed. */
+  readonly #raw = new Map<number, number>();
+
+  constructor(options: TokenSamplerOptions) {
+    const { context, message, vocabulary, seed } = options;
+    const { sampling, limits } = message;
+    this.#options = options;
+    this.#sampling = sampling;
+    this.#bias = new Map(Object.entries(sampling.logitBias ?? {}).map(([token, bias]) => [Number(token), bias]));
+    const { minTokens = 0, ignoreEos, stopTokenIds = [] } = limits;
+    this.#endings =
+      ignoreEos || minTokens > 0 ? [...vocabulary.endTokens(), ...(minTokens > 0 ? stopTokenIds : [])] : [];
+    const { temperature = 1, topK, topP, minP, xtc, dry } = sampling;
+    this.#hasHistory = dry !== undefined && dry.multiplier > 0;
+    const drawsLikeliest = temperature <= 0 && !this.#hasHistory && !(xtc && xtc.probability > 0);
+    if (drawsLikeliest) return;
+    this.#chain = new SamplerChain(context.model, {
+      temperature,
+      seed,
+      ...(topK !== undefined && { topK }),
+      ...(topP !== undefined && { topP }),
+      ...(minP !== undefined && { minP }),
+      ...(xtc && { xtc }),
+      ...(dry && this.#hasHistory && { dry: dryOptions(dry, context.room) }),
+    });
+  }
+
+  /** Draws from the logits at an index of the last pass. Throws an Error when no token is left. */
+  sample(index: number): SampledToken {
+    const { context, message, constraint } = this.#options;
+    const logits = context.logits(index);
+    const needsRaw = message.logprobs !== undefined || message.bestOf > message.n;
+    const window = needsRaw ? readWindow(logits, message.logprobs?.top ?? 0) : undefined;
+    this.#change(logits);
+    const { grammar } = constraint ?? {};
+    const token = grammar ? this.#drawWithin(grammar, logits, index) : this.#draw(logits, index);
+    if (grammar && !this.#options.vocabulary.endsGeneration(token)) grammar.accept(token);
+    this.#generated.push(token);
+    this.#counts.set(token, (this.#counts.get(token) ?? 0) + 1);
+    return { token, ...(window && { window: withToken(window, token, this.#raw.get(token) ?? logits[token] ?? 0) }) };
+  }
+
+  free(): void {
+    this.#chain?.free();
+  }
+
+  #draw(logits: Float32Array, index: number): number {
+    return this.#chain ? this.#chain.sample(this.#options.context, index) : likeliest(logits);
+  }
+
+  #drawWithin(grammar: NativeGrammar, logits: Float32Array, index: number): number {
+    // A chain with a history takes each token that it draws for one that came.
+    for (let tries = 0; tries < fewTries && !this.#hasHistory; tries++) {
+      const token = this.#draw(logits, index);
+      if (grammar.allowed([token]).length > 0) return token;
+      this.#set(logits, token, -Infinity);
+    }
+    grammar.restrict(logits);
+    if (logits[likeliest(logits)] === -Infinity) throw new Error("Every token is banned.");
+    return this.#draw(logits, index);
+  }
+
+  #set(logits: Float32Array, token: number, logit: number): void {
+    if (!this.#raw.has(token)) this.#raw.set(token, logits[token] ?? 0);
+    logits[token] = logit;
+  }
+
+  /** Writes biases, penalties and bans into the logits. */
+  #change(logits: Float32Array): void {
+    this.#raw.clear();
+    const { constraint, forced, banned, message } = this.#options;
+    for (const [token, bias] of this.#bias) this.#set(logits, token, (logits[token] ?? 0) + bias);
+    const { repeatPenalty = 1, frequencyPenalty = 0, presencePenalty = 0 } = this.#sampling;
+    if (repeatPenalty !== 1)
+      for (const token of this.#recent()) {
+        const logit = logits[token] ?? 0;
+        this.#set(logits, token, logit > 0 ? logit / repeatPenalty : logit * repeatPenalty);
+      }
+    if (frequencyPenalty !== 0 || presencePenalty !== 0)
+      for (const [token, count] of this.#counts)
+        this.#set(logits, token, (logits[token] ?? 0) - count * frequencyPenalty - presencePenalty);
+    const { minTokens = 0, ignoreEos } = message.limits;
+    // Where a grammar lets a turn end, nothing else may come.
+    if (constraint?.grammar) for (const token of constraint.banned) this.#set(logits, token, -Infinity);
+    else if (ignoreEos || this.#generated.length < minTokens)
+      for (const token of this.#endings) this.#set(logits, token, -Infinity);
+    for (const token of banned?.() ?? []) this.#set(logits, token, -Infinity);
+    const next = forced?.();
+    if (next !== undefined) this.#set(logits, next, certain);
+  }
+
+  /** The tokens that the repeat penalty looks at: of the prompt, too. */
+  #recent(): ReadonlySet<number> {
+    const asked = this.#sampling.repeatLastN ?? defaultRepeatLastN;
+    const { prompt } = this.#options;
+    const last = asked < 0 ? prompt.length + this.#generated.length : Math.max(1, asked);
+    const missing = last - this.#generated.length;
+    return new Set(missing > 0 ? [...prompt.slice(-missing), ...this.#generated] : this.#generated.slice(-last));
+  }
+}
+
+function dryOptions(
+  dry: NonNullable<Sampling["dry"]>,
+  room: number,
+): { multiplier: number; base: number; allowedLength: number; lastN: number; breakers: readonly string[] } {
+  const { multiplier, base = dryDefaults.base, allowedLength = dryDefaults.allowedLength, lastN = -1 } = dry;
+  const breakers = dry.sequenceBreakers ?? dryDefaults.breakers;
+  return { multiplier, base, allowedLength, lastN: lastN < 0 ? room : lastN, breakers };
+}
+
+function likeliest(logits: Float32Array): number {
+  let best = 0;
+  let largest = logits[0] ?? -Infinity;
+  for (let token = 1; token < logits.length; token++) {
+    const logit = logits[token] ?? -Infinity;
+    if (logit <= largest) continue;
+    largest = logit;
+    best = token;
+  }
+  return best;
+}

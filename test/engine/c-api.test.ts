@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
+import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
+import { Candidates, NativeGrammar } from "../../src/engines/llama/process/c-api/native-sampler.ts";
+import { proveLayout } from "../../src/engines/llama/process/c-api/prove-layout.ts";
+import { Sequence } from "../../src/engines/llama/process/sequence.ts";
+import { writeRandomModel } from "../fixtures/random-model.ts";
+import { llamaApi, openNativeModel } from "./native-model.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "truewire-"));
+let model: NativeModel;
+beforeAll(() => {
+  const path = join(folder, "random.gguf");
+  writeRandomModel(path);
+  model = openNativeModel(path);
+});
+afterAll(() => {
+  model.free();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const sizes = { room: 2048, batchSize: 512, outputs: 4, threads: 1, flashAttention: "auto" } as const;
+
+test("structures that are laid out in another way are noticed before they are used", () => {
+  const api = llamaApi();
+  expect(() => proveLayout(api)).not.toThrow();
+  const shifted = { ...api.llama_context_default_params(), n_seq_max: 0, n_rs_seq: 1 };
+  expect(() => proveLayout({ ...api, llama_context_default_params: () => shifted })).toThrow(
+    "the libraries are laid out in another way than llama.cpp 0.5.0: llama_context_params.n_seq_max is 0 in place of 1",
+  );
+  expect(() => proveLayout({ ...api, llama_version: () => "0.6.1" })).toThrow(
+    "the libraries are llama.cpp 0.6.1, and 0.5.0 is needed",
+  );
+});
+
+function logitsAfter(context: NativeContext, sequence: Sequence, tokens: readonly number[]): Float32Array {
+  context.batch.clear();
+  for (const [at, token] of tokens.entries())
+    context.batch.add(token, sequence.length + at, sequence.id, at === tokens.length - 1);
+  expect(context.pass()).toBe("done");
+  sequence.add(tokens);
+  return context.logits(tokens.length - 1).slice();
+}
+
+// A cancelled client's prompt was read on for up to 1.2 seconds.
+test("a pass that is under way can be ended, and leaves nothing behind", async () => {
+  const context = new NativeContext(model, { ...sizes, sequences: 1, oneMemory: true });
+  try {
+    for (let at = 0; at < 512; at++) context.batch.add(at % 200, at, 0, at === 511);
+    const pass = context.passBeside();
+    context.abort();
+    expect(await pass).toBe("aborted");
+    expect(context.span(0)).toEqual([-1, -1]);
+    expect(await context.passBeside()).toBe("done");
+    expect(context.span(0)).toEqual([0, 511]);
+  } finally {
+    context.free();
+  }
+});
+
+function distance(logits: Float32Array, others: Float32Array): number {
+  return logits.reduce((most, logit, token) => Math.max(most, Math.abs(logit - (others[token] ?? 0))), 0);
+}
+
+test.each([true, false])(
+  "a sequence that is given another's beginning goes on as that would (one memory: %s)",
+  (one) => {
+    const context = new NativeContext(model, { ...sizes, sequences: 3, oneMemory: one });
+    try {
+      const [first, second, alone] = [0, 1, 2].map((id) => new Sequence(context, id)) as [Sequence, Sequence, Sequence];
+      const beginning = Array.from({ length: 100 }, (_, at) => (at * 7) % 200);
+      logitsAfter(context, first, [...beginning, 1, 2, 3]);
+      second.takeFrom(first, 100);
+      expect([first.length, second.length, second.known([...beginning, 9])]).toEqual([103, 100, 100]);
+      const shared = logitsAfter(context, second, [9, 8]);
+      const own = logitsAfter(context, alone, [...beginning, 9, 8]);
+      alone.clear();
+      const other = logitsAfter(context, alone, [...beginning.toReversed(), 9, 8]);
+      // Passes of other sizes round differently.
+      expect(distance(shared, own)).toBeLessThan(0.2 * distance(shared, other));
+      // And the first is as it was.
+      expect(first.keep(100)).toBe(100);
+      expect(context.span(0)).toEqual([0, 99]);
+    } finally {
+      context.free();
+    }
+  },
+);
+
+test("a grammar says which tokens may come, and its copies go their own ways", () => {
+  const grammar = NativeGrammar.parse(
+    model,
+    'root ::= "a" ("b" | "c")',
+    new Candidates(model.api, model.vocabularySize),
+  );
+  const [a, b, c] = ["a", "b", "c"].map((text) => model.tokenizeContinuation(text, false)[0] ?? -1);
+  if (!grammar || a === undefined || b === undefined || c === undefined) throw new Error("it was not read");
+  expect(grammar.allowed([a, b, c])).toEqual([a]);
+  const copy = grammar.copy();
+  copy.accept(a);
+  expect(copy.allowed([a, b, c])).toEqual([b, c]);
+  expect(grammar.allowed([a, b, c])).toEqual([a]);
+  copy.free();
+  grammar.free();
+});

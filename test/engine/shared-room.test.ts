@@ -1,0 +1,161 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
+import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
+import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
+import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
+import { Sequence } from "../../src/engines/llama/process/sequence.ts";
+import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
+import { plainText } from "../../src/formats/plain-text.ts";
+import type { GenerationEvent } from "../../src/generation/event.ts";
+import { writeProgrammedModel, type ProgrammedModel } from "../fixtures/programmed-model.ts";
+import { openNativeModel } from "./native-model.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "truewire-"));
+let programmed: ProgrammedModel;
+let model: NativeModel;
+beforeAll(() => {
+  const path = join(folder, "programmed.gguf");
+  programmed = writeProgrammedModel(path);
+  model = openNativeModel(path);
+});
+afterAll(() => {
+  model.free();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A scheduler of three slots with this much room for all of them. */
+function scheduler(room: number): {
+  readonly counters: () => Readonly<Record<string, number>>;
+  readonly ask: (prompt: readonly number[], maxTokens: number) => Promise<readonly GenerationEvent[]>;
+} {
+  const context = new NativeContext(model, {
+    room,
+    sequences: 3,
+    batchSize: 128,
+    outputs: 8,
+    threads: 1,
+    oneMemory: true,
+    flashAttention: false,
+  });
+  const vocabulary = new Vocabulary(model);
+  const waiting = new Map<number, (events: readonly GenerationEvent[]) => void>();
+  const heard = new Map<number, GenerationEvent[]>();
+  let counters: Readonly<Record<string, number>> = {};
+  const running = new Scheduler({
+    around: {
+      model,
+      context,
+      vocabulary,
+      contextSize: room,
+      newCallId: () => "call_1",
+      openConstraint: () => undefined,
+      banThought: () => undefined,
+      log: () => {},
+    },
+    sequences: [0, 1, 2].map((id) => new Sequence(context, id)),
+    queueLimit: 10,
+    batchSize: 128,
+    sharesBeginnings: true,
+    report({ results, state }) {
+      counters = { ...state.counters };
+      for (const [id, tokens, events] of results) {
+        running.taken(id, tokens);
+        const all = [...(heard.get(id) ?? []), ...events];
+        heard.set(id, all);
+        if (all.at(-1)?.type === "end") waiting.get(id)?.(all);
+      }
+    },
+    missed: () => {},
+    preparing: () => ({ waiting: 0, grammarsMade: 0 }),
+    chance: () => 0.5,
+    clock: () => performance.now(),
+  });
+  void running.run();
+  let ids = 0;
+  return {
+    counters: () => counters,
+    ask(prompt, maxTokens) {
+      const id = ++ids;
+      const request: PreparedRequest = {
+        id,
+        requestId: `req_${id}`,
+        preparingMs: 0,
+        prompts: [{ type: "tokens", tokens: prompt }],
+        n: 1,
+        bestOf: 1,
+        reading: { format: plainText, prefix: "", callsAllowed: false },
+        sampling: { temperature: 0 },
+        limits: { maxTokens },
+        telling: {},
+        echo: false,
+        promptParam: "prompt",
+      };
+      return new Promise((resolve) => {
+        waiting.set(id, resolve);
+        running.add(request, [prompt]);
+      });
+    },
+  };
+}
+
+function endless(): number[] {
+  return [programmed.controlToken("<|script:endless|>")];
+}
+
+function text(events: readonly GenerationEvent[]): string {
+  return events.flatMap((event) => (event.type === "text-delta" ? [event.text] : [])).join("");
+}
+
+function outcome(events: readonly GenerationEvent[]): unknown {
+  return events.flatMap((event) => (event.type === "finish" || event.type === "end" ? [event] : []));
+}
+
+const finished = [
+  { type: "finish", reason: "length" },
+  { type: "end", end: { kind: "done" } },
+];
+
+// With four slots one answer had a quarter of the memory, though the others were idle.
+test("one answer may take the room of all slots", async () => {
+  const events = await scheduler(512).ask(endless(), 500);
+  expect(outcome(events)).toMatchObject(finished);
+  expect(events.findLast((event) => event.type === "usage")).toMatchObject({ usage: { completionTokens: 500 } });
+});
+
+test("answers that do not fit together come one after the other, and are what they are alone", async () => {
+  const { ask, counters } = scheduler(256);
+  const order: number[] = [];
+  const asked = [0, 1, 2].map(async (number) => {
+    const events = await ask(endless(), 200);
+    order.push(number);
+    return events;
+  });
+  const answers = await Promise.all(asked);
+  expect(order).toEqual([0, 1, 2]);
+  const alone = text(await scheduler(256).ask(endless(), 200));
+  for (const events of answers) {
+    expect(outcome(events)).toMatchObject(finished);
+    expect(text(events)).toBe(alone);
+  }
+  expect(counters().generatedTokens).toBe(600);
+});
+
+test("what idle slots remember makes way", async () => {
+  const { ask } = scheduler(256);
+  for (const first of [65, 66, 67, 68]) {
+    const events = await ask([first, ...endless()], 150);
+    expect(outcome(events)).toMatchObject(finished);
+  }
+});
+
+test("prompts that begin alike share the room of their beginning", async () => {
+  const { ask, counters } = scheduler(512);
+  const beginning = Array.from({ length: 300 }, (_, at) => 97 + (at % 26));
+  await ask([...beginning, 65, ...endless()], 5);
+  const answers = await Promise.all([66, 67, 68].map((own) => ask([...beginning, own, ...endless()], 20)));
+  for (const events of answers) expect(outcome(events)).toMatchObject(finished);
+  expect(counters().cachedTokens).toBe(3 * 300);
+});
