@@ -13,7 +13,10 @@ export interface LlamaEngineOptions {
    * short.
    */
   readonly contextSize?: number;
-  /** Sequences that are generated at the same time; each has its own KV cache of `contextSize` tokens. Default 4. */
+  /**
+   * Sequences that are generated at the same time. Up to four share one memory, of `contextSize` tokens for each where there is room for
+   * that; more have one each. Default 4.
+   */
   readonly slots?: number;
   /** CPU threads. Default: all processor cores but one; one for models under 64 MiB. */
   readonly threads?: number;

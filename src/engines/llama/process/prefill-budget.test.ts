@@ -40,7 +40,8 @@ test("where few answers wait or none, pieces are larger; how long they take is k
   for (let i = 0; i < 20; i++) budget.observe(0, 2);
   for (let i = 0; i < 50; i++) budget.observe(budget.tokens, budget.tokens * 2);
   expect(budget.tokens).toBe(25);
-  expect(budget.tokensBeside(0, 1)).toBe(125);
+  expect(new PrefillBudget(496).tokensBeside(0, 1)).toBe(64);
+  expect(budget.tokensBeside(0, 1)).toBe(200);
   expect([budget.tokensBeside(1, 1), budget.tokensBeside(4, 1), budget.tokensBeside(2, 4)]).toEqual([25, 25, 50]);
   expect(budget.expectedMs(0)).toBeCloseTo(2, 1);
   expect(budget.expectedMs(25)).toBeCloseTo(52, 0);

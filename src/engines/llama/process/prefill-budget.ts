@@ -11,8 +11,8 @@ const fewest = 16;
  * not take all too long, in milliseconds.
  */
 const large = { tokens: 64, mostMs: 250, worth: 0.7 } as const;
-/** A piece may be so many times as large where no answer waits for it: a larger one pays the price of a pass for more tokens. */
-const most = 5;
+/** A piece may take so many times as long where no answer waits for it: a larger one pays the price of a pass for more tokens. */
+const most = 8;
 
 /** How many prompt tokens a step may evaluate, learned from how long steps take. */
 export class PrefillBudget {
@@ -38,8 +38,10 @@ export class PrefillBudget {
    * and a batch pays only when it is full.
    */
   tokensBeside(answers: number, prompts: number): number {
+    if (this.#tokenMs === 0) return this.#tokens;
     const share = answers === 0 ? most : Math.min(most, Math.max(1, prompts / answers));
-    return Math.min(this.#most, Math.round(this.#tokens * share));
+    const withinTime = Math.max(this.#tokens, (share * this.#stepMs) / this.#tokenMs);
+    return Math.round(Math.min(this.#most, this.#tokens * share, withinTime));
   }
 
   /** How long a step with so many prompt tokens will take, in milliseconds, as far as is known. */
@@ -55,13 +57,18 @@ export class PrefillBudget {
     }
     // A short rest of a prompt says little about the price of a token.
     if (promptTokens < this.#tokens / 2) return;
-    this.#tokenMs = ms / promptTokens;
+    this.#tokenMs = Math.max(0.001, ms / promptTokens);
     if (promptTokens < large.tokens) this.#smallTokenMs = this.#tokenMs;
     else this.#largeTokenMs = this.#tokenMs;
-    const ideal = (Math.max(targetMs, 2 * this.#answerStepMs) * promptTokens) / Math.max(0.001, ms);
+    const ideal = (this.#stepMs * promptTokens) / Math.max(0.001, ms);
     // One slow step on a busy machine halves the pieces at most, one fast step doubles them.
     const next = Math.min(this.#tokens * 2, Math.max(this.#tokens / 2, ideal));
     this.#tokens = Math.round(Math.min(this.#most, Math.max(this.#fewest, next)));
+  }
+
+  /** What a piece is to take. */
+  get #stepMs(): number {
+    return Math.max(targetMs, 2 * this.#answerStepMs);
   }
 
   get #fewest(): number {

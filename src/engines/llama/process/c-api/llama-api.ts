@@ -21,6 +21,8 @@ export interface LlamaApi extends LlamaFunctions, GgmlFunctions, BaseFunctions {
   takeComplaint(): string | null;
 }
 
+const stackBytes = 8 * 2 ** 20;
+
 /** Kinds of messages (ggml.h, `ggml_log_level`); 5 continues the line before. */
 const logLevel = { warn: 3, error: 4, continued: 5 } as const;
 
@@ -34,6 +36,8 @@ function loadBackends(api: GgmlFunctions, { folder, more }: LibraryFolder): void
  * whatever is wrong. `log` hears llama.cpp's warnings and errors.
  */
 export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: Observe): LlamaApi {
+  // llama.cpp's calls nest where a client's grammar does, and had a main thread's stack to do so.
+  koffi.config({ sync_stack_size: stackBytes, async_stack_size: stackBytes });
   const structs = declareStructs(koffi);
   // In this order, so that each finds those that it needs already loaded, whatever the system's search path is.
   const base = open(koffi, libraries, "ggml-base");

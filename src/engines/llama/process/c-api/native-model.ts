@@ -2,7 +2,7 @@ import type { LlamaApi } from "./llama-api.ts";
 import type { Pointer } from "./structs.ts";
 
 export interface NativeModelOptions {
-  /** Layers on a GPU; −1: all. */
+  /** Layers on a GPU; −1: all; 0: no GPU is used at all. */
   readonly gpuLayers: number;
   readonly onProgress?: (fraction: number) => void;
 }
@@ -42,6 +42,8 @@ export class NativeModel {
     const pointer = api.llama_model_load_from_file(path, {
       ...api.llama_model_default_params(),
       n_gpu_layers: gpuLayers,
+      // null: all that there are.
+      devices: gpuLayers === 0 ? emptyList(koffi) : null,
       progress_callback: progress,
     });
     koffi.unregister(progress);
@@ -158,6 +160,13 @@ export class NativeModel {
     }
     return this.tokenize(text, special);
   }
+}
+
+/** A list of pointers that ends where it begins. */
+function emptyList(koffi: LlamaApi["koffi"]): Pointer {
+  const at = koffi.alloc("void *", 1) as bigint;
+  new BigUint64Array(koffi.view(at, 8))[0] = 0n;
+  return at;
 }
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
