@@ -33,6 +33,8 @@ const cpuDevice = 0;
  */
 const poll = 1;
 
+const mostRows = 1024;
+
 /** A model's memory of sequences, and the passes that fill it. */
 export class NativeContext {
   readonly model: NativeModel;
@@ -47,6 +49,11 @@ export class NativeContext {
   readonly #memory: Pointer;
   readonly #abort: AbortFlag;
   #freePool: (() => void) | undefined;
+  /**
+   * Rows of logits by their addresses, which are the same in each pass. To V8 a new view of memory is as much new memory, for which it
+   * would collect garbage.
+   */
+  readonly #rows = new Map<bigint, Float32Array>();
 
   /** Throws an Error with llama.cpp's reason. */
   constructor(model: NativeModel, options: NativeContextOptions) {
@@ -146,7 +153,13 @@ export class NativeContext {
   logits(index: number): Float32Array {
     const at = this.#api.llama_get_logits_ith(this.pointer, index);
     if (at === null) throw new Error(`There are no logits at ${index}.`);
-    return new Float32Array(this.#api.koffi.view(at, this.model.vocabularySize * 4));
+    let row = this.#rows.get(at);
+    if (!row) {
+      if (this.#rows.size >= mostRows) this.#rows.clear();
+      row = new Float32Array(this.#api.koffi.view(at, this.model.vocabularySize * 4));
+      this.#rows.set(at, row);
+    }
+    return row;
   }
 
   /** Forgets a sequence's tokens from a position on; false: this memory cannot be cut there, and is as it was. */

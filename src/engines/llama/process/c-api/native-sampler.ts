@@ -94,10 +94,9 @@ export class NativeGrammar extends NativeSampler {
 
   /** Bans all tokens that may not come next: of those that are possible at all. */
   restrict(logits: Float32Array): void {
-    const tokens: number[] = [];
-    for (let token = 0; token < logits.length; token++) if (logits[token] !== -Infinity) tokens.push(token);
-    const allowed = new Set(this.allowed(tokens));
-    for (const token of tokens) if (!allowed.has(token)) logits[token] = -Infinity;
+    this.#candidates.setPossible(logits);
+    this.api.llama_sampler_apply(this.pointer, this.#candidates.pointer);
+    this.#candidates.banOthers(logits);
   }
 
   /** A token came, which is allowed and does not end the answer. */
@@ -128,14 +127,34 @@ export class Candidates {
 
   /** Makes these tokens the candidates, all alike. */
   set(tokens: readonly number[]): void {
-    this.#length = tokens.length;
-    for (let i = 0; i < tokens.length; i++) {
-      this.#ids[i * 3] = tokens[i] ?? 0;
-      this.#logits[i * 3 + 1] = 1;
-      this.#logits[i * 3 + 2] = 0;
-    }
+    this.#length = 0;
+    for (const token of tokens) this.#add(token);
+    this.#close();
+  }
+
+  /** The same of all tokens that are not banned. */
+  setPossible(logits: Float32Array): void {
+    this.#length = 0;
+    for (let token = 0; token < logits.length; token++) if (logits[token] !== -Infinity) this.#add(token);
+    this.#close();
+  }
+
+  /** Bans those of the candidates that a sampler has ruled out. */
+  banOthers(logits: Float32Array): void {
+    for (let i = 0; i < this.#length; i++)
+      if (this.#logits[i * 3 + 1] === -Infinity) logits[this.#ids[i * 3] ?? 0] = -Infinity;
+  }
+
+  #add(token: number): void {
+    const at = this.#length++ * 3;
+    this.#ids[at] = token;
+    this.#logits[at + 1] = 1;
+    this.#logits[at + 2] = 0;
+  }
+
+  #close(): void {
     this.#header[0] = BigInt.asIntN(64, this.#data);
-    this.#header[1] = BigInt(tokens.length);
+    this.#header[1] = BigInt(this.#length);
     this.#header[2] = -1n;
     this.#header[3] = 0n;
   }
