@@ -1,12 +1,11 @@
-import type { Token } from "node-llama-cpp";
 import type { InspectedPrompt } from "../../../generation/inspection.ts";
 import type { PromptInput } from "../preparing/prepared-request.ts";
 import { TokenText } from "./token-text.ts";
 
 /** A prompt as the model reads it: the text of its tokens, with the places of control tokens and of the client's own words. */
 export function inspectedPrompt(
-  vocabulary: { bytes(token: Token): Uint8Array; isControl(token: Token): boolean },
-  tokens: readonly Token[],
+  vocabulary: { bytes(token: number): Uint8Array; isControl(token: number): boolean },
+  tokens: readonly number[],
   input: PromptInput | undefined,
 ): InspectedPrompt {
   const decoder = new TokenText();
