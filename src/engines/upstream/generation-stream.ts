@@ -14,7 +14,12 @@ export interface GenerationPlan {
   /** The models to try, in order, as the upstream calls them; more than one where there are fallbacks. */
   readonly models: readonly string[];
   /** What an attempt at a model of a target is. Every attempt has a reader of its own. `headers`: sent beside its own. */
-  prepare(model: string, target: Target, fresh: boolean, headers?: AttemptObserver["headers"]): AttemptOptions;
+  prepare(
+    model: string,
+    target: Target,
+    fresh: boolean,
+    headers?: AttemptObserver["headers"],
+  ): AttemptOptions | Promise<AttemptOptions>;
   /** Follows an attempt that begins, where anybody does. */
   observe(attempt: ObservedAttempt): AttemptObserver | undefined;
   /** An attempt failed and another one follows. */
@@ -119,7 +124,9 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     return null;
   }
 
-  #begin(options: AttemptOptions): Promise<GenerationEvent[] | null> {
+  async #begin(prepared: AttemptOptions | Promise<AttemptOptions>): Promise<readonly GenerationEvent[] | null> {
+    const options = prepared instanceof Promise ? await prepared : prepared;
+    if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
     this.#options = options;
     this.#attempt = new Attempt(options);
     return this.#attempt.next();

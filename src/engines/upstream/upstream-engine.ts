@@ -27,6 +27,7 @@ import { askWhole } from "./ask-whole.ts";
 import type { AskContext } from "./ask-whole.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import { inBackground } from "./background.ts";
+import { bodyText } from "./body-text.ts";
 import { embed } from "./embed.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type { GenerationPlan } from "./generation-stream.ts";
@@ -196,7 +197,7 @@ export class UpstreamEngine implements Engine {
       retries,
       models: names.map((name) => models?.[name] ?? name),
       prepare: (model, target, fresh, headers) =>
-        inspected(this.#prepare(request, model, target, fresh, headers), observer?.inspection),
+        this.#prepare(request, model, target, fresh, headers, observer?.inspection),
       observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
         this.#retries++;
@@ -219,7 +220,8 @@ export class UpstreamEngine implements Engine {
     target: Target,
     fresh: boolean,
     traceHeaders: AttemptObserver["headers"] | undefined,
-  ): AttemptOptions {
+    inspection: Inspection | undefined,
+  ): AttemptOptions | Promise<AttemptOptions> {
     const { dialect, format, name, answerLimit = defaults.answerLimit, log } = this.#options;
     const { prompt, stream, tools } = request;
     const isChat = prompt.kind === "chat";
@@ -229,7 +231,7 @@ export class UpstreamEngine implements Engine {
     const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
     const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
     const stage = format !== undefined && isChat ? new TextStage(format, request, newCallId, warn) : undefined;
-    return {
+    const options: Omit<AttemptOptions, "body"> = {
       target,
       path: target.path(source.path),
       headers: {
@@ -238,7 +240,6 @@ export class UpstreamEngine implements Engine {
         "x-request-id": request.id,
         ...ownHeaders,
       },
-      body: JSON.stringify(source.writeRequest(request, { ...dialect, model })),
       stream,
       fresh,
       reader: source.reader({
@@ -256,6 +257,9 @@ export class UpstreamEngine implements Engine {
       watch: target.transport.sharesTimers ? this.#watch : this.#newWatch(),
       inspect: undefined,
     };
+    const withBody = (body: string): AttemptOptions => inspected({ ...options, body }, inspection);
+    const body = bodyText(source.writeRequest(request, { ...dialect, model }));
+    return typeof body === "string" ? withBody(body) : body.then(withBody);
   }
 
   /**
