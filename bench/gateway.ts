@@ -72,8 +72,10 @@ async function startProcess(file: string, ...args: string[]): Promise<{ url: str
 const upstream = await startProcess("upstream.js");
 const passThrough = await startProcess("pass-through.js", upstream.url);
 const ownOptions = values.options.split(" ").filter((option) => option !== "");
-// One process: what several cost and bring, `npm run bench workers` tells.
-const truewire = await startTruewire(["--log-level", "warn", "--workers", "1", ...ownOptions, upstream.url]);
+// One process: what several cost and bring, `npm run bench workers` tells. It keeps no requests to be looked at, as a server that others
+// reach does not; what that costs, `--against "dist --inspect"` tells.
+const always = ["--log-level", "warn", "--workers", "1", "--no-inspect"];
+const truewire = await startTruewire([...always, ...ownOptions, upstream.url]);
 const key = "tw-bench-0123456789";
 const withKeys = values.keys ? await startWithKeys() : [];
 const gateways: Gateway[] = [
@@ -93,8 +95,7 @@ async function startWithKeys(): Promise<{ readonly name: string; readonly server
   const hash = `sha256:${createHash("sha256").update(key).digest("hex")}`;
   const limits = { requestsPerMinute: 1e9, tokensPerMinute: 1e12, tokensPerDay: 1e15, concurrency: 1e6 };
   writeFileSync(file, JSON.stringify([{ name: "bench", hash, ...limits }]));
-  const start = (...args: string[]): Promise<RunningTruewire> =>
-    startTruewire(["--log-level", "warn", "--workers", "1", upstream.url, ...args]);
+  const start = (...args: string[]): Promise<RunningTruewire> => startTruewire([...always, upstream.url, ...args]);
   const { REDIS_URL: redis } = process.env;
   return [
     { name: "key", server: await start("--api-key", key) },

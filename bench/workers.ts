@@ -56,7 +56,7 @@ async function startProcess(file: string, ...args: string[]): Promise<{ url: str
 }
 
 async function startGateway(name: string, target: string, model: string, workers: number): Promise<Gateway> {
-  const server = await startTruewire(["--log-level", "warn", "--workers", String(workers), target]);
+  const server = await startTruewire(["--log-level", "warn", "--no-inspect", "--workers", String(workers), target]);
   children.push(server.process);
   const pid = server.process.pid ?? 0;
   return { name: `${name}, ${workers}`, url: `${server.url}/v1`, model, pids: [pid, ...childrenOf(pid)] };
