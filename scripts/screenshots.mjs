@@ -10,19 +10,9 @@ import { chromium } from "playwright-core";
 /** Of one picture, in bytes: all of them together are loaded with the docs. */
 const largest = 60_000;
 
-const server = spawn(process.execPath, ["dist/cli/main.js", "serve", "--port", "0", "--log-level", "silent"], {
-  stdio: ["ignore", "pipe", "inherit"],
-});
-const url = await new Promise((resolve, reject) => {
-  let text = "";
-  server.stdout.setEncoding("utf8").on("data", (piece) => {
-    text += piece;
-    const found = /(http:\/\/\S+)\/v1\b/.exec(text);
-    if (found) resolve(found[1]);
-  });
-  server.on("exit", (code) => reject(new Error(`the server exited with ${code}`)));
-});
+const { server, url } = await serve();
 const almost = await almostCompatible(url);
+const gateway = await serve(`${almost.url}/v1`);
 const browser = await chromium.launch({
   executablePath: process.env.CHROME_PATH ?? "/usr/bin/chromium",
   args: ["--no-sandbox", "--disable-dev-shm-usage"],
@@ -32,8 +22,10 @@ try {
   await picture("page", { viewport: { width: 1200, height: 720 } }, async (page) => {
     await page.getByRole("button", { name: "Two answers" }).click();
     await answered(page);
-    // A token that might have been another one.
-    await page.locator('[data-sure="0"], [data-sure="1"], [data-sure="2"]').first().hover();
+    // The token that might most likely have been another one.
+    const tokens = page.locator("[data-sure]");
+    const sure = await tokens.evaluateAll((all) => all.map((token) => Number(token.dataset.sure)));
+    await tokens.nth(sure.indexOf(Math.min(...sure))).hover();
     await page.getByRole("tooltip").waitFor();
   });
   await picture("page-phone", { viewport: { width: 390, height: 700 }, colorScheme: "dark" }, async (page) => {
@@ -53,6 +45,19 @@ try {
     await page.locator(".judged .captured mark").first().waitFor();
     await page.locator(".judged").evaluate((element) => element.scrollIntoView());
   });
+  await picture("page-inspect", { viewport: { width: 1100, height: 640 }, at: gateway.url }, async (page) => {
+    for (const content of ["What is the capital of France?", "Hello!"]) {
+      const asked = { model: "demo", stream: true, messages: [{ role: "user", content }] };
+      const headers = { "content-type": "application/json" };
+      await (
+        await fetch(`${gateway.url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(asked) })
+      ).text();
+    }
+    await page.getByRole("link", { name: "Inspect" }).click();
+    await page.locator(".request-row").first().click();
+    await page.getByRole("tab", { name: "Wire" }).click();
+    await page.locator("mark").first().waitFor();
+  });
   await picture("page-check", { viewport: { width: 1000, height: 640 } }, async (page) => {
     await page.getByRole("link", { name: "Check" }).click();
     await page.getByRole("button", { name: "Add a second server" }).click();
@@ -69,15 +74,38 @@ try {
   await browser.close();
   almost.server.close();
   almost.server.closeAllConnections();
-  server.kill();
-  await once(server, "exit");
+  for (const { server: process } of [gateway, { server }]) {
+    process.kill();
+    await once(process, "exit");
+  }
+}
+
+/** A server of the demo model, or of other targets. */
+async function serve(...targets) {
+  const server = spawn(
+    process.execPath,
+    ["dist/cli/main.js", "serve", "--port", "0", "--log-level", "silent", ...targets],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  const url = await new Promise((resolve, reject) => {
+    let text = "";
+    server.stdout.setEncoding("utf8").on("data", (piece) => {
+      text += piece;
+      const found = /(http:\/\/\S+)\/v1\b/.exec(text);
+      if (found) resolve(found[1]);
+    });
+    server.on("exit", (code) => reject(new Error(`the server exited with ${code}`)));
+  });
+  return { server, url };
 }
 
 /** Opens the page, brings it into the state that `prepare` makes, and writes what is seen to docs/NAME.webp. */
-async function picture(name, options, prepare) {
+async function picture(name, { at = url, ...options }, prepare) {
   const context = await browser.newContext({ colorScheme: "light", ...options });
   const page = await context.newPage();
-  await page.goto(url);
+  await page.goto(at);
   await page.locator("option").first().waitFor({ state: "attached" });
   await prepare(page);
   const png = await page.screenshot({ animations: "disabled", caret: "hide" });

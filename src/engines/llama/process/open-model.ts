@@ -79,7 +79,7 @@ async function load(
   const oneMemory = options.slots <= fewSlots && !file.stretches;
   const sizes = fittingContext(file, options, { gpu: hasGpu, oneMemory });
   if (sizes.contextSize > (file.trainedContext ?? Infinity))
-    log(`The model was trained for ${file.trainedContext} tokens, and has ${sizes.contextSize}.`, "warn");
+    log(`The model was trained for ${file.trainedContext} tokens, and has ${sizes.contextSize}.`, "info");
   if (sizes.room < sizes.contextSize * options.slots)
     log(
       `There is memory for ${sizes.room} tokens: ${options.slots} answers of up to ${sizes.contextSize} tokens share them.`,

@@ -62,6 +62,8 @@ export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: Observ
     const line = text.trim();
     if (line === "") return;
     if (level === logLevel.error) complaint ??= line.replace(/^\w+: /, "");
+    // That a model cannot be loaded is told by the error that its opening ends with.
+    if (line.startsWith("llama_model_load")) return;
     log(`llama.cpp ${level === logLevel.error ? "error" : "warn"}: ${line}`, "info");
   };
   const callback = koffi.proto("void", ["int", "str", "void *"]);
