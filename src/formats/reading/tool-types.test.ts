@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { itemOf, ToolTypes } from "./tool-types.ts";
+import { itemOf, ToolTypes, typedValue } from "./tool-types.ts";
 
 // The first items had no type, so that the text "+6" of an item that is a string was read as the number 6.
 test("an array's first items have their own schemas, in both drafts", () => {
@@ -15,4 +15,16 @@ test("an array's first items have their own schemas, in both drafts", () => {
 test("a schema that is an alternative of itself declares nothing", () => {
   const types = new ToolTypes([{ name: "f", parameters: { allOf: [{ $ref: "#" }] } }]);
   expect(types.parameter("f", "a")).toBeUndefined();
+});
+
+// The text "1" of a parameter that may be 0 or "1" was read as the number 1, which it may not be.
+test("a text that is listed is itself, where what it can be read as is not listed", () => {
+  const read = (text: string, ...listed: unknown[]): unknown => {
+    const schema = { type: "object", properties: { a: { enum: listed } } };
+    return JSON.parse(typedValue(text, new ToolTypes([{ name: "f", parameters: schema }]).parameter("f", "a")));
+  };
+  expect(read("1", 0, "1")).toBe("1");
+  expect(read("0", 0, "1")).toBe(0);
+  expect(read("1", 1, "1")).toBe(1);
+  expect(read("null", "null", 2)).toBe("null");
 });

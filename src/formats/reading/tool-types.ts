@@ -152,7 +152,7 @@ function fits(value: unknown, types: ReadonlySet<string>): boolean {
 /**
  * The JSON of a value that is written as plain text, by the types that are declared for it. Not a string for certain: JSON, else (if
  * anything is declared) Python's literals, else JSON with one level of escaping too many; a text that fits none of these is a string. Where a
- * string is allowed, too, another value must fit a type that is declared.
+ * string is allowed, too, another value must fit a type that is declared, and be listed where the string is.
  */
 export function typedValue(text: string, declared: DeclaredTypes | undefined): string {
   const asText = JSON.stringify(text);
@@ -163,8 +163,18 @@ export function typedValue(text: string, declared: DeclaredTypes | undefined): s
   if (found === undefined) return asText;
   const isText = typeof found.value === "string";
   if (declared === undefined || types.size === 0) return isText ? asText : found.json;
-  if (types.has("string") && (isText || !fits(found.value, types))) return asText;
+  if (
+    types.has("string") &&
+    (isText || !fits(found.value, types) || isListedAsText(declared.schema, text, found.value))
+  )
+    return asText;
   return found.json;
+}
+
+/** Of the values that a schema lists, the text is one, and what it can be read as is none: `1` of `[0, "1"]`. */
+function isListedAsText(schema: unknown, text: string, value: unknown): boolean {
+  const listed = isObject(schema) ? schema["enum"] : undefined;
+  return Array.isArray(listed) && listed.includes(text) && !listed.includes(value);
 }
 
 interface Parsed {
