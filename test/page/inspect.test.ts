@@ -301,8 +301,11 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
       await page.keyboard.press("Home");
       const ours = page.getByRole("region", { name: "What went out to the client" });
       await ours.getByText(/had no room in memory/).waitFor({ state: "attached" });
+      // They are painted a part at a time.
+      await expect
+        .poll(() => ours.locator(".frame").last().textContent(), { timeout: 60_000 })
+        .toContain("data: [DONE]");
       expect(await ours.locator(".frame").count()).toBeGreaterThan(1000);
-      expect(await ours.locator(".frame").last().textContent()).toContain("data: [DONE]");
       await page.getByText("there is no file of it").waitFor();
       await page.getByRole("tab", { name: "Events" }).click();
       await page
