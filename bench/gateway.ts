@@ -73,7 +73,7 @@ const upstream = await startProcess("upstream.js");
 const passThrough = await startProcess("pass-through.js", upstream.url);
 const ownOptions = values.options.split(" ").filter((option) => option !== "");
 // One process: what several cost and bring, `npm run bench workers` tells. It keeps no requests to be looked at, as a server that others
-// reach does not; what that costs, `--against "dist --inspect"` tells.
+// reach does not. Another build needs the same options: `--against "dist --workers 1 --no-inspect"`.
 const always = ["--log-level", "warn", "--workers", "1", "--no-inspect"];
 const truewire = await startTruewire([...always, ...ownOptions, upstream.url]);
 const key = "tw-bench-0123456789";
