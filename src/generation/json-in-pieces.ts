@@ -1,6 +1,7 @@
 /**
- * The same text as `JSON.stringify` makes of plain data (objects, lists, texts, numbers, booleans, null, undefined), in pieces of about `size` characters, so that others have their turn while a large one is written. Each step takes
- * about as long as `JSON.stringify` for a piece. Throws `RangeError` where the value is nested too deeply.
+ * The same text as `JSON.stringify` makes of plain data (objects, lists, texts, numbers, booleans, null, undefined), in pieces of about
+ * `size` characters, so that others have their turn while a large one is written. Each step takes about as long as `JSON.stringify` for a
+ * piece. Throws `RangeError` where the value is nested too deeply.
  */
 export function* jsonInPieces(value: unknown, size: number): Generator<string, void, undefined> {
   let held = "";

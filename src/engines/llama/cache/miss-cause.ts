@@ -96,10 +96,14 @@ function goesOn(
   asked: readonly MessageMark[],
   askedFrom: number,
 ): boolean {
-  const rest = known.slice(knownFrom, knownFrom + asked.length - askedFrom);
+  const count = Math.min(known.length - knownFrom, asked.length - askedFrom);
   // One alone proves nothing where more were known: it may be a short one ("Go on.") that is said often.
-  if (rest.length === 0 || (rest.length === 1 && known.length > knownFrom + 1)) return false;
-  return rest.every((message, at) => sameMessage(message, asked[askedFrom + at]));
+  if (count < 1 || (count === 1 && known.length > knownFrom + 1)) return false;
+  for (let at = 0; at < count; at++) {
+    const message = known[knownFrom + at];
+    if (!message || !sameMessage(message, asked[askedFrom + at])) return false;
+  }
+  return true;
 }
 
 function toolsCause(known: readonly ToolMark[], asked: readonly ToolMark[]): FoundCause | null {
