@@ -16,15 +16,12 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { startTruewire } from "../test/support/serve.ts";
 import type { RunningTruewire } from "../test/support/serve.ts";
-import type { Job, Outcome } from "./gateway/client.ts";
+import type { Outcome } from "./gateway/client.ts";
 import { compareBuilds } from "./gateway/compare.ts";
+import { killProcesses, startClients, startProcess } from "./gateway/processes.ts";
 import { cpuMicroseconds, openFiles, residentMib } from "./gateway/process-usage.ts";
 
 const { values } = parseArgs({
@@ -42,7 +39,6 @@ const { values } = parseArgs({
   },
 });
 const seconds = Number(values.seconds);
-const folder = new URL("gateway/", import.meta.url);
 
 /** With `--many`: how many events each stream has. */
 const eventsEach = 30;
@@ -54,26 +50,11 @@ interface Gateway {
   readonly key?: string;
 }
 
-const children: ChildProcess[] = [];
-// Also where a process failed to start: what is left running holds the terminal's pipe open.
-process.on("exit", () => {
-  for (const child of children) child.kill();
-});
-
-async function startProcess(file: string, ...args: string[]): Promise<{ url: string; pid: number }> {
-  const child = spawn(process.execPath, [new URL(file, folder).pathname, ...args], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  children.push(child);
-  const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
-  return { url: line, pid: child.pid ?? 0 };
-}
-
 const upstream = await startProcess("upstream.js");
 const passThrough = await startProcess("pass-through.js", upstream.url);
 const ownOptions = values.options.split(" ").filter((option) => option !== "");
 // One process: what several cost and bring, `npm run bench workers` tells. It keeps no requests to be looked at, as a server that others
-// reach does not. Another build needs the same options: `--against "dist --workers 1 --no-inspect"`.
+// reach does not. Another build of today needs the same options: `--against "dist --workers 1 --no-inspect"`.
 const always = ["--log-level", "warn", "--workers", "1", "--no-inspect"];
 const truewire = await startTruewire([...always, ...ownOptions, upstream.url]);
 const key = "tw-bench-0123456789";
@@ -104,20 +85,6 @@ async function startWithKeys(): Promise<{ readonly name: string; readonly server
       ? []
       : [{ name: "limits, Redis", server: await start("--keys-file", file, "--shared-limits", redis) }]),
   ];
-}
-
-/** Starts a process of clients; the function that it gives runs a job there. */
-function startClients(): (job: Job) => Promise<Outcome> {
-  const client = spawn(process.execPath, [new URL("client.js", folder).pathname], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  children.push(client);
-  const answers = createInterface({ input: client.stdout })[Symbol.asyncIterator]();
-  return async (job) => {
-    client.stdin.write(`${JSON.stringify(job)}\n`);
-    const { value } = await answers.next();
-    return JSON.parse(value as string) as Outcome;
-  };
 }
 
 const load = startClients();
@@ -220,5 +187,5 @@ try {
   }
 } finally {
   await Promise.all([truewire, ...withKeys.map(({ server }) => server)].map((server) => server.stop()));
-  for (const child of children) child.kill();
+  killProcesses();
 }

@@ -10,14 +10,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 import { startTruewire } from "../test/support/serve.ts";
-import type { Job, Outcome } from "./gateway/client.ts";
-import { childrenOf, cpuMicroseconds } from "./gateway/process-usage.ts";
+import type { Job } from "./gateway/client.ts";
+import { startClients, startProcess } from "./gateway/processes.ts";
+import { cpuOfAll } from "./gateway/process-usage.ts";
 
 const { values } = parseArgs({
   options: {
@@ -28,38 +25,21 @@ const { values } = parseArgs({
   },
 });
 const seconds = Number(values.seconds);
-const folder = new URL("gateway/", import.meta.url);
 const files = mkdtempSync(join(tmpdir(), "truewire-bench-"));
 
 interface Gateway {
   readonly name: string;
   readonly url: string;
   readonly model: string;
-  /** All its processes. */
-  readonly pids: readonly number[];
+  readonly pid: number;
 }
 
-const children: ChildProcess[] = [];
-// Also where a process failed to start: what is left running holds the terminal's pipe open.
-process.on("exit", () => {
-  for (const child of children) child.kill();
-  rmSync(files, { recursive: true, force: true });
-});
-
-async function startProcess(file: string, ...args: string[]): Promise<{ url: string; pid: number }> {
-  const child = spawn(process.execPath, [new URL(file, folder).pathname, ...args], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  children.push(child);
-  const [line] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
-  return { url: line, pid: child.pid ?? 0 };
-}
+process.on("exit", () => rmSync(files, { recursive: true, force: true }));
 
 async function startGateway(name: string, target: string, model: string, workers: number): Promise<Gateway> {
   const server = await startTruewire(["--log-level", "warn", "--no-inspect", "--workers", String(workers), target]);
-  children.push(server.process);
-  const pid = server.process.pid ?? 0;
-  return { name: `${name}, ${workers}`, url: `${server.url}/v1`, model, pids: [pid, ...childrenOf(pid)] };
+  process.on("exit", () => server.process.kill());
+  return { name: `${name}, ${workers}`, url: `${server.url}/v1`, model, pid: server.process.pid ?? 0 };
 }
 
 /** As many words as the upstream's answer has; a pause now and then lets others run. */
@@ -77,21 +57,13 @@ writeFileSync(
 
 const upstream = await startProcess("upstream.js");
 const passThrough = await startProcess("pass-through.js", upstream.url);
-const gateways: Gateway[] = [{ name: "pass-through", url: passThrough.url, model: "burst", pids: [passThrough.pid] }];
+const gateways: Gateway[] = [{ name: "pass-through", url: passThrough.url, model: "burst", pid: passThrough.pid }];
 for (const workers of values.workers.split(",").map(Number)) {
   gateways.push(await startGateway("upstream", upstream.url, "burst", workers));
   gateways.push(await startGateway("program", program, "words", workers));
 }
 
-const client = spawn(process.execPath, [new URL("client.js", folder).pathname], { stdio: ["pipe", "pipe", "inherit"] });
-children.push(client);
-const answers = createInterface({ input: client.stdout })[Symbol.asyncIterator]();
-
-async function load(job: Job): Promise<Outcome> {
-  client.stdin.write(`${JSON.stringify(job)}\n`);
-  const { value } = await answers.next();
-  return JSON.parse(value as string) as Outcome;
-}
+const load = startClients();
 
 interface Sum {
   answers: number;
@@ -101,14 +73,13 @@ interface Sum {
   cpu: number;
 }
 
-async function measure({ url, model, pids }: Gateway, concurrency: number, sum: Sum): Promise<void> {
+async function measure({ url, model, pid }: Gateway, concurrency: number, sum: Sum): Promise<void> {
   const job: Job = { url, model, stream: true, concurrency, total: 0 };
   const warm = await load({ ...job, total: concurrency * 4 });
-  const cpu = (): number => pids.reduce((all, pid) => all + cpuMicroseconds(pid), 0);
-  const before = cpu();
+  const before = cpuOfAll(pid);
   const total = Math.max(concurrency, Math.ceil((warm.answers / warm.seconds) * seconds));
   const outcome = await load({ ...job, total });
-  sum.cpu += cpu() - before;
+  sum.cpu += cpuOfAll(pid) - before;
   sum.answers += outcome.answers;
   sum.events += outcome.events;
   sum.seconds += outcome.seconds;

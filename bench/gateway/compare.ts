@@ -1,4 +1,4 @@
-import { cpuMicroseconds } from "./process-usage.ts";
+import { cpuOfAll } from "./process-usage.ts";
 import type { Job, Outcome } from "./client.ts";
 
 /** A build of Truewire that runs. */
@@ -39,9 +39,9 @@ export async function compareBuilds(
     if (jsonOnly && load.stream) break;
     const costs: number[][] = [[], []];
     const measure = async (build: Build, total: number): Promise<number> => {
-      const before = cpuMicroseconds(build.pid);
+      const before = cpuOfAll(build.pid);
       const { events, answers } = await run({ url: build.url, model: "burst", ...load, total });
-      return (cpuMicroseconds(build.pid) - before) / (load.stream ? events : answers);
+      return (cpuOfAll(build.pid) - before) / (load.stream ? events : answers);
     };
     for (const build of builds) await measure(build, load.total * 3);
     for (let round = 0; round < rounds; round++) {

@@ -20,7 +20,12 @@ export function openFiles(pid: number): number {
 }
 
 /** The processes that a process has started. Linux only. */
-export function childrenOf(pid: number): number[] {
+function childrenOf(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
   return children === "" ? [] : children.split(" ").map(Number);
+}
+
+/** CPU time of a process so far and of those that it has started, in microseconds. Linux only. */
+export function cpuOfAll(pid: number): number {
+  return [pid, ...childrenOf(pid)].reduce((sum, one) => sum + cpuMicroseconds(one), 0);
 }
