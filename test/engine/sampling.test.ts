@@ -61,7 +61,7 @@ test("a bias for a text is one for each of its tokens, and one for a token itsel
   expect(await ask({ textBias, logitBias: { ["q".charCodeAt(0)]: -100 } })).toBe("zzzzzz");
 });
 
-test("a bias against the end of the turn holds, though the library ignores it", async () => {
+test("a bias against the end of the turn holds", async () => {
   const end = local.model.controlToken("<|im_end|>");
   const { choices } = await local.complete("<|script:plain|>", {
     sampling: { temperature: 0, logitBias: { [end]: -100 } },
