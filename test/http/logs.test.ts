@@ -6,6 +6,8 @@ import { createServer } from "../../src/app/create-server.ts";
 import type { Log, LogFields } from "../../src/server/log.ts";
 import { answer, asked, callOf, failed, ScriptedEngine, sleep, until } from "../support/scripted-engine.ts";
 import { chat, events, serving } from "../support/transports.ts";
+import { keyOf, withKey } from "../keys/support.ts";
+import { event, finish, role, startScripted } from "../upstream/scripted-server.ts";
 
 interface Line extends LogFields {
   readonly level: string;
@@ -71,6 +73,45 @@ describe("the log", () => {
     expect(String(lines[3]?.cause)).toContain("deep down");
     expect(lines[4]).toMatchObject({ level: "info", message: "cancelled by client" });
     await server.close(0);
+  });
+
+  test("tells the story of a request to another server in its one line: whose, how long, tokens, attempts, repairs", async () => {
+    const upstream = await startScripted((response, _body, attempt) => {
+      if (attempt === 1) return void response.writeHead(503).end("{}");
+      const usage = { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 5 } };
+      const tokens = `data: ${JSON.stringify({ choices: [], usage })}\n\n`;
+      // Its stream has no end mark.
+      response.end(role + event({ content: "Hi" }) + finish + tokens);
+    });
+    const { log, lines } = recordingLog();
+    const { key, entry } = keyOf("alice");
+    const models = [{ kind: "upstream", url: upstream.url }] as const;
+    const server = await createServer({ models, keys: [entry], port: 0 }, { log });
+    const { status } = await fetch(
+      `${server.url}/v1/chat/completions`,
+      withKey(key, chat("Hello", { model: "m", stream: true })),
+    );
+    expect(status).toBe(200);
+    await until(() => lines.some(({ message }) => message === "finished"), "its line is written");
+    await server.close(0);
+    await upstream.close();
+    expect(lines.filter(({ path }) => path !== undefined)).toEqual([
+      expect.objectContaining({
+        message: "finished",
+        api: "chat",
+        key: "alice",
+        model: "m",
+        status: 200,
+        ms: expect.any(Number) as number,
+        firstMs: expect.any(Number) as number,
+        promptTokens: 9,
+        cachedTokens: 5,
+        completionTokens: 2,
+        finish: "stop",
+        attempts: 2,
+        repairs: expect.objectContaining({ "no-done": 1 }) as object,
+      }),
+    ]);
   });
 
   test("warns when everybody on the network may use the API", async () => {
