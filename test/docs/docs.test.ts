@@ -82,6 +82,29 @@ test.each(pages)("every link of %s leads somewhere", (page) => {
   expect(missing).toEqual([]);
 });
 
+/** The places in a page that a link can name: GitHub makes them of its headings. */
+function anchorsOf(page: string): Set<string> {
+  const text = readFileSync(page, "utf8").replaceAll(/^```[^]*?^```/gm, "");
+  const anchors = new Set<string>();
+  for (const [, heading = ""] of text.matchAll(/^#{1,6} (.*)$/gm)) {
+    const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1").toLowerCase();
+    const name = words.replaceAll(/[^\p{L}\p{N}_\- ]/gu, "").replaceAll(" ", "-");
+    let anchor = name;
+    for (let nth = 1; anchors.has(anchor); nth++) anchor = `${name}-${nth}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+test.each(pages)("every place in a page that %s links to is there", (page) => {
+  const missing = [...readFileSync(page, "utf8").matchAll(/\]\((?!https?:)([^)#\s]*\.md)?#([^)\s]+)\)/g)]
+    .filter(
+      ([, target, anchor = ""]) => !anchorsOf(target === undefined ? page : join(dirname(page), target)).has(anchor),
+    )
+    .map(([link]) => link);
+  expect(missing).toEqual([]);
+});
+
 describe.each([...blocksOf])("%s", (page, blocks) => {
   const folder = join(root, page.replaceAll("/", "-"));
   let server: RunningTruewire | undefined;
