@@ -250,7 +250,13 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
     await openSection("Choices");
     await page.getByLabel("Choices side by side").fill("3");
     await ask(page, "hello");
-    expect(await page.locator(".choice").count()).toBe(3);
+    const boxes = await Promise.all((await page.locator(".choice").all()).map((choice) => choice.boundingBox()));
+    expect(boxes).toHaveLength(3);
+    for (const [at, box] of boxes.entries()) {
+      // Side by side: at one height, each to the right of the one before.
+      expect(box?.y).toBe(boxes[0]?.y);
+      if (at > 0) expect(box?.x).toBeGreaterThanOrEqual((boxes[at - 1]?.x ?? 0) + (boxes[at - 1]?.width ?? 0));
+    }
     await page.getByRole("button", { name: "Choice 2: go on from here" }).click();
     await page.getByRole("button", { name: "Choice 2", pressed: true }).waitFor();
     await page.getByLabel("Choices side by side").fill("1");
