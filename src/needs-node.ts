@@ -51,8 +51,8 @@ export const readKeysFile: () => never = missing("A file of keys", "Pass its ent
 const server = missing("createServer", "Use createHandler(config).fetch, with the runtime's own server around it.");
 
 /**
- * In place of app/checking/open-checker.ts, app/read-page.ts, app/server-certificate.ts, server/descriptor-limit.ts, server/listen.ts, server/logger.ts,
- * server/stream-log.ts and server/web-sockets.ts.
+ * In place of app/checking/open-checker.ts, app/read-page.ts, app/server-certificate.ts, server/descriptor-limit.ts, server/listen.ts,
+ * server/logger.ts, server/stream-log.ts and server/web-sockets.ts.
  */
 export const openChecker: () => never = server;
 export const readPage: () => never = server;

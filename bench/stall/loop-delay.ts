@@ -32,7 +32,9 @@ export class LoopDelay {
     return this.#read()[2];
   }
 
-  /** The longest work between two looks at the last time that `worst` asked: processor time in milliseconds, whatever else the machine did. */
+  /**
+   * The longest work between two looks at the last time that `worst` asked: processor time in milliseconds, whatever else the machine did.
+   */
   get work(): number {
     return this.#read()[3];
   }

@@ -5,8 +5,8 @@ import { isLoopback } from "../server/origins.ts";
 import type { Settings } from "../server/service.ts";
 
 /**
- * What keeps the last requests of a server: on a server for this machine only, unless that is turned off, and elsewhere where that is turned
- * on. `current`: goes on with what it has, where it may. Throws `ConfigError` where nobody could look at them.
+ * What keeps the last requests of a server: on a server for this machine only, unless that is turned off, and elsewhere where that is
+ * turned on. `current`: goes on with what it has, where it may. Throws `ConfigError` where nobody could look at them.
  */
 export function inspectorOf(
   { host, inspect, inspectSize, adminKey }: Config,

@@ -9,7 +9,10 @@ import type { Peer } from "./peer.ts";
 import { socketPeer } from "./socket-peer.ts";
 import { peerDescriptor } from "./worker-socket.ts";
 
-/** A worker that was told to stop is ended when it has not, so long after its answers had to end. Its last traces take their time. In milliseconds. */
+/**
+ * A worker that was told to stop is ended when it has not, so long after its answers had to end. Its last traces take their time. In
+ * milliseconds.
+ */
 const patienceMs = 5000;
 
 /** A running worker. */

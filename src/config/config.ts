@@ -12,7 +12,8 @@ export interface TruewireConfig {
   readonly port?: number | string;
   /**
    * How many processes `truewire serve` answers with, behind one port. Default: 1 where there is a local model or a program, or where
-   * requests are kept (`inspect`), else as many as the machine has cores. A server or a handler inside another program is always a part of that program's process.
+   * requests are kept (`inspect`), else as many as the machine has cores. A server or a handler inside another program is always a part of
+   * that program's process.
    */
   readonly workers?: number | string;
   /** A PEM file with the server's certificate and those between it and its authority; the server then speaks HTTPS. */
@@ -72,8 +73,8 @@ export interface TruewireConfig {
   /** Keys for the paths under `/admin`; default: none, and then only this machine may use them (docs/models.md). */
   readonly adminKey?: string | readonly string[];
   /**
-   * Keep the last requests in memory, for the page's Inspect and `/admin/requests`; default: on a server that listens on this machine only and
-   * needs no key of its clients. Elsewhere it needs an `adminKey`. One process keeps them: there must not be several `workers`.
+   * Keep the last requests in memory, for the page's Inspect and `/admin/requests`; default: on a server that listens on this machine only
+   * and needs no key of its clients. Elsewhere it needs an `adminKey`. One process keeps them: there must not be several `workers`.
    */
   readonly inspect?: boolean;
   /** What these requests may take in memory; default 32MiB. */

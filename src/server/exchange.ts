@@ -32,7 +32,10 @@ export interface Exchange {
   send(status: number, headers: HeaderFields, body: string): void;
   /** Sends status and headers of an answer whose body follows in pieces. */
   open(status: number, headers: HeaderFields): void;
-  /** One piece, sent at once. A promise: the reader is slow, wait for it before the next one; it resolves, too, when the client leaves or is cut off. */
+  /**
+   * One piece, sent at once. A promise: the reader is slow, wait for it before the next one; it resolves, too, when the client leaves or is
+   * cut off.
+   */
   write(text: string): Promise<void> | undefined;
   /** Ends an opened answer, with a last piece. */
   end(text: string): void;

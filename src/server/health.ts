@@ -53,7 +53,9 @@ export async function answerHealth(reply: Reply, service: Service): Promise<void
   );
 }
 
-/** `GET /health/live`: 200 as long as the process answers at all. Who restarts it on a bad answer must not do so because a model is down. */
+/**
+ * `GET /health/live`: 200 as long as the process answers at all. Who restarts it on a bad answer must not do so because a model is down.
+ */
 export function answerLiveness(reply: Reply): void {
   reply.send(200, "application/json", JSON.stringify({ status: "live" }));
 }

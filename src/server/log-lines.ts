@@ -9,7 +9,8 @@ const patienceAtExitMs = 500;
 
 /**
  * Writes lines to a file descriptor, without waiting for it and without ever failing: a server must not end because the disk of its log is
- * full, or because nobody reads it any more. What cannot be written waits, up to a bound. A pipe whose reader is gone is left alone for good.
+ * full, or because nobody reads it any more. What cannot be written waits, up to a bound. A pipe whose reader is gone is left alone for
+ * good.
  */
 export class LogLines {
   readonly #fd: number;

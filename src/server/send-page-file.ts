@@ -34,7 +34,9 @@ export function wantsPage(reply: Reply): boolean {
   return exchange.path === "/" && /\btext\/html\b/i.test(exchange.header("accept") ?? "");
 }
 
-/** Sends a file of the page, or that the browser has it already. Other origins' pages may not read it, those that may call the API neither. */
+/**
+ * Sends a file of the page, or that the browser has it already. Other origins' pages may not read it, those that may call the API neither.
+ */
 export function sendPageFile(reply: Reply, { contentType, text, etag }: PageFile): void {
   reply.headers = headers;
   const known = (reply.exchange.header("if-none-match") ?? "").split(",").map((tag) => tag.trim().replace(/^W\//, ""));

@@ -50,7 +50,9 @@ export interface DetachedAnswer {
   readonly opening: string;
   /** For a client that does not follow the stream. */
   readonly body: string;
-  /** Notes that it goes on; called before it begins, and every `beatMs`. Resolves to whether somebody has asked another instance to stop it. */
+  /**
+   * Notes that it goes on; called before it begins, and every `beatMs`. Resolves to whether somebody has asked another instance to stop it.
+   */
   beat(): Promise<boolean>;
   /** Keeps it. `events`: all that was written. */
   end(events: string, isCancelled: boolean): Promise<void>;

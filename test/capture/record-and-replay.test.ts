@@ -163,7 +163,8 @@ describe("record and replay", () => {
     expect(performance.now() - begun).toBeGreaterThanOrEqual(399);
   });
 
-  // The length of a packed body left a client of the unpacked one with half of it, and a value of two lines ended the answer without a word.
+  // The length of a packed body left a client of the unpacked one with half of it, and a value of two lines ended the answer without a
+  // word.
   test("a HAR file's headers do not spoil the answer", async () => {
     const headers = [
       { name: "content-encoding", value: "gzip" },

@@ -3,8 +3,8 @@ import { answered, lastAnswer } from "../support/open-page.ts";
 import { describePage, talker } from "../support/describe-page.ts";
 
 /**
- * Notes what the page does for a growing answer: frames, how often it changed the text, changes of a block after a later one was begun, what was
- * removed, and which blocks the browser leaves out of its layout.
+ * Notes what the page does for a growing answer: frames, how often it changed the text, changes of a block after a later one was begun,
+ * what was removed, and which blocks the browser leaves out of its layout.
  */
 const watchWork = `
   globalThis.work = { frames: 0, changes: 0, late: 0, removed: 0, skipped: new Set() };

@@ -89,7 +89,10 @@ export interface GenerateMessage {
   readonly requestId: string;
   /** Whose request it is; owners take turns. */
   readonly owner?: string;
-  /** An `AskedOfModel` as JSON text, or what is left of it after its pieces; the model's main thread passes it to the preparing thread unread. */
+  /**
+   * An `AskedOfModel` as JSON text, or what is left of it after its pieces; the model's main thread passes it to the preparing thread
+   * unread.
+   */
   readonly asked: string;
 }
 

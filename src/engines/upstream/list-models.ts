@@ -32,7 +32,9 @@ export function mayComeUp(error: unknown): boolean {
   return !isMisconfigured(error);
 }
 
-/** The models that a target lists; `sight` is what was learned about them before. Rejects with an Error that says why it could not be read. */
+/**
+ * The models that a target lists; `sight` is what was learned about them before. Rejects with an Error that says why it could not be read.
+ */
 export async function listModels(
   target: Target,
   headers: Readonly<Record<string, string>>,

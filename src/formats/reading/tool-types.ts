@@ -151,8 +151,8 @@ function fits(value: unknown, types: ReadonlySet<string>): boolean {
 
 /**
  * The JSON of a value that is written as plain text, by the types that are declared for it. Not a string for certain: JSON, else (if
- * anything is declared) Python's literals, else JSON with one level of escaping too many; a text that fits none of these is a string. Where a
- * string is allowed, too, another value must fit a type that is declared, and be listed where the string is.
+ * anything is declared) Python's literals, else JSON with one level of escaping too many; a text that fits none of these is a string. Where
+ * a string is allowed, too, another value must fit a type that is declared, and be listed where the string is.
  */
 export function typedValue(text: string, declared: DeclaredTypes | undefined): string {
   const asText = JSON.stringify(text);

@@ -8,9 +8,9 @@ import type { JsonObject } from "../../generation/json.ts";
 import type { Capture } from "./capture.ts";
 
 /**
- * The answers in a text that somebody has dropped: a recording of `truewire record`, a HAR file, what `curl -v` or `curl -i` has printed, the
- * JSON report of `truewire check`, lines of JSON as `truewire repair --jsonl` takes them, a file of `--log-stream`; else the text is itself
- * an answer's body.
+ * The answers in a text that somebody has dropped: a recording of `truewire record`, a HAR file, what `curl -v` or `curl -i` has printed,
+ * the JSON report of `truewire check`, lines of JSON as `truewire repair --jsonl` takes them, a file of `--log-stream`; else the text is
+ * itself an answer's body.
  */
 export function readCaptures(name: string, text: string): Capture[] {
   if (/^[*>] /m.test(text) && /^< HTTP\//m.test(text)) return [captureOf(readTranscript(text, name))];

@@ -37,9 +37,9 @@ export interface Result {
 }
 
 /**
- * The messages that a conversation stands for. Reasoning goes back with the calls that it led to, until the answer to the question is there:
- * APIs and templates want it in the middle of a round of calls, and leave it out once the next question is asked (api-docs.deepseek.com,
- * "Thinking Mode"; OpenAI's harmony format).
+ * The messages that a conversation stands for. Reasoning goes back with the calls that it led to, until the answer to the question is
+ * there: APIs and templates want it in the middle of a round of calls, and leave it out once the next question is asked
+ * (api-docs.deepseek.com, "Thinking Mode"; OpenAI's harmony format).
  */
 export function messagesOf(turns: readonly Turn[]): Message[] {
   const question = turns.findLastIndex(({ kind }) => kind === "question");

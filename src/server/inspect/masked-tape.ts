@@ -2,8 +2,8 @@ import type { TimedText, TapeContents } from "../../inspect/inspected-request.ts
 import type { Mask } from "../mask.ts";
 
 /**
- * A recorded text without secrets. One may be cut anywhere by the pieces; where there is one, the pieces become one on each side of what was
- * left out, and places in the text are not what they were (`isChanged`).
+ * A recorded text without secrets. One may be cut anywhere by the pieces; where there is one, the pieces become one on each side of what
+ * was left out, and places in the text are not what they were (`isChanged`).
  */
 export function maskedTape(
   tape: TapeContents<TimedText>,

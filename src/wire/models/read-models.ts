@@ -16,8 +16,8 @@ export interface ListedModel {
 }
 
 /**
- * Reads the answer of `GET /models`: OpenAI's list, Anthropic's, a bare array (Together), or `models` by name (Ollama's own API, llama.cpp). null:
- * it is not a list of models.
+ * Reads the answer of `GET /models`: OpenAI's list, Anthropic's, a bare array (Together), or `models` by name (Ollama's own API,
+ * llama.cpp). null: it is not a list of models.
  */
 export function readModelList(body: string): readonly ListedModel[] | null {
   const value = parseTolerantly(body, new RepairLog());
@@ -62,9 +62,9 @@ function contextLength(entry: JsonObject): number | null {
 }
 
 /**
- * Whether a model takes images, as its entry tells: the modalities of OpenRouter (a list, and in older answers "text+image->text"), Mistral's
- * and Anthropic's capabilities, LM Studio's own type of model, and what Ollama and llama.cpp list. A llama.cpp model that is "multimodal"
- * may hear and not see.
+ * Whether a model takes images, as its entry tells: the modalities of OpenRouter (a list, and in older answers "text+image->text"),
+ * Mistral's and Anthropic's capabilities, LM Studio's own type of model, and what Ollama and llama.cpp list. A llama.cpp model that is
+ * "multimodal" may hear and not see.
  */
 function sight(entry: JsonObject): boolean | null {
   const { architecture, capabilities, type } = entry;

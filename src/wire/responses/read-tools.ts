@@ -22,8 +22,8 @@ export interface ReadTools {
 }
 
 /**
- * Functions and custom tools that the client runs, alone or in a `namespace`, and its search for tools; all others are tools that the
- * API's server would run. `found`: tools that the conversation brings. Where the client searches, a deferred tool is there once it is found.
+ * Functions and custom tools that the client runs, alone or in a `namespace`, and its search for tools; all others are tools that the API's
+ * server would run. `found`: tools that the conversation brings. Where the client searches, a deferred tool is there once it is found.
  */
 export function readTools(list: readonly unknown[], strict: boolean, found: readonly Tool[] = []): ReadTools {
   const declared: Tool[] = [];

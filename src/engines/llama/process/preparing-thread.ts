@@ -62,8 +62,8 @@ export class PreparingThread {
   }
 
   /**
-   * Prepares a request, given as the JSON text of an `AskedOfModel` in pieces. Resolves with null if `isWanted` says, before or after the work,
-   * that the client has left. Rejects with FailureError for a request that cannot be served.
+   * Prepares a request, given as the JSON text of an `AskedOfModel` in pieces. Resolves with null if `isWanted` says, before or after the
+   * work, that the client has left. Rejects with FailureError for a request that cannot be served.
    */
   async prepare(asked: readonly string[], isWanted: () => boolean): Promise<Prepared | null> {
     const answer = await this.#do(this.#requests, { type: "prepare", asked }, isWanted);

@@ -13,7 +13,9 @@ export interface TokenConstraint {
   /** Tokens that the grammar would let pass and that must not come, while it binds. */
   readonly banned: readonly number[];
 
-  /** A token was drawn and its text given to the reader. `bytes`: all that the token stands for. Throws FailureError if the answer must end. */
+  /**
+   * A token was drawn and its text given to the reader. `bytes`: all that the token stands for. Throws FailureError if the answer must end.
+   */
   read(text: string, bytes: Uint8Array, reader: ReaderPlace): void;
 
   free(): void;

@@ -13,8 +13,9 @@ export interface VocabularySource {
 }
 
 /**
- * What each token says, in exact bytes, read from the model's own vocabulary. Two spellings cover what there is: the byte-level alphabet of "gpt2" tokenizers, and
- * SentencePiece's `▁` for a space with `<0x0A>` for single bytes. A tokenizer of another kind is asked token by token.
+ * What each token says, in exact bytes, read from the model's own vocabulary. Two spellings cover what there is: the byte-level alphabet of
+ * "gpt2" tokenizers, and SentencePiece's `▁` for a space with `<0x0A>` for single bytes. A tokenizer of another kind is asked token by
+ * token.
  */
 export class Vocabulary {
   readonly #model: VocabularySource;

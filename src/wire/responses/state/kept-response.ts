@@ -60,7 +60,9 @@ export async function findResponse(shelves: Shelves, id: string): Promise<FoundR
   return found?.kept.id === id ? found : undefined;
 }
 
-/** The items of these ids that are kept: what a model said, or what it was told. Each response is read once, however many are wanted of it. */
+/**
+ * The items of these ids that are kept: what a model said, or what it was told. Each response is read once, however many are wanted of it.
+ */
 export async function findItems(shelves: Shelves, ids: readonly string[]): Promise<ReadonlyMap<string, Item>> {
   const responses = new Map<string, Promise<ReadonlyMap<unknown, Item> | undefined>>();
   const itemsAt = (isBrief: boolean, key: string): Promise<ReadonlyMap<unknown, Item> | undefined> => {
