@@ -232,17 +232,23 @@ test("when the primary is gone, every answer ends as an error, and no other begi
 });
 
 test("closing lets answers end, then ends them as the server stops", async () => {
+  let mayEnd = (): void => {};
+  const told = new Promise<void>((resolve) => (mayEnd = resolve));
   const { engine, remote } = await open(
     new ScriptedEngine(async function* ({ id }, signal) {
-      if (id === "short") yield* answer(["Hi"]);
-      else yield* endless(request, signal);
+      if (id === "short") {
+        await told;
+        yield* answer(["Hi"]);
+      } else yield* endless(request, signal);
     }),
   );
   const short = readAll(remote.generate({ ...request, id: "short" }));
   const long = readAll(remote.generate(request));
-  await sleep(10);
-  await remote.close(40);
+  await until(() => engine.running === 2);
+  const closing = remote.close(500);
+  mayEnd();
   expect((await short).at(-1)).toEqual(done);
+  await closing;
   expect((await long).at(-1)).toMatchObject({ end: { kind: "shutdown" } });
   await until(() => engine.running === 0);
   expect(await readAll(remote.generate(request))).toMatchObject([{ end: { kind: "shutdown" } }]);

@@ -9,13 +9,19 @@ import { LogLines } from "./log-lines.ts";
 let heard: (piece: string) => void = () => {};
 /** How the disk answers; undefined: as it is. */
 let failure: string | undefined;
+/** How often it has failed. */
+let failed = 0;
 
 vi.mock("node:fs", async (original) => {
   const real = await original<typeof FileSystem>();
   const write = (fd: number, buffer: Buffer, done: (error: Error | null, written: number) => void): void => {
     heard(buffer.toString());
     if (failure === undefined) real.write(fd, buffer, done);
-    else setImmediate(done, Object.assign(new Error(`${failure}: no`), { code: failure }), 0);
+    else setImmediate(fail, done, failure);
+  };
+  const fail = (done: (error: Error, written: number) => void, code: string): void => {
+    done(Object.assign(new Error(`${code}: no`), { code }), 0);
+    failed++;
   };
   return { ...real, write };
 });
@@ -32,6 +38,7 @@ beforeEach(() => {
   lost.length = 0;
   lines.onLost = (count, why) => lost.push(`${count} ${why}`);
   failure = undefined;
+  failed = 0;
 });
 afterEach(() => {
   closeSync(fd);
@@ -52,7 +59,7 @@ test("a full disk is waited for; what is more than may wait is counted and told,
   const long = `${"x".repeat(1024 * 1024 - 1)}\n`;
   // One is being written, four wait.
   for (let i = 0; i < 8; i++) lines.write(long);
-  await new Promise((wait) => setTimeout(wait, 300));
+  await expect.poll(() => failed).toBeGreaterThan(1);
   failure = undefined;
   await expect.poll(() => written().length).toBe(5 * long.length);
   expect(lost).toEqual(["3 ENOSPC: no"]);
@@ -63,7 +70,7 @@ test("a full disk is waited for; what is more than may wait is counted and told,
 test("a pipe whose reader is gone gets no more", async () => {
   failure = "EPIPE";
   lines.write("one\n");
-  await new Promise((wait) => setTimeout(wait, 50));
+  await expect.poll(() => failed).toBe(1);
   failure = undefined;
   lines.write("two\n");
   await new Promise((wait) => setTimeout(wait, 50));
