@@ -4,6 +4,7 @@ import { requestId } from "../wire/ids.ts";
 import { askedProfile } from "./asked-profile.ts";
 import type { Exchange } from "./exchange.ts";
 import { preflightHeaders } from "./origins.ts";
+import { plainPath } from "./plain-path.ts";
 import { Reply } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import type { ObservedApi } from "./request-record.ts";
@@ -123,7 +124,7 @@ function tell({ exchange, record, requestId: req }: Reply, { log, requests, metr
   // An answer that goes on without its client has its end later.
   if (!record.detached) record.inspection?.ended(outcome, record);
   // Probes, and whoever looks at requests, come every few seconds and are of interest to nobody while all is well.
-  if (/^\/(health|metrics|(v1\/)?admin\/requests)/.test(exchange.path)) log.debug(fields, outcome);
+  if (/^\/(?:health|metrics|admin\/requests)/.test(plainPath(exchange.path))) log.debug(fields, outcome);
   else if (outcome === "failed") log.error(fields, outcome);
   else log.info(fields, outcome === "cancelled" ? "cancelled by client" : outcome);
 }

@@ -14,6 +14,7 @@ import { inspectRoutes } from "./inspect/inspect-routes.ts";
 import { answerMetrics } from "./metrics/answer-metrics.ts";
 import { answerHealth, answerLiveness } from "./health.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
+import { plainPath } from "./plain-path.ts";
 import type { Answer, Route } from "./route.ts";
 import { sendPageFile } from "./send-page-file.ts";
 import { answerSlots, detokenize, tokenize } from "./tokens.ts";
@@ -146,14 +147,6 @@ export function pathAsNamed(path: string): string {
 export function socketAt(path: string): PortSocket | undefined {
   const plain = plainPath(path);
   return ports.find((port) => port.path === plain)?.socket;
-}
-
-/** Without `/v1`, and without what a base URL that ends in a slash makes some clients write. */
-function plainPath(path: string): string {
-  return path
-    .replace(/\/{2,}/g, "/")
-    .replace(/^\/v1(?=\/|$)/, "")
-    .replace(/\/$/, "");
 }
 
 /** Percent-decoded; as it is where that is impossible. */

@@ -3,6 +3,7 @@ import { Ring } from "../../inspect/ring.ts";
 import type { RingPlace } from "../../inspect/ring.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Mask } from "../mask.ts";
+import { plainPath } from "../plain-path.ts";
 import { Changes } from "./changes.ts";
 import { InspectedExchange } from "./inspected-exchange.ts";
 import type { RequestFacts } from "./request-facts.ts";
@@ -11,8 +12,11 @@ import { WatchedRequest } from "./watched-request.ts";
 /** Each text or list of a request may take this share of all the room: a request has room for ten and a half, whatever it is. */
 const share = 1 / 16;
 
-/** Of the page, of programs that look whether all is well, and of whoever runs the server: no client's. */
-const unwatched = /^(?:\/v1)?(?:\/*|\/+(?:admin|page|health|metrics)(?:\/.*)?)$/;
+/**
+ * Paths, as routes have them, of the page, of programs that look whether all is well, and of whoever runs the server: no client's. What is
+ * posted there may hold a key of another server (`/admin/check`).
+ */
+const unwatched = /^(?:\/(?:admin|page|health|metrics)(?:\/.*)?)?$/;
 
 /** Keeps the last requests of a server in memory, to be looked at. */
 export class Inspector {
@@ -36,7 +40,7 @@ export class Inspector {
     mask: Mask,
   ): { readonly watched: WatchedRequest; readonly exchange: Exchange } | undefined {
     const { method, path } = exchange;
-    if (method === "OPTIONS" || unwatched.test(path)) return undefined;
+    if (method === "OPTIONS" || unwatched.test(plainPath(path))) return undefined;
     // The page asks which models there are; what it asks of them is of interest.
     if (method === "GET" && exchange.header("sec-fetch-site") === "same-origin") return undefined;
     // Counted from the first byte, so the place is needed before there is anything to put there.
