@@ -18,6 +18,8 @@ export class EngineStates {
 
   /** Calls `listener` when the state is another one than `told` before. The function that is returned ends that. */
   watch(engine: Engine, listener: (state: EngineState) => void): () => void {
+    // The listener knows the state of this moment; `told` is to be the same.
+    this.tell();
     const watched = this.#watched.get(engine) ?? { listeners: new Set(), told: JSON.stringify(stateOf(engine)) };
     this.#watched.set(engine, watched);
     watched.listeners.add(listener);
