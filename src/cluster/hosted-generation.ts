@@ -30,6 +30,8 @@ export class HostedGeneration {
         const step = await iterator.next();
         if (this.#left) return;
         if (step.done === true) return this.#send(null);
+        // Its reader would not see it, so it would never be taken.
+        if (step.value.length === 0) continue;
         this.#credit--;
         this.#send(portableBatch(step.value));
         if (step.value.at(-1)?.type !== "end") continue;
