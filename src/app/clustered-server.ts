@@ -64,7 +64,8 @@ export async function createClusteredServer(
     peer.answer(workerTopics.start, (): WorkerStart => {
       begun = newest;
       // Workers share a port by the number that they ask for. One that was any free one (0) is asked for by its own when nobody has it.
-      if (url !== undefined && listening.size === 0) port = Number(new URL(url).port);
+      // No other port is read from the URL, which does not tell the one of its scheme.
+      if (port === 0 && url !== undefined && listening.size === 0) port = Number(new URL(url).port);
       listening.add(peer);
       return { number, files: begun.files, config: { ...begun.config, port } };
     });
@@ -76,8 +77,11 @@ export async function createClusteredServer(
     url ??= ready.url;
     if (ready.url !== url) throw new Error(`It listens on ${ready.url} in place of ${url}.`);
     models = ready.models;
-    // The configuration may have been read again meanwhile.
-    if (begun !== newest) models = await goOver(worker, models);
+    // The configuration may have been read again meanwhile, and again while the worker goes over to it.
+    while (begun !== newest) {
+      begun = newest;
+      models = await goOver(worker, models);
+    }
   };
   const release = async (): Promise<void> => {
     await pool.close(0);

@@ -1,6 +1,6 @@
 import cluster from "node:cluster";
 import type { Worker } from "node:cluster";
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { RestartPause } from "../engines/lifecycle/restart-pause.ts";
 import type { Log } from "../server/log.ts";
@@ -89,7 +89,7 @@ export class WorkerProcesses {
     const pause = new RestartPause();
     const worker = this.#fork(number);
     const how = worker.ended.then((how) => {
-      throw new Error(`A worker ${how} while it started.`);
+      throw new Error(`A worker does not serve: it ${how}.`);
     });
     await Promise.race([this.#options.begin(worker), how]);
     worker.isReady = true;
@@ -98,12 +98,18 @@ export class WorkerProcesses {
 
   #fork(number: number): Running {
     const process = cluster.fork();
-    closeLostConnections(process.process);
+    const child = process.process;
+    // Where the system has no descriptors left, a process that could not be started has none of these.
+    const [socket = new Socket()] = ((child.stdio as unknown[] | undefined) ?? []).slice(peerDescriptor) as Socket[];
+    if (child.connected) closeLostConnections(child);
     const ended = new Promise<string>((resolve) => {
       process.once("exit", (code, signal) => resolve(signal ? `was ended by ${signal}` : `exited with code ${code}`));
-      process.once("error", (error) => resolve(`could not be started: ${error.message}`));
+      process.once("error", (error) => {
+        socket.destroy();
+        resolve(`could not be started (${error.message})`);
+      });
     });
-    const peer = socketPeer(process.process.stdio[peerDescriptor] as Socket);
+    const peer = socketPeer(socket);
     const worker: Running = { number, peer, process, ended, isReady: false };
     this.#running.set(number, worker);
     void ended.then(() => {

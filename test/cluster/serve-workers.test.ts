@@ -1,3 +1,5 @@
+import { execFileSync } from "node:child_process";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -66,6 +68,15 @@ async function health(server: RunningTruewire): Promise<Health> {
 async function models(server: RunningTruewire): Promise<string[]> {
   const list = JSON.parse(await read(ask(server.url, "/v1/models"))) as { data: { id: string }[] };
   return list.data.map(({ id }) => id);
+}
+
+/** Whether a server may listen there now. */
+function mayListen(port: number, host: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer()
+      .once("error", () => resolve(false))
+      .listen(port, host, () => probe.close(() => resolve(true)));
+  });
 }
 
 const endless = chatBody("programmed", "#endless", { stream: true, max_tokens: 1_000_000 });
@@ -236,6 +247,41 @@ describe.runIf(process.platform === "linux")("a worker that ends", () => {
     expect(JSON.parse(await read(answer))).toMatchObject({ choices: [{ message: { content: "0 1 " } }] });
     expect(workersOf(server)).toHaveLength(2);
     await server.stop();
+  });
+
+  /** It asked for any free port, because a URL does not tell the port of its scheme, and no worker came back. */
+  test("all killed at once: the port is the same afterwards, also where it is the one of its scheme", async ({
+    skip,
+  }) => {
+    const host = "127.0.0.80";
+    if (!(await mayListen(80, host))) return skip("port 80 is not for this user, or in use");
+    const { program } = files();
+    const server = await start(["--host", host, "--port", "80", "--workers", "2", program]);
+    for (const pid of workersOf(server)) process.kill(pid, "SIGKILL");
+    await until(() => linesOf(server).filter(({ msg }) => /has taken the place/.test(String(msg))).length >= 2, "both");
+    expect(await read(ask(server.url, "/health/live"))).toContain("live");
+    await server.stop();
+  });
+
+  /** The place stayed empty: what could not be started had no socket to talk by, and nobody heard of that. */
+  test("one that cannot be started, because no descriptor is left, is started when there are some again", async () => {
+    const { program } = files();
+    const server = await start(["--workers", "2", program]);
+    const { pid = 0 } = server.process;
+    const limitFiles = (count: number): void => {
+      execFileSync("prlimit", [`--pid=${pid}`, `--nofile=${count}:4096`]);
+    };
+    limitFiles(4096);
+    limitFiles(10);
+    process.kill(workersOf(server)[0] ?? 0, "SIGKILL");
+    await until(
+      () => /could not be started \(spawn .*EMFILE\); another takes its place/.test(server.stderr()),
+      "it is said",
+    );
+    limitFiles(4096);
+    await until(() => linesOf(server).some(({ msg }) => /has taken the place/.test(String(msg))), "another is there");
+    expect(workersOf(server)).toHaveLength(2);
+    expect(await server.stop()).toBe(0);
   });
 
   test("an exception that nobody catches: its streams end with an error and the end mark, whole answers with a 503", async () => {
