@@ -92,7 +92,8 @@ function decoderFor(contentType: string | undefined): Decoder {
   if (!/^application\/(?:[\w.+-]+\+)?json$/i.test(type)) throw unsupportedType(contentType);
   const charset = parameters.find((parameter) => /^charset=/i.test(parameter))?.slice("charset=".length);
   try {
-    return new TextDecoder(charset?.replaceAll('"', "") ?? "utf-8", { fatal: true });
+    const decoder = new TextDecoder(charset?.replaceAll('"', "") ?? "utf-8", { fatal: true });
+    return decoder.encoding === "utf-8" ? utf8 : decoder;
   } catch (cause) {
     throw unsupportedType(contentType, cause);
   }
