@@ -1,5 +1,5 @@
 import { setMaxListeners } from "node:events";
-import { createServer } from "node:http";
+import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -136,16 +136,10 @@ test.skipIf(!isLinux)(
       `  - { name: bob, hash: "${bob.entry.hash}", concurrency: 2 }`,
     ]);
     const url = `${serving.url}/v1/chat/completions`;
-    // Until it is taken: what asks below whether both are open may have its place for a moment.
-    const waiting = async (): Promise<void> => {
-      for (;;) {
-        const answer = await askAnew(url, { key: bob.key, body: chat("wait") }).catch(() => undefined);
-        if (answer?.status !== 429) return;
-      }
-    };
-    const open = [waiting(), waiting()];
+    // One after the other, so that each worker has one; a request that waits for its turn could come at any time.
+    const open = [await opened(url, bob.key), await opened(url, bob.key)];
     const asked = async (): Promise<number> => (await askAnew(url, { key: bob.key, body: chat("Hi") })).status;
-    await until(async () => (await asked()) === 429, "both are open");
+    expect(await asked()).toBe(429);
     const requests = async (): Promise<number> =>
       total(
         readExposition((await askAnew(`${serving.url}/metrics`)).text),
@@ -160,13 +154,32 @@ test.skipIf(!isLinux)(
     const [victim = 0] = children.trim().split(" ").map(Number);
     process.kill(victim, "SIGKILL");
     await until(() => serving.server.stderr().includes("has taken the place"), "another worker serves");
+    expect(await Promise.race(open.map(({ over }) => over))).toBe("lost");
     expect(await asked()).toBe(200);
     expect(await requests()).toBeGreaterThan(before);
     for (let number = 0; number < 4; number++) expect(await requests()).toBeGreaterThan(before);
     await serving.server.stop("SIGKILL");
-    await Promise.all(open);
+    await Promise.all(open.map(({ over }) => over));
   },
 );
+
+interface Opened {
+  readonly over: Promise<"ended" | "lost">;
+}
+
+/** A streamed answer that waits, when its first words have come. */
+function opened(url: string, key: string): Promise<Opened> {
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { agent: false, method: "POST", headers }, (response) => {
+      const over = new Promise<"ended" | "lost">((tell) => {
+        response.on("end", () => tell("ended")).on("error", () => tell("lost"));
+      });
+      response.once("data", () => resolve({ over }));
+    });
+    asked.on("error", reject).end(JSON.stringify({ ...chat("wait"), stream: true }));
+  });
+}
 
 interface Shown {
   readonly id: string;
