@@ -1,5 +1,6 @@
 import { request as httpRequest } from "undici";
 import { apiOf } from "../rules/exchange.ts";
+import type { GroupVerdict } from "../rules/group/group-rule.ts";
 import { judgeSame } from "../rules/group/same.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
 import { isObject } from "../../generation/json.ts";
@@ -10,7 +11,7 @@ import { backgroundResponse } from "./background-response.ts";
 import { compactedResponse } from "./compacted-response.ts";
 import { type Judged, judgedResult, judgedTogether } from "./judged.ts";
 import { liveScenarios } from "./live.ts";
-import type { Probe } from "./probe.ts";
+import type { Probe, ProbeResult } from "./probe.ts";
 import { responseSocket } from "./response-socket.ts";
 import { type Scenario, Steps } from "./scenario.ts";
 import { messagesProbes } from "./messages-probes.ts";
@@ -130,25 +131,21 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
 
 /**
  * Probes with a streamed twin (`text` and `text/stream`) are sent again, one request at a time: batches of several requests round
- * differently and can change a word.
+ * differently and can change a word. So can a prompt that is cached in part, once in a while: a difference must be seen twice.
  */
 async function judgeTwin(plain: Probe, streamed: Probe, target: Target, signal?: AbortSignal): Promise<Judged> {
-  const [first, second, third] = [
-    await send(plain, target, signal),
-    await send(streamed, target, signal),
-    await send(plain, target, signal),
-  ];
-  const verdict =
-    first.exchange && second.exchange && third.exchange
-      ? judgeSame(first.exchange, third.exchange, second.exchange)
-      : undefined;
-  return {
-    id: `same/${plain.id}`,
-    about: `${plain.about}, streamed and not`,
-    result: second,
-    findings: verdict?.findings ?? [],
-    shown: verdict?.shown ?? [],
-  };
+  const ask = (probe: Probe): Promise<ProbeResult> => send(probe, target, signal);
+  const [first, second, third] = [await ask(plain), await ask(streamed), await ask(plain)];
+  const judged = { id: `same/${plain.id}`, about: `${plain.about}, streamed and not` };
+  const verdict = sameOf(first, second, third);
+  if (verdict.findings.length === 0) return { ...judged, result: second, ...verdict };
+  const result = await ask(streamed);
+  return { ...judged, result, ...sameOf(third, result, await ask(plain)) };
+}
+
+function sameOf(plain: ProbeResult, streamed: ProbeResult, again: ProbeResult): GroupVerdict {
+  if (!plain.exchange || !streamed.exchange || !again.exchange) return { findings: [], shown: [] };
+  return judgeSame(plain.exchange, again.exchange, streamed.exchange);
 }
 
 function twinOf(probe: Probe): Probe | undefined {

@@ -1,0 +1,53 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { afterEach, expect, test } from "vitest";
+import { createHandler } from "../../src/app/create-handler.ts";
+import { runCheck } from "../../src/check/probe/run-check.ts";
+import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
+import { serving } from "../support/transports.ts";
+
+let server: Server | undefined;
+afterEach(() => {
+  server?.closeAllConnections();
+  return new Promise((resolve) => server?.close(resolve));
+});
+
+/** Checks a server that says these words: `said` is told how many streamed answers there were before, or undefined for one that is not. */
+async function foundAt(said: (streamed: number | undefined) => string): Promise<string[]> {
+  let streams = 0;
+  let words = "";
+  const handler = createHandler(serving(new ScriptedEngine(() => answer([words]))));
+  const asked = createServer(async (incoming, outgoing) => {
+    const body = await text(incoming);
+    words = said(/"stream": *true/.test(body) ? streams++ : undefined);
+    const headers = { "content-type": "application/json" };
+    const response = await handler.fetch(
+      new Request(`http://api.test${incoming.url}`, { method: "POST", headers, body }),
+    );
+    outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+    outgoing.end(await response.text());
+  });
+  server = asked;
+  await new Promise<void>((resolve) => asked.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(asked.address() as AddressInfo).port}/v1`;
+  const run = await runCheck({ url, model: "scripted", only: ["same/text"], timeout: 10_000, concurrency: 1 });
+  const twin = run.judged.find(({ id }) => id === "same/text");
+  return (twin?.findings ?? []).map(({ found }) => found);
+}
+
+// A model whose prompt was cached in part said one word otherwise, once in many runs: its server was accused.
+test("a text that differs once is rounding", async () => {
+  expect(await foundAt((streamed) => (streamed === 0 ? "There" : "Hello"))).toEqual([]);
+});
+
+test("a text that differs again is another one", async () => {
+  expect(await foundAt((streamed) => (streamed === undefined ? "Hello" : "There"))).toEqual([
+    '"There" streamed, "Hello" not',
+  ]);
+});
+
+test("nothing can be shown of a model that says something else each time", async () => {
+  let answers = 0;
+  expect(await foundAt(() => `Hello ${answers++}`)).toEqual([]);
+});
