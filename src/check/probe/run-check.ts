@@ -131,7 +131,8 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
 
 /**
  * Probes with a streamed twin (`text` and `text/stream`) are sent again, one request at a time: batches of several requests round
- * differently and can change a word. So can a prompt that is cached in part, once in a while: a difference must be seen twice.
+ * differently and can change a word. So does another place in a server's cache, and requests may take places in turn: a difference
+ * must be seen twice, the second time after one more plain answer.
  */
 async function judgeTwin(plain: Probe, streamed: Probe, target: Target, signal?: AbortSignal): Promise<Judged> {
   const ask = (probe: Probe): Promise<ProbeResult> => send(probe, target, signal);
@@ -139,8 +140,8 @@ async function judgeTwin(plain: Probe, streamed: Probe, target: Target, signal?:
   const judged = { id: `same/${plain.id}`, about: `${plain.about}, streamed and not` };
   const verdict = sameOf(first, second, third);
   if (verdict.findings.length === 0) return { ...judged, result: second, ...verdict };
-  const result = await ask(streamed);
-  return { ...judged, result, ...sameOf(third, result, await ask(plain)) };
+  const [fourth, fifth, sixth] = [await ask(plain), await ask(streamed), await ask(plain)];
+  return { ...judged, result: fifth, ...sameOf(fourth, fifth, sixth) };
 }
 
 function sameOf(plain: ProbeResult, streamed: ProbeResult, again: ProbeResult): GroupVerdict {
