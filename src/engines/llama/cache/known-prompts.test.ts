@@ -7,6 +7,7 @@ import { ChatTemplate } from "../../../templates/chat-template.ts";
 import { KnownPrompts, missOf } from "./known-prompts.ts";
 import type { AskedPrompt } from "./known-prompts.ts";
 import { outlinePrompt, outlineText } from "./outline-prompt.ts";
+import type { MessageMark } from "./prompt-outline.ts";
 
 const chatml = `{%- set system = messages[0].role == 'system' -%}
 {%- if tools or system %}{{ '<|im_start|>system\\n' }}{% if system %}{{ messages[0].content }}{% endif -%}
@@ -85,6 +86,7 @@ class Slots {
   }
 }
 
+const isMark = (mark: MessageMark | undefined): mark is MessageMark => mark !== undefined;
 const user = (content: string): Message => ({ role: "user", content });
 const says = (content: string): Message => ({ role: "assistant", content });
 const system = (content: string): Message => ({ role: "system", content });
@@ -418,6 +420,26 @@ describe("of another's prompts", () => {
       }),
     );
   });
+});
+
+// 64 conversations of thousands of messages each were gone through for each new prompt, while the model stood still.
+test("only so many messages of past conversations are remembered", () => {
+  const conversation = (name: string, messages: number): AskedPrompt => {
+    const texts = Array.from({ length: messages }, (_, at) => `${name} says ${at}`);
+    return {
+      owner: undefined,
+      tokens: [...utf8.encode(`${name} has talked for a while about this and that`)],
+      outline: { ...outlineText(""), messages: texts.map((words) => outlineText(words).messages[0]).filter(isMark) },
+      thoughtMarkers: [],
+    };
+  };
+  const causeAfter = (messages: number): string | undefined => {
+    const slots = new Slots();
+    for (const name of ["Ada", "Bob", "Cleo"]) slots.ask(conversation(name, messages));
+    return slots.ask(conversation("Ada", messages))?.cause;
+  };
+  expect(causeAfter(4000)).toBe("evicted");
+  expect(causeAfter(6000)).toBe("nothing-known");
 });
 
 test("every cause has a sentence, and one of advice", () => {

@@ -22,7 +22,13 @@ interface Remembered {
 
 interface PastPrompt extends Omit<Remembered, "prompt"> {
   /** The prompt's and those of its answer. */
-  readonly tokens: Uint32Array;
+  readonly tokens: readonly number[];
+}
+
+/** How many tokens a new prompt has in common, from the beginning, with what each slot and each past prompt has. */
+interface CommonLengths {
+  readonly slots: readonly number[];
+  readonly past: readonly number[];
 }
 
 /** What is known of a miss before the slot is changed. */
@@ -33,9 +39,11 @@ export type MissDraft = Omit<CacheMiss, "cachedTokens" | "at"> & {
   readonly mostTokens: number;
 };
 
-/** Prompts whose slots others have got: so many, with so many tokens in all (4 MiB), are remembered. */
+/** Prompts whose slots others have got: so many, with so many tokens in all (8 MiB), are remembered. */
 const mostPast = 64;
 const mostPastTokens = 2 ** 20;
+/** Of the conversations among them: so many messages in all, each of which is looked at for each new prompt. */
+const mostPastMessages = 10_000;
 /** To read fewer tokens again takes no time. */
 const worthTelling = 16;
 /** What changes by itself is found by its line. */
@@ -59,17 +67,22 @@ export class KnownPrompts {
    * null: it is, but for what is new in it.
    */
   takes(slot: number, asked: AskedPrompt, slots: readonly (readonly number[])[]): MissDraft | null {
-    const found = this.#explain(asked, slots);
-    this.#forget(slot, asked, slots[slot] ?? []);
+    // Once for all that is asked of them: long prompts that begin alike take a while to compare.
+    const common: CommonLengths = {
+      slots: slots.map((known) => commonLength(known, asked.tokens)),
+      past: this.#past.map((past) => commonLength(past.tokens, asked.tokens)),
+    };
+    const found = this.#explain(asked, slots, common);
+    this.#forget(slot, slots[slot] ?? [], common);
     this.#ofSlots.set(slot, { owner: asked.owner, outline: asked.outline, prompt: asked.tokens });
     return found;
   }
 
-  #explain(asked: AskedPrompt, slots: readonly (readonly number[])[]): MissDraft | null {
+  #explain(asked: AskedPrompt, slots: readonly (readonly number[])[], common: CommonLengths): MissDraft | null {
     const { tokens } = asked;
-    const inSlots = slots.reduce((most, known) => Math.max(most, commonLength(known, tokens)), 0);
+    const inSlots = Math.max(0, ...common.slots);
     if (inSlots + worthTelling > tokens.length) return null;
-    const own = this.#own(asked, slots);
+    const own = this.#own(asked, slots, common);
     const promptTokens = tokens.length;
     const nearest = nearestOf(own);
     const gone = own
@@ -89,19 +102,24 @@ export class KnownPrompts {
   }
 
   /** The owner's earlier conversations that have something in common with this one, with the tokens that are known of them. */
-  #own({ owner, tokens, outline }: AskedPrompt, slots: readonly (readonly number[])[]): Candidate[] {
+  #own({ owner, outline }: AskedPrompt, slots: readonly (readonly number[])[], lengths: CommonLengths): Candidate[] {
     const candidates: Candidate[] = [];
     const likeness = outline && likenessTo(outline);
-    const add = (former: Pick<Remembered, "outline">, known: ArrayLike<number>, isGone: boolean): void => {
-      const common = commonLength(known, tokens);
+    const add = (
+      former: Pick<Remembered, "outline">,
+      known: readonly number[],
+      common: number,
+      isGone: boolean,
+    ): void => {
       const alike = likeness && former.outline ? likeness(former.outline) : common;
       if (alike > 0) candidates.push({ known, common, isGone, alike, outline: former.outline });
     };
     for (const [slot, known] of slots.entries()) {
       const former = this.#given(slot, known);
-      if (former && former.owner === owner && known.length > 0) add(former, known, false);
+      if (former && former.owner === owner && known.length > 0) add(former, known, lengths.slots[slot] ?? 0, false);
     }
-    for (const past of this.#past) if (past.owner === owner) add(past, past.tokens, true);
+    for (const [at, past] of this.#past.entries())
+      if (past.owner === owner) add(past, past.tokens, lengths.past[at] ?? 0, true);
     return candidates;
   }
 
@@ -114,16 +132,17 @@ export class KnownPrompts {
   }
 
   /** What a slot knows becomes a thing of the past, unless the new prompt goes on with it. */
-  #forget(slot: number, { tokens }: AskedPrompt, known: readonly number[]): void {
+  #forget(slot: number, known: readonly number[], common: CommonLengths): void {
     const given = this.#given(slot, known);
-    const goesOn = (former: ArrayLike<number>): boolean => commonLength(former, tokens) + worthTelling > former.length;
-    const kept = this.#past.filter((past) => !goesOn(past.tokens));
-    if (given && !goesOn(known))
-      kept.push({ owner: given.owner, outline: given.outline, tokens: Uint32Array.from(known) });
-    let sum = 0;
-    const first = kept.findLastIndex(({ tokens: { length } }, at) => {
-      sum += length;
-      return sum > mostPastTokens || kept.length - at > mostPast;
+    const goesOn = (former: readonly number[], length = 0): boolean => length + worthTelling > former.length;
+    const kept = this.#past.filter((past, at) => !goesOn(past.tokens, common.past[at]));
+    if (given && !goesOn(known, common.slots[slot]))
+      kept.push({ owner: given.owner, outline: given.outline, tokens: known.slice() });
+    let [tokens, messages] = [0, 0];
+    const first = kept.findLastIndex((past, at) => {
+      tokens += past.tokens.length;
+      messages += past.outline?.messages.length ?? 0;
+      return tokens > mostPastTokens || messages > mostPastMessages || kept.length - at > mostPast;
     });
     this.#past.splice(0, this.#past.length, ...kept.slice(first + 1));
   }
@@ -142,7 +161,7 @@ export class KnownPrompts {
 }
 
 interface Candidate {
-  readonly known: ArrayLike<number>;
+  readonly known: readonly number[];
   /** Tokens in common from the beginning. */
   readonly common: number;
   readonly isGone: boolean;
@@ -159,7 +178,7 @@ function nearestOf(candidates: readonly Candidate[]): Candidate | undefined {
   return nearest;
 }
 
-function commonLength(known: ArrayLike<number>, asked: ArrayLike<number>): number {
+function commonLength(known: readonly number[], asked: readonly number[]): number {
   let length = 0;
   while (length < known.length && length < asked.length && known[length] === asked[length]) length++;
   return length;

@@ -1,5 +1,6 @@
 import type { CacheMiss, PartingTexts } from "../../../generation/cache-miss.ts";
 import { changingPart } from "./changing-part.ts";
+import { movedMessages } from "./moved-messages.ts";
 import { isSystem, promptRole, sameMessage } from "./prompt-outline.ts";
 import type { MessageMark, PromptOutline, ToolMark } from "./prompt-outline.ts";
 import { sharedLength, sharesRest } from "./shared-pieces.ts";
@@ -59,7 +60,7 @@ function messageCause(
   const message = asked[index];
   if (!message) return null;
   const where = message.path;
-  const moved = shiftOf(known, asked, index);
+  const moved = movedMessages(known, asked, index);
   if (moved) return { cause: moved, where };
   const former = known[index];
   const isLast = index === asked.length - 1;
@@ -76,50 +77,25 @@ function messageCause(
   return { cause: isOther ? "system-replaced" : "system-changed", where };
 }
 
-/** The messages from here on are earlier ones, moved forward or backward. */
-function shiftOf(
-  known: readonly MessageMark[],
-  asked: readonly MessageMark[],
-  index: number,
-): "messages-dropped" | "message-inserted" | undefined {
-  for (let by = 1; by < Math.max(known.length, asked.length) - index; by++) {
-    if (goesOn(known, index + by, asked, index)) return "messages-dropped";
-    if (goesOn(known, index, asked, index + by)) return "message-inserted";
-  }
-  return undefined;
-}
-
-/** The messages of both from these places on are the same, as far as both have any. */
-function goesOn(
-  known: readonly MessageMark[],
-  knownFrom: number,
-  asked: readonly MessageMark[],
-  askedFrom: number,
-): boolean {
-  const count = Math.min(known.length - knownFrom, asked.length - askedFrom);
-  // One alone proves nothing where more were known: it may be a short one ("Go on.") that is said often.
-  if (count < 1 || (count === 1 && known.length > knownFrom + 1)) return false;
-  for (let at = 0; at < count; at++) {
-    const message = known[knownFrom + at];
-    if (!message || !sameMessage(message, asked[askedFrom + at])) return false;
-  }
-  return true;
-}
-
 function toolsCause(known: readonly ToolMark[], asked: readonly ToolMark[]): FoundCause | null {
   const same = (one: ToolMark, other: ToolMark | undefined): boolean =>
     one.name === other?.name && one.hash === other.hash;
   const first = asked.findIndex((tool, at) => !same(tool, known[at]));
   if (first === -1 && asked.length === known.length) return null;
   const where = first === -1 ? "tools" : `tools[${first}]`;
-  const isKnown = (tool: ToolMark): boolean => known.some((other) => same(tool, other));
-  const isAsked = (tool: ToolMark): boolean => asked.some((other) => same(tool, other));
-  const added = asked.findIndex((tool) => !isKnown(tool));
-  const removed = known.findIndex((tool) => !isAsked(tool));
+  const added = firstNew(asked, known);
+  const removed = firstNew(known, asked);
   if (added === -1 && removed === -1) return { cause: "tools-reordered", where };
   if (removed === -1) return { cause: "tool-added", where: `tools[${added}]` };
   if (added === -1) return { cause: "tool-removed", where: "tools" };
   return { cause: "tool-changed", where: `tools[${added}]` };
+}
+
+/** The place of the first tool that the others have not; −1: none. */
+function firstNew(tools: readonly ToolMark[], others: readonly ToolMark[]): number {
+  const keyOf = ({ name, hash }: ToolMark): string => `${name} ${hash}`;
+  const keys = new Set(others.map(keyOf));
+  return tools.findIndex((tool) => !keys.has(keyOf(tool)));
 }
 
 /** Nothing that the client sent before the place has changed. */
