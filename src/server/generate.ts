@@ -1,5 +1,6 @@
 import type { Engine } from "../generation/engine.ts";
 import type { GenerationRequest } from "../generation/request.ts";
+import { shownWarnings } from "../generation/shown-warnings.ts";
 import { modelNotFound } from "../wire/failures.ts";
 import type { AnswerContext, ReadOptions } from "../wire/port.ts";
 import type { DetachedAnswer, KeptRequest, PortState, ServedPort } from "../wire/port-state.ts";
@@ -21,7 +22,7 @@ import { storeFailure } from "./store-failure.ts";
 import { streamAnswer } from "./stream-answer.ts";
 import { tellEvents } from "./tell-events.ts";
 import { unknownModel } from "./unknown-model.ts";
-import { shownWarnings, warningHeader } from "./warning-header.ts";
+import { warningHeader } from "./warning-header.ts";
 import { wholeAnswer } from "./whole-answer.ts";
 
 /** Answers a request of an API that generates: read, find the model, generate, write. */

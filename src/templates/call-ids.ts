@@ -21,12 +21,15 @@ export function matchCalls(messages: readonly Message[], form: "any" | "nine", w
   const shown = (id: string): string => (form === "nine" ? short.of(id) : id);
   const callIds = new Map<number, readonly string[]>();
   const answers = new Map<number, { id: string; name: string | undefined }>();
-  let open: ToolCall[] | null = null;
+  let open: OpenCalls | null = null;
   for (const [index, message] of messages.entries()) {
     if (message.role !== "tool") {
       const calls = message.role === "assistant" ? callsOf(message) : [];
-      open = calls.length > 0 ? [...calls] : null;
-      callIds.set(index, open?.map((call) => shown(call.id)) ?? []);
+      open = calls.length > 0 ? new OpenCalls(calls) : null;
+      callIds.set(
+        index,
+        calls.map((call) => shown(call.id)),
+      );
       continue;
     }
     if (open === null) {
@@ -35,9 +38,9 @@ export function matchCalls(messages: readonly Message[], form: "any" | "nine", w
         `messages.[${index}].role`,
       );
     }
-    const named = open.findIndex((call) => call.id === message.toolCallId);
-    const call = open.splice(Math.max(named, 0), 1)[0];
-    if (named === -1) {
+    const named = open.take(message.toolCallId);
+    const call = named ?? open.takeFirst();
+    if (!named) {
       warnings.push(
         `messages[${index}]: no open call has the id ${message.toolCallId}; taken as the next call's result.`,
       );
@@ -50,10 +53,56 @@ export function matchCalls(messages: readonly Message[], form: "any" | "nine", w
   };
 }
 
+/** The calls of a turn that have no result yet. Each is looked at a few times, however many there are. */
+class OpenCalls {
+  readonly #calls: readonly ToolCall[];
+  readonly #taken = new Set<ToolCall>();
+  /** The places of an id's calls, the last one first: several may have one. */
+  readonly #places = new Map<string, number[]>();
+  /** Those before are taken. */
+  #first = 0;
+
+  constructor(calls: readonly ToolCall[]) {
+    this.#calls = calls;
+    for (let at = calls.length - 1; at >= 0; at--) {
+      const { id = "" } = calls[at] ?? {};
+      const places = this.#places.get(id);
+      if (places) places.push(at);
+      else this.#places.set(id, [at]);
+    }
+  }
+
+  /** The first open call with an id; undefined: there is none. */
+  take(id: string): ToolCall | undefined {
+    const places = this.#places.get(id) ?? [];
+    for (let at = places.pop(); at !== undefined; at = places.pop()) {
+      const call = this.#calls[at];
+      if (call && this.#isNew(call)) return call;
+    }
+    return undefined;
+  }
+
+  takeFirst(): ToolCall | undefined {
+    for (let call = this.#calls[this.#first]; call; call = this.#calls[this.#first]) {
+      this.#first++;
+      if (this.#isNew(call)) return call;
+    }
+    return undefined;
+  }
+
+  #isNew(call: ToolCall): boolean {
+    if (this.#taken.has(call)) return false;
+    this.#taken.add(call);
+    return true;
+  }
+}
+
 /** Ids of nine letters or digits: the end of the id itself, as far as that is free. */
 class ShortIds {
   readonly #shortOf = new Map<string, string>();
   readonly #taken = new Set<string>();
+  /** Lower ones are taken. */
+  #number = 0;
 
   of(id: string): string {
     let short = this.#shortOf.get(id);
@@ -62,7 +111,10 @@ class ShortIds {
         .replace(/[^a-zA-Z0-9]/g, "")
         .slice(-9)
         .padStart(9, "0");
-      for (let number = 0; this.#taken.has(short); number++) short = String(number).padStart(9, "0");
+      if (this.#taken.has(short)) {
+        do short = String(this.#number++).padStart(9, "0");
+        while (this.#taken.has(short));
+      }
       this.#taken.add(short);
       this.#shortOf.set(id, short);
     }

@@ -4,7 +4,10 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
+import { OneAtATime } from "../../src/engines/llama/process/one-at-a-time.ts";
+import { RoundShare } from "../../src/engines/llama/process/round-share.ts";
 import { TextPieces } from "../../src/engines/llama/process/text-pieces.ts";
+import { tokenizePrompt } from "../../src/engines/llama/process/tokenize-prompt.ts";
 import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { openNativeModel } from "./native-model.ts";
@@ -45,4 +48,48 @@ test.each([
     }),
     { numRuns: 30 },
   );
+});
+
+// A text of a megabyte without control tokens was read in one call: every other answer stood still meanwhile.
+test.each([
+  ["programmed", 0],
+  ["demo", 1],
+])("a long text is read in another thread, and has the same tokens (%s model)", async (_, index) => {
+  const model = models[index];
+  if (!model) throw new Error("it was not loaded");
+  const vocabulary = new Vocabulary(model);
+  let longest = 0;
+  let beside = 0;
+  const watched = new Proxy(model, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== "function") return member;
+      return (...given: unknown[]): unknown => {
+        if (name === "tokenizeBeside") beside++;
+        else if (typeof given[0] === "string") longest = Math.max(longest, given[0].length);
+        return Reflect.apply(member, target, given);
+      };
+    },
+  });
+  const tokenizer = { model: watched, vocabulary, pieces: new TextPieces(vocabulary), beside: new OneAtATime() };
+  const said = "Once upon a time, there was a é日本 of 1,000 words.\n".repeat(800);
+  const spans = [
+    { text: said, special: false },
+    { text: said.slice(1), special: false },
+    { text: "<|im_end|>\nHello", special: true },
+    { text: said, special: true },
+  ];
+  const share = new RoundShare();
+  const read = (): Promise<number[]> =>
+    share.do(tokenizePrompt(tokenizer, { type: "spans", spans, bos: false, addSpecial: false }));
+  const [tokens, again] = await Promise.all([read(), read()]);
+  const expected: number[] = [];
+  for (const { text, special } of spans) {
+    const continues = expected.length > 0 && !vocabulary.isControl(expected.at(-1) ?? 0);
+    expected.push(...(continues ? model.tokenizeContinuation(text, special) : model.tokenize(text, special)));
+  }
+  expect(tokens).toEqual(expected);
+  expect(again).toEqual(expected);
+  expect(beside).toBe(6);
+  expect(longest).toBeLessThan(20_000);
 });

@@ -1,5 +1,6 @@
 import type { GenerationFailure } from "../../../generation/event.ts";
 import { FailureError } from "../../../generation/failure.ts";
+import { shownWarnings } from "../../../generation/shown-warnings.ts";
 import type { Observe } from "../../../generation/observe.ts";
 import type { Sampling } from "../../../generation/request.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
@@ -7,31 +8,30 @@ import type { GenerateMessage, StepMessage } from "../protocol.ts";
 import { AnswerCheck, type CheckText } from "./answer-check.ts";
 import type { Prepared, PreparingThread } from "./preparing-thread.ts";
 import { queueFull } from "./queue-full.ts";
+import { RoundShare } from "./round-share.ts";
+import type { Steps } from "./round-share.ts";
 
 export interface IntakeOptions {
   readonly thread: PreparingThread;
   /** Requests of one owner that may be in preparation; one more is refused. */
   readonly limit: number;
-  /** Tokenizes a prompt, with places to pause. */
-  readonly tokenize: (prompt: PromptInput) => Generator<undefined, number[]>;
+  /** Tokenizes a prompt, in steps. */
+  readonly tokenize: (prompt: PromptInput) => Steps<number[]>;
   /** The tokens of a text that a bias is for. */
   readonly tokensOfText: (text: string) => readonly number[];
   /** Takes a request that is ready, with its prompts' tokens. */
   readonly add: (request: PreparedRequest, prompts: readonly (readonly number[])[], owner?: string) => void;
-  /** Tells the prompts of a request that somebody wants to see. */
-  readonly show: (id: number, inputs: readonly PromptInput[], prompts: readonly (readonly number[])[]) => void;
+  /** Tells the prompts of a request that somebody wants to see, in steps. */
+  readonly show: (id: number, inputs: readonly PromptInput[], prompts: readonly (readonly number[])[]) => Steps<void>;
   readonly refuse: (id: number, failure: GenerationFailure) => void;
   /** A request left while it was prepared. */
   readonly onLeft: () => void;
   readonly log: Observe;
 }
 
-/** How long prompts are tokenized without a pause, in milliseconds; the model's steps wait for that time. */
-const tokenizingMs = 4;
-
 /**
  * The way to the scheduler and back: the preparing thread prepares requests before they reach it, and checks answers after it.
- * Prompts are tokenized here, a little at a time, because the model's vocabulary can be used from this thread only.
+ * Prompts are tokenized here, where the model is: what is short in a share of this thread's time, what is long in another thread.
  */
 export class Intake {
   readonly #options: IntakeOptions;
@@ -39,6 +39,7 @@ export class Intake {
   readonly #wanted = new Map<number, string | undefined>();
   readonly #checks = new Map<number, AnswerCheck>();
   readonly #pieces = new Map<number, string[]>();
+  readonly #share = new RoundShare();
 
   constructor(options: IntakeOptions) {
     this.#options = options;
@@ -63,8 +64,7 @@ export class Intake {
       const ready = await this.#prepare(id, asked, owner);
       if (ready === null) return;
       const { prepared, prompts } = ready;
-      for (const warning of prepared.warnings) log(`${requestId}: ${warning}`, "warn");
-      if (prepared.request.inspected) this.#options.show(id, prepared.request.prompts, prompts);
+      for (const warning of shownWarnings(prepared.warnings)) log(`${requestId}: ${warning}`, "warn");
       if (prepared.check)
         this.#checks.set(id, new AnswerCheck(prepared.check, (...text) => void this.#check(requestId, ...text)));
       const sampling = withTextBias(prepared.request.sampling, this.#options.tokensOfText);
@@ -99,29 +99,20 @@ export class Intake {
     try {
       const isWanted = (): boolean => this.#wanted.has(id);
       const prepared = await thread.prepare(asked, isWanted);
-      const prompts = prepared && (await this.#tokens(prepared.request.prompts, isWanted));
-      return prepared && prompts && { prepared, prompts };
+      if (!prepared) return null;
+      const prompts = await this.#share.do(whileWanted(this.#tokensAndShow(id, prepared), isWanted));
+      return prompts && { prepared, prompts };
     } finally {
       this.#wanted.delete(id);
     }
   }
 
-  /** The prompts' tokens; null: the client left. */
-  async #tokens(prompts: readonly PromptInput[], isWanted: () => boolean): Promise<number[][] | null> {
-    const all: number[][] = [];
-    let paused = performance.now();
-    for (const prompt of prompts) {
-      const making = this.#options.tokenize(prompt);
-      let made = making.next();
-      for (; made.done !== true; made = making.next()) {
-        if (performance.now() - paused < tokenizingMs) continue;
-        await new Promise((resolve) => setImmediate(resolve));
-        if (!isWanted()) return null;
-        paused = performance.now();
-      }
-      all.push(made.value);
-    }
-    return all;
+  *#tokensAndShow(id: number, { request }: Prepared): Steps<number[][]> {
+    const { tokenize, show } = this.#options;
+    const prompts: number[][] = [];
+    for (const prompt of request.prompts) prompts.push(yield* tokenize(prompt));
+    if (request.inspected) yield* show(id, request.prompts, prompts);
+    return prompts;
   }
 
   cancel(id: number): void {
@@ -150,6 +141,16 @@ export class Intake {
     } catch (error) {
       log(`${requestId}: ${what}: could not be checked: ${failureOf(error).message}`, "warn");
     }
+  }
+}
+
+/** The steps of a work, as long as somebody wants it; then null. */
+function* whileWanted<T extends object>(work: Steps<T>, isWanted: () => boolean): Steps<T | null> {
+  const steps: Steps<T | null> = work;
+  for (;;) {
+    const step = isWanted() ? steps.next() : steps.return(null);
+    if (step.done === true) return step.value;
+    yield step.value;
   }
 }
 

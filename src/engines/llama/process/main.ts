@@ -9,8 +9,9 @@ import { newCallId } from "./call-id.ts";
 import { constraintOpener } from "./open-constraint.ts";
 import { openModel } from "./open-model.ts";
 import { PreparingThread } from "./preparing-thread.ts";
-import { inspectedPrompt } from "./inspected-prompt.ts";
+import { inspectedPrompts } from "./inspected-prompts.ts";
 import { Intake } from "./intake.ts";
+import { OneAtATime } from "./one-at-a-time.ts";
 import { Scheduler } from "./scheduler.ts";
 import { TextPieces } from "./text-pieces.ts";
 import { textOf } from "./token-text.ts";
@@ -147,16 +148,15 @@ async function open(message: OpenMessage): Promise<void> {
     });
     scheduler = running;
     vocabulary = opened.vocabulary;
-    const tokenizer = { ...opened, pieces: new TextPieces(opened.vocabulary) };
+    const tokenizer = { ...opened, pieces: new TextPieces(opened.vocabulary), beside: new OneAtATime() };
     intake = new Intake({
       thread,
       limit: message.slots + message.queueLimit,
       tokenize: (prompt) => tokenizePrompt(tokenizer, prompt),
       tokensOfText: (text) => opened.model.tokenize(text, false),
       add: (request, prompts, owner) => running.add(request, prompts, owner),
-      show: (id, inputs, prompts) => {
-        const shown = prompts.map((tokens, at) => inspectedPrompt(opened.vocabulary, tokens, inputs[at]));
-        tell({ type: "prompts", id, prompts: shown });
+      *show(id, inputs, prompts) {
+        tell({ type: "prompts", id, prompts: yield* inspectedPrompts(opened.vocabulary, prompts, inputs) });
       },
       refuse: (id, failure) => running.refuse(id, failure),
       onLeft: () => running.tellState(),

@@ -92,6 +92,17 @@ export function baseDeclarations({ threadPoolParams }: Structs): Record<keyof Ba
   };
 }
 
+/** What `llama_tokenize` is asked. */
+type Tokenizing = [
+  vocab: Pointer,
+  text: Uint8Array,
+  length: number,
+  tokens: Int32Array,
+  most: number,
+  addSpecial: boolean,
+  parseSpecial: boolean,
+];
+
 export interface LlamaFunctions {
   llama_version(): string;
   llama_backend_init(): void;
@@ -143,15 +154,11 @@ export interface LlamaFunctions {
   llama_vocab_fim_mid(vocab: Pointer): number;
   llama_vocab_get_add_bos(vocab: Pointer): boolean;
   llama_vocab_get_add_eos(vocab: Pointer): boolean;
-  llama_tokenize(
-    vocab: Pointer,
-    text: Uint8Array,
-    length: number,
-    tokens: Int32Array | null,
-    most: number,
-    addSpecial: boolean,
-    parseSpecial: boolean,
-  ): number;
+  llama_tokenize: {
+    (...asked: Tokenizing): number;
+    /** In another thread. */
+    async(...asked: [...Tokenizing, done: (error: unknown, result: number) => void]): void;
+  };
   llama_token_to_piece(
     vocab: Pointer,
     token: number,

@@ -135,16 +135,7 @@ export class NativeModel {
 
   /** The tokens of a text. `special`: control tokens are read where the text spells them. */
   tokenize(text: string, special: boolean): number[] {
-    const bytes = utf8Bytes.encode(text);
-    let tokens = new Int32Array(bytes.length + 2);
-    const read = (): number =>
-      this.api.llama_tokenize(this.vocab, bytes, bytes.length, tokens, tokens.length, false, special);
-    let count = read();
-    if (count < 0) {
-      tokens = new Int32Array(-count);
-      count = read();
-    }
-    return Array.from(tokens.subarray(0, Math.max(0, count)));
+    return Array.from(this.#tokens(text, special));
   }
 
   /**
@@ -152,14 +143,66 @@ export class NativeModel {
    * read behind another one, whose tokens are then left out.
    */
   tokenizeContinuation(text: string, special: boolean): number[] {
-    for (const before of ["\n", "\u0001"]) {
-      if (text.startsWith(before)) continue;
-      const start = this.tokenize(before, special);
-      const tokens = this.tokenize(before + text, special);
-      if (start.length > 0 && start.every((token, at) => tokens[at] === token)) return tokens.slice(start.length);
-    }
-    return this.tokenize(text, special);
+    const reading = continuation(text);
+    let step = reading.next();
+    while (step.done !== true) step = reading.next(this.#tokens(step.value, special));
+    return Array.from(step.value);
   }
+
+  /** The tokens of a long text, read in another thread. `continues`: as `tokenizeContinuation` does. */
+  async tokenizeBeside(text: string, special: boolean, continues: boolean): Promise<Int32Array> {
+    if (!continues) return this.#tokensBeside(text, special);
+    const reading = continuation(text);
+    let step = reading.next();
+    while (step.done !== true) step = reading.next(await this.#tokensBeside(step.value, special));
+    return step.value;
+  }
+
+  #tokens(text: string, special: boolean): Int32Array {
+    const bytes = utf8Bytes.encode(text);
+    let tokens = roomFor(bytes);
+    const read = (): number =>
+      this.api.llama_tokenize(this.vocab, bytes, bytes.length, tokens, tokens.length, false, special);
+    let count = read();
+    if (count < 0) {
+      tokens = new Int32Array(-count);
+      count = read();
+    }
+    return tokens.subarray(0, Math.max(0, count));
+  }
+
+  async #tokensBeside(text: string, special: boolean): Promise<Int32Array> {
+    const { llama_tokenize: call } = this.api;
+    const bytes = utf8Bytes.encode(text);
+    let tokens = roomFor(bytes);
+    const read = (): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const done = (error: unknown, count: number): void => (error ? reject(error as Error) : resolve(count));
+        call.async(this.vocab, bytes, bytes.length, tokens, tokens.length, false, special, done);
+      });
+    let count = await read();
+    if (count < 0) {
+      tokens = new Int32Array(-count);
+      count = await read();
+    }
+    return tokens.subarray(0, Math.max(0, count));
+  }
+}
+
+/** Most tokenizers make at most one token of each byte, and put one at each end. */
+function roomFor(bytes: Uint8Array): Int32Array {
+  return new Int32Array(bytes.length + 2);
+}
+
+/** Asks for the tokens of texts; with them it finds those of a text that goes on. */
+function* continuation(text: string): Generator<string, Int32Array, Int32Array> {
+  for (const before of ["\n", "\u0001"]) {
+    if (text.startsWith(before)) continue;
+    const start = yield before;
+    const tokens = yield before + text;
+    if (start.length > 0 && start.every((token, at) => tokens[at] === token)) return tokens.subarray(start.length);
+  }
+  return yield text;
 }
 
 /** A list of pointers that ends where it begins. */
