@@ -5,7 +5,8 @@ import type { TestServer } from "../models/support.ts";
 import { until } from "../support/scripted-engine.ts";
 import { fault } from "./fault.ts";
 import { outcome } from "./outcome.ts";
-import { afterwards, childrenOf } from "./support.ts";
+import { childrenOf } from "../support/processes.ts";
+import { afterwards } from "./support.ts";
 
 const isLinux = process.platform === "linux";
 const lazy = (name: string): string => `{ kind: local, path: ${name}.gguf, load: lazy, ${small} }`;

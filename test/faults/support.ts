@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach } from "vitest";
@@ -49,11 +49,6 @@ export function writeProgram(folder: string): string {
     }`,
   );
   return file;
-}
-
-/** The processes that this one has started. */
-export function childrenOf(pid: number): readonly number[] {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
 }
 
 /** A file system of so many bytes in a folder; it goes with the test. */

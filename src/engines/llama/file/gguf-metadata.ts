@@ -1,8 +1,8 @@
 /**
  * The key-value pairs at the start of a GGUF (version 2 or 3, little-endian), as its specification lays them out
  * (ggml, docs/gguf.md). `start` is the file's beginning, as much of it as was read; undefined: it does not hold all pairs yet. Of lists,
- * those that `keeps` accepts are kept; of the others only the length, since a vocabulary is most of a header. Throws an Error for what
- * is no GGUF.
+ * short ones that `keeps` accepts are kept; of the others only the length, since a vocabulary is most of a header. Throws an Error for
+ * what is no GGUF.
  */
 export function parseGgufMetadata(start: Buffer, keeps: (key: string) => boolean): Map<string, unknown> | undefined {
   const reader = new Reader(start);
@@ -42,7 +42,7 @@ class Reader {
   #list(key: string, keeps: (key: string) => boolean): unknown {
     const type = this.#take(4).readUInt32LE();
     const length = this.#count();
-    if (keeps(key)) {
+    if (length <= longestKept && keeps(key)) {
       const items: unknown[] = [];
       for (let left = length; left > 0; left--) items.push(this.#value(type));
       return items;
@@ -98,6 +98,8 @@ class Reader {
 
 const text = 8;
 const list = 9;
+/** No list with a value for each layer is longer; a damaged file may say that it has billions. */
+const longestKept = 4096;
 /** Bytes of a value of each type, by its code; texts and lists have no fixed size. */
 const sizes: readonly (number | undefined)[] = [1, 1, 2, 2, 4, 4, 4, 1, undefined, undefined, 8, 8, 8];
 

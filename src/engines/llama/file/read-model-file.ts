@@ -34,6 +34,8 @@ export interface ModelShape {
 
 /** A header grows with the vocabulary, up to some ten megabytes. */
 const longestHeader = 256 * 2 ** 20;
+/** llama.cpp takes no more (llama-hparams.h, `LLAMA_MAX_LAYERS`): a file that says more is damaged. */
+const mostLayers = 512;
 
 /** Reads the header of a GGUF file (the first part of a split one). Throws `ModelOpenError`. */
 export async function readModelFile(path: string): Promise<ModelFile> {
@@ -56,8 +58,8 @@ export async function readModelFile(path: string): Promise<ModelFile> {
     bytes,
     stretches: metadata.get(`${architecture}.rope.scaling.original_context_length`) !== undefined,
     hasTemplate: typeof metadata.get("tokenizer.chat_template") === "string",
-    ...(trainedContext !== undefined && { trainedContext }),
-    shape: shapeOf(metadata, architecture),
+    ...(trainedContext !== undefined && trainedContext > 0 && { trainedContext }),
+    shape: shapeOf(path, metadata, architecture),
   };
 }
 
@@ -83,19 +85,24 @@ async function readMetadata(path: string): Promise<Map<string, unknown>> {
   }
 }
 
-/** Split files are called `…-00001-of-00003.gguf` (llama.cpp, gguf-split). */
+/** Split files are called `…-00001-of-00003.gguf` (llama.cpp, gguf-split); a file of another name stands alone. */
 async function bytesOfParts(path: string, count: number): Promise<number> {
-  let bytes = 0;
-  for (let part = 1; part <= count; part++) {
+  let { size: bytes } = await stat(path);
+  if (!partNumber.test(path)) return bytes;
+  for (let part = 2; part <= count; part++) {
     const number = String(part).padStart(5, "0");
-    bytes += (await stat(part === 1 ? path : path.replace(/-\d{5}-of-/, `-${number}-of-`))).size;
+    bytes += (await stat(path.replace(partNumber, `-${number}-of-`))).size;
   }
   return bytes;
 }
 
-function shapeOf(metadata: ReadonlyMap<string, unknown>, architecture: string): ModelShape {
+const partNumber = /-\d{5}-of-/;
+
+function shapeOf(path: string, metadata: ReadonlyMap<string, unknown>, architecture: string): ModelShape {
   const number = (key: string): number | undefined => numberOf(metadata, `${architecture}.${key}`);
   const layers = number("block_count") ?? 0;
+  if (layers > mostLayers)
+    throw new ModelOpenError("load-failed", `${path} is damaged: it says that the model has ${layers} layers.`);
   const width = number("embedding_length") ?? 0;
   const heads = perLayer(metadata.get(`${architecture}.attention.head_count`), layers, 1);
   const headsKv = perLayer(metadata.get(`${architecture}.attention.head_count_kv`), layers, heads[0] ?? 1);
@@ -108,7 +115,7 @@ function shapeOf(metadata: ReadonlyMap<string, unknown>, architecture: string): 
     valueLength: number("attention.value_length") ?? headLength,
     width,
     feedForward: Math.max(0, ...perLayer(metadata.get(`${architecture}.feed_forward_length`), 1, 0)),
-    vocabulary: Number(metadata.get("tokenizer.ggml.tokens") ?? number("vocab_size") ?? 0),
+    vocabulary: numberOf(metadata, "tokenizer.ggml.tokens") ?? number("vocab_size") ?? 0,
     ...(window !== undefined && window > 0 && every !== undefined && { window: { tokens: window, every } }),
     recurrentState:
       (number("ssm.inner_size") ?? 0) * ((number("ssm.state_size") ?? 0) + (number("ssm.conv_kernel") ?? 0)),
@@ -129,11 +136,18 @@ const windowPatterns: Readonly<Record<string, number>> = {
 };
 
 function perLayer(value: unknown, layers: number, otherwise: number): number[] {
-  if (Array.isArray(value)) return value.map(Number);
-  return Array.from({ length: layers }, () => (typeof value === "number" ? value : otherwise));
+  const each = isAmount(value) ? value : otherwise;
+  return Array.isArray(value)
+    ? value.map((item) => (isAmount(item) ? item : otherwise))
+    : Array.from({ length: layers }, () => each);
 }
 
 function numberOf(metadata: ReadonlyMap<string, unknown>, key: string): number | undefined {
   const value = metadata.get(key);
-  return typeof value === "number" ? value : undefined;
+  return isAmount(value) ? value : undefined;
+}
+
+/** Something that can be counted: a damaged file says anything. */
+function isAmount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
 }

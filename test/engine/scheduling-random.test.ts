@@ -1,0 +1,319 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
+import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
+import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
+import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
+import { Sequence } from "../../src/engines/llama/process/sequence.ts";
+import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
+import type { ModelState } from "../../src/engines/llama/protocol.ts";
+import { plainText } from "../../src/formats/plain-text.ts";
+import type { GenerationEvent } from "../../src/generation/event.ts";
+import { writeProgrammedModel, type ProgrammedModel } from "../fixtures/programmed-model.ts";
+import { openNativeModel } from "./native-model.ts";
+
+/** How many sequences of requests are tried: more by hand. */
+const count = Number(process.env.TRUEWIRE_SCHEDULES ?? 60);
+
+const folder = mkdtempSync(join(tmpdir(), "truewire-"));
+let programmed: ProgrammedModel;
+let model: NativeModel;
+let vocabulary: Vocabulary;
+beforeAll(() => {
+  const path = join(folder, "programmed.gguf");
+  programmed = writeProgrammedModel(path);
+  model = openNativeModel(path);
+  vocabulary = new Vocabulary(model);
+});
+afterAll(() => {
+  model.free();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A request of a client. Times are turns of the event loop, in which the scheduler makes about one pass. */
+interface Plan {
+  readonly owner: string | undefined;
+  readonly at: number;
+  readonly n: number;
+  /** Tokens of the prompt; of those that begin alike, it shares so many with others. */
+  readonly prompt: number;
+  readonly alike: boolean;
+  readonly maxTokens: number;
+  readonly usesCache: boolean;
+  /** The client leaves then. */
+  readonly leavesAt: number | null;
+  /** The client reads nothing in this time. */
+  readonly pause: { readonly from: number; readonly to: number } | null;
+}
+
+interface Machine {
+  readonly slots: number;
+  readonly room: number;
+  readonly oneMemory: boolean;
+  readonly queueLimit: number;
+}
+
+const plan: fc.Arbitrary<Plan> = fc.record({
+  owner: fc.constantFrom(undefined, "a", "b"),
+  at: fc.nat(60),
+  n: fc.constantFrom(1, 1, 1, 2, 3),
+  prompt: fc.integer({ min: 1, max: 250 }),
+  alike: fc.boolean(),
+  maxTokens: fc.oneof(fc.nat(20), fc.nat(250)),
+  usesCache: fc.boolean(),
+  leavesAt: fc.oneof({ weight: 3, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.nat(120) }),
+  pause: fc.oneof(
+    { weight: 3, arbitrary: fc.constant(null) },
+    { weight: 1, arbitrary: fc.tuple(fc.nat(80), fc.nat(200)).map(([from, long]) => ({ from, to: from + long })) },
+  ),
+});
+
+const machine: fc.Arbitrary<Machine> = fc.record({
+  slots: fc.integer({ min: 1, max: 4 }),
+  room: fc.constantFrom(256, 512, 1024),
+  oneMemory: fc.boolean(),
+  queueLimit: fc.constantFrom(2, 50),
+});
+
+/** What became of a request. */
+interface Followed {
+  readonly plan: Plan;
+  readonly id: number;
+  readonly events: GenerationEvent[];
+  arrived: boolean;
+  left: boolean;
+  /** Events that came after the last one, or after the client had left. */
+  late: number;
+  untaken: number;
+  /** Choices of the same owner that waited when it came; how many owners there were at most. */
+  ahead: number;
+  begun: boolean;
+  /** Others that began while it waited. */
+  passedBy: number;
+}
+
+class Run {
+  readonly context: NativeContext;
+  readonly sequences: readonly Sequence[];
+  readonly scheduler: Scheduler;
+  readonly followed: readonly Followed[];
+  state: ModelState | undefined;
+  readonly #contextSize: number;
+
+  constructor({ slots, room, oneMemory, queueLimit }: Machine, plans: readonly Plan[]) {
+    const options = { room, sequences: slots, batchSize: 128, outputs: 8, threads: 1, oneMemory } as const;
+    this.context = new NativeContext(model, { ...options, flashAttention: false });
+    this.sequences = Array.from({ length: slots }, (_, id) => new Sequence(this.context, id));
+    this.#contextSize = oneMemory ? room : Math.floor(this.context.room / slots);
+    this.followed = plans.map((each, id) => ({
+      plan: each,
+      id,
+      events: [],
+      arrived: false,
+      left: false,
+      late: 0,
+      untaken: 0,
+      ahead: 0,
+      begun: false,
+      passedBy: 0,
+    }));
+    this.scheduler = new Scheduler({
+      around: {
+        model,
+        context: this.context,
+        vocabulary,
+        contextSize: this.#contextSize,
+        newCallId: () => "call_1",
+        openConstraint: () => undefined,
+        banThought: () => undefined,
+        log: () => {},
+      },
+      sequences: this.sequences,
+      queueLimit,
+      batchSize: 128,
+      sharesBeginnings: true,
+      report: ({ results, state }) => {
+        this.state = state;
+        for (const [id, tokens, events] of results) this.#hear(id, tokens, events);
+      },
+      missed: () => {},
+      preparing: () => ({ waiting: 0, grammarsMade: 0 }),
+      chance: () => 0.5,
+      clock: () => performance.now(),
+    });
+    void this.scheduler.run();
+  }
+
+  #hear(id: number, tokens: number, events: readonly GenerationEvent[]): void {
+    const one = this.followed[id];
+    if (!one) throw new Error("nobody has asked");
+    if (one.left || isOver(one)) one.late++;
+    one.events.push(...events);
+    one.untaken += tokens;
+    // A refusal is an end alone.
+    if (events.length > 1 || !isOver(one)) this.#begins(one);
+  }
+
+  #begins(one: Followed): void {
+    if (one.begun) return;
+    one.begun = true;
+    for (const other of this.followed) if (other.arrived && !other.begun && !other.left) other.passedBy++;
+  }
+
+  /** Does what is due in this turn; false: everything is over. */
+  turn(now: number): boolean {
+    for (const one of this.followed) {
+      const { at, leavesAt, pause } = one.plan;
+      if (at === now) this.#add(one);
+      if (leavesAt !== null && leavesAt <= now && one.arrived && !one.left && !isOver(one)) {
+        one.left = true;
+        this.scheduler.cancel(one.id);
+      }
+      const isPaused = pause && now >= pause.from && now < pause.to;
+      if (one.untaken > 0 && !isPaused) {
+        this.scheduler.taken(one.id, one.untaken);
+        one.untaken = 0;
+      }
+    }
+    for (const { task } of this.scheduler.slots()) {
+      const one = task === undefined ? undefined : this.followed[task];
+      if (one) this.#begins(one);
+    }
+    return this.followed.some((one) => !one.left && !isOver(one));
+  }
+
+  #add(one: Followed): void {
+    const { owner, n, maxTokens, usesCache } = one.plan;
+    one.arrived = true;
+    one.ahead = this.followed
+      .filter((other) => other !== one && other.plan.owner === owner && other.arrived && !isOver(other) && !other.left)
+      .reduce((sum, other) => sum + other.plan.n, 0);
+    const prompt = promptOf(one);
+    const request: PreparedRequest = {
+      id: one.id,
+      requestId: `req_${one.id}`,
+      preparingMs: 0,
+      prompts: [{ type: "tokens", tokens: prompt }],
+      n,
+      bestOf: n,
+      reading: { format: plainText, prefix: "", callsAllowed: false },
+      sampling: { temperature: 0 },
+      limits: { maxTokens, cachePrompt: usesCache },
+      telling: {},
+      echo: false,
+      promptParam: "prompt",
+    };
+    this.scheduler.add(request, [prompt], owner);
+  }
+}
+
+function isOver({ events }: Followed): boolean {
+  return events.at(-1)?.type === "end";
+}
+
+function promptOf({ plan: { prompt, alike }, id }: Followed): number[] {
+  const first = alike ? [] : [65 + (id % 26)];
+  const rest = Array.from({ length: prompt - first.length - 1 }, (_, at) => 97 + (at % 26));
+  return [...first, ...rest, programmed.controlToken("<|script:endless|>")];
+}
+
+function textOf(events: readonly GenerationEvent[], choice: number): string {
+  return events
+    .flatMap((event) => (event.type === "text-delta" && event.choice === choice ? [event.text] : []))
+    .join("");
+}
+
+/** What is wrong with an answer; empty: nothing. */
+function complaints(
+  { plan: { n, maxTokens }, events, late, left }: Followed,
+  said: string,
+  contextSize: number,
+): string[] {
+  const wrong: string[] = [];
+  const ends = events.filter((event) => event.type === "end");
+  if (late > 0) wrong.push("something came after the end");
+  if (left) return wrong;
+  if (ends.length !== 1) wrong.push(`it ended ${ends.length} times`);
+  const end = ends[0]?.end;
+  if (end?.kind === "rejected") return events.length === 1 ? wrong : [...wrong, "it was refused in the middle"];
+  if (end?.kind !== "done") wrong.push(`it ended with ${JSON.stringify(end)}`);
+  for (let choice = 0; choice < n; choice++) {
+    const own = events.filter((event) => "choice" in event && event.choice === choice);
+    const finishes = own.filter((event) => event.type === "finish");
+    if (finishes.length !== 1 || own.at(-1)?.type !== "finish") wrong.push(`choice ${choice} did not finish once`);
+    const text = textOf(own, choice);
+    if (!said.startsWith(text)) wrong.push(`choice ${choice} says something else: ${text.slice(0, 40)}`);
+  }
+  const usage = events.findLast((event) => event.type === "usage")?.usage;
+  if (!usage || usage.completionTokens > n * maxTokens) wrong.push("it has too many tokens");
+  if (usage && usage.promptTokens + usage.completionTokens / n > contextSize)
+    wrong.push("it is longer than the context");
+  return wrong;
+}
+
+/** What an endless answer says. */
+async function endlessText(): Promise<string> {
+  const run = new Run({ slots: 1, room: 1024, oneMemory: true, queueLimit: 1 }, [
+    {
+      owner: undefined,
+      at: 0,
+      n: 1,
+      prompt: 1,
+      alike: true,
+      maxTokens: 1000,
+      usesCache: false,
+      leavesAt: null,
+      pause: null,
+    },
+  ]);
+  await settle(run);
+  run.context.free();
+  return textOf(run.followed[0]?.events ?? [], 0);
+}
+
+/** Lets it run until nobody waits and it waits for work: a pass that is under way is for somebody who has left. */
+async function settle(run: Run): Promise<void> {
+  for (let now = 0; run.turn(now) || run.scheduler.turn !== null; now++) {
+    if (now > 100_000) throw new Error("somebody waits for ever");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+test(
+  "whatever clients do, each request ends once, no slot stays taken, and nobody waits for ever",
+  { timeout: 20_000 + count * 5000 },
+  async () => {
+    const said = await endlessText();
+    await fc.assert(
+      fc.asyncProperty(machine, fc.array(plan, { minLength: 1, maxLength: 14 }), async (made, plans) => {
+        const run = new Run(made, plans);
+        try {
+          await settle(run);
+          const { slots, oneMemory, room } = made;
+          const contextSize = oneMemory ? room : Math.floor(run.context.room / slots);
+          expect(run.followed.map((one) => complaints(one, said, contextSize))).toEqual(plans.map(() => []));
+          expect(run.scheduler.slots().filter(({ busy }) => busy)).toEqual([]);
+          expect(run.state).toMatchObject({ busy: 0, queued: 0 });
+          // What is known of each sequence is what its memory holds.
+          expect(run.sequences.map(({ id }) => run.context.span(id)[1] + 1)).toEqual(
+            run.sequences.map(({ length }) => length),
+          );
+          const owners = new Set(plans.map(({ owner }) => owner)).size;
+          for (const {
+            plan: { n },
+            begun,
+            ahead,
+            passedBy,
+          } of run.followed)
+            if (begun && n === 1) expect(passedBy).toBeLessThanOrEqual((ahead + 1) * owners);
+        } finally {
+          run.context.free();
+        }
+      }),
+      { numRuns: count },
+    );
+  },
+);
