@@ -5,10 +5,11 @@ import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
 import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenMessage } from "../protocol.ts";
-import { libraryFolders } from "./c-api/library-folders.ts";
+import { libraryFolders, type LibraryFolder } from "./c-api/library-folders.ts";
 import { loadLlamaApi, type LlamaApi } from "./c-api/llama-api.ts";
 import { NativeContext } from "./c-api/native-context.ts";
 import { NativeModel } from "./c-api/native-model.ts";
+import type { Koffi } from "./c-api/structs.ts";
 import { chooseAttention } from "./choose-attention.ts";
 import { importKoffi } from "./import-koffi.ts";
 import { importLibrary, libraryMissing } from "./import-library.ts";
@@ -38,11 +39,11 @@ export async function openModel(options: OpenMessage, { onProgress, log }: OpenL
   const [libraries] = libraryFolders(options.gpu !== false);
   if (!libraries) throw libraryMissing();
   const path = await findFile(options, onProgress);
+  const api = loadLibraries(await importKoffi(), libraries, (line, level) => {
+    // It means the memory of all slots; what is too long for an answer is told below.
+    if (!line.includes("training context overflow")) log(line, level);
+  });
   try {
-    const api = loadLlamaApi(await importKoffi(), libraries, (line, level) => {
-      // It means the memory of all slots; what is too long for an answer is told below.
-      if (!line.includes("training context overflow")) log(line, level);
-    });
     return await load(api, path, options, { onProgress, log });
   } catch (error) {
     if (error instanceof ModelOpenError) throw error;
@@ -55,6 +56,20 @@ export async function openModel(options: OpenMessage, { onProgress, log }: OpenL
           `${path} is of the architecture "${architecture}", which this llama.cpp (0.5.0) does not know.`,
           error,
         );
+  }
+}
+
+function loadLibraries(koffi: Koffi, libraries: LibraryFolder, log: Observe): LlamaApi {
+  try {
+    return loadLlamaApi(koffi, libraries, log);
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new ModelOpenError(
+      "load-failed",
+      `The libraries of llama.cpp in ${libraries.folder} cannot be used: ${message.replace(/\.$/, "")}. ` +
+        "They come with the package node-llama-cpp: npm install node-llama-cpp@3.22.1",
+      cause,
+    );
   }
 }
 

@@ -23,6 +23,9 @@ export interface LlamaApi extends LlamaFunctions, GgmlFunctions, BaseFunctions {
 
 const stackBytes = 8 * 2 ** 20;
 
+/** ggml-backend.h, `GGML_BACKEND_DEVICE_TYPE_CPU`. */
+const cpuDevice = 0;
+
 /** Kinds of messages (ggml.h, `ggml_log_level`); 5 continues the line before. */
 const logLevel = { warn: 3, error: 4, continued: 5 } as const;
 
@@ -70,6 +73,8 @@ export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: Observ
   api.llama_log_set(koffi.register(hear, koffi.pointer(callback)), null);
   proveLayout(api);
   loadBackends(api, libraries);
+  if (api.ggml_backend_dev_by_type(cpuDevice) === null)
+    throw new Error("none of them computes on this machine's processor");
   api.llama_backend_init();
   return api;
 }
