@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { saveKey, savedKey } from "./api/key.ts";
+import { clientKey } from "./api/saved-key.ts";
 
 interface Properties {
   /** The key that was entered before is not one of the server's. */
@@ -16,7 +16,7 @@ export function KeyDialog({ refused, onDone, onCancel }: Properties): VNode {
   useEffect(() => dialog.current?.showModal(), []);
   const use = (event: Event): void => {
     event.preventDefault();
-    saveKey(input.current?.value.trim() ?? "");
+    clientKey.value = input.current?.value.trim() ?? "";
     dialog.current?.close();
     onDone();
   };
@@ -30,7 +30,7 @@ export function KeyDialog({ refused, onDone, onCancel }: Properties): VNode {
             ref={input}
             type="password"
             autocomplete="off"
-            defaultValue={savedKey()}
+            defaultValue={clientKey.value}
             aria-describedby="key-note"
             aria-invalid={refused}
           />

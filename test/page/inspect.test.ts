@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import type { Browser, Locator, Page } from "playwright-core";
+import type { Browser, Locator, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { ask, expectAccessible, hasBrowser, launchBrowser, openPage } from "../support/open-page.ts";
@@ -186,6 +186,46 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
     await rows(page).last().locator(".chip", { hasText: "error" }).waitFor();
     await rows(page).last().click();
     await page.locator(".judged .finding code", { hasText: "usage/missing" }).waitFor();
+    expect(wrong).toEqual([]);
+    await close();
+  });
+
+  // A finding that came after its view was left and shown again was given to the request that was judged then.
+  test("a finding that comes late is of the request that it was made for", async () => {
+    const { page, wrong, close } = await openPage(browser, `${server.url}/#play`);
+    // In the order in which their scripts are let through.
+    const gone: boolean[] = [];
+    page.on("worker", (worker) => {
+      const at = gone.push(false) - 1;
+      worker.on("close", () => (gone[at] = true));
+    });
+    const scripts: Route[] = [];
+    await page.route("**/page/judging-worker.js", (route) => void scripts.push(route));
+    // The rules find something in it.
+    await asked("talker", "hello", { stream_options: { include_usage: true } });
+    const open = async (): Promise<unknown> => (await fetch(`${server.url}/admin/requests?outcome=open`)).json();
+    await expect.poll(open).toMatchObject({ requests: [] });
+    await page.getByRole("link", { name: "Inspect" }).click();
+    await expect.poll(() => scripts.length).toBe(1);
+    await page.getByRole("link", { name: "Play" }).click();
+    await page.getByRole("link", { name: "Inspect" }).click();
+    await expect.poll(() => scripts.length).toBe(2);
+    let captured = (): void => {};
+    const held = new Promise<void>((resolve) => (captured = resolve));
+    await page.route("**/capture", async (route) => {
+      await held;
+      await route.continue();
+    });
+    const [next] = await Promise.all([page.waitForRequest("**/capture"), scripts[1]?.continue()]);
+    // The worker of the work that was left: gone once its finding was taken.
+    await scripts[0]?.continue();
+    await expect.poll(() => gone).toEqual([false, true]);
+    await page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))");
+    expect(await rows(page).first().locator(".chip.error").count()).toBe(1);
+    const other = page.locator(`#row-${/req_\w+/.exec(next.url())?.[0]}`);
+    expect(await other.count()).toBe(1);
+    expect(await other.locator(".chip.error").count()).toBe(0);
+    captured();
     expect(wrong).toEqual([]);
     await close();
   });

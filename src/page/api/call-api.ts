@@ -1,10 +1,9 @@
 import { baseUrl } from "./base-url.ts";
-import { savedKey } from "./key.ts";
+import { clientKey } from "./saved-key.ts";
 
-/** Asks the API below its base URL, with the key where there is one. Rejects as `fetch` does. */
-export function callApi(path: string, init: RequestInit = {}): Promise<Response> {
+/** Asks the API below its base URL, with a key where there is one. Rejects as `fetch` does. */
+export function callApi(path: string, init: RequestInit = {}, key = clientKey): Promise<Response> {
   const headers = new Headers(init.headers);
-  const key = savedKey();
-  if (key !== "") headers.set("authorization", `Bearer ${key}`);
+  if (key.value !== "") headers.set("authorization", `Bearer ${key.value}`);
   return fetch(new URL(path, baseUrl), { ...init, headers });
 }

@@ -1,7 +1,8 @@
 import { isObject } from "../../generation/json.ts";
 import { Changing } from "../parts/changing.ts";
 import { callApi } from "./call-api.ts";
-import { savedKey } from "./key.ts";
+import { messageIn } from "./message-in.ts";
+import { clientKey } from "./saved-key.ts";
 
 /** How long to wait before a server is asked again that is still loading its models, or is not there. */
 const againMs = 1500;
@@ -15,7 +16,7 @@ export class Models extends Changing {
   /** Why it waits, in the server's words. */
   message = "";
   /** The server answers only who has a key. */
-  keyNeeded = savedKey() !== "";
+  keyNeeded = clientKey.value !== "";
 
   /** Asks until there is an answer that another try would not change. */
   async ask(): Promise<void> {
@@ -30,7 +31,7 @@ export class Models extends Changing {
       const response = await callApi("models");
       const body: unknown = await response.json();
       if (response.status === 401) {
-        this.state = savedKey() === "" ? "key-needed" : "key-refused";
+        this.state = clientKey.value === "" ? "key-needed" : "key-refused";
         this.keyNeeded = true;
         return true;
       }
@@ -62,9 +63,4 @@ function entriesIn(body: unknown): { readonly id: string; readonly blind: boolea
     const { input_modalities: modalities } = isObject(model["architecture"]) ? model["architecture"] : {};
     return [{ id: model["id"], blind: Array.isArray(modalities) && !modalities.includes("image") }];
   });
-}
-
-function messageIn(body: unknown): string | undefined {
-  const error = isObject(body) ? body["error"] : undefined;
-  return isObject(error) && typeof error["message"] === "string" ? error["message"] : undefined;
 }

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { saveAdminKey, savedAdminKey } from "../api/admin-key.ts";
 import { baseUrl } from "../api/base-url.ts";
+import { adminKey } from "../api/saved-key.ts";
 import { useChanges } from "../parts/changing.ts";
 import { Field } from "../parts/field.tsx";
 import { CheckedServer } from "./checked-server.ts";
@@ -77,8 +77,8 @@ export function CheckView(): VNode {
                   {...ids}
                   type="password"
                   autocomplete="off"
-                  defaultValue={savedAdminKey()}
-                  onInput={({ currentTarget }) => saveAdminKey(currentTarget.value.trim())}
+                  defaultValue={adminKey.value}
+                  onInput={({ currentTarget }) => (adminKey.value = currentTarget.value.trim())}
                 />
               )}
             </Field>

@@ -1,8 +1,8 @@
 import type { CheckEvent, ShownJudgement } from "../../check/report/check-event.ts";
 import type { Judgement, Report } from "../../check/report/report.ts";
 import { summaryOf } from "../../check/report/report.ts";
-import { isObject } from "../../generation/json.ts";
-import { callAdmin } from "../api/call-admin.ts";
+import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
+import { messageIn } from "../api/message-in.ts";
 import { readEvents } from "../api/read-events.ts";
 import { announcement } from "../parts/announcement.ts";
 import { Changing } from "../parts/changing.ts";
@@ -67,12 +67,17 @@ export class CheckedServer extends Changing {
       ...(profile !== "" && { profile }),
     };
     try {
-      const response = await callAdmin("check", body, controller.signal);
-      if (response.ok) for await (const event of readEvents(response)) this.#take(event as CheckEvent);
-      else this.#fail(messageIn(await response.json()), response.status === 401);
+      const response = await askAdmin("check", {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+        signal: controller.signal,
+      });
+      for await (const event of readEvents(response)) this.#take(event as CheckEvent);
       if (this.state === "running") this.#fail("The server ended the check.");
-    } catch {
+    } catch (error) {
       if (controller.signal.aborted) this.state = "stopped";
+      else if (error instanceof AdminRefusal) this.#fail(error.message, error.status === 401);
       else this.#fail("The server that this page is from cannot be reached.");
       this.changed();
     }
@@ -89,7 +94,7 @@ export class CheckedServer extends Changing {
       const judgements = [...this.judgements.values()].map((judgement): Judgement => ({ ...judgement, shown: [] }));
       this.report = { ...event.report, judgements };
       this.state = "done";
-    } else this.#fail(messageIn(event));
+    } else this.#fail(messageIn(event) ?? "The check failed.");
     this.changed();
   }
 
@@ -97,9 +102,4 @@ export class CheckedServer extends Changing {
     Object.assign(this, { state: "failed", problem: message, adminKeyNeeded });
     this.changed();
   }
-}
-
-function messageIn(body: unknown): string {
-  const error = isObject(body) ? body["error"] : undefined;
-  return isObject(error) && typeof error["message"] === "string" ? error["message"] : "The check failed.";
 }

@@ -1,7 +1,7 @@
 import type { VNode } from "preact";
 import { useRef } from "preact/hooks";
 import { Field } from "../parts/field.tsx";
-import { saveAdminKey } from "../api/admin-key.ts";
+import { adminKey } from "../api/saved-key.ts";
 
 interface Properties {
   /** The key that was entered before is not one of the server's. */
@@ -18,7 +18,7 @@ export function AdminKeyForm({ refused, onDone }: Properties): VNode {
         class="stack"
         onSubmit={(event) => {
           event.preventDefault();
-          saveAdminKey(input.current?.value.trim() ?? "");
+          adminKey.value = input.current?.value.trim() ?? "";
           onDone();
         }}
       >

@@ -1,9 +1,9 @@
 import type { RequestSummary } from "../../inspect/inspected-request.ts";
+import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
 import type { Capture } from "../judge/capture.ts";
 import { judgeAside } from "../judge/judge-aside.ts";
 import { readCaptures } from "../judge/read-captures.ts";
 import { Changing } from "../parts/changing.ts";
-import { AdminRefusal, askAdmin } from "./ask-admin.ts";
 
 /** What the rules found in one answer. */
 export interface Found {
@@ -11,6 +11,11 @@ export interface Found {
   readonly rules: readonly string[];
   readonly errors: number;
   readonly warnings: number;
+}
+
+/** The request whose answer is being judged. */
+interface Judging {
+  id?: string;
 }
 
 /** The rules judge answers of these APIs. */
@@ -22,7 +27,6 @@ export class Findings extends Changing {
   readonly #found = new Map<string, Found | null>();
   #requests: readonly RequestSummary[] = [];
   #wake: (() => void) | undefined;
-  #judging: string | undefined;
 
   /** undefined: not judged yet, or none that can be. */
   of(id: string): Found | undefined {
@@ -50,10 +54,12 @@ export class Findings extends Changing {
   }
 
   async #judge(signal: AbortSignal): Promise<void> {
+    // Of this work alone: one that was left may still bring a last finding while the next has begun.
+    const judging: Judging = {};
     try {
-      for await (const { report } of judgeAside(this.#captures(signal))) {
+      for await (const { report } of judgeAside(this.#captures(signal, judging))) {
         const broken = report.rules.filter(({ status, severity }) => status === "broken" && severity !== "note");
-        this.#keep({
+        this.#keep(judging, {
           rules: broken.map(({ id }) => id),
           errors: report.counts.error,
           warnings: report.counts.warning,
@@ -61,17 +67,17 @@ export class Findings extends Changing {
       }
     } catch {
       // A worker that fails over one answer is started anew for the next.
-      this.#keep(null);
+      this.#keep(judging, null);
       if (!signal.aborted) void this.#judge(signal);
     }
   }
 
-  #keep(found: Found | null): void {
-    if (this.#judging !== undefined) this.#found.set(this.#judging, found);
+  #keep({ id }: Judging, found: Found | null): void {
+    if (id !== undefined) this.#found.set(id, found);
     this.changed();
   }
 
-  async *#captures(signal: AbortSignal): AsyncGenerator<Capture> {
+  async *#captures(signal: AbortSignal, judging: Judging): AsyncGenerator<Capture> {
     while (!signal.aborted) {
       const next = this.#requests.find(
         ({ id, api, outcome }) =>
@@ -81,7 +87,7 @@ export class Findings extends Changing {
         await new Promise<void>((resolve) => (this.#wake = resolve));
         continue;
       }
-      this.#judging = next.id;
+      judging.id = next.id;
       const capture = await captureOf(next.id, signal).catch(() => undefined);
       if (signal.aborted) return;
       if (capture) yield capture;
@@ -91,9 +97,9 @@ export class Findings extends Changing {
 }
 
 /** The request and its answer; undefined: it is not over, or was not kept whole. */
-export async function captureOf(id: string, signal?: AbortSignal): Promise<Capture | undefined> {
+export async function captureOf(id: string, signal: AbortSignal): Promise<Capture | undefined> {
   try {
-    const response = await askAdmin(`requests/${id}/capture`, signal);
+    const response = await askAdmin(`requests/${id}/capture`, { signal });
     return readCaptures(id, await response.text())[0];
   } catch (error) {
     if (error instanceof AdminRefusal) return undefined;

@@ -1,7 +1,8 @@
 import type { RequestList, RequestSummary } from "../../inspect/inspected-request.ts";
+import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
+import { readEvents } from "../api/read-events.ts";
+import { adminKey } from "../api/saved-key.ts";
 import { Changing } from "../parts/changing.ts";
-import { AdminRefusal, askAdmin } from "./ask-admin.ts";
-import { savedAdminKey } from "../api/admin-key.ts";
 
 /** How long to wait before a server is asked again that does not answer. In milliseconds. */
 const againMs = 1500;
@@ -50,22 +51,13 @@ export class LastRequests extends Changing {
   /** Returns when the server ends its list of changes. */
   async #listen(signal: AbortSignal): Promise<void> {
     // First to listen, then to ask what there is: so nothing is missed between the two.
-    const changes = await askAdmin("requests/live", signal);
-    const list = (await (await askAdmin("requests", signal)).json()) as RequestList;
+    const changes = await askAdmin("requests/live", { signal });
+    const list = (await (await askAdmin("requests", { signal })).json()) as RequestList;
     this.#byId = new Map(list.requests.map((summary) => [summary.id, summary]));
     this.#become("on", "");
-    let rest = "";
-    const reader = changes.body?.pipeThrough(new TextDecoderStream()).getReader();
-    for (;;) {
-      const step = await reader?.read();
-      if (!step || step.done) return;
-      const events = (rest + step.value).split("\n\n");
-      rest = events.pop() ?? "";
-      for (const event of events) {
-        if (!event.startsWith("data: ")) continue;
-        const summary = JSON.parse(event.slice("data: ".length)) as RequestSummary;
-        this.#byId.set(summary.id, summary);
-      }
+    for await (const event of readEvents(changes)) {
+      const summary = event as RequestSummary;
+      this.#byId.set(summary.id, summary);
       for (const id of this.#byId.keys()) {
         if (this.#byId.size <= mostListed) break;
         this.#byId.delete(id);
@@ -76,7 +68,7 @@ export class LastRequests extends Changing {
   }
 
   #refused({ status, message }: AdminRefusal): void {
-    if (status === 401) this.#become(savedAdminKey() === "" ? "key-needed" : "key-refused", message);
+    if (status === 401) this.#become(adminKey.value === "" ? "key-needed" : "key-refused", message);
     else this.#become("off", message);
   }
 

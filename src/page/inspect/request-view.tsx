@@ -2,10 +2,10 @@ import type { VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
 import { captureOf as captureOfRequest } from "../../inspect/capture-of.ts";
+import { AdminRefusal, askAdmin } from "../api/ask-admin.ts";
 import { announcement } from "../parts/announcement.ts";
 import { saveFile } from "../parts/save-file.ts";
 import { Tabs } from "../parts/tabs.tsx";
-import { AdminRefusal, askAdmin } from "./ask-admin.ts";
 import { EventsView } from "./events-view.tsx";
 import { FactsView } from "./facts-view.tsx";
 import { FindingsView } from "./findings-view.tsx";
@@ -42,7 +42,7 @@ export function RequestView({ summary, tab, onTab }: Properties): VNode {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async (): Promise<void> => {
       try {
-        const told = (await (await askAdmin(`requests/${id}`, leaving.signal)).json()) as InspectedRequest;
+        const told = (await (await askAdmin(`requests/${id}`, { signal: leaving.signal })).json()) as InspectedRequest;
         setRequest(told);
         setProblem("");
         if (told.outcome === "open") timer = setTimeout(() => void ask(), againMs);
