@@ -10,6 +10,7 @@ export type {
   EngineModel,
   GenerationDefaults,
   KeyEntry,
+  CacheType,
   LocalModel,
   LogFormat,
   LogLevel,

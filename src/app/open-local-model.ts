@@ -10,7 +10,12 @@ import type { OpenOptions } from "./open-options.ts";
 /** Opens a configured GGUF model. Throws `ModelOpenError` or `ConfigError`, each with one clear sentence. */
 export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder, constrainCalls } = model;
-  const { stepTimeout, loadTimeout } = model;
+  const { stepTimeout, loadTimeout, splitMode, tensorSplit, mainGpu, flashAttention, cacheTypeK, cacheTypeV } = model;
+  const split = {
+    ...(splitMode !== undefined && { mode: splitMode }),
+    ...(tensorSplit !== undefined && { shares: tensorSplit }),
+    ...(mainGpu !== undefined && { mainGpu }),
+  };
   const { maxTokens, maxStringTokens, maxThoughtTokens, ...sampling } = model.defaults ?? {};
   const limits = {
     ...(maxTokens !== undefined && { maxTokens }),
@@ -26,6 +31,12 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(threads !== undefined && { threads }),
     ...(batchSize !== undefined && { batchSize }),
     ...(gpu !== undefined && { gpu: gpu === "off" ? false : gpu }),
+    split,
+    ...(flashAttention !== undefined && {
+      flashAttention: flashAttention === "auto" ? flashAttention : flashAttention === "on",
+    }),
+    ...(cacheTypeK !== undefined && { cacheTypeK }),
+    ...(cacheTypeV !== undefined && { cacheTypeV }),
     ...(constrainCalls !== undefined && { constrainCalls }),
     ...(queueLimit !== undefined && { queueLimit }),
     ...(stepTimeout !== undefined && { stepTimeoutMs: stepTimeout }),

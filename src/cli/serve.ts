@@ -55,6 +55,15 @@ export function register(program: Command): void {
     .option("--slots <number>", "how many answers are generated at once (default: 4)")
     .option("--threads <number>", "CPU threads (default: all cores but one); for programs: worker threads")
     .option("--gpu <layers>", "auto, off, or a number of layers (default: auto)")
+    .option("--split-mode <mode>", "how several GPUs share a model: layer, row, tensor or none (default: layer)")
+    .option("--tensor-split <numbers>", "how much of a model each GPU gets, such as 3,1 (default: by its free memory)")
+    .option("--main-gpu <number>", "the GPU that is used with --split-mode none (default: 0)")
+    .option("--flash-attention <when>", "auto, on or off (default: auto)")
+    .option(
+      "--cache-type-k <type>",
+      "how keys are kept: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl (default: f16)",
+    )
+    .option("--cache-type-v <type>", "how values are kept, likewise (default: f16)")
     .option("--batch-size <tokens>", "the most tokens that are evaluated in one pass (default: 512)")
     .option("--queue-limit <number>", "how many answers may wait for a slot, of each key (default: 64)")
     .option("--load <when>", "eager, lazy (with the first request) or manual (default: eager)")

@@ -157,6 +157,21 @@ export interface LocalModel extends AnswerOptions {
   readonly threads?: number | string;
   /** Layers on a GPU: as many as fit (`auto`, the default), none (`off`), or so many. */
   readonly gpu?: "auto" | "off" | number;
+  /**
+   * How several GPUs share the model: its layers are divided (`layer`, the default), each layer is (`row`, `tensor`), or one GPU has all
+   * of it (`none`).
+   */
+  readonly splitMode?: "none" | "layer" | "row" | "tensor";
+  /** How much of the model each GPU gets, in proportion: `[3, 1]`, or `3,1` as a text. Default: by the memory that each has free. */
+  readonly tensorSplit?: readonly number[] | string;
+  /** The number of the GPU that is used alone with `splitMode: none`; default 0. */
+  readonly mainGpu?: number | string;
+  /** Flash attention; default `auto`: where it is not slower. */
+  readonly flashAttention?: "auto" | "on" | "off";
+  /** How the keys of attention are kept in memory; default f16. */
+  readonly cacheTypeK?: CacheType;
+  /** The same of its values. A quantized type needs flash attention. */
+  readonly cacheTypeV?: CacheType;
   /** The most tokens that are evaluated in one pass; default 512. */
   readonly batchSize?: number | string;
   /** A file with a Jinja chat template, in place of the model's own. */
@@ -182,6 +197,9 @@ export interface LocalModel extends AnswerOptions {
   /** Values for requests that do not set them. */
   readonly defaults?: GenerationDefaults;
 }
+
+/** Numbers of 32 or 16 bits, or packed into 8, 5 or 4 bits and a scale. */
+export type CacheType = "f32" | "f16" | "bf16" | "q8_0" | "q5_1" | "q5_0" | "q4_1" | "q4_0" | "iq4_nl";
 
 /** Values for requests that do not have their own; the names are those of the API, in camel case. */
 export interface GenerationDefaults {

@@ -35,7 +35,9 @@ type Parsed<T> = {
         ? WireName
         : K extends "models"
           ? Readonly<Record<string, string>>
-          : T[K];
+          : K extends "tensorSplit"
+            ? readonly number[]
+            : T[K];
 } & { readonly aliases: readonly string[] };
 
 /** `openai` is the older name of `exact`. */
@@ -86,6 +88,23 @@ const answer = {
 const servedModels = "a mapping such as { name: upstream-name } or a list of names";
 const ggufFile = "a GGUF file, such as models/llama.gguf, or hf:owner/repo";
 
+const cacheTypes = ["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"] as const;
+
+const proportionsError = expected("a list of numbers such as [3, 1], not all of them 0");
+/** A list of numbers; as an option it is a text. */
+const proportions = z
+  .union(
+    [
+      z.array(decimal(0)),
+      z
+        .string()
+        .regex(/^\d+(\.\d+)?(,\d+(\.\d+)?)*$/)
+        .transform((text) => text.split(",").map(Number)),
+    ],
+    { error: proportionsError },
+  )
+  .refine((numbers) => numbers.some((number) => number !== 0), { error: proportionsError });
+
 const local = settings(
   {
     kind: z.literal("local"),
@@ -98,6 +117,20 @@ const local = settings(
       .union([z.enum(["auto", "off"]), integer(0)], { error: expected("auto, off or a number of layers") })
       .optional()
       .describe("Layers on a GPU: as many as fit (auto), none (off), or so many (default auto)"),
+    splitMode: oneOf(["none", "layer", "row", "tensor"])
+      .optional()
+      .describe(
+        "How several GPUs share the model: by layers (layer, the default), each layer (row, tensor), or one has all (none)",
+      ),
+    tensorSplit: proportions.optional().describe("How much each GPU gets, in proportion, such as [3, 1]"),
+    mainGpu: integer(0).optional().describe("The GPU that is used alone with splitMode: none (default 0)"),
+    flashAttention: oneOf(["auto", "on", "off"])
+      .optional()
+      .describe("Flash attention (default auto: where it is not slower)"),
+    cacheTypeK: oneOf(cacheTypes).optional().describe("How the keys of attention are kept (default f16)"),
+    cacheTypeV: oneOf(cacheTypes)
+      .optional()
+      .describe("How its values are kept; a quantized type needs flash attention (default f16)"),
     batchSize: integer(1).optional().describe("The most tokens that are evaluated in one pass (default 512)"),
     chatTemplate: text("a file with a Jinja template, such as chat.jinja")
       .optional()

@@ -39,12 +39,12 @@ describe("parseConfig", () => {
   test("takes targets for models, numbers as texts, and one text for a list", () => {
     const { models, apiKey } = parseConfig({
       apiKey: "k",
-      models: ["m=x.gguf", { kind: "local", path: "y.gguf", slots: "3", gpu: "off" }],
+      models: ["m=x.gguf", { kind: "local", path: "y.gguf", slots: "3", gpu: "off", tensorSplit: "3,1" }],
     });
     expect(apiKey).toEqual(["k"]);
     expect(models).toEqual([
       { kind: "local", path: "x.gguf", name: "m", aliases: [] },
-      { kind: "local", path: "y.gguf", aliases: [], slots: 3, gpu: "off" },
+      { kind: "local", path: "y.gguf", aliases: [], slots: 3, gpu: "off", tensorSplit: [3, 1] },
     ]);
   });
 
@@ -85,6 +85,14 @@ describe("parseConfig", () => {
     // This one said "is missing" once, of any value of a wrong type.
     [{ models: [{ kind: "local", path: "x", logprobsKey: "no" }] }, "models[0].logprobsKey: expected true or false"],
     [{ models: [{ kind: "local", path: "x", slots: 0 }] }, "models[0].slots: expected a whole number, 1 or more"],
+    [
+      { models: [{ kind: "local", path: "x", tensorSplit: "3,a" }] },
+      "models[0].tensorSplit: expected a list of numbers such as [3, 1], not all of them 0",
+    ],
+    [
+      { models: [{ kind: "local", path: "x", tensorSplit: [0, 0] }] },
+      "models[0].tensorSplit: expected a list of numbers such as [3, 1], not all of them 0",
+    ],
     [{ models: [{ kind: "local", path: "x", slot: 1 }] }, "models[0].slot: there is no such setting"],
     [{ models: [{ kind: "remote" }] }, "models[0].kind: expected local, upstream or program"],
     [{ models: [{ kind: "upstream", url: "ftp://x" }] }, "models[0].url: expected the base URL of a server"],

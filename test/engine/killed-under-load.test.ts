@@ -59,7 +59,11 @@ interface Answer {
 /** Asks on a connection of its own. */
 function ask(url: string, { path, body }: Api, onText: () => void): Promise<Answer> {
   return new Promise((settle, reject) => {
-    const asking = httpRequest(`${url}${path}`, { method: "POST", agent: false, headers: { "content-type": "application/json" } });
+    const asking = httpRequest(`${url}${path}`, {
+      method: "POST",
+      agent: false,
+      headers: { "content-type": "application/json" },
+    });
     asking.on("error", reject);
     asking.on("response", (response) => {
       const { statusCode: status = 0, headers } = response;
@@ -80,7 +84,8 @@ type Kind = "whole" | "failed" | "refused";
 /** What an answer was; a text: what was wrong with it. */
 function kindOf({ whole, failed }: Api, { status, retryAfter, text, isWhole }: Answer): Kind | string {
   if (!isWhole) return `it was cut off: ${text.slice(-200)}`;
-  if (status === 200) return whole.test(text) ? "whole" : failed.test(text) ? "failed" : `it has no end: ${text.slice(-300)}`;
+  if (status === 200)
+    return whole.test(text) ? "whole" : failed.test(text) ? "failed" : `it has no end: ${text.slice(-300)}`;
   // It had not begun. 529 is Anthropic's.
   return [503, 529].includes(status) && retryAfter !== undefined ? "refused" : `${status}: ${text}`;
 }
@@ -145,7 +150,9 @@ test.skipIf(!isLinux)(
       expect(readdirSync(temporary)).toEqual([]);
       const now = memoryOf(pid).now;
       if (process.env.TRUEWIRE_KILLS !== undefined)
-        console.log(`${kills} kills: ${JSON.stringify(tally)}, ${before.memory.toFixed()} MiB then, ${now.toFixed()} MiB now; ${JSON.stringify(health)}`);
+        console.log(
+          `${kills} kills: ${JSON.stringify(tally)}, ${before.memory.toFixed()} MiB then, ${now.toFixed()} MiB now; ${JSON.stringify(health)}`,
+        );
       expect(now).toBeLessThan(before.memory + 64);
     } finally {
       await server.stop("SIGKILL");

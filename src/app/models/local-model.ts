@@ -101,10 +101,17 @@ export class LocalModel implements Loadable {
 
   async #read(path: string): Promise<number> {
     const { contextSize, slots = defaultSlots, batchSize = defaultBatchSize, chatTemplate } = this.#config;
+    const { cacheTypeK, cacheTypeV } = this.#config;
     const file = await readModelFile(path);
     const { trainedContext = largestDefaultContext } = file;
     const contextLength = contextSize ?? Math.min(trainedContext, largestDefaultContext);
-    this.#need = memoryNeed(file, { contextSize: contextLength, slots, batchSize });
+    this.#need = memoryNeed(file, {
+      contextSize: contextLength,
+      slots,
+      batchSize,
+      ...(cacheTypeK !== undefined && { cacheTypeK }),
+      ...(cacheTypeV !== undefined && { cacheTypeV }),
+    });
     const endpoints: ModelInfo["endpoints"] =
       file.hasTemplate || chatTemplate !== undefined ? ["chat", "completions"] : ["completions"];
     const { info } = this;

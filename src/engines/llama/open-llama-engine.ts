@@ -1,4 +1,5 @@
 import type { Engine } from "../../generation/engine.ts";
+import { defaultCacheType } from "./cache-type.ts";
 import { defaultBatchSize, defaultLoadTimeoutMs, defaultSlots } from "./defaults.ts";
 import { LlamaEngine } from "./llama-engine.ts";
 import { ModelProcess } from "./model-process.ts";
@@ -18,6 +19,10 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     threads: options.threads ?? null,
     batchSize: options.batchSize ?? defaultBatchSize,
     gpu: options.gpu ?? "auto",
+    ...(options.split && { split: options.split }),
+    flashAttention: options.flashAttention ?? "auto",
+    cacheTypeK: options.cacheTypeK ?? defaultCacheType,
+    cacheTypeV: options.cacheTypeV ?? defaultCacheType,
     queueLimit: options.queueLimit ?? 64,
     ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),
     ...(options.hub !== undefined && { hub: options.hub }),

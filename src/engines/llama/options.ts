@@ -1,6 +1,7 @@
 import type { Observe } from "../../generation/observe.ts";
 import type { Format } from "../../formats/format.ts";
 import type { Sampling } from "../../generation/request.ts";
+import type { CacheType } from "./cache-type.ts";
 
 /** How a local model is opened and run. */
 export interface LlamaEngineOptions {
@@ -24,6 +25,16 @@ export interface LlamaEngineOptions {
   readonly batchSize?: number;
   /** Put layers on a GPU where there is one: "auto" (default), false, or the number of layers. */
   readonly gpu?: "auto" | false | number;
+  /** How a model is divided among several GPUs; default: its layers, by the memory that each GPU has free. */
+  readonly split?: GpuSplit;
+  /**
+   * Flash attention. Default "auto": as llama.cpp decides, but not where a small model on a processor is measured to be slower with it.
+   */
+  readonly flashAttention?: "auto" | boolean;
+  /** How keys are kept in memory; default f16. */
+  readonly cacheTypeK?: CacheType;
+  /** The same of values. A quantized type needs flash attention. */
+  readonly cacheTypeV?: CacheType;
   /** Jinja source to use in place of the model's own chat template. */
   readonly chatTemplate?: string;
   /** How the model writes calls and reasoning; default: found from the chat template. */
@@ -58,6 +69,16 @@ export interface LlamaEngineOptions {
   readonly signal?: AbortSignal;
   /** Called with one line for the log: what the library says, restarts, what a request asks for that cannot be had. */
   readonly log?: Observe;
+}
+
+/** How several GPUs share a model (llama.h, `llama_model_params`). */
+export interface GpuSplit {
+  /** One GPU has all of it (none), or each has some of its layers, or a part of each layer (row, tensor). */
+  readonly mode?: "none" | "layer" | "row" | "tensor";
+  /** How much each GPU gets, in proportion: [3, 1]. */
+  readonly shares?: readonly number[];
+  /** The number of the one that is used alone with `none`. */
+  readonly mainGpu?: number;
 }
 
 export interface OpenProgress {

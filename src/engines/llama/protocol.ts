@@ -4,8 +4,9 @@ import type { SlotState, TextToTokenize } from "../../generation/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import type { InspectedPrompt } from "../../generation/inspection.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
+import type { CacheType } from "./cache-type.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
-import type { LlamaEngineOptions, OpenProgress } from "./options.ts";
+import type { GpuSplit, LlamaEngineOptions, OpenProgress } from "./options.ts";
 
 /**
  * The messages between the server's process and the model's process: JSON over Node's channel between parent and child.
@@ -63,6 +64,10 @@ export interface OpenMessage {
   readonly threads: number | null;
   readonly batchSize: number;
   readonly gpu: "auto" | false | number;
+  readonly split?: GpuSplit;
+  readonly flashAttention: "auto" | boolean;
+  readonly cacheTypeK: CacheType;
+  readonly cacheTypeV: CacheType;
   readonly queueLimit: number;
   readonly modelsFolder?: string;
   readonly hub?: string;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeRandomModel } from "../../../../test/fixtures/random-model.ts";
+import { cacheTypes, type CacheType } from "../cache-type.ts";
 import { parseGgufMetadata } from "./gguf-metadata.ts";
 import { memoryNeed, totalOf } from "./memory-need.ts";
 import { readModelFile } from "./read-model-file.ts";
@@ -87,4 +88,22 @@ test("a longer context, more slots, more weights: never less memory", () => {
       expect(need({}, 1000 + more)).toBe(plain + more);
     }),
   );
+});
+
+test("a quantized cache takes as many bytes as its type says", () => {
+  const shape = {
+    headsKv: [2, 2],
+    keyLength: 64,
+    valueLength: 64,
+    width: 128,
+    feedForward: 256,
+    vocabulary: 100,
+    recurrentState: 0,
+  };
+  const cache = (type: CacheType): number =>
+    memoryNeed({ bytes: 0, shape }, { contextSize: 1024, slots: 2, batchSize: 64, cacheTypeK: type, cacheTypeV: type })
+      .cache;
+  expect(cache("f16")).toBe(2 * 1024 * 2 * 2 * 128 * 2);
+  for (const [type, { bytes }] of Object.entries(cacheTypes))
+    expect(cache(type as CacheType)).toBe((cache("f16") * bytes) / 2);
 });

@@ -1,3 +1,4 @@
+import { cacheTypes, defaultCacheType, type CacheType } from "../cache-type.ts";
 import type { ModelFile } from "./read-model-file.ts";
 
 /** What a loaded model takes, in bytes, in main memory and on a GPU together. */
@@ -13,6 +14,9 @@ export interface ContextPlan {
   readonly contextSize: number;
   readonly slots: number;
   readonly batchSize: number;
+  /** How keys and values are kept; default: as 16-bit numbers. */
+  readonly cacheTypeK?: CacheType;
+  readonly cacheTypeV?: CacheType;
 }
 
 /** A process with Node and llama.cpp in it that has answered, with next to no model. Measured on Linux: 95 to 125 MiB. */
@@ -22,11 +26,10 @@ const bytesOfToken = 256;
 const bytesOfTokenInSlot = 24;
 
 /**
- * What a model will take, known before it is loaded: all weights, a KV cache of 16-bit numbers for each slot, and the buffers of one
- * batch. It is a little high rather than low.
+ * What a model will take, known before it is loaded: all weights, a KV cache for each slot, and the buffers of one batch. It is a little high rather than low.
  */
 export function memoryNeed({ bytes, shape }: Pick<ModelFile, "bytes" | "shape">, plan: ContextPlan): MemoryNeed {
-  const { slots, batchSize } = plan;
+  const { slots, batchSize, cacheTypeK = defaultCacheType, cacheTypeV = defaultCacheType } = plan;
   const context = padded(plan.contextSize);
   const { headsKv, keyLength, valueLength, width, feedForward, vocabulary, window, recurrentState } = shape;
   // llama.cpp keeps the window and one batch of a layer that looks back no further.
@@ -39,7 +42,9 @@ export function memoryNeed({ bytes, shape }: Pick<ModelFile, "bytes" | "shape">,
   const states = headsKv.length * recurrentState * 4;
   return {
     weights: bytes,
-    cache: slots * (cells * (keyLength + valueLength) * 2 + states),
+    cache:
+      slots *
+      (cells * (keyLength * cacheTypes[cacheTypeK].bytes + valueLength * cacheTypes[cacheTypeV].bytes) + states),
     rest:
       processBytes +
       vocabulary * (bytesOfToken + slots * bytesOfTokenInSlot) +

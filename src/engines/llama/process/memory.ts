@@ -47,8 +47,8 @@ export function fittingContext(
   }
 }
 
-function bytesOf(file: ModelFile, { slots, batchSize }: OpenMessage, contextSize: number): number {
-  const { weights, cache } = memoryNeed(file, { contextSize, slots, batchSize });
+function bytesOf(file: ModelFile, options: OpenMessage, contextSize: number): number {
+  const { weights, cache } = memoryNeed(file, { ...options, contextSize });
   return weights + cache;
 }
 

@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import type { Observe } from "../../../generation/observe.ts";
+import { isQuantized } from "../cache-type.ts";
 import { readModelFile } from "../file/read-model-file.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
@@ -89,6 +90,7 @@ async function load(
   options: OpenMessage,
   { onProgress, log }: OpenListeners,
 ): Promise<OpenModel> {
+  checkAttention(options);
   const hasGpu = options.gpu !== false && api.llama_supports_gpu_offload();
   const file = await readModelFile(path);
   const oneMemory = options.slots <= fewSlots && !file.stretches;
@@ -103,6 +105,7 @@ async function load(
   const { model, context } = withinMemory(gpuLayersToTry(options.gpu, hasGpu), (gpuLayers) => {
     const loaded = new NativeModel(api, path, {
       gpuLayers,
+      ...(options.split && { split: options.split }),
       onProgress: (fraction) => onProgress({ phase: "load", fraction }),
     });
     try {
@@ -144,10 +147,11 @@ function openContext(
   options: OpenMessage,
   hasGpu: boolean,
 ): NativeContext {
-  const { slots, batchSize } = options;
+  const { slots, batchSize, flashAttention, cacheTypeK, cacheTypeV } = options;
   const threads = options.threads ?? fittingThreads(model.size);
   // A larger model takes seconds to measure, and spends little of its time on attention.
-  const measures = !hasGpu && model.size < smallModel && contextSize >= worthMeasuring;
+  const isSmall = !hasGpu && model.size < smallModel && contextSize >= worthMeasuring;
+  const measures = isSmall && flashAttention === "auto" && !isQuantized(cacheTypeV);
   return new NativeContext(model, {
     room,
     sequences: slots,
@@ -155,8 +159,20 @@ function openContext(
     outputs: Math.max(slots, fewestOutputs),
     threads,
     oneMemory,
-    flashAttention: measures ? chooseAttention(model, threads) : "auto",
+    flashAttention: measures ? chooseAttention(model, threads) : flashAttention,
+    cacheTypeK,
+    cacheTypeV,
   });
+}
+
+/** Throws ModelOpenError: llama.cpp reads quantized values in its flash attention only. */
+function checkAttention({ model, flashAttention, cacheTypeV }: OpenMessage): void {
+  if (flashAttention !== false || !isQuantized(cacheTypeV)) return;
+  throw new ModelOpenError(
+    "load-failed",
+    `${model} cannot be opened with cacheTypeV: ${cacheTypeV} and flashAttention: off: a quantized cache of values needs flash ` +
+      "attention. Use flashAttention: auto, or cacheTypeV: f16.",
+  );
 }
 
 function processorMs(): number {

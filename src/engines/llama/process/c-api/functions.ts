@@ -13,6 +13,7 @@ export function llamaDeclarations(structs: Structs): Record<keyof LlamaFunctions
     llama_backend_init: ["void", []],
     llama_log_set: ["void", [pointer, pointer]],
     llama_max_parallel_sequences: ["size_t", []],
+    llama_max_devices: ["size_t", []],
     llama_supports_gpu_offload: ["bool", []],
     llama_model_default_params: [modelParams, []],
     llama_context_default_params: [contextParams, []],
@@ -108,6 +109,7 @@ export interface LlamaFunctions {
   llama_backend_init(): void;
   llama_log_set(callback: Pointer, data: Pointer): void;
   llama_max_parallel_sequences(): number;
+  llama_max_devices(): number;
   llama_supports_gpu_offload(): boolean;
   llama_model_default_params(): ModelParams;
   llama_context_default_params(): ContextParams;

@@ -1,3 +1,4 @@
+import { cacheTypes, defaultCacheType, type CacheType } from "../../cache-type.ts";
 import { AbortFlag } from "./abort-flag.ts";
 import { NativeBatch } from "./native-batch.ts";
 import type { LlamaApi } from "./llama-api.ts";
@@ -20,6 +21,9 @@ export interface NativeContextOptions {
   readonly oneMemory: boolean;
   /** "auto": as llama.cpp decides. */
   readonly flashAttention: "auto" | boolean;
+  /** How keys and values are kept; default f16. */
+  readonly cacheTypeK?: CacheType;
+  readonly cacheTypeV?: CacheType;
 }
 
 /** How a pass ended: done, no room for its tokens, or ended early; nothing of it stays then. */
@@ -59,6 +63,7 @@ export class NativeContext {
   constructor(model: NativeModel, options: NativeContextOptions) {
     const { api } = model;
     const { room, sequences, batchSize, threads, oneMemory, flashAttention } = options;
+    const { cacheTypeK = defaultCacheType, cacheTypeV = defaultCacheType } = options;
     this.model = model;
     this.oneMemory = oneMemory;
     this.threads = threads;
@@ -75,6 +80,8 @@ export class NativeContext {
       n_threads: threads,
       n_threads_batch: threads,
       flash_attn_type: flashAttentionType[`${flashAttention}`],
+      type_k: cacheTypes[cacheTypeK].code,
+      type_v: cacheTypes[cacheTypeV].code,
       abort_callback: this.#abort.callback,
       abort_callback_data: this.#abort.data,
       swa_full: false,

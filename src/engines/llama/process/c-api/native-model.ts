@@ -1,9 +1,8 @@
 import type { LlamaApi } from "./llama-api.ts";
+import { placed, type Placement } from "./model-params.ts";
 import type { Pointer } from "./structs.ts";
 
-export interface NativeModelOptions {
-  /** Layers on a GPU; −1: all; 0: no GPU is used at all. */
-  readonly gpuLayers: number;
+export interface NativeModelOptions extends Placement {
   readonly onProgress?: (fraction: number) => void;
 }
 
@@ -31,22 +30,18 @@ export class NativeModel {
   readonly #scratch = new Uint8Array(fewBytes);
 
   /** Throws an Error with llama.cpp's reason. */
-  constructor(api: LlamaApi, path: string, { gpuLayers, onProgress }: NativeModelOptions) {
+  constructor(api: LlamaApi, path: string, { onProgress, ...placement }: NativeModelOptions) {
     const { koffi } = api;
     api.takeComplaint();
+    const { params, free } = placed(api, placement);
     const tell = (fraction: number): boolean => {
       onProgress?.(fraction);
       return true;
     };
     const progress = koffi.register(tell, koffi.pointer(koffi.proto("bool", ["float", "void *"])));
-    const pointer = api.llama_model_load_from_file(path, {
-      ...api.llama_model_default_params(),
-      n_gpu_layers: gpuLayers,
-      // null: all that there are.
-      devices: gpuLayers === 0 ? emptyList(koffi) : null,
-      progress_callback: progress,
-    });
+    const pointer = api.llama_model_load_from_file(path, { ...params, progress_callback: progress });
     koffi.unregister(progress);
+    free();
     if (pointer === null) throw new Error(api.takeComplaint() ?? "llama.cpp cannot load it");
     this.api = api;
     this.pointer = pointer;
@@ -203,13 +198,6 @@ function* continuation(text: string): Generator<string, Int32Array, Int32Array> 
     if (start.length > 0 && start.every((token, at) => tokens[at] === token)) return tokens.subarray(start.length);
   }
   return yield text;
-}
-
-/** A list of pointers that ends where it begins. */
-function emptyList(koffi: LlamaApi["koffi"]): Pointer {
-  const at = koffi.alloc("void *", 1) as bigint;
-  new BigUint64Array(koffi.view(at, 8))[0] = 0n;
-  return at;
 }
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
