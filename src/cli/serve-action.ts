@@ -28,6 +28,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   flashAttention: ["local"],
   cacheTypeK: ["local"],
   cacheTypeV: ["local"],
+  cacheMemory: ["local"],
   batchSize: ["local"],
   queueLimit: ["local"],
   load: ["local"],

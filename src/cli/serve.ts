@@ -64,6 +64,10 @@ export function register(program: Command): void {
       "how keys are kept: f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl (default: f16)",
     )
     .option("--cache-type-v <type>", "how values are kept, likewise (default: f16)")
+    .option(
+      "--cache-memory <size>",
+      "what is kept of conversations beside the slots (default: as much as the slots have, at most 512MiB)",
+    )
     .option("--batch-size <tokens>", "the most tokens that are evaluated in one pass (default: 512)")
     .option("--queue-limit <number>", "how many answers may wait for a slot, of each key (default: 64)")
     .option("--load <when>", "eager, lazy (with the first request) or manual (default: eager)")

@@ -172,6 +172,11 @@ export interface LocalModel extends AnswerOptions {
   readonly cacheTypeK?: CacheType;
   /** The same of its values. A quantized type needs flash attention. */
   readonly cacheTypeV?: CacheType;
+  /**
+   * What may be kept in main memory of conversations that have lost their slot, and of checkpoints; `0`: nothing. Default: as much as the
+   * slots have, at most 512MiB; less where memory is short.
+   */
+  readonly cacheMemory?: Size;
   /** The most tokens that are evaluated in one pass; default 512. */
   readonly batchSize?: number | string;
   /** A file with a Jinja chat template, in place of the model's own. */

@@ -131,6 +131,9 @@ const local = settings(
     cacheTypeV: oneOf(cacheTypes)
       .optional()
       .describe("How its values are kept; a quantized type needs flash attention (default f16)"),
+    cacheMemory: bytes
+      .optional()
+      .describe("What is kept of conversations beside the slots (default: as much as the slots have, at most 512MiB)"),
     batchSize: integer(1).optional().describe("The most tokens that are evaluated in one pass (default 512)"),
     chatTemplate: text("a file with a Jinja template, such as chat.jinja")
       .optional()

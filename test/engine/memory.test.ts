@@ -26,8 +26,10 @@ test.skipIf(!existsSync("/proc/self/status")).each([
   const { size, contextSize, slots } = model;
   const path = join(folder, `${size}.gguf`);
   if (!existsSync(path)) writeRandomModel(path, { size });
-  const estimate = totalOf(memoryNeed(await readModelFile(path), { contextSize, slots, batchSize: 512 }));
-  const engine = await openBuilt({ model: path, contextSize, slots });
+  const estimate = totalOf(
+    memoryNeed(await readModelFile(path), { contextSize, slots, batchSize: 512, cacheMemory: 0 }),
+  );
+  const engine = await openBuilt({ model: path, contextSize, slots, cacheMemory: 0 });
   const local = drive(engine);
   const prompts = Array.from({ length: slots }, (_, slot) => `${slot} `.repeat(100));
   await Promise.all(prompts.map((prompt) => local.complete(prompt, { limits: { maxTokens: 4 } })));

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
 import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
+import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/sequence.ts";
 import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
@@ -41,6 +42,7 @@ function scheduler(room: number): {
     flashAttention: false,
   });
   const vocabulary = new Vocabulary(model);
+  const sequences = [0, 1, 2].map((id) => new Sequence(context, id));
   const waiting = new Map<number, (events: readonly GenerationEvent[]) => void>();
   const heard = new Map<number, GenerationEvent[]>();
   let counters: Readonly<Record<string, number>> = {};
@@ -55,7 +57,8 @@ function scheduler(room: number): {
       banThought: () => undefined,
       log: () => {},
     },
-    sequences: [0, 1, 2].map((id) => new Sequence(context, id)),
+    sequences,
+    states: new KeptStates(0, sequences),
     queueLimit: 10,
     batchSize: 128,
     sharesBeginnings: true,

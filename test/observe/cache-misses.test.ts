@@ -77,7 +77,7 @@ let configurations = 0;
 
 async function serve(slots: number, more: object = {}): Promise<RunningTruewire> {
   const file = join(folder, `truewire-${++configurations}.yaml`);
-  const local = { kind: "local", path: "local.gguf", slots, threads: 1, gpu: "off" };
+  const local = { kind: "local", path: "local.gguf", slots, threads: 1, gpu: "off", cacheMemory: 0 };
   writeFileSync(file, stringify({ port: 0, logFormat: "json", models: [local], ...more }));
   const server = await startTruewire(["--config", file]);
   closing.push(() => server.stop());

@@ -74,11 +74,11 @@ export class LocalModel implements Loadable {
   /** What it takes, in words: "1.9 GiB (1.1 GiB of weights, 0.6 GiB for 4 × 8192 tokens of context, 0.2 GiB besides)". */
   needInWords(): string {
     if (!this.#need) return "an unknown amount";
-    const { weights, cache, rest } = this.#need;
+    const { weights, cache, kept, rest } = this.#need;
     const { slots = defaultSlots } = this.#config;
     return (
       `${gibibytes(totalOf(this.#need))} (${gibibytes(weights)} of weights, ${gibibytes(cache)} for ` +
-      `${slots} × ${this.#info.contextLength ?? largestDefaultContext} tokens of context, ${gibibytes(rest)} besides)`
+      `${slots} × ${this.#info.contextLength ?? largestDefaultContext} tokens of context, ${gibibytes(kept + rest)} besides)`
     );
   }
 
@@ -101,7 +101,7 @@ export class LocalModel implements Loadable {
 
   async #read(path: string): Promise<number> {
     const { contextSize, slots = defaultSlots, batchSize = defaultBatchSize, chatTemplate } = this.#config;
-    const { cacheTypeK, cacheTypeV } = this.#config;
+    const { cacheTypeK, cacheTypeV, cacheMemory } = this.#config;
     const file = await readModelFile(path);
     const { trainedContext = largestDefaultContext } = file;
     const contextLength = contextSize ?? Math.min(trainedContext, largestDefaultContext);
@@ -111,6 +111,7 @@ export class LocalModel implements Loadable {
       batchSize,
       ...(cacheTypeK !== undefined && { cacheTypeK }),
       ...(cacheTypeV !== undefined && { cacheTypeV }),
+      ...(cacheMemory !== undefined && { cacheMemory }),
     });
     const endpoints: ModelInfo["endpoints"] =
       file.hasTemplate || chatTemplate !== undefined ? ["chat", "completions"] : ["completions"];

@@ -23,6 +23,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     flashAttention: options.flashAttention ?? "auto",
     cacheTypeK: options.cacheTypeK ?? defaultCacheType,
     cacheTypeV: options.cacheTypeV ?? defaultCacheType,
+    ...(options.cacheMemory !== undefined && { cacheMemory: options.cacheMemory }),
     queueLimit: options.queueLimit ?? 64,
     ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),
     ...(options.hub !== undefined && { hub: options.hub }),

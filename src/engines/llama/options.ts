@@ -35,6 +35,12 @@ export interface LlamaEngineOptions {
   readonly cacheTypeK?: CacheType;
   /** The same of values. A quantized type needs flash attention. */
   readonly cacheTypeV?: CacheType;
+  /**
+   * What may be kept in main memory beside the slots, in bytes: copies of what idle slots knew before they were given to another
+   * conversation, and the checkpoints of models whose memory cannot be cut anywhere. 0: nothing is kept. Default: as much as the slots
+   * have, at most 512 MiB; less where memory is short.
+   */
+  readonly cacheMemory?: number;
   /** Jinja source to use in place of the model's own chat template. */
   readonly chatTemplate?: string;
   /** How the model writes calls and reasoning; default: found from the chat template. */

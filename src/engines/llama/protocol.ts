@@ -68,6 +68,8 @@ export interface OpenMessage {
   readonly flashAttention: "auto" | boolean;
   readonly cacheTypeK: CacheType;
   readonly cacheTypeV: CacheType;
+  /** In bytes; absent: as fits the model and the machine. */
+  readonly cacheMemory?: number;
   readonly queueLimit: number;
   readonly modelsFolder?: string;
   readonly hub?: string;

@@ -1,4 +1,5 @@
 import { cacheTypes, defaultCacheType, type CacheType } from "../cache-type.ts";
+import { largestDefaultCacheMemory } from "../defaults.ts";
 import type { ModelFile } from "./read-model-file.ts";
 
 /** What a loaded model takes, in bytes, in main memory and on a GPU together. */
@@ -6,6 +7,8 @@ export interface MemoryNeed {
   readonly weights: number;
   /** The KV caches of all slots, or what a recurrent model keeps in their place. */
   readonly cache: number;
+  /** What is kept of conversations beside the slots, at most: in main memory in any case. */
+  readonly kept: number;
   /** What llama.cpp calculates in, and the process around it. */
   readonly rest: number;
 }
@@ -17,6 +20,8 @@ export interface ContextPlan {
   /** How keys and values are kept; default: as 16-bit numbers. */
   readonly cacheTypeK?: CacheType;
   readonly cacheTypeV?: CacheType;
+  /** What may be kept beside the slots, in bytes; default: as much as the slots have, at most 512 MiB. */
+  readonly cacheMemory?: number;
 }
 
 /** A process with Node and llama.cpp in it that has answered, with next to no model. Measured on Linux: 95 to 125 MiB. */
@@ -24,6 +29,7 @@ const processBytes = 116 * 2 ** 20;
 /** The texts of the tokens, in the process and in its preparing thread, and what each slot has of them. Measured with 49,152 tokens. */
 const bytesOfToken = 256;
 const bytesOfTokenInSlot = 24;
+const copiesOfState = 4;
 
 /**
  * What a model will take, known before it is loaded: all weights, a KV cache for each slot, and the buffers of one batch. It is a little high rather than low.
@@ -40,11 +46,14 @@ export function memoryNeed({ bytes, shape }: Pick<ModelFile, "bytes" | "shape">,
     cells += heads * (isNear ? near : context);
   }
   const states = headsKv.length * recurrentState * 4;
+  const ofSlots =
+    slots * cells * (keyLength * cacheTypes[cacheTypeK].bytes + valueLength * cacheTypes[cacheTypeV].bytes);
+  // Of a state that cannot be cut, each slot has some copies.
+  const { cacheMemory = Math.min(largestDefaultCacheMemory, ofSlots + slots * states * copiesOfState) } = plan;
   return {
     weights: bytes,
-    cache:
-      slots *
-      (cells * (keyLength * cacheTypes[cacheTypeK].bytes + valueLength * cacheTypes[cacheTypeV].bytes) + states),
+    cache: ofSlots + slots * states,
+    kept: cacheMemory,
     rest:
       processBytes +
       vocabulary * (bytesOfToken + slots * bytesOfTokenInSlot) +
@@ -52,8 +61,8 @@ export function memoryNeed({ bytes, shape }: Pick<ModelFile, "bytes" | "shape">,
   };
 }
 
-export function totalOf({ weights, cache, rest }: MemoryNeed): number {
-  return weights + cache + rest;
+export function totalOf({ weights, cache, kept, rest }: MemoryNeed): number {
+  return weights + cache + kept + rest;
 }
 
 /** llama.cpp makes contexts in steps of 256 tokens. */

@@ -28,7 +28,7 @@ export interface ModelShape {
   readonly vocabulary: number;
   /** Layers that look back only so far, and how many of them stand before each that looks back all the way. */
   readonly window?: { readonly tokens: number; readonly every: number };
-  /** Numbers that each slot keeps for each layer of a recurrent model, such as Mamba. */
+  /** Numbers that each slot keeps for each layer of a recurrent model, such as Mamba or RWKV. */
   readonly recurrentState: number;
 }
 
@@ -117,8 +117,11 @@ function shapeOf(path: string, metadata: ReadonlyMap<string, unknown>, architect
     feedForward: Math.max(0, ...perLayer(metadata.get(`${architecture}.feed_forward_length`), 1, 0)),
     vocabulary: numberOf(metadata, "tokenizer.ggml.tokens") ?? number("vocab_size") ?? 0,
     ...(window !== undefined && window > 0 && every !== undefined && { window: { tokens: window, every } }),
+    // Mamba; RWKV; short convolutions.
     recurrentState:
-      (number("ssm.inner_size") ?? 0) * ((number("ssm.state_size") ?? 0) + (number("ssm.conv_kernel") ?? 0)),
+      (number("ssm.inner_size") ?? 0) * ((number("ssm.state_size") ?? 0) + (number("ssm.conv_kernel") ?? 0)) +
+      width * (number("wkv.head_size") ?? 0) +
+      width * (number("shortconv.l_cache") ?? 0),
   };
 }
 

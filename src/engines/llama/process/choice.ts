@@ -10,6 +10,7 @@ import type { AskedPrompt } from "../cache/known-prompts.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
 import type { NativeModel } from "./c-api/native-model.ts";
+import { checkpointPlaces } from "./checkpoint-places.ts";
 import { rankedLogprobs, tokenLogprob } from "./logprobs.ts";
 import { readWindow, withToken, type LogitWindow } from "./raw-logprobs.ts";
 import type { Sequence } from "./sequence.ts";
@@ -76,6 +77,8 @@ export class Choice {
   #sampler: TokenSampler | undefined;
   /** Prompt and answer. What of it the sequence does not hold is to be evaluated next. */
   readonly #tokens: number[];
+  /** Where checkpoints of the prompt are to be made, ascending. */
+  #places: readonly number[] = [];
   /** What was likely in the place of each of the prompt's tokens, while that is gathered. */
   #promptWindows: (LogitWindow | null)[] | undefined;
   /** What is told of the prompt, beside the choice's own events. */
@@ -182,6 +185,7 @@ export class Choice {
   /** Takes a sequence, of which it keeps what it can use; once more after `giveBack`. */
   begin(sequence: Sequence): void {
     this.#sequence = sequence;
+    this.#places = this.#checkpointPlaces();
     sequence.keep(this.usesCache ? Math.min(sequence.known(this.#tokens), this.#tokens.length - 1) : 0);
     if (this.#sampler) return;
     const { vocabulary, context } = this.#around;
@@ -221,10 +225,12 @@ export class Choice {
     this.#finish("length");
   }
 
-  /** Its part of the next pass: at most `tokens` of a prompt, and logits behind at most `outputs` of them. */
-  piece(tokens: number, outputs: number): Piece {
+  /** Its part of the next pass: at most `most` tokens of a prompt, and logits behind at most `outputs` of them. */
+  piece(most: number, outputs: number): Piece {
     const left = this.#tokens.length - (this.#sequence?.length ?? 0);
     const from = this.#tokens.length - left;
+    const place = this.#places.find((at) => at > from);
+    const tokens = place === undefined ? most : Math.min(most, place - from);
     if (this.#promptWindows && left > 1)
       return { tokens: this.#tokens.slice(from, from + Math.min(tokens, outputs, left - 1)), outputs: "all" };
     if (left > tokens) return { tokens: this.#tokens.slice(from, from + tokens), outputs: "none" };
@@ -237,6 +243,17 @@ export class Choice {
     if (piece.outputs === "last") return this.#accept(this.#sample(index + piece.tokens.length - 1));
     if (piece.outputs === "all") this.#readWindows(piece.tokens.length, index);
     if (this.generatedTokens === 0) this.#tellProgress(this.prompt.length - this.promptLeft);
+  }
+
+  /** The sequence stands where a checkpoint is of use. */
+  get wantsCheckpoint(): boolean {
+    return this.#places.length > 0 && this.#places.includes(this.#sequence?.length ?? 0);
+  }
+
+  #checkpointPlaces(): readonly number[] {
+    const { model, vocabulary } = this.#around;
+    if (!this.usesCache || !model.needsCheckpoints) return [];
+    return checkpointPlaces(this.prompt, this.outlined.outline, (token) => vocabulary.bytes(token).length);
   }
 
   #sample(index: number): SampledToken {

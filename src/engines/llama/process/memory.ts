@@ -12,6 +12,8 @@ const smallestDefault = 1024;
 export interface ContextRoom {
   readonly contextSize: number;
   readonly room: number;
+  /** What may be kept beside them, in bytes. */
+  readonly cacheMemory: number;
 }
 
 /**
@@ -28,12 +30,18 @@ export function fittingContext(
   const { slots } = options;
   const trained = file.trainedContext ?? largestDefaultContext;
   let contextSize = options.contextSize ?? Math.min(trained, largestDefaultContext);
-  if (gpu) return { contextSize, room: contextSize * slots };
   const free = availableMemory();
+  const roomOf = (each: number, used: number): ContextRoom => {
+    const { kept } = memoryNeed(file, { ...options, contextSize: each });
+    return { contextSize, room: each * slots, cacheMemory: Math.min(kept, Math.max(0, free - used)) };
+  };
+  if (gpu) return roomOf(contextSize, 0);
   for (;;) {
     const least = oneMemory ? contextSize / slots : contextSize;
-    for (let each = contextSize; each >= least; each = Math.floor(each * 0.75))
-      if (bytesOf(file, options, each) <= free) return { contextSize, room: each * slots };
+    for (let each = contextSize; each >= least; each = Math.floor(each * 0.75)) {
+      const used = bytesOf(file, options, each);
+      if (used <= free) return roomOf(each, used);
+    }
     if (options.contextSize !== null || contextSize / 2 < smallestDefault) {
       const all = bytesOf(file, options, contextSize);
       throw new ModelOpenError(

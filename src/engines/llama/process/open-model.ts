@@ -15,6 +15,7 @@ import { chooseAttention } from "./choose-attention.ts";
 import { importKoffi } from "./import-koffi.ts";
 import { importLibrary, libraryMissing } from "./import-library.ts";
 import { fittingContext, type ContextRoom } from "./memory.ts";
+import { KeptStates } from "./kept-states.ts";
 import { checkIsGguf, modelFile } from "./model-file.ts";
 import { Sequence } from "./sequence.ts";
 import { Vocabulary } from "./vocabulary.ts";
@@ -24,6 +25,8 @@ export interface OpenModel {
   readonly context: NativeContext;
   /** One for each slot, in the order of their ids. */
   readonly sequences: readonly Sequence[];
+  /** What is kept beside them, and their checkpoints. */
+  readonly states: KeptStates;
   readonly vocabulary: Vocabulary;
   /** Milliseconds that computing has taken so far; on a processor without the time in which others had it. */
   readonly clock: () => number;
@@ -116,12 +119,14 @@ async function load(
     }
   });
   proveContext(context);
+  const sequences = Array.from({ length: options.slots }, (_, id) => new Sequence(context, id));
   const vocabulary = new Vocabulary(model);
   const { bos, eos, prefix, suffix, middle } = model.tokens;
   return {
     model,
     context,
-    sequences: Array.from({ length: options.slots }, (_, id) => new Sequence(context, id)),
+    sequences,
+    states: new KeptStates(sizes.cacheMemory, sequences),
     vocabulary,
     clock: hasGpu ? () => performance.now() : () => processorMs() / context.threads,
     facts: {

@@ -8,6 +8,8 @@ import type { ModelState, StepMessage } from "../protocol.ts";
 import type { PassResult } from "./c-api/native-context.ts";
 import { CacheWatch } from "./cache-watch.ts";
 import type { Choice, ChoiceSurroundings, Piece } from "./choice.ts";
+import type { KeptStates } from "./kept-states.ts";
+import { placeFor, type Place, type Placing } from "./placing.ts";
 import { PrefillBudget } from "./prefill-budget.ts";
 import { queueFull } from "./queue-full.ts";
 import { RequestRun } from "./request-run.ts";
@@ -17,9 +19,11 @@ export interface SchedulerOptions {
   readonly around: ChoiceSurroundings;
   /** One for each slot, in the order of their ids. */
   readonly sequences: readonly Sequence[];
+  /** Copies of what slots knew, and their checkpoints. */
+  readonly states: KeptStates;
   readonly queueLimit: number;
   readonly batchSize: number;
-  /** Sequences that begin alike can share their beginning: the model's memory can be cut anywhere. */
+  /** Sequences that begin alike can share their beginning: the model's memory can be cut anywhere, or has checkpoints. */
   readonly sharesBeginnings: boolean;
   readonly report: (message: StepMessage) => void;
   /** A request's prompt is not in the cache, as much of it could be; told before its first events. */
@@ -47,12 +51,6 @@ interface Job {
   readonly order: number;
 }
 
-/** A free slot, and what it is to be given of another sequence before it begins. */
-interface Place {
-  readonly slot: Slot;
-  readonly from?: { readonly sequence: Sequence; readonly count: number };
-}
-
 /** A part of a pass: what one slot has in it. */
 interface Share {
   readonly slot: Slot;
@@ -66,8 +64,6 @@ interface Share {
 
 /** From so many tokens on, a prompt that another choice is reading just now is worth waiting for. */
 const worthWaiting = 64;
-/** The same of a beginning that has to be copied. */
-const worthACopy = 64;
 /** A pass that takes longer is made in a thread beside, so that this one hears who leaves and who comes. In milliseconds. */
 const longPass = 20;
 
@@ -92,6 +88,7 @@ export class Scheduler {
   readonly #requests = new Map<number, RequestRun>();
   readonly #budget: PrefillBudget;
   readonly #watch: CacheWatch;
+  readonly #placing: Placing;
   #wake: (() => void) | undefined;
   #changed = false;
   #turn = 0;
@@ -108,6 +105,8 @@ export class Scheduler {
     this.#options = options;
     const { vocabulary } = options.around;
     this.#watch = new CacheWatch((token) => vocabulary.bytes(token), options.missed);
+    const { states, sharesBeginnings } = options;
+    this.#placing = { states, sharesBeginnings, oneMemory: options.around.context.oneMemory };
     this.#slots = options.sequences.map((sequence) => ({ sequence, job: undefined, usedAt: 0 }));
     this.#budget = new PrefillBudget(options.batchSize - options.sequences.length);
   }
@@ -218,18 +217,19 @@ export class Scheduler {
   #admit(): void {
     for (;;) {
       const job = this.#next();
-      const place = job && this.#placeFor(job.choice);
+      const place = job && placeFor(job.choice, this.#slots, this.#placing);
       if (!place) return;
-      const { slot, from } = place;
+      const { slot } = place;
       const begins = !this.#interrupted.includes(job);
       if (begins) this.#waiting.take(job);
       else this.#interrupted = this.#interrupted.filter((other) => other !== job);
-      const known = this.#slots.map(({ sequence }) => sequence.tokens);
+      const { states } = this.#options.states;
+      const known = [...this.#slots.map(({ sequence }) => sequence), ...states].map(({ tokens }) => tokens);
       const missed = this.#watch.takes(this.#slots.indexOf(slot), job, known);
       slot.job = job;
       job.request.begins();
       this.#attempt(job, () => {
-        if (from) slot.sequence.takeFrom(from.sequence, from.count);
+        this.#prepare(place);
         job.choice.begin(slot.sequence);
       });
       if (begins) {
@@ -242,6 +242,16 @@ export class Scheduler {
         this.#stir();
       }
     }
+  }
+
+  #prepare({ slot: { sequence }, from, forgets }: Place<Slot>): void {
+    const { states } = this.#options;
+    if (forgets) states.keep(sequence);
+    if (!from) return;
+    const { source, count } = from;
+    if (!("state" in source)) return sequence.takeFrom(source, count);
+    sequence.restore(source);
+    if (sequence.length > 0) states.moved(source, count);
   }
 
   /** The choice that is to have the next free slot; undefined: there is none, or no slot. */
@@ -257,32 +267,6 @@ export class Scheduler {
   /** Some slot is idle, and what it knows can be forgotten. */
   #roomFreed(): boolean {
     return this.#slots.some(({ job, sequence }) => !job && sequence.length > 0);
-  }
-
-  /**
-   * A free slot, with what is known of the prompt: the one that knows most of it and little else; or the one that was unused for the
-   * longest time (the lowest one, where each has its own memory), which then is given what another one knows.
-   */
-  #placeFor(choice: Choice): Place | undefined {
-    let best: { readonly slot: Slot; readonly known: number } | undefined;
-    for (const slot of this.#slots) {
-      const known = slot.sequence.known(choice.prompt);
-      if (!best || known > best.known || (known === best.known && best.slot.job && !slot.job)) best = { slot, known };
-    }
-    if (!best) return undefined;
-    const { slot: source, known } = best;
-    // A conversation that goes on takes its own slot; one that only begins alike leaves the other what it knows.
-    if (!source.job && 2 * known >= source.sequence.length) return { slot: source };
-    const { oneMemory } = this.#options.around.context;
-    const [first, ...others] = this.#slots.filter((slot) => !slot.job && slot !== source);
-    if (!first) return source.job ? undefined : { slot: source };
-    // With a memory for each, llama.cpp makes several passes where there is a gap between the sequences of a batch.
-    const slot = oneMemory
-      ? others.reduce((oldest, other) => (other.usedAt < oldest.usedAt ? other : oldest), first)
-      : first;
-    const shares = choice.usesCache && this.#options.sharesBeginnings;
-    if (!shares || known - slot.sequence.known(choice.prompt) < (oneMemory ? 1 : worthACopy)) return { slot };
-    return { slot, from: { sequence: source.sequence, count: known } };
   }
 
   /** Another choice of the same prompt is reading it just now: what it knows then is worth waiting for. */
@@ -304,7 +288,10 @@ export class Scheduler {
     if (result === "done") {
       this.#budget.observe(prompted, this.#options.clock() - started);
       const before = this.#totals(active);
-      for (const { job, piece, index } of shares) this.#attempt(job, () => job.choice.passed(piece, index));
+      for (const { slot, job, piece, index } of shares) {
+        this.#attempt(job, () => job.choice.passed(piece, index));
+        if (job.choice.wantsCheckpoint) this.#options.states.mark(slot.sequence);
+      }
       this.#decodeSteps++;
       this.#promptTokens += prompted;
       this.#generatedTokens += this.#totals(active) - before;
@@ -367,12 +354,14 @@ export class Scheduler {
     const [idle, ...more] = this.#slots.filter(({ job, sequence }) => !job && sequence.length > 0);
     if (idle) {
       const oldest = more.reduce((slot, other) => (other.usedAt < slot.usedAt ? other : slot), idle);
+      this.#options.states.keep(oldest.sequence);
       return oldest.sequence.clear();
     }
     const [busy, ...others] = this.#slots.flatMap((slot) => (slot.job ? [{ slot, job: slot.job }] : []));
     if (!busy) return;
     if (others.length === 0) return busy.job.choice.cut();
     const { slot, job } = others.reduce((last, other) => (other.job.order > last.job.order ? other : last), busy);
+    this.#options.states.keep(slot.sequence);
     job.choice.giveBack();
     slot.job = undefined;
     this.#interrupted = [job, ...this.#interrupted];

@@ -1,10 +1,25 @@
 import type { NativeContext } from "./c-api/native-context.ts";
+import { checkpointAt, commonLength, reusable, type Checkpoint, type Remembered } from "./remembered.ts";
 
-/** One sequence of a context: which tokens its memory holds. Sequences that begin alike share that memory. */
-export class Sequence {
+/** A copy of all that a sequence knew. */
+export interface SequenceState extends Remembered {
+  readonly state: Uint8Array;
+}
+
+/** So many checkpoints a sequence has at most: the first one, where other conversations may begin alike, and the last ones. */
+const mostCheckpoints = 8;
+
+/**
+ * One sequence of a context: which tokens its memory holds. Sequences that begin alike share that memory.
+ *
+ * The memory of recurrent models, and of layers with a window, cannot be cut where one likes. Checkpoints are copies of that part of it:
+ * a sequence can go back to each of them.
+ */
+export class Sequence implements Remembered {
   readonly id: number;
   readonly #context: NativeContext;
   readonly #tokens: number[] = [];
+  #checkpoints: Checkpoint[] = [];
 
   constructor(context: NativeContext, id: number) {
     this.#context = context;
@@ -21,19 +36,38 @@ export class Sequence {
     return this.#tokens.length;
   }
 
-  /** With how many of its tokens a text begins. */
-  known(tokens: readonly number[]): number {
-    const most = Math.min(tokens.length, this.#tokens.length);
-    let same = 0;
-    while (same < most && tokens[same] === this.#tokens[same]) same++;
-    return same;
+  get checkpoints(): readonly Checkpoint[] {
+    return this.#checkpoints;
   }
 
-  /** Forgets what stands behind the first tokens. How many are left: fewer than asked for where the memory cannot be cut there. */
+  get cuttableFrom(): number {
+    const { isRecurrent, window } = this.#context.model;
+    if (isRecurrent) return this.#tokens.length;
+    if (window === 0) return 0;
+    // The next token must find all that it looks at.
+    const [first] = this.#context.span(this.id);
+    return first <= 0 ? 0 : first + window - 1;
+  }
+
+  /** With how many of its tokens a text begins. */
+  known(tokens: readonly number[]): number {
+    return commonLength(this.#tokens, tokens);
+  }
+
+  /** How many of a text's tokens it need not be given again, `most` at most. */
+  reusable(tokens: readonly number[], most?: number): number {
+    return reusable(this, tokens, most);
+  }
+
+  /**
+   * Forgets what stands behind the first tokens. How many are left: fewer than asked for where the memory cannot be cut there, as many as
+   * the last checkpoint before that has.
+   */
   keep(count: number): number {
     if (count >= this.#tokens.length) return this.#tokens.length;
-    if (count <= 0 || !this.#cut(count)) this.clear();
-    else this.#tokens.length = count;
+    if (count <= 0) this.clear();
+    else if (count >= this.cuttableFrom && this.#context.cut(this.id, count)) this.#shorten(count);
+    else this.#goBack(count);
     return this.#tokens.length;
   }
 
@@ -42,6 +76,7 @@ export class Sequence {
     this.clear();
     this.#context.share(other.id, this.id);
     for (const token of other.#tokens) this.#tokens.push(token);
+    this.#checkpoints = [...other.#checkpoints];
     this.keep(count);
   }
 
@@ -52,20 +87,71 @@ export class Sequence {
 
   clear(): void {
     this.#tokens.length = 0;
+    this.#checkpoints = [];
     this.#context.forget(this.id);
   }
 
   /** After a pass that did not come to its end: what is not certainly there is forgotten. */
   settle(): void {
     const [, last] = this.#context.span(this.id);
-    if (last + 1 !== this.#tokens.length) this.clear();
+    if (last + 1 !== this.#tokens.length) this.#goBack(this.#tokens.length);
   }
 
-  #cut(count: number): boolean {
-    if (!this.#context.cut(this.id, count)) return false;
-    // Layers with a window have forgotten what lies further back: the next token must find all that it looks at.
-    const { window } = this.#context.model;
-    const [first] = this.#context.span(this.id);
-    return window === 0 || first <= Math.max(0, count - window);
+  /** What a checkpoint here takes, in bytes. */
+  checkpointBytes(): number {
+    return this.#context.stateBytes(this.id, "uncuttable");
+  }
+
+  /** Makes a checkpoint here. */
+  mark(): void {
+    const { length } = this.#tokens;
+    const state = this.#context.stateOf(this.id, "uncuttable");
+    if (!state) return;
+    this.#checkpoints = [...this.#checkpoints.filter((other) => other.length !== length), { length, state }];
+    if (this.#checkpoints.length > mostCheckpoints) this.dropCheckpoint();
+  }
+
+  /** Drops the checkpoint that is least needed. */
+  dropCheckpoint(): void {
+    this.#checkpoints.splice(this.#checkpoints.length > 1 ? 1 : 0, 1);
+  }
+
+  /** What a copy of all of it takes, in bytes. */
+  copyBytes(): number {
+    return this.#context.stateBytes(this.id, "all");
+  }
+
+  /** null: llama.cpp cannot copy it. */
+  copy(): SequenceState | null {
+    const state = this.#context.stateOf(this.id, "all");
+    // Behind a window, only what the next token looks at is copied.
+    const { isRecurrent, window } = this.#context.model;
+    const { length } = this.#tokens;
+    const cuttableFrom = isRecurrent ? length : window === 0 || length <= window ? 0 : length - 1;
+    return state && { tokens: [...this.#tokens], cuttableFrom, checkpoints: this.#checkpoints, state };
+  }
+
+  /** Puts what a copy knows in the place of its own. If there is no room for that, it knows nothing then. */
+  restore({ tokens, checkpoints, state }: SequenceState): void {
+    this.clear();
+    if (!this.#context.restore(this.id, state, "all")) return this.clear();
+    this.add(tokens);
+    this.#checkpoints = [...checkpoints];
+  }
+
+  /** Back to the last checkpoint within so many tokens, or to nothing. */
+  #goBack(count: number): void {
+    const checkpoint = checkpointAt(this.#checkpoints, count);
+    const isBack =
+      checkpoint &&
+      this.#context.restore(this.id, checkpoint.state, "uncuttable") &&
+      this.#context.cut(this.id, checkpoint.length);
+    if (isBack) this.#shorten(checkpoint.length);
+    else this.clear();
+  }
+
+  #shorten(count: number): void {
+    this.#tokens.length = count;
+    this.#checkpoints = this.#checkpoints.filter(({ length }) => length <= count);
   }
 }

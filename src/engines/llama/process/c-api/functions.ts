@@ -39,6 +39,9 @@ export function llamaDeclarations(structs: Structs): Record<keyof LlamaFunctions
     llama_memory_seq_cp: ["void", [pointer, "int32_t", "int32_t", "int32_t", "int32_t"]],
     llama_memory_seq_pos_min: ["int32_t", [pointer, "int32_t"]],
     llama_memory_seq_pos_max: ["int32_t", [pointer, "int32_t"]],
+    llama_state_seq_get_size_ext: ["size_t", [pointer, "int32_t", "uint32_t"]],
+    llama_state_seq_get_data_ext: ["size_t", [pointer, pointer, "size_t", "int32_t", "uint32_t"]],
+    llama_state_seq_set_data_ext: ["size_t", [pointer, pointer, "size_t", "int32_t", "uint32_t"]],
     llama_decode: ["int32_t", [pointer, batch]],
     llama_synchronize: ["void", [pointer]],
     llama_get_logits_ith: [pointer, [pointer, "int32_t"]],
@@ -135,6 +138,15 @@ export interface LlamaFunctions {
   llama_memory_seq_cp(memory: Pointer, from: number, to: number, start: number, end: number): void;
   llama_memory_seq_pos_min(memory: Pointer, sequence: number): number;
   llama_memory_seq_pos_max(memory: Pointer, sequence: number): number;
+  llama_state_seq_get_size_ext(context: Pointer, sequence: number, flags: number): number;
+  llama_state_seq_get_data_ext(context: Pointer, to: Uint8Array, size: number, sequence: number, flags: number): number;
+  llama_state_seq_set_data_ext(
+    context: Pointer,
+    from: Uint8Array,
+    size: number,
+    sequence: number,
+    flags: number,
+  ): number;
   llama_decode: {
     (context: Pointer, batch: Batch): number;
     /** In another thread. */

@@ -26,6 +26,12 @@ export interface NativeContextOptions {
   readonly cacheTypeV?: CacheType;
 }
 
+/** What of a sequence is copied: all, or the part that cannot be cut (recurrent states, layers with a window). */
+export type StatePart = "all" | "uncuttable";
+
+/** llama.h, `LLAMA_STATE_SEQ_FLAGS_*`. */
+const stateFlags = { all: 0, uncuttable: 1 } as const;
+
 /** How a pass ended: done, no room for its tokens, or ended early; nothing of it stays then. */
 export type PassResult = "done" | "no-room" | "aborted";
 
@@ -182,6 +188,28 @@ export class NativeContext {
   /** Gives an empty sequence all that another one knows; in one memory both share it, else it is copied there. */
   share(from: number, to: number): void {
     this.#api.llama_memory_seq_cp(this.#memory, from, to, -1, -1);
+  }
+
+  /** What a copy of this part of a sequence takes. */
+  stateBytes(sequence: number, part: StatePart): number {
+    return Number(this.#api.llama_state_seq_get_size_ext(this.pointer, sequence, stateFlags[part]));
+  }
+
+  /** A copy of this part of a sequence; null: llama.cpp cannot make one. */
+  stateOf(sequence: number, part: StatePart): Uint8Array | null {
+    const size = this.stateBytes(sequence, part);
+    // Not a part of Node's pool, which would keep more than it is counted for.
+    const copy = Buffer.allocUnsafeSlow(size);
+    const flags = stateFlags[part];
+    const written = Number(this.#api.llama_state_seq_get_data_ext(this.pointer, copy, size, sequence, flags));
+    return size > 0 && written === size ? copy : null;
+  }
+
+  /** Puts a copy in the place of this part of a sequence; false: there is no room for it, and what is there now is undefined. */
+  restore(sequence: number, state: Uint8Array, part: StatePart): boolean {
+    const { length } = state;
+    const read = this.#api.llama_state_seq_set_data_ext(this.pointer, state, length, sequence, stateFlags[part]);
+    return Number(read) === length;
   }
 
   /** The first and the last position that a sequence knows; −1: none. */

@@ -81,6 +81,11 @@ export class NativeModel {
     return this.api.llama_model_is_recurrent(this.pointer) || this.api.llama_model_is_hybrid(this.pointer);
   }
 
+  /** Some of what it knows of a text cannot be cut everywhere. */
+  get needsCheckpoints(): boolean {
+    return this.isRecurrent || this.window > 0;
+  }
+
   get chatTemplate(): string | null {
     return this.api.llama_model_chat_template(this.pointer, null);
   }

@@ -1,0 +1,116 @@
+import { commonLength, reusable, type Remembered } from "./remembered.ts";
+import type { Sequence, SequenceState } from "./sequence.ts";
+
+/** Fewer tokens are read again as fast as their state is copied. */
+export const worthKeeping = 64;
+/** Looking through them takes time. */
+const mostStates = 64;
+
+/**
+ * What is kept beside the model's own memory, in main memory and within a limit: the checkpoints of all slots, and copies of what slots
+ * knew before they were given to another conversation. The oldest copies go first.
+ */
+export class KeptStates {
+  readonly #limit: number;
+  readonly #sequences: readonly Sequence[];
+  /** The oldest first. */
+  #states: SequenceState[] = [];
+
+  /** `limit`: in bytes; 0: nothing is kept. */
+  constructor(limit: number, sequences: readonly Sequence[]) {
+    this.#limit = limit;
+    this.#sequences = sequences;
+  }
+
+  get isOn(): boolean {
+    return this.#limit > 0;
+  }
+
+  /** The oldest first. */
+  get states(): readonly SequenceState[] {
+    return this.#states;
+  }
+
+  /** What all of it takes. Sequences and copies that begin alike have checkpoints in common. */
+  get bytes(): number {
+    const parts = new Set<Uint8Array>();
+    for (const { checkpoints } of [...this.#sequences, ...this.#states])
+      for (const { state } of checkpoints) parts.add(state);
+    for (const { state } of this.#states) parts.add(state);
+    let bytes = 0;
+    for (const { byteLength } of parts) bytes += byteLength;
+    return bytes;
+  }
+
+  /** Makes a checkpoint of a sequence where it stands. */
+  mark(sequence: Sequence): void {
+    if (this.isOn && this.#makeRoom(sequence.checkpointBytes(), sequence)) sequence.mark();
+  }
+
+  /** Keeps what a sequence knows, before it is given to another conversation. */
+  keep(sequence: Sequence): void {
+    if (!this.isOn || sequence.length < worthKeeping || this.#isElsewhere(sequence)) return;
+    const own = sequence.checkpoints.reduce((sum, { state }) => sum + state.byteLength, 0);
+    const bytes = sequence.copyBytes();
+    // The checkpoints are counted already, and stay.
+    if (bytes + own > this.#limit || !this.#makeRoom(bytes, sequence)) return;
+    const state = sequence.copy();
+    if (state) this.add(state);
+  }
+
+  /** Keeps a copy that there is room for. */
+  add(state: SequenceState): void {
+    const isSuperseded = (older: Remembered): boolean => reusable(state, older.tokens) === older.tokens.length;
+    this.#states = [...this.#states.filter((older) => !isSuperseded(older)), state].slice(-mostStates);
+  }
+
+  /** As `add`, where it fits beside the others. false: it does not. */
+  addIfRoom(state: SequenceState): boolean {
+    const bytes = state.checkpoints.reduce((sum, { state }) => sum + state.byteLength, state.state.byteLength);
+    if (this.bytes + bytes > this.#limit || this.#states.length >= mostStates) return false;
+    this.add(state);
+    return true;
+  }
+
+  /** The copy that knows most of a text, of which `most` tokens may be known. */
+  find(tokens: readonly number[], most: number): { readonly state: SequenceState; readonly known: number } | undefined {
+    let best: { readonly state: SequenceState; readonly known: number } | undefined;
+    for (const state of this.#states) {
+      const known = reusable(state, tokens, most);
+      if (known >= worthKeeping && known > (best?.known ?? 0)) best = { state, known };
+    }
+    return best;
+  }
+
+  /** A copy has moved into a slot, where so many of its tokens are used: if that is little of it, it is kept for its own conversation. */
+  moved(state: SequenceState, known: number): void {
+    const rest = this.#states.filter((other) => other !== state);
+    this.#states = 2 * known >= state.tokens.length ? rest : [...rest, state];
+  }
+
+  /** Another slot or a copy knows as much. */
+  #isElsewhere(sequence: Sequence): boolean {
+    const { tokens } = sequence;
+    const knows = (other: Remembered): boolean =>
+      other !== sequence &&
+      commonLength(other.tokens, tokens) === tokens.length &&
+      reusable(other, tokens) === tokens.length;
+    return this.#sequences.some(knows) || this.#states.some(knows);
+  }
+
+  /** Drops copies, then checkpoints, those of `sequence` last, until there is room for so many bytes. false: there is not so much. */
+  #makeRoom(bytes: number, sequence: Sequence): boolean {
+    if (bytes <= 0 || bytes > this.#limit) return false;
+    const others = this.#sequences.filter((other) => other !== sequence);
+    for (;;) {
+      if (this.bytes + bytes <= this.#limit) return true;
+      if (this.#states.length > 0) {
+        this.#states = this.#states.slice(1);
+        continue;
+      }
+      const holder = [...others, sequence].find(({ checkpoints }) => checkpoints.length > 0);
+      if (!holder) return false;
+      holder.dropCheckpoint();
+    }
+  }
+}

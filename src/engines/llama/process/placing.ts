@@ -1,0 +1,68 @@
+import type { Choice } from "./choice.ts";
+import { worthKeeping, type KeptStates } from "./kept-states.ts";
+import type { Sequence, SequenceState } from "./sequence.ts";
+
+/** What a slot is to those who look for one. */
+export interface Seat {
+  readonly sequence: Sequence;
+  /** Absent: it is free. */
+  readonly job?: object | undefined;
+  /** The turn in which it was last used. */
+  readonly usedAt: number;
+}
+
+/** A free slot, and what it is to be given before it begins: of another sequence, or of a copy. */
+export interface Place<Slot extends Seat> {
+  readonly slot: Slot;
+  readonly from?: { readonly source: Sequence | SequenceState; readonly count: number };
+  /** What the slot knows belongs to another conversation. */
+  readonly forgets: boolean;
+}
+
+export interface Placing {
+  readonly states: KeptStates;
+  /** All sequences live in one memory. */
+  readonly oneMemory: boolean;
+  /** Sequences that begin alike can share their beginning: the model's memory can be cut anywhere, or has checkpoints. */
+  readonly sharesBeginnings: boolean;
+}
+
+/** From so many tokens on, a beginning that has to be copied is worth that. */
+const worthACopy = 64;
+
+/**
+ * A free slot for a choice, with what is known of its prompt: the one that knows most of it and little else; or the one that was unused
+ * for the longest time (the lowest one, where each has its own memory), which then is given what another one or a copy knows. undefined:
+ * none is free.
+ */
+export function placeFor<Slot extends Seat>(
+  { prompt, usesCache }: Pick<Choice, "prompt" | "usesCache">,
+  slots: readonly Slot[],
+  { states, oneMemory, sharesBeginnings }: Placing,
+): Place<Slot> | undefined {
+  // The last token is evaluated in any case.
+  const most = prompt.length - 1;
+  const knownOf = ({ sequence }: Slot): number => (usesCache ? sequence.reusable(prompt, most) : 0);
+  let best: { readonly slot: Slot; readonly known: number } | undefined;
+  for (const slot of slots) {
+    const known = knownOf(slot);
+    if (!best || known > best.known || (known === best.known && best.slot.job && !slot.job)) best = { slot, known };
+  }
+  if (!best) return undefined;
+  const { slot: source, known } = best;
+  const kept = usesCache ? states.find(prompt, most) : undefined;
+  const copy = kept && kept.known >= known + worthKeeping ? { source: kept.state, count: kept.known } : undefined;
+  // A conversation that goes on takes its own slot; one that only begins alike leaves the other what it knows.
+  const goesOn = !source.job && 2 * known >= source.sequence.length;
+  if (goesOn) return { slot: source, ...(copy && { from: copy }), forgets: false };
+  const [first, ...others] = slots.filter((slot) => !slot.job && slot !== source);
+  if (!first) return source.job ? undefined : { slot: source, ...(copy && { from: copy }), forgets: true };
+  // With a memory for each, llama.cpp makes several passes where there is a gap between the sequences of a batch.
+  const slot = oneMemory
+    ? others.reduce((oldest, other) => (other.usedAt < oldest.usedAt ? other : oldest), first)
+    : first;
+  if (copy) return { slot, from: copy, forgets: true };
+  if (!usesCache || !sharesBeginnings || known - knownOf(slot) < (oneMemory ? 1 : worthACopy))
+    return { slot, forgets: true };
+  return { slot, from: { source: source.sequence, count: known }, forgets: true };
+}

@@ -1,0 +1,218 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
+import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
+import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
+import { Sequence } from "../../src/engines/llama/process/sequence.ts";
+import { writeRandomKind } from "../fixtures/random-kinds.ts";
+import { writeRandomModel } from "../fixtures/random-model.ts";
+import { openNativeModel } from "./native-model.ts";
+
+/** Each kind of memory: recurrent, recurrent and attention by turns, with a window, and one that can be cut anywhere. */
+const kinds = ["mamba", "lfm2", "gemma3", "llama"] as const;
+
+const folder = mkdtempSync(join(tmpdir(), "truewire-"));
+const models = new Map<string, NativeModel>();
+beforeAll(() => {
+  for (const kind of kinds) {
+    const path = join(folder, `${kind}.gguf`);
+    if (kind === "llama") writeRandomModel(path);
+    else writeRandomKind(path, kind);
+    models.set(kind, openNativeModel(path));
+  }
+});
+afterAll(() => {
+  for (const model of models.values()) model.free();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function modelOf(kind: string): NativeModel {
+  const model = models.get(kind);
+  if (!model) throw new Error(kind);
+  return model;
+}
+
+function open(kind: string, oneMemory: boolean): { context: NativeContext; sequences: Sequence[] } {
+  const context = new NativeContext(modelOf(kind), {
+    room: 4096,
+    sequences: 4,
+    batchSize: 64,
+    outputs: 4,
+    threads: 1,
+    flashAttention: false,
+    oneMemory,
+  });
+  return { context, sequences: [0, 1, 2, 3].map((id) => new Sequence(context, id)) };
+}
+
+/** Evaluates tokens behind what a sequence holds, in pieces of 50, and tells the logits behind the last one. */
+function read(context: NativeContext, sequence: Sequence, tokens: readonly number[]): Float32Array {
+  let logits: Float32Array = new Float32Array();
+  for (let from = 0; from < tokens.length; from += 50) {
+    const piece = tokens.slice(from, from + 50);
+    context.batch.clear();
+    for (const [at, token] of piece.entries())
+      context.batch.add(token, sequence.length + at, sequence.id, at === piece.length - 1);
+    expect(context.pass()).toBe("done");
+    sequence.add(piece);
+    logits = context.logits(piece.length - 1).slice();
+  }
+  return logits;
+}
+
+/** Reads the rest of a text, with a checkpoint at each of these places. */
+function readInPieces(
+  context: NativeContext,
+  sequence: Sequence,
+  text: readonly number[],
+  places: readonly number[],
+): Float32Array {
+  let logits: Float32Array = new Float32Array();
+  while (sequence.length < text.length) {
+    const from = sequence.length;
+    const place = places.find((at) => at > from) ?? text.length;
+    logits = read(context, sequence, text.slice(from, Math.min(place, text.length)));
+    if (places.includes(sequence.length)) sequence.mark();
+  }
+  return logits;
+}
+
+function textOf(seed: number, length: number): number[] {
+  return Array.from({ length }, (_, at) => (at * 7 + seed * 31 + ((at * at) % 11)) % 200);
+}
+
+function distance(one: Float32Array, other: Float32Array): number {
+  return one.reduce((most, logit, token) => Math.max(most, Math.abs(logit - (other[token] ?? 0))), 0);
+}
+
+/** The same but for how passes of other shapes round. */
+function expectSame(logits: Float32Array, fresh: Float32Array): void {
+  expect(distance(logits, fresh)).toBeLessThan(0.05);
+}
+
+describe.each(kinds)("%s", (kind) => {
+  test.each([true, false])(
+    "for every two texts: the second one goes on from the first as a fresh sequence would (one memory: %s)",
+    (oneMemory) => {
+      const { context, sequences } = open(kind, oneMemory);
+      const [used, fresh] = sequences as [Sequence, Sequence];
+      // The layers of gemma3 have room for 256 tokens there.
+      const length = fc.integer({ min: 2, max: 500 });
+      const cases = fc.record({ first: length, common: length, second: length, place: length, other: length });
+      try {
+        fc.assert(
+          fc.property(cases, ({ first, common, second, place, other }) => {
+            const places = [place, other].toSorted((a, b) => a - b);
+            used.clear();
+            fresh.clear();
+            const text = textOf(1, first);
+            readInPieces(context, used, text, places);
+            const asked = [...text.slice(0, common), ...textOf(2, second)];
+            const known = used.reusable(asked, asked.length - 1);
+            const kept = used.keep(Math.min(used.known(asked), asked.length - 1));
+            // What was promised is what there is.
+            expect(kept).toBe(known);
+            expectSame(readInPieces(context, used, asked, places), readInPieces(context, fresh, asked, places));
+          }),
+          { numRuns: 30 },
+        );
+      } finally {
+        context.free();
+      }
+    },
+  );
+
+  test.each([true, false])(
+    "a copy that moves into another sequence goes on as the first one (one memory: %s)",
+    (one) => {
+      const { context, sequences } = open(kind, one);
+      const [first, second, fresh] = sequences as [Sequence, Sequence, Sequence];
+      try {
+        const text = textOf(3, 250);
+        readInPieces(context, first, text, [100, 200]);
+        const copy = first.copy();
+        if (!copy) throw new Error("no copy was made");
+        first.clear();
+        read(context, second, textOf(4, 80));
+        second.restore(copy);
+        expect(second.tokens).toEqual(text);
+        const more = textOf(5, 9);
+        const goesOn = read(context, second, more);
+        readInPieces(context, fresh, text, [100, 200]);
+        expectSame(goesOn, read(context, fresh, more));
+        // And back to the checkpoint that came along.
+        const branch = [...text.slice(0, 230), ...textOf(6, 20)];
+        expect(second.keep(230)).toBe(kind === "llama" ? 230 : 200);
+        fresh.clear();
+        expectSame(readInPieces(context, second, branch, [100, 200]), readInPieces(context, fresh, branch, [100, 200]));
+      } finally {
+        context.free();
+      }
+    },
+  );
+
+  test("a sequence that is given another's beginning has its checkpoints, too", () => {
+    const { context, sequences } = open(kind, true);
+    const [first, second, fresh] = sequences as [Sequence, Sequence, Sequence];
+    try {
+      const text = textOf(7, 250);
+      readInPieces(context, first, text, [128]);
+      const branch = [...text.slice(0, 140), ...textOf(8, 60)];
+      const known = first.reusable(branch, 140);
+      expect(known).toBe(kind === "mamba" || kind === "lfm2" ? 128 : 140);
+      second.takeFrom(first, known);
+      expect(second.length).toBe(known);
+      expectSame(readInPieces(context, second, branch, [128]), readInPieces(context, fresh, branch, [128]));
+      // The first is as it was.
+      const more = textOf(9, 9);
+      fresh.clear();
+      const goesOn = read(context, first, more);
+      readInPieces(context, fresh, text, [128]);
+      expectSame(goesOn, read(context, fresh, more));
+    } finally {
+      context.free();
+    }
+  });
+
+  test("what is kept stays within its limit, whatever happens", () => {
+    const { context, sequences } = open(kind, true);
+    const one = sequences[0] as Sequence;
+    read(context, one, textOf(1, 100));
+    const limit = Math.floor(one.copyBytes() * 2.5);
+    one.clear();
+    const states = new KeptStates(limit, sequences);
+    const step = fc.record({
+      slot: fc.nat(3),
+      text: fc.nat(9),
+      length: fc.integer({ min: 1, max: 120 }),
+      keep: fc.boolean(),
+    });
+    try {
+      fc.assert(
+        fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
+          for (const { slot, text, length, keep } of steps) {
+            const sequence = sequences[slot] as Sequence;
+            const asked = textOf(text, length);
+            if (keep) states.keep(sequence);
+            const found = states.find(asked, asked.length - 1);
+            if (found) {
+              sequence.restore(found.state);
+              states.moved(found.state, found.known);
+            }
+            sequence.keep(Math.min(sequence.known(asked), asked.length - 1));
+            read(context, sequence, asked.slice(sequence.length));
+            states.mark(sequence);
+            expect(states.bytes).toBeLessThanOrEqual(limit);
+            expect(sequence.checkpoints.length).toBeLessThanOrEqual(8);
+          }
+        }),
+        { numRuns: 20 },
+      );
+    } finally {
+      context.free();
+    }
+  });
+});
