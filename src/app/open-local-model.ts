@@ -11,7 +11,7 @@ import type { OpenOptions } from "./open-options.ts";
 export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder, constrainCalls } = model;
   const { stepTimeout, loadTimeout, splitMode, tensorSplit, mainGpu, flashAttention, cacheTypeK, cacheTypeV } = model;
-  const { cacheMemory } = model;
+  const { cacheMemory, keepCache } = model;
   const split = {
     ...(splitMode !== undefined && { mode: splitMode }),
     ...(tensorSplit !== undefined && { shares: tensorSplit }),
@@ -39,6 +39,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(cacheTypeK !== undefined && { cacheTypeK }),
     ...(cacheTypeV !== undefined && { cacheTypeV }),
     ...(cacheMemory !== undefined && { cacheMemory }),
+    ...(keepCache !== undefined && { keepCache }),
     ...(constrainCalls !== undefined && { constrainCalls }),
     ...(queueLimit !== undefined && { queueLimit }),
     ...(stepTimeout !== undefined && { stepTimeoutMs: stepTimeout }),

@@ -29,6 +29,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   cacheTypeK: ["local"],
   cacheTypeV: ["local"],
   cacheMemory: ["local"],
+  keepCache: ["local"],
   batchSize: ["local"],
   queueLimit: ["local"],
   load: ["local"],

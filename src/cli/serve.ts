@@ -68,6 +68,7 @@ export function register(program: Command): void {
       "--cache-memory <size>",
       "what is kept of conversations beside the slots (default: as much as the slots have, at most 512MiB)",
     )
+    .option("--keep-cache <folder>", "keep what models know of conversations there over a restart")
     .option("--batch-size <tokens>", "the most tokens that are evaluated in one pass (default: 512)")
     .option("--queue-limit <number>", "how many answers may wait for a slot, of each key (default: 64)")
     .option("--load <when>", "eager, lazy (with the first request) or manual (default: eager)")

@@ -177,6 +177,8 @@ export interface LocalModel extends AnswerOptions {
    * slots have, at most 512MiB; less where memory is short.
    */
   readonly cacheMemory?: Size;
+  /** A folder where what the model knows of conversations is written at a clean stop, and read from at the next start. */
+  readonly keepCache?: string;
   /** The most tokens that are evaluated in one pass; default 512. */
   readonly batchSize?: number | string;
   /** A file with a Jinja chat template, in place of the model's own. */

@@ -134,6 +134,9 @@ const local = settings(
     cacheMemory: bytes
       .optional()
       .describe("What is kept of conversations beside the slots (default: as much as the slots have, at most 512MiB)"),
+    keepCache: text("a folder, such as /var/lib/truewire/cache")
+      .optional()
+      .describe("Where what the model knows of conversations is kept over a restart (default: nowhere)"),
     batchSize: integer(1).optional().describe("The most tokens that are evaluated in one pass (default 512)"),
     chatTemplate: text("a file with a Jinja template, such as chat.jinja")
       .optional()

@@ -382,7 +382,7 @@ export class LlamaEngine implements Engine {
       release: () => {
         this.#watch.stop();
         this.#lookUps.fail(shuttingDown.failure);
-        return this.#process.stop();
+        return this.#open.keepCache ? this.#process.leave() : this.#process.stop();
       },
     });
   }
@@ -454,6 +454,7 @@ function wrongAnswer({ about }: Answer): never {
   throw new Error(`The model's process answered about ${about}.`);
 }
 
-function fileStem(path: string): string {
+/** The name of a file without its folder and `.gguf`. */
+export function fileStem(path: string): string {
   return path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1).replace(/\.gguf$/i, "");
 }

@@ -22,6 +22,8 @@ export interface ModelProcessListeners {
   readonly onGone: (how: string) => void;
 }
 
+const longestLeaveMs = 10_000;
+
 /** A process that was stopped (SIGSTOP) does not notice that its parent is gone: whoever leaves, ends it. */
 const running = new Set<ChildProcess>();
 process.once("exit", () => {
@@ -99,6 +101,9 @@ export class ModelProcess {
             watch.stop();
             resolve(message.opened);
             break;
+          case "left":
+            void this.stop();
+            break;
           case "failed":
             reject(new ModelOpenError(message.reason, message.message));
             void this.stop();
@@ -154,6 +159,15 @@ export class ModelProcess {
   end(how: string): void {
     this.#ended = how;
     this.#child.kill("SIGKILL");
+  }
+
+  /** Lets the process write what is to outlast it, then ends it: after ten seconds in any case. Resolves when it is gone. */
+  async leave(): Promise<void> {
+    this.#stopped = true;
+    this.send({ type: "leave" });
+    const timer = setTimeout(() => void this.stop(), longestLeaveMs);
+    await this.#exited;
+    clearTimeout(timer);
   }
 
   /** Ends the process now; it holds nothing that would have to be saved. Resolves when it is gone. */

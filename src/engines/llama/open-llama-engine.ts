@@ -1,7 +1,7 @@
 import type { Engine } from "../../generation/engine.ts";
 import { defaultCacheType } from "./cache-type.ts";
 import { defaultBatchSize, defaultLoadTimeoutMs, defaultSlots } from "./defaults.ts";
-import { LlamaEngine } from "./llama-engine.ts";
+import { fileStem, LlamaEngine } from "./llama-engine.ts";
 import { ModelProcess } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
 import type { OpenMessage } from "./protocol.ts";
@@ -24,6 +24,9 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     cacheTypeK: options.cacheTypeK ?? defaultCacheType,
     cacheTypeV: options.cacheTypeV ?? defaultCacheType,
     ...(options.cacheMemory !== undefined && { cacheMemory: options.cacheMemory }),
+    ...(options.keepCache !== undefined && {
+      keepCache: { folder: options.keepCache, name: options.name ?? fileStem(options.model) },
+    }),
     queueLimit: options.queueLimit ?? 64,
     ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),
     ...(options.hub !== undefined && { hub: options.hub }),

@@ -41,6 +41,11 @@ export interface LlamaEngineOptions {
    * have, at most 512 MiB; less where memory is short.
    */
   readonly cacheMemory?: number;
+  /**
+   * A folder where what the model knows of conversations is written at a clean stop, and read from when it is opened again. Its files
+   * hold the texts of conversations as tokens. Default: it is forgotten.
+   */
+  readonly keepCache?: string;
   /** Jinja source to use in place of the model's own chat template. */
   readonly chatTemplate?: string;
   /** How the model writes calls and reasoning; default: found from the chat template. */

@@ -23,6 +23,8 @@ export type ToModel =
   | { readonly type: "cancel"; readonly id: number }
   /** The reader of this request has taken so many further tokens: its sequences may run on. */
   | { readonly type: "taken"; readonly id: number; readonly tokens: number }
+  /** The model is closed: what is to outlast its process is written, then comes a "left". */
+  | { readonly type: "leave" }
   /** Asks for a sign of life: a pong. */
   | { readonly type: "ping" };
 
@@ -30,6 +32,7 @@ export type FromModel =
   | { readonly type: "progress"; readonly progress: OpenProgress }
   | { readonly type: "ready"; readonly opened: OpenedModel }
   | { readonly type: "failed"; readonly reason: ModelOpenReason; readonly message: string }
+  | { readonly type: "left" }
   | { readonly type: "log"; readonly line: string; readonly level: "info" | "warn" }
   /** `turn`: the number of the turn that the model is at; null: it waits for work. */
   | { readonly type: "pong"; readonly turn: number | null }
@@ -70,6 +73,8 @@ export interface OpenMessage {
   readonly cacheTypeV: CacheType;
   /** In bytes; absent: as fits the model and the machine. */
   readonly cacheMemory?: number;
+  /** A folder that outlasts the process, and under which name its own is kept there. */
+  readonly keepCache?: { readonly folder: string; readonly name: string };
   readonly queueLimit: number;
   readonly modelsFolder?: string;
   readonly hub?: string;

@@ -8,6 +8,7 @@ import type { Answer, FromModel, OpenMessage, Question, StepMessage, ToModel } f
 import { newCallId } from "./call-id.ts";
 import { constraintOpener } from "./open-constraint.ts";
 import { openModel } from "./open-model.ts";
+import type { OutlastingStates } from "./outlasting-states.ts";
 import { PreparingThread } from "./preparing-thread.ts";
 import { inspectedPrompts } from "./inspected-prompts.ts";
 import { Intake } from "./intake.ts";
@@ -38,6 +39,7 @@ const limitMs = { prepare: 10_000, check: 2_000 };
 let scheduler: Scheduler | undefined;
 let intake: Intake | undefined;
 let vocabulary: Vocabulary | undefined;
+let outlasting: OutlastingStates | undefined;
 
 process.on("message", (message: ToModel) => {
   switch (message.type) {
@@ -60,10 +62,23 @@ process.on("message", (message: ToModel) => {
     case "taken":
       scheduler?.taken(message.id, message.tokens);
       break;
+    case "leave":
+      leave();
+      break;
     case "ping":
       tell({ type: "pong", turn: scheduler?.turn ?? null });
   }
 });
+
+function leave(): void {
+  const done = (): void => tell({ type: "left" });
+  if (!scheduler || !outlasting) return done();
+  const writing = outlasting;
+  scheduler.between((sequences) => {
+    writing.write(sequences);
+    done();
+  });
+}
 
 function tell(message: FromModel): void {
   process.send?.(message);
@@ -149,6 +164,7 @@ async function open(message: OpenMessage): Promise<void> {
     });
     scheduler = running;
     vocabulary = opened.vocabulary;
+    outlasting = opened.outlasting;
     const tokenizer = { ...opened, pieces: new TextPieces(opened.vocabulary), beside: new OneAtATime() };
     intake = new Intake({
       thread,

@@ -16,6 +16,7 @@ import { importKoffi } from "./import-koffi.ts";
 import { importLibrary, libraryMissing } from "./import-library.ts";
 import { fittingContext, type ContextRoom } from "./memory.ts";
 import { KeptStates } from "./kept-states.ts";
+import { OutlastingStates, stateIdentity } from "./outlasting-states.ts";
 import { checkIsGguf, modelFile } from "./model-file.ts";
 import { Sequence } from "./sequence.ts";
 import { Vocabulary } from "./vocabulary.ts";
@@ -28,6 +29,8 @@ export interface OpenModel {
   /** What is kept beside them, and their checkpoints. */
   readonly states: KeptStates;
   readonly vocabulary: Vocabulary;
+  /** Absent: nothing outlasts this process. */
+  readonly outlasting?: OutlastingStates;
   /** Milliseconds that computing has taken so far; on a processor without the time in which others had it. */
   readonly clock: () => number;
   readonly facts: ModelFacts;
@@ -120,13 +123,25 @@ async function load(
   });
   proveContext(context);
   const sequences = Array.from({ length: options.slots }, (_, id) => new Sequence(context, id));
+  const states = new KeptStates(sizes.cacheMemory, sequences);
+  const { keepCache } = options;
+  const outlasting =
+    keepCache &&
+    new OutlastingStates(
+      { ...keepCache, identity: stateIdentity(path, api.llama_version(), oneMemory, options) },
+      sequences,
+      states,
+      log,
+    );
+  outlasting?.read();
   const vocabulary = new Vocabulary(model);
   const { bos, eos, prefix, suffix, middle } = model.tokens;
   return {
     model,
     context,
     sequences,
-    states: new KeptStates(sizes.cacheMemory, sequences),
+    states,
+    ...(outlasting && { outlasting }),
     vocabulary,
     clock: hasGpu ? () => performance.now() : () => processorMs() / context.threads,
     facts: {

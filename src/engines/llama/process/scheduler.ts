@@ -90,6 +90,7 @@ export class Scheduler {
   readonly #watch: CacheWatch;
   readonly #placing: Placing;
   #wake: (() => void) | undefined;
+  #work: ((sequences: readonly Sequence[]) => void) | undefined;
   #changed = false;
   #turn = 0;
   #jobs = 0;
@@ -172,11 +173,18 @@ export class Scheduler {
     return this.#waitsForWork ? null : this.#turn;
   }
 
+  /** Does something between two passes, with the slots' sequences, the last used one first. */
+  between(work: (sequences: readonly Sequence[]) => void): void {
+    this.#work = work;
+    this.#stir();
+  }
+
   /** Runs for ever. */
   async run(): Promise<never> {
     for (;;) {
       this.#turn++;
       this.#sweep();
+      if (this.#work) this.#doWork(this.#work);
       this.#admit();
       const active = this.#slots.filter(({ job }) => job && !job.choice.finished && job.request.mayRunOn);
       if (active.length > 0) await this.#step(active);
@@ -187,6 +195,12 @@ export class Scheduler {
       }
       this.#changed = false;
     }
+  }
+
+  #doWork(work: (sequences: readonly Sequence[]) => void): void {
+    this.#work = undefined;
+    const slots = this.#slots.toSorted((one, other) => other.usedAt - one.usedAt);
+    work(slots.map(({ sequence }) => sequence));
   }
 
   #stir(): void {
