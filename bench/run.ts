@@ -1,6 +1,7 @@
 // Runs one bench by its name:  npm run bench NAME [-- its options]
 const benches: Readonly<Record<string, () => Promise<unknown>>> = {
   attack: () => import("./attack.ts"),
+  cancel: () => import("./cancel.ts"),
   demo: () => import("./demo.ts"),
   engine: () => import("./engine.ts"),
   formats: () => import("./formats.ts"),

@@ -87,10 +87,11 @@ test("a damaged file is opened or refused with one sentence that names it", { ti
   }
   if (process.env.TRUEWIRE_DAMAGED !== undefined)
     console.log(
-      [...sentences]
-        .sort(([, a], [, b]) => b - a)
-        .map(([sentence, times]) => `${times} × ${sentence}`)
-        .join("\n"),
+      `seed ${seed}\n` +
+        [...sentences]
+          .sort(([, a], [, b]) => b - a)
+          .map(([sentence, times]) => `${times} × ${sentence}`)
+          .join("\n"),
     );
   expect(failures).toEqual([]);
   expect(readdirSync(".").sort()).toEqual(here);

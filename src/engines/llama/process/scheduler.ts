@@ -229,10 +229,14 @@ export class Scheduler {
 
   /** Gives free slots to waiting choices, of one owner after the other, first come first served. */
   #admit(): void {
-    for (;;) {
+    for (let begun = 0; ; begun++) {
       const job = this.#next();
       const place = job && placeFor(job.choice, this.#slots, this.#placing);
-      if (!place) return;
+      if (!place) {
+        // A long prompt brings no news for seconds.
+        if (begun > 0) this.tellState();
+        return;
+      }
       const { slot } = place;
       const begins = !this.#interrupted.includes(job);
       if (begins) this.#waiting.take(job);
