@@ -106,13 +106,12 @@ test.skipIf(!isLinux)(
     const server = await startTruewire(args, { env: { TMPDIR: temporary } });
     const pid = server.process.pid ?? 0;
     try {
-      let stopped = false;
+      const stopping = new AbortController();
       const running = new Set<number>();
       const tally: Record<string, number> = {};
       let answered = 0;
-      const client = async (number: number): Promise<void> => {
-        const api = apis[number % apis.length];
-        while (api && !stopped) {
+      const client = async (api: Api, number: number): Promise<void> => {
+        while (!stopping.signal.aborted) {
           const answer = await ask(server.url, api, () => running.add(number));
           running.delete(number);
           const kind = kindOf(api, answer);
@@ -123,7 +122,11 @@ test.skipIf(!isLinux)(
       };
       const descriptors = (): number => readdirSync(`/proc/${pid}/fd`).length;
       const before = { descriptors: descriptors(), memory: 0 };
-      const all = Promise.all(Array.from({ length: clients }, (_, number) => client(number)));
+      const all = Promise.all(
+        Array.from({ length: clients / apis.length }, () => apis)
+          .flat()
+          .map(client),
+      );
       let last: number | undefined;
       for (let killed = 1; killed <= kills; killed++) {
         // Mostly in the middle of answers, sometimes while it loads.
@@ -139,7 +142,7 @@ test.skipIf(!isLinux)(
       }
       const answeredThen = answered;
       await until(() => answered >= answeredThen + clients, "it answers again");
-      stopped = true;
+      stopping.abort();
       await all;
       expect(Object.keys(tally).filter((kind) => !["whole", "failed", "refused"].includes(kind))).toEqual([]);
       // Each kill ends what runs; a model that answers in between is started again at once.
