@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
 import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
+import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/sequence.ts";
 import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
@@ -54,6 +55,7 @@ interface Machine {
   readonly room: number;
   readonly oneMemory: boolean;
   readonly queueLimit: number;
+  readonly cacheMemory: number;
 }
 
 const plan: fc.Arbitrary<Plan> = fc.record({
@@ -76,6 +78,8 @@ const machine: fc.Arbitrary<Machine> = fc.record({
   room: fc.constantFrom(256, 512, 1024),
   oneMemory: fc.boolean(),
   queueLimit: fc.constantFrom(2, 50),
+  // Nothing, about two conversations, all of them.
+  cacheMemory: fc.constantFrom(0, 2 ** 20, 2 ** 26),
 });
 
 /** What became of a request. */
@@ -103,7 +107,7 @@ class Run {
   state: ModelState | undefined;
   readonly #contextSize: number;
 
-  constructor({ slots, room, oneMemory, queueLimit }: Machine, plans: readonly Plan[]) {
+  constructor({ slots, room, oneMemory, queueLimit, cacheMemory }: Machine, plans: readonly Plan[]) {
     const options = { room, sequences: slots, batchSize: 128, outputs: 8, threads: 1, oneMemory } as const;
     this.context = new NativeContext(model, { ...options, flashAttention: false });
     this.sequences = Array.from({ length: slots }, (_, id) => new Sequence(this.context, id));
@@ -132,6 +136,7 @@ class Run {
         log: () => {},
       },
       sequences: this.sequences,
+      states: new KeptStates(cacheMemory, this.sequences),
       queueLimit,
       batchSize: 128,
       sharesBeginnings: true,
@@ -256,7 +261,7 @@ function complaints(
 
 /** What an endless answer says. */
 async function endlessText(): Promise<string> {
-  const run = new Run({ slots: 1, room: 1024, oneMemory: true, queueLimit: 1 }, [
+  const run = new Run({ slots: 1, room: 1024, oneMemory: true, queueLimit: 1, cacheMemory: 0 }, [
     {
       owner: undefined,
       at: 0,
