@@ -9,16 +9,18 @@ import { bodyBombs } from "../test/support/body-bombs.ts";
 import { grammarBombs } from "../test/support/grammar-bombs.ts";
 import { loseConnections } from "../test/support/rough-clients.ts";
 import { startTruewire } from "../test/support/serve.ts";
+import { childOf } from "./process-cpu.ts";
 import { LoopDelay } from "./stall/loop-delay.ts";
 
 /**
  * What one client can do to everybody else. Each attack is sent to a default server, bounded in time, while `/health` is asked again and
  * again and another client reads an answer; the table has what the attacker was told, how long the attack took, the worst delay of the
- * server's event loop, its longest work at a time (processor time: what counts where the machine has other work), the worst `/health`, the
- * longest gap in the stream (milliseconds), and the server's memory after it (MiB). An attack that takes the model along shows in the
- * stream. Linux only.
+ * server's event loop, the longest work of the server's loop and of the model's at a time (processor time of that thread: what counts
+ * where the machine has other work), the worst `/health`, the longest gap in the stream (milliseconds), and the server's memory after it
+ * (MiB). Linux only.
  *
- *     npm run build && npm run bench attack -- [--only bodies|connections|readers|grammars] [--seconds 20] [--disconnects 2000]
+ *     npm run build && npm run bench attack -- [--only bodies|connections|readers|grammars] [--row "18,000 calls"] [--seconds 20]
+ *         [--disconnects 2000]
  *
  * After the lost connections, a line says what they left: open requests, file descriptors, and memory (MiB) after a garbage collection.
  *
@@ -27,11 +29,13 @@ import { LoopDelay } from "./stall/loop-delay.ts";
 const { values } = parseArgs({
   options: {
     only: { type: "string" },
+    row: { type: "string", default: "" },
     seconds: { type: "string", default: "20" },
     disconnects: { type: "string", default: "2000" },
   },
 });
 const disconnects = Number(values.disconnects);
+const nothing = "nothing";
 const limitMs = Number(values.seconds) * 1000;
 
 const folder = mkdtempSync(join(tmpdir(), "truewire-attack-"));
@@ -50,6 +54,8 @@ const server = await startTruewire(
 );
 const pid = server.process.pid ?? 0;
 const loop = new LoopDelay(monitors, pid);
+let modelPid = childOf(pid);
+let modelLoop = new LoopDelay(monitors, modelPid);
 const probing = new Pool(server.url, { connections: 1 });
 const streaming = new Pool(server.url, { connections: 1 });
 const post = { method: "POST", headers: { "content-type": "application/json" } } as const;
@@ -104,7 +110,16 @@ async function stream(over: AbortSignal, begun: () => void): Promise<string> {
   return Number.isNaN(last) ? "did not begin" : Math.max(worst, performance.now() - last).toFixed(0);
 }
 
+/** The longest work of the model's loop since the last call. It may have been started again: then since that. */
+async function modelWork(): Promise<number> {
+  const now = childOf(pid);
+  if (now !== modelPid) [modelPid, modelLoop] = [now, new LoopDelay(monitors, now)];
+  await modelLoop.worst();
+  return modelLoop.work;
+}
+
 async function run(name: string, attack: (signal: AbortSignal) => Promise<string>): Promise<void> {
+  if (name !== nothing && !name.includes(values.row)) return;
   const over = new AbortController();
   let begun = (): void => {};
   const streams = new Promise<void>((go) => (begun = go));
@@ -112,6 +127,7 @@ async function run(name: string, attack: (signal: AbortSignal) => Promise<string
   // The model may still be held by the attack before.
   await Promise.race([streams, new Promise((wake) => setTimeout(wake, limitMs))]);
   await loop.worst();
+  await modelWork();
   const probe = worstProbe(over.signal);
   const started = performance.now();
   const told = await attack(AbortSignal.timeout(limitMs)).catch((error: unknown) => String(error).slice(0, 30));
@@ -119,8 +135,8 @@ async function run(name: string, attack: (signal: AbortSignal) => Promise<string
   await new Promise((wake) => setTimeout(wake, 50));
   const held = await loop.worst();
   over.abort();
-  const { work } = loop;
-  row(name, told, took.toFixed(0), held.toFixed(0), work.toFixed(0), (await probe).toFixed(0), await gap, memory());
+  const work = [loop.work, await modelWork()].map((ms) => ms.toFixed(0));
+  row(name, told, took.toFixed(0), held.toFixed(0), ...work, (await probe).toFixed(0), await gap, memory());
 }
 
 function row(name: string, ...cells: readonly string[]): void {
@@ -201,10 +217,10 @@ async function grammars(): Promise<void> {
   }
 }
 
-const parts = { bodies, connections, readers, grammars };
+const parts: Readonly<Record<string, () => Promise<void>>> = { bodies, connections, readers, grammars };
 console.log(`${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}, Node ${process.version}`);
-row("", "told", "took", "server's loop", "its work", "/health", "stream's gap", "memory");
-await run("nothing", (signal) => ask(JSON.stringify({ ...user("Hi"), max_tokens: 4 }), undefined, signal));
+row("", "told", "took", "server's loop", "its work", "model's work", "/health", "stream's gap", "memory");
+await run(nothing, (signal) => ask(JSON.stringify({ ...user("Hi"), max_tokens: 4 }), undefined, signal));
 for (const [name, part] of Object.entries(parts)) if (values.only === undefined || values.only === name) await part();
 await new Promise((wake) => setTimeout(wake, 2000));
 const { requests } = await health();

@@ -17,6 +17,7 @@ import type { AnswerContext } from "../src/wire/port.ts";
 import type { KeptRequest, PortState, Shelves } from "../src/wire/port-state.ts";
 import { lean } from "../src/wire/profile.ts";
 import { responsesPort } from "../src/wire/responses/port.ts";
+import { takeSteps } from "../src/server/turns.ts";
 import { MemoryStore } from "../src/store/memory-store.ts";
 import { openStore } from "../src/store/open-store.ts";
 import type { Store } from "../src/store/store.ts";
@@ -102,7 +103,7 @@ async function measure(place: string, at: string): Promise<Result> {
 
 /** Keeps one response; its id. */
 async function converse(keeper: PortState, shelves: Shelves, previous: string | undefined): Promise<string> {
-  const read = await keeper.readRequest(bodyOf(previous), "req_1", { profile: lean }, shelves);
+  const read = await keeper.readRequest(bodyOf(previous), "req_1", { profile: lean }, shelves, takeSteps);
   const writer = read.streamWriter(context);
   const text = writer.write([
     { type: "start", choice: 0 },
@@ -118,7 +119,7 @@ async function converse(keeper: PortState, shelves: Shelves, previous: string | 
 
 async function readOn(shelves: Shelves, id: string): Promise<KeptRequest | undefined> {
   try {
-    return await state?.readRequest(bodyOf(id), "req_1", { profile: lean }, shelves);
+    return await state?.readRequest(bodyOf(id), "req_1", { profile: lean }, shelves, takeSteps);
   } catch {
     // It has made way for others.
     return undefined;

@@ -33,7 +33,8 @@ export class LoopDelay {
   }
 
   /**
-   * The longest work between two looks at the last time that `worst` asked: processor time in milliseconds, whatever else the machine did.
+   * The longest work between two looks at the last time that `worst` asked: processor time of the loop's thread in milliseconds, whatever
+   * else the machine did.
    */
   get work(): number {
     return this.#read()[3];

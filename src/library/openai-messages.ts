@@ -1,5 +1,6 @@
 import { invalidRequest } from "../generation/failure.ts";
 import type { Message } from "../generation/message.ts";
+import { atOnce } from "../generation/steps.ts";
 import { chatParameters } from "../wire/chat/chat-parameters.ts";
 import type { RawMessage } from "../wire/chat/message-shape.ts";
 import { writeMessages } from "../wire/chat/write-messages.ts";
@@ -53,6 +54,6 @@ export function fromOpenAiMessages(
     throw invalidRequest(`Unsupported message role: ${role}`, `messages[${index}].role`, "invalid_value");
   }
   const draft = emptyDraft("chat", options.strict === true ? exact : lean, false);
-  readParameters({ messages }, messagesMember, draft);
+  atOnce(readParameters({ messages }, messagesMember, draft));
   return draft.messages;
 }

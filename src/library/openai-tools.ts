@@ -1,4 +1,5 @@
 import type { Tool, ToolChoice } from "../generation/message.ts";
+import { atOnce } from "../generation/steps.ts";
 import { chatParameters } from "../wire/chat/chat-parameters.ts";
 import { writeToolChoice, writeTools } from "../wire/chat/write-tools.ts";
 import { lean } from "../wire/profile.ts";
@@ -38,7 +39,7 @@ export function toOpenAiTools(tools: readonly Tool[]): { [member: string]: unkno
  */
 export function fromOpenAiTools(tools: readonly unknown[]): readonly Tool[] {
   const draft = emptyDraft("chat", lean, true);
-  readParameters({ tools }, toolMembers, draft);
+  atOnce(readParameters({ tools }, toolMembers, draft));
   return draft.tools ?? [];
 }
 
@@ -67,7 +68,7 @@ export function toOpenAiToolChoice(choice: ToolChoice, tools: readonly Tool[]): 
  */
 export function fromOpenAiToolChoice(choice: unknown, tools: readonly Tool[]): ToolChoice {
   const draft = emptyDraft("chat", lean, false);
-  readParameters({ tool_choice: choice }, toolMembers, draft);
+  atOnce(readParameters({ tool_choice: choice }, toolMembers, draft));
   draft.tools = tools;
   return resolveTools(draft).toolChoice ?? { type: tools.length > 0 ? "auto" : "none" };
 }

@@ -11,6 +11,7 @@ import type { Service } from "./service.ts";
 import { ownerOf, shelvesOf } from "./shelves.ts";
 import { storeFailure } from "./store-failure.ts";
 import { unknownModel } from "./unknown-model.ts";
+import { takeSteps } from "./turns.ts";
 import { tellEvents } from "./tell-events.ts";
 
 /** Answers a further path of an API. `id`: what stands for `{id}` in it. */
@@ -33,6 +34,7 @@ export async function answerPortRoute(
       return reply.profile;
     },
     shelves: shelvesOf(service, owner),
+    inTurns: takeSteps,
     now: () => Math.floor(Date.now() / 1000),
     random: Math.random,
     async readBody() {

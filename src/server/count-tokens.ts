@@ -9,6 +9,7 @@ import type { ServedModel } from "./model-directory.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";
+import { takeSteps } from "./turns.ts";
 import { unknownModel } from "./unknown-model.ts";
 
 /** Answers how many tokens a request's prompt has, where its engine can tell. `api`: the port's name. */
@@ -22,7 +23,7 @@ export async function countTokens(api: string, counter: TokenCounter, reply: Rep
   const profile = reply.useProfile(model?.from.profile);
   const forwards = model?.from.forwards?.includes(api) ?? false;
   const header = (name: string): string | undefined => exchange.header(name);
-  const request = counter.readRequest(body, requestId, { profile, forwards, header });
+  const request = await takeSteps(counter.readRequest(body, requestId, { profile, forwards, header }));
   record.model = request.model;
   if (!model) {
     const known = profile.listsModels ? directory.list().map(({ info }) => info.id) : [];

@@ -21,6 +21,7 @@ import { ownerOf, shelvesOf } from "./shelves.ts";
 import { storeFailure } from "./store-failure.ts";
 import { streamAnswer } from "./stream-answer.ts";
 import { tellEvents } from "./tell-events.ts";
+import { takeSteps } from "./turns.ts";
 import { unknownModel } from "./unknown-model.ts";
 import { warningHeader } from "./warning-header.ts";
 import { wholeAnswer } from "./whole-answer.ts";
@@ -40,7 +41,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
   const header = (name: string): string | undefined => exchange.header(name);
   const options = { profile, forwards, header };
   const kept = port.state && (await readKept(port, port.state, body, reply, service, options));
-  const read = kept ?? port.readRequest(body, requestId, options);
+  const read = kept ?? (await takeSteps(port.readRequest(body, requestId, options)));
   const { request, warnings } = read;
   record.model = request.model;
   record.asks(request.prompt);
@@ -127,7 +128,7 @@ async function readKept(
 ): Promise<KeptRequest> {
   const owner = await ownerOf(client, voice.keyIn(options.header));
   const shelves = shelvesOf(service, owner, exchange.connectionStore);
-  return state.readRequest(body, requestId, options, shelves).catch((error: unknown) => {
+  return state.readRequest(body, requestId, options, shelves, takeSteps).catch((error: unknown) => {
     throw storeFailure(error);
   });
 }

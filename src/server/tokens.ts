@@ -5,6 +5,7 @@ import { writeSlots, writeText, writeTokens } from "../wire/tokens/write-tokens.
 import { ClientGone } from "./exchange.ts";
 import { modelsOf, type ModelView } from "./keys/models-of-client.ts";
 import { takeTurn } from "./keys/take-turn.ts";
+import { takeSteps } from "./turns.ts";
 import type { ServedModel } from "./model-directory.ts";
 import { readJson } from "./read-json.ts";
 import type { Reply } from "./reply.ts";
@@ -16,7 +17,7 @@ export async function tokenize(reply: Reply, service: Service): Promise<void> {
   const { body, model, name } = await asked(reply, service);
   const { engine, forwards } = model.from;
   const options = { profile: reply.profile, forwards: forwards?.includes("chat") ?? false };
-  const { request, form, withTexts } = readTokenizeRequest(body, name, reply.requestId, options);
+  const { request, form, withTexts } = await takeSteps(readTokenizeRequest(body, name, reply.requestId, options));
   if (!engine.tokenize) throw tellsNoTokens(name);
   const meant = { ...request, model: model.engineModel };
   const told = await untilGone(reply, engine.tokenize(meant, reply.exchange.departure.signal));

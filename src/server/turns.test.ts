@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { inTurns } from "./turns.ts";
+import { inTurns, takeSteps } from "./turns.ts";
 
 /** Work of so many steps, each of which takes the loop for a while; `note` hears of each. */
 function* work(steps: number, ms: number, note: () => void): Generator<undefined, string, undefined> {
@@ -57,4 +57,20 @@ test("what a step throws ends its work, and not the others'", async () => {
   const other = inTurns(work(3, 2, () => {}));
   await expect(broken).rejects.toThrow("broken");
   expect(await other).toBe("done");
+});
+
+test("what takes no time is done at once; what takes long goes on in turns", async () => {
+  const noted: string[] = [];
+  const brief = takeSteps(work(3, 0, () => noted.push("brief")));
+  expect(noted).toHaveLength(3);
+  expect(await brief).toBe("done");
+  noted.length = 0;
+  const long = takeSteps(work(12, 1, () => noted.push("long")));
+  expect(noted.length).toBeLessThanOrEqual(3);
+  const seen = await rounds(long, noted);
+  expect(await long).toBe("done");
+  expect(seen.flat()).toHaveLength(12);
+  // The first part is done before the rounds begin, and a turn ends with the step that is at it after 5 ms.
+  expect(seen.length).toBeGreaterThanOrEqual(2);
+  for (const round of seen) expect(round.length).toBeLessThanOrEqual(8);
 });

@@ -1,5 +1,10 @@
+import type { Steps } from "../generation/steps.ts";
+
 /** So long one may hold the event loop before others have their turn, in milliseconds. */
 const turnMs = 5;
+
+/** What takes no longer is done at once, without waiting for a turn. */
+const briefMs = 2;
 
 const waiting: (() => void)[] = [];
 
@@ -20,6 +25,16 @@ export async function inTurns<T>(work: Iterator<unknown, T, undefined>): Promise
       if (step.done === true) return step.value;
     } while (performance.now() < until);
   }
+}
+
+/** Does a work at once where that takes no more than about 2 ms, and else what is left of it in turns. Rejects with what a step throws. */
+export async function takeSteps<T>(work: Steps<T>): Promise<T> {
+  const until = performance.now() + briefMs;
+  do {
+    const step = work.next();
+    if (step.done === true) return step.value;
+  } while (performance.now() < until);
+  return inTurns(work);
 }
 
 /** Waits until it is one's turn for a piece of such work. */

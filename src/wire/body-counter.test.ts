@@ -22,7 +22,7 @@ function refusal(text: string, cuts: readonly number[] = []): string | null {
 const full: Readonly<Record<keyof typeof bodyLimits, (count: number) => string>> = {
   depth: (count) => "[".repeat(count) + "]".repeat(count),
   objectsAndLists: (count) => JSON.stringify(Array.from({ length: count - 1 }, () => ({}))),
-  members: (count) => JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, 1]))),
+  members: (count) => JSON.stringify([Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, 1]))]),
   strings: (count) => JSON.stringify(Array<string>(count).fill("")),
   values: (count) => JSON.stringify(Array<number>(count).fill(1)),
 };
@@ -31,6 +31,15 @@ test.each(Object.entries(bodyLimits))("%s: as many as the limit are taken, one m
   const make = full[name as keyof typeof bodyLimits];
   expect(refusal(make(limit))).toBeNull();
   expect(refusal(make(limit + 1))).toContain(`more than ${limit} `);
+});
+
+// 90,000 members of a body were put into one object, and listed twice, before it was refused: 100 ms at a time.
+test("a body of more members of its own than any API knows is refused before it is read", () => {
+  const own = (count: number): string =>
+    JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, at) => [`k${at}`, { a: 1 }])));
+  expect(refusal(own(2000))).toBeNull();
+  expect(refusal(own(2001))).toBe("The request body has more than 1000 unknown members.");
+  expect(refusal(own(2001), [7, 5000])).toBe("The request body has more than 1000 unknown members.");
 });
 
 describe("for every text", () => {

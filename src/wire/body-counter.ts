@@ -1,4 +1,6 @@
 import { FailureError } from "../generation/failure.ts";
+import { tooManyUnknown } from "./request/refusals.ts";
+import { mostUnknown } from "./request/size-limits.ts";
 
 /**
  * What a request's body may hold. Far beyond any real request; without such limits a body of a few megabytes costs gigabytes and seconds
@@ -14,6 +16,9 @@ export const bodyLimits = {
   /** List items and members: a prompt of token ids has a million. */
   values: 2_000_000,
 } as const;
+
+/** Members of the body's own object: no API knows half as many, and to look at each of a hundred thousand takes a while. */
+const mostOwn = 2 * mostUnknown;
 
 const words: Readonly<Record<keyof typeof bodyLimits, string>> = {
   depth: "levels of objects and lists within each other",
@@ -36,6 +41,7 @@ export class BodyCounter {
   #depth = 0;
   #objectsAndLists = 0;
   #members = 0;
+  #ownMembers = 0;
   #strings = 0;
   #commas = 0;
 
@@ -43,7 +49,7 @@ export class BodyCounter {
   add(bytes: Uint8Array): void {
     // Local variables: a field that is written for every byte costs three times as much.
     let [inString, escaped, depth, deepest] = [this.#inString, this.#escaped, this.#depth, 0];
-    let [objectsAndLists, members, strings, commas] = [0, 0, 0, 0];
+    let [objectsAndLists, members, ownMembers, strings, commas] = [0, 0, 0, 0, 0];
     for (let at = 0; at < bytes.length; at++) {
       const byte = bytes[at];
       if (inString) {
@@ -62,6 +68,7 @@ export class BodyCounter {
           break;
         case colon:
           members++;
+          if (depth === 1) ownMembers++;
           break;
         case openList:
         case openObject:
@@ -77,6 +84,7 @@ export class BodyCounter {
     check("depth", deepest);
     check("objectsAndLists", (this.#objectsAndLists += objectsAndLists));
     check("members", (this.#members += members));
+    if ((this.#ownMembers += ownMembers) > mostOwn) throw tooManyUnknown();
     check("strings", (this.#strings += strings));
     check("values", (this.#commas += commas) + 1);
   }

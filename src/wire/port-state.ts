@@ -1,4 +1,5 @@
 import type { GenerationRequest } from "../generation/request.ts";
+import type { Steps } from "../generation/steps.ts";
 import type { AnswerContext, Port, ReadOptions, ReadRequest, StreamWriter } from "./port.ts";
 import type { PortSocket } from "./port-socket.ts";
 import type { Profile } from "./profile.ts";
@@ -12,10 +13,19 @@ export type ServedPort = Port & { readonly state?: PortState; readonly socket?: 
  */
 export interface PortState {
   /** As `Port.readRequest`, for a request that may refer to what is on the shelves. Rejects with `FailureError`. */
-  readRequest(body: unknown, requestId: string, options: ReadOptions, shelves: Shelves): Promise<KeptRequest>;
+  readRequest(
+    body: unknown,
+    requestId: string,
+    options: ReadOptions,
+    shelves: Shelves,
+    inTurns: InTurns,
+  ): Promise<KeptRequest>;
   /** Its further paths. */
   readonly routes: readonly PortRoute[];
 }
+
+/** Does a work in turns with others. */
+export type InTurns = <T>(work: Steps<T>) => Promise<T>;
 
 /** Texts under keys, of one client: no other client finds them. Rejects where the store cannot be reached. */
 export interface Shelf {
@@ -88,6 +98,7 @@ export interface PortCall {
   /** The server's form, until `model` tells that of a model. */
   readonly profile: Profile;
   readonly shelves: Shelves;
+  readonly inTurns: InTurns;
   /** Unix time in seconds. */
   now(): number;
   /** Uniform in [0, 1). */

@@ -1,6 +1,7 @@
 import type { Generation } from "../generation/accumulate.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import type { GenerationRequest } from "../generation/request.ts";
+import type { Steps } from "../generation/steps.ts";
 import type { Profile } from "./profile.ts";
 import type { HeaderReader, Voice } from "./voice.ts";
 
@@ -18,10 +19,10 @@ export interface Port {
   readonly operation?: string;
 
   /**
-   * Reads and validates a request body (parsed JSON of any shape). Throws `FailureError`, with the full path as `param`, for everything
+   * Reads and validates a request body (parsed JSON of any shape), in steps. Throws `FailureError`, with the full path as `param`, for everything
    * that the API refuses or that cannot be honoured.
    */
-  readRequest(body: unknown, requestId: string, options: ReadOptions): ReadRequest;
+  readRequest(body: unknown, requestId: string, options: ReadOptions): Steps<ReadRequest>;
 
   /** How it counts the tokens of a prompt, where it has a way to ask for that. */
   readonly tokenCounter?: TokenCounter;
@@ -38,7 +39,7 @@ export interface TokenCounter {
   /** Below the base URL. */
   readonly path: string;
   /** Reads and validates a request's body, as `Port.readRequest`. */
-  readRequest(body: unknown, requestId: string, options: ReadOptions): GenerationRequest;
+  readRequest(body: unknown, requestId: string, options: ReadOptions): Steps<GenerationRequest>;
   /** The body of the answer. */
   write(tokens: number): string;
 }

@@ -4,6 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { EjectionsOfWorkers, SharedEjections } from "../../src/cluster/shared-ejections.ts";
 import { openUpstreamEngine } from "../../src/engines/upstream/open-upstream-engine.ts";
 import type { Engine } from "../../src/generation/engine.ts";
+import { atOnce } from "../../src/generation/steps.ts";
 import { chatPort } from "../../src/wire/chat/port.ts";
 import { lean } from "../../src/wire/profile.ts";
 import { peerPair } from "../support/peer-pair.ts";
@@ -62,7 +63,9 @@ async function newWorker(together: EjectionsOfWorkers, urls: readonly string[]):
 async function ask({ engine }: Worker): Promise<string> {
   let text = "";
   const body = { model: "m", stream: true, messages: [{ role: "user", content: "Hi" }] };
-  const { request } = chatPort.readRequest(body, "r", { profile: lean, forwards: false, header: () => undefined });
+  const { request } = atOnce(
+    chatPort.readRequest(body, "r", { profile: lean, forwards: false, header: () => undefined }),
+  );
   for await (const batch of engine.generate(request))
     for (const event of batch) if (event.type === "text-delta") text += event.text;
   return text;

@@ -246,9 +246,12 @@ function rounded(ms: number): number {
   return Math.round(ms * 100) / 100;
 }
 
+/** A longer body is not read again only to tell which model it names. In characters. */
+const mostParsed = 256 * 1024;
+
 /** The name in a request that was refused before it was read. */
 function modelIn(body: KeptText | undefined): string | undefined {
-  if (!body || body.left_out !== undefined) return undefined;
+  if (!body || body.left_out !== undefined || body.text.length > mostParsed) return undefined;
   try {
     const value: unknown = JSON.parse(body.text);
     return isObject(value) && typeof value["model"] === "string" ? value["model"] : undefined;

@@ -50,8 +50,8 @@ const acceptedParameters: readonly Parameter[] = [
 
 /** Every parameter of `POST /v1/chat/completions`. */
 export const chatParameters: readonly Parameter[] = [
-  honoured("messages", { endpoints: chat, shape: messagesShape, required: true }, (value, draft) => {
-    draft.messages = readMessages(value, draft);
+  honoured("messages", { endpoints: chat, shape: messagesShape, required: true }, function* (value, draft) {
+    draft.messages = yield* readMessages(value, draft);
   }),
   ...commonParameters,
   honoured(

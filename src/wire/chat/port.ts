@@ -2,7 +2,7 @@ import { answerId } from "../ids.ts";
 import { openaiVoice } from "../openai-voice.ts";
 import type { Port } from "../port.ts";
 import { chatForms } from "./form.ts";
-import { readChatRequest } from "./read-request.ts";
+import { chatRequestInSteps } from "./read-request.ts";
 import { writeChatResponse } from "./response-writer.ts";
 import { ChatStreamWriter } from "./stream-writer.ts";
 
@@ -11,8 +11,8 @@ export const chatPort: Port = {
   name: "chat",
   path: "/chat/completions",
   voice: openaiVoice,
-  readRequest(body, requestId, options) {
-    const { request, asked, warnings } = readChatRequest(body, requestId, options);
+  *readRequest(body, requestId, options) {
+    const { request, asked, warnings } = yield* chatRequestInSteps(body, requestId, options);
     const idOf = (created: number, random: () => number): string => answerId("chatcmpl-", created, random);
     return {
       request,

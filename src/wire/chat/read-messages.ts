@@ -8,6 +8,8 @@ import type {
   FilePart,
   Message,
 } from "../../generation/message.ts";
+import { Pace } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import type { RequestDraft } from "../request/draft.ts";
 import type { RawAssistantMessage, RawContent, RawMessage } from "./message-shape.ts";
 
@@ -15,9 +17,20 @@ import type { RawAssistantMessage, RawContent, RawMessage } from "./message-shap
  * A conversation as the client sent it, in the neutral form. Results find their call by its id, and so the name of what was called;
  * legacy `function` messages and `function_call`s become tool messages and calls with ids made up for them.
  */
-export function readMessages(raw: readonly RawMessage[], draft: RequestDraft): Message[] {
+export function* readMessages(raw: readonly RawMessage[], draft: RequestDraft): Steps<Message[]> {
   const history = new CallHistory(draft);
-  return raw.map((message, index) => neutralMessage(message, index, history));
+  const messages: Message[] = [];
+  const pace = new Pace();
+  for (const [index, message] of raw.entries()) {
+    messages.push(neutralMessage(message, index, history));
+    if (pace.isOver(partsIn(message))) yield;
+  }
+  return messages;
+}
+
+function partsIn(message: RawMessage): number {
+  const calls = message.role === "assistant" ? (message.tool_calls?.length ?? 0) : 0;
+  return 1 + calls + (Array.isArray(message.content) ? message.content.length : 0);
 }
 
 function neutralMessage(message: RawMessage, index: number, history: CallHistory): Message {

@@ -1,5 +1,7 @@
 import { checkContinuation } from "../../generation/continued-message.ts";
 import type { ChatPrompt } from "../../generation/request.ts";
+import { atOnce } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import type { ReadChoicesRequest } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
@@ -11,14 +13,19 @@ import { invalidValue } from "../request/refusals.ts";
 import { resolveTools } from "../request/resolve-tools.ts";
 import { chatParameters } from "./chat-parameters.ts";
 
-/** Reads the body of `POST /v1/chat/completions`. Throws `FailureError` in OpenAI's words. */
-export function readChatRequest(
+/** Reads the body of `POST /v1/chat/completions` at once. Throws `FailureError` in OpenAI's words. */
+export function readChatRequest(body: unknown, requestId: string, options?: ReadOptions): ReadChoicesRequest {
+  return atOnce(chatRequestInSteps(body, requestId, options));
+}
+
+/** The same in steps, for a long body. */
+export function* chatRequestInSteps(
   body: unknown,
   requestId: string,
   { profile = lean, forwards = false }: ReadOptions = {},
-): ReadChoicesRequest {
+): Steps<ReadChoicesRequest> {
   const draft = emptyDraft("chat", profile, forwards);
-  const members = readParameters(body, chatParameters, draft);
+  const members = yield* readParameters(body, chatParameters, draft);
   const { legacy, named, ...tools } = resolveTools(draft);
   checkTemplate(draft);
   checkLogprobs(draft);

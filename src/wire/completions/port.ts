@@ -2,7 +2,7 @@ import { answerId } from "../ids.ts";
 import { openaiVoice } from "../openai-voice.ts";
 import type { Port } from "../port.ts";
 import { completionForms } from "./form.ts";
-import { readCompletionRequest } from "./read-request.ts";
+import { completionRequestInSteps } from "./read-request.ts";
 import { writeCompletionResponse } from "./response-writer.ts";
 import { CompletionStreamWriter } from "./stream-writer.ts";
 
@@ -12,8 +12,8 @@ export const completionsPort: Port = {
   path: "/completions",
   voice: openaiVoice,
   operation: "text_completion",
-  readRequest(body, requestId, options) {
-    const { request, asked, warnings } = readCompletionRequest(body, requestId, options);
+  *readRequest(body, requestId, options) {
+    const { request, asked, warnings } = yield* completionRequestInSteps(body, requestId, options);
     const idOf = (created: number, random: () => number): string => answerId("cmpl-", created, random);
     return {
       request,

@@ -1,5 +1,7 @@
 import { invalidRequest } from "../../generation/failure.ts";
 import type { TextPrompt } from "../../generation/request.ts";
+import { atOnce } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import type { AskedAnswer, ReadChoicesRequest } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
@@ -12,14 +14,19 @@ import { completionParameters } from "./completion-parameters.ts";
 /** OpenAI's default for `max_tokens` here (specification); chat has none. */
 const defaultMaxTokens = 16;
 
-/** Reads the body of `POST /v1/completions`. Throws `FailureError` in OpenAI's words. */
-export function readCompletionRequest(
+/** Reads the body of `POST /v1/completions` at once. Throws `FailureError` in OpenAI's words. */
+export function readCompletionRequest(body: unknown, requestId: string, options?: ReadOptions): ReadChoicesRequest {
+  return atOnce(completionRequestInSteps(body, requestId, options));
+}
+
+/** The same in steps, for a long body. */
+export function* completionRequestInSteps(
   body: unknown,
   requestId: string,
   { profile = lean, forwards = false }: ReadOptions = {},
-): ReadChoicesRequest {
+): Steps<ReadChoicesRequest> {
   const draft = emptyDraft("completions", profile, forwards);
-  const members = readParameters(withPrompt(body), completionParameters, draft);
+  const members = yield* readParameters(withPrompt(body), completionParameters, draft);
   const bestOf = checkedBestOf(draft);
   draft.maxTokens ??= defaultMaxTokens;
   const prompt: TextPrompt = {

@@ -1,4 +1,6 @@
 import { invalidRequest } from "../../generation/failure.ts";
+import { Pace } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import type { Profile } from "../profile.ts";
 import { refusal } from "./request-issue.ts";
 import type { RawBlock, RawMessage, RawRequest } from "./request-shapes.ts";
@@ -7,15 +9,21 @@ import type { RawBlock, RawMessage, RawRequest } from "./request-shapes.ts";
  * What is wrong with a conversation beyond its shape, in Anthropic's words. What no model could make sense of is refused; what a model
  * copes with, because programs cut histories anywhere, is refused in profile `exact` alone, and told in the log.
  */
-export function checkConversation({ messages }: RawRequest, { judgesAsVendor }: Profile, warnings: string[]): void {
+export function* checkConversation(
+  { messages }: RawRequest,
+  { judgesAsVendor }: Profile,
+  warnings: string[],
+): Steps<void> {
   if (messages.length === 0) throw refusal("messages", "at least one message is required");
   const complain = (path: string, words: string): void => {
     if (judgesAsVendor) throw refusal(path, words);
     warnings.push(`${path}: ${words}`);
   };
   let open: string[] = [];
+  const pace = new Pace();
   for (const [index, message] of messages.entries()) {
     const blocks = blocksOf(message);
+    if (pace.isOver(1 + blocks.length)) yield;
     checkRoles(message, blocks, index);
     if (isEmpty(message, index === messages.length - 1)) {
       complain(

@@ -1,4 +1,6 @@
 import { isObject } from "../../generation/json.ts";
+import { Pace } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import { mostMessages, mostParts } from "../request/size-limits.ts";
 import { serverBlocks } from "./request-shapes.ts";
 
@@ -24,21 +26,30 @@ const nothing = { type: "text", text: "" };
  * Messages with an empty text in place of each block whose type nobody here knows: profile `lean` serves clients that are newer than it.
  * Of any shape, as they came; what is wrong with them is for the shapes to say. `unknown` gets the types.
  */
-export function withKnownBlocks(messages: unknown, unknown: Set<string>): unknown {
+export function* withKnownBlocks(messages: unknown, unknown: Set<string>): Steps<unknown> {
   if (!Array.isArray(messages) || messages.length > mostMessages) return messages;
-  return messages.map((message: unknown) =>
-    isObject(message) ? { ...message, content: knownContent(message["content"], unknown) } : message,
-  );
+  const shown: unknown[] = [];
+  const pace = new Pace();
+  for (const message of messages as unknown[]) {
+    if (isObject(message)) shown.push({ ...message, content: yield* knownContent(message["content"], unknown, pace) });
+    else shown.push(message);
+    if (pace.isOver()) yield;
+  }
+  return shown;
 }
 
-function knownContent(content: unknown, unknown: Set<string>): unknown {
+function* knownContent(content: unknown, unknown: Set<string>, pace: Pace): Steps<unknown> {
   if (!Array.isArray(content) || content.length > mostParts) return content;
-  return content.map((block: unknown): unknown => {
-    if (!isObject(block) || typeof block["type"] !== "string") return block;
-    if (!known.has(block["type"])) {
+  const shown: unknown[] = [];
+  for (const block of content as unknown[]) {
+    if (!isObject(block) || typeof block["type"] !== "string") shown.push(block);
+    else if (!known.has(block["type"])) {
       unknown.add(block["type"]);
-      return nothing;
-    }
-    return block["type"] === "tool_result" ? { ...block, content: knownContent(block["content"], unknown) } : block;
-  });
+      shown.push(nothing);
+    } else if (block["type"] === "tool_result") {
+      shown.push({ ...block, content: yield* knownContent(block["content"], unknown, pace) });
+    } else shown.push(block);
+    if (pace.isOver()) yield;
+  }
+  return shown;
 }

@@ -2,7 +2,7 @@ import type { Port } from "../port.ts";
 import type { MessageContext } from "./asked-message.ts";
 import { messageForms } from "./form.ts";
 import { messageId } from "./ids.ts";
-import { readMessageRequest } from "./read-request.ts";
+import { messageRequestInSteps } from "./read-request.ts";
 import { writeMessageResponse } from "./response-writer.ts";
 import { MessageStreamWriter } from "./stream-writer.ts";
 import { anthropicVoice } from "./voice.ts";
@@ -12,8 +12,8 @@ export const messagesPort: Port = {
   name: "messages",
   path: "/messages",
   voice: anthropicVoice,
-  readRequest(body, requestId, options) {
-    const { request, asked, warnings } = readMessageRequest(body, requestId, options);
+  *readRequest(body, requestId, options) {
+    const { request, asked, warnings } = yield* messageRequestInSteps(body, requestId, options);
     return {
       request,
       warnings,
@@ -24,8 +24,9 @@ export const messagesPort: Port = {
   },
   tokenCounter: {
     path: "/messages/count_tokens",
-    readRequest: (body, requestId, options) =>
-      readMessageRequest(body, requestId, { ...options, countsTokens: true }).request,
+    *readRequest(body, requestId, options) {
+      return (yield* messageRequestInSteps(body, requestId, { ...options, countsTokens: true })).request;
+    },
     write: (tokens) => JSON.stringify({ input_tokens: tokens }),
   },
   probePath: "/api/hello",

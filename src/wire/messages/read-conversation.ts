@@ -9,6 +9,9 @@ import type {
   ToolMessage,
   UserMessage,
 } from "../../generation/message.ts";
+import { isLong, jsonInPieces } from "../../generation/json-in-pieces.ts";
+import { Pace } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import { BodyCounter } from "../body-counter.ts";
 import { refusal } from "./request-issue.ts";
 import type {
@@ -21,6 +24,7 @@ import type {
   RawServerBlock,
   RawText,
   RawToolResult,
+  RawToolUse,
 } from "./request-shapes.ts";
 import { openThought } from "./sealed-thought.ts";
 
@@ -38,13 +42,14 @@ interface Reading {
   readonly left: Set<string>;
   /** Of what is in the seals. */
   readonly seals: BodyCounter;
+  readonly pace: Pace;
 }
 
 /**
  * A conversation in the neutral form: the system prompt first; a user's results of calls as messages of their own; messages of one role
  * in a row as one, as Anthropic reads them.
  */
-export function readConversation({ system, messages: raw }: RawRequest, warnings: string[]): ReadConversation {
+export function* readConversation({ system, messages: raw }: RawRequest, warnings: string[]): Steps<ReadConversation> {
   const names = new Map<string, string>();
   const messages: Message[] = [];
   const turns = new Turns(messages);
@@ -52,11 +57,12 @@ export function readConversation({ system, messages: raw }: RawRequest, warnings
   const instructions = system === undefined ? "" : systemContent(system);
   if (instructions.length > 0) add({ role: "system", content: instructions, path: "system" });
   const left = new Set<string>();
-  const reading: Reading = { names, left, seals: new BodyCounter() };
+  const reading: Reading = { names, left, seals: new BodyCounter(), pace: new Pace() };
   const lastUser = raw.findLastIndex(({ role }) => role === "user");
   for (const [index, message] of raw.entries()) {
     if (message.clear_at === "next_user_message" && index < lastUser) continue;
-    for (const one of neutralMessages(message, `messages.${index}`, reading)) add(one);
+    for (const one of yield* neutralMessages(message, `messages.${index}`, reading)) add(one);
+    if (reading.pace.isOver()) yield;
   }
   turns.end();
   for (const type of left)
@@ -77,9 +83,13 @@ function systemContent(system: string | readonly RawText[]): Content {
   return system.filter(({ text }) => text !== "" && !text.startsWith(billingHeader)).map(textPart);
 }
 
-function neutralMessages({ role, content = [] }: RawMessage, path: string, reading: Reading): readonly Message[] {
-  const { names, left } = reading;
-  if (role === "assistant") return [assistantMessage(content, path, reading)];
+function* neutralMessages(
+  { role, content = [] }: RawMessage,
+  path: string,
+  reading: Reading,
+): Steps<readonly Message[]> {
+  const { names, left, pace } = reading;
+  if (role === "assistant") return [yield* assistantMessage(content, path, reading)];
   if (typeof content === "string") return [{ role, content, path }];
   const messages: Message[] = [];
   let said: ContentPart[] = [];
@@ -91,6 +101,7 @@ function neutralMessages({ role, content = [] }: RawMessage, path: string, readi
     if (block.type === "tool_result") {
       flush();
       messages.push(toolMessage(block, path, names));
+      if (pace.isOver(1 + (Array.isArray(block.content) ? block.content.length : 0))) yield;
       continue;
     }
     const part = userPart(block, left);
@@ -191,11 +202,17 @@ function joined(content: string | readonly (RawText | RawImage)[]): string {
   return content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n");
 }
 
-function assistantMessage(content: string | readonly RawBlock[], path: string, reading: Reading): AssistantMessage {
+function* assistantMessage(
+  content: string | readonly RawBlock[],
+  path: string,
+  reading: Reading,
+): Steps<AssistantMessage> {
   if (typeof content === "string") return { role: "assistant", content, path };
   const parts: AssistantPart[] = [];
   for (const block of content) {
-    const part = assistantPart(block, path, reading);
+    // Only a call may be long in itself: texts stay as they are.
+    const part = block.type === "tool_use" ? yield* calledPart(block, path) : assistantPart(block, reading);
+    if (reading.pace.isOver()) yield;
     if (!part) continue;
     if (part.type === "tool-call") reading.names.set(part.id, part.name);
     parts.push(part);
@@ -203,7 +220,11 @@ function assistantMessage(content: string | readonly RawBlock[], path: string, r
   return { role: "assistant", content: contentOf(parts), path };
 }
 
-function assistantPart(block: RawBlock, path: string, { left, seals }: Reading): AssistantPart | undefined {
+function* calledPart({ id, name, input }: RawToolUse, path: string): Steps<AssistantPart> {
+  return { type: "tool-call", id, name, arguments: yield* argumentsOf(input, path) };
+}
+
+function assistantPart(block: Exclude<RawBlock, RawToolUse>, { left, seals }: Reading): AssistantPart | undefined {
   switch (block.type) {
     case "text":
       return block.text === "" ? undefined : textPart(block);
@@ -213,8 +234,6 @@ function assistantPart(block: RawBlock, path: string, { left, seals }: Reading):
       const { encrypted = block.data, id } = openThought(block.data, seals) ?? {};
       return { type: "reasoning", text: "", encrypted, ...(id !== undefined && { id }) };
     }
-    case "tool_use":
-      return { type: "tool-call", id: block.id, name: block.name, arguments: argumentsOf(block.input, path) };
     case "compaction":
       return block.content ? { type: "text", text: block.content } : undefined;
     default:
@@ -236,12 +255,21 @@ function thoughtPart(text: string, signature: string, seals: BodyCounter): Assis
   };
 }
 
+/** So much of a call is written in one step, in characters. */
+const pieceLength = 64 * 1024;
+
 /** The call as the model wrote it, where it was no object and Anthropic's name for that stands around it. */
-function argumentsOf(input: Readonly<Record<string, unknown>>, path: string): string {
+function* argumentsOf(input: Readonly<Record<string, unknown>>, path: string): Steps<string> {
   const { INVALID_JSON: raw } = input;
   if (typeof raw === "string" && Object.keys(input).length === 1) return raw;
   try {
-    return JSON.stringify(input);
+    if (!isLong(input, pieceLength)) return JSON.stringify(input);
+    const pieces: string[] = [];
+    for (const piece of jsonInPieces(input, pieceLength)) {
+      pieces.push(piece);
+      yield;
+    }
+    return pieces.join("");
   } catch {
     throw refusal(path, "the input of a `tool_use` block is nested too deeply");
   }

@@ -7,11 +7,14 @@ import type {
   ReasoningOptions,
   Sampling,
 } from "../../generation/request.ts";
+import { atOnce } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
+import { checkedInSteps } from "../request/check-in-steps.ts";
 import { mostUnknown } from "../request/size-limits.ts";
-import { tooManyUnknown } from "../request/read-parameters.ts";
+import { tooManyUnknown } from "../request/refusals.ts";
 import type { HeaderReader } from "../voice.ts";
 import type { AskedMessage, ShownThoughts } from "./asked-message.ts";
 import { withKnownBlocks } from "./known-blocks.ts";
@@ -40,21 +43,26 @@ export interface MessageReadOptions extends ReadOptions {
   readonly countsTokens?: boolean;
 }
 
-/** Reads the body of `POST /v1/messages`, or of its `count_tokens`. Throws `FailureError` in Anthropic's words. */
-export function readMessageRequest(
+/** Reads the body of `POST /v1/messages`, or of its `count_tokens`, at once. Throws `FailureError` in Anthropic's words. */
+export function readMessageRequest(body: unknown, requestId: string, options?: MessageReadOptions): ReadMessageRequest {
+  return atOnce(messageRequestInSteps(body, requestId, options));
+}
+
+/** The same in steps, for a long body. */
+export function* messageRequestInSteps(
   body: unknown,
   requestId: string,
   options: MessageReadOptions = {},
-): ReadMessageRequest {
+): Steps<ReadMessageRequest> {
   const { profile = lean, forwards = false, header, countsTokens = false } = options;
   const warnings: string[] = [];
   if (header && header("anthropic-version") === undefined && profile.judgesAsVendor)
     throw refusal("anthropic-version", "header is required");
-  const raw = checkedRequest(body, { profile, forwards, countsTokens }, warnings);
-  checkConversation(raw, profile, warnings);
+  const raw = yield* checkedRequest(body, { profile, forwards, countsTokens }, warnings);
+  yield* checkConversation(raw, profile, warnings);
   checkThinking(raw, profile, warnings);
-  const tools = readTools(raw, toolChanges(raw.messages), { profile, forwards, warnings });
-  const { messages, isPrefilled } = readConversation(raw, warnings);
+  const tools = yield* readTools(raw, yield* toolChanges(raw.messages), { profile, forwards, warnings });
+  const { messages, isPrefilled } = yield* readConversation(raw, warnings);
   const prompt: ChatPrompt = {
     kind: "chat",
     messages,
@@ -93,11 +101,11 @@ function betaHeaders(header: HeaderReader = () => undefined): Readonly<Record<st
   return headers;
 }
 
-function checkedRequest(
+function* checkedRequest(
   body: unknown,
   { profile, forwards, countsTokens }: { profile: Profile; forwards: boolean; countsTokens: boolean },
   warnings: string[],
-): RawRequest {
+): Steps<RawRequest> {
   if (typeof body !== "object" || body === null || Array.isArray(body))
     throw refusal("body", "Input should be a valid dictionary");
   const members = body as Readonly<Record<string, unknown>>;
@@ -111,11 +119,13 @@ function checkedRequest(
       if (required && !(countsTokens && name === "max_tokens")) throw refusal(name, "Field required");
       continue;
     }
-    const value = name === "messages" && !strict ? withKnownBlocks(sent, unknownBlocks) : sent;
+    const value = name === "messages" && !strict ? yield* withKnownBlocks(sent, unknownBlocks) : sent;
     if (treatment === "refused" && !forwards) throw serverState(name);
-    const checked = shapes.get(name)?.safeParse(value);
-    if (checked?.success === false) throw issueFailure(name, value, checked.error.issues);
-    request[name] = checked?.data;
+    const shape = shapes.get(name);
+    if (!shape) continue;
+    const checked = yield* checkedInSteps(shape, value);
+    if (!checked.success) throw issueFailure(name, value, checked.error.issues);
+    request[name] = checked.data;
   }
   for (const type of unknownBlocks)
     warnings.push(`messages: blocks of type "${type}" are not known here, and left out`);

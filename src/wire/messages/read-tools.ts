@@ -1,4 +1,6 @@
 import type { HostedTool, JsonSchema, Tool, ToolChoice } from "../../generation/message.ts";
+import { Pace } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import type { Profile } from "../profile.ts";
 import { refusal } from "./request-issue.ts";
 import type { RawRequest, RawTool } from "./request-shapes.ts";
@@ -26,13 +28,14 @@ const clientTypes = /^(bash|text_editor|computer|memory|browser)_\d+$/;
  * The tools and the choice between them. A deferred tool is there only when the conversation or the choice has named it. Throws
  * `FailureError`.
  */
-export function readTools(raw: RawRequest, { available, defined }: ToolChanges, judge: Judge): ReadTools {
+export function* readTools(raw: RawRequest, { available, defined }: ToolChanges, judge: Judge): Steps<ReadTools> {
   const choice = raw.tool_choice;
   const listed = (raw.tools ?? []).map((tool, index) => ({ tool, path: `tools.${index}` }));
   // Defined on the way, a tool may take the place of an older one of its name.
   const isDefined = new Set(defined.map(({ tool }) => tool));
   const tools = new Map<string, Tool>();
   const hostedTools: HostedTool[] = [];
+  const pace = new Pace();
   for (const { tool, path } of [...listed, ...defined]) {
     if (typeof tool.type === "string" && tool.type !== "custom")
       hostedTools.push(hostedTool(tool.type, tool, path, judge));
@@ -40,6 +43,7 @@ export function readTools(raw: RawRequest, { available, defined }: ToolChanges, 
       if (tools.has(tool.name) && !isDefined.has(tool)) complain(judge, "tools", "Tool names must be unique.");
       tools.set(tool.name, ownTool(tool, `${path}.custom.input_schema`));
     }
+    if (pace.isOver()) yield;
   }
   const names = new Set(tools.keys());
   const deferred = new Set(listed.flatMap(({ tool }) => (tool.defer_loading === true ? [tool.name] : [])));

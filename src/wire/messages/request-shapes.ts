@@ -40,7 +40,7 @@ export type RawBlock =
   | RawSearchResult
   | { readonly type: "thinking"; readonly thinking: string; readonly signature?: string | null }
   | { readonly type: "redacted_thinking"; readonly data: string }
-  | { readonly type: "tool_use"; readonly id: string; readonly name: string; readonly input: RawObject }
+  | RawToolUse
   | RawToolResult
   | RawToolChange
   | { readonly type: "compaction"; readonly content?: string | null }
@@ -92,6 +92,13 @@ export interface RawToolChange {
     /** Of a `tool_definition`: the tool, as `tools` would have it. */
     readonly definition?: RawTool;
   };
+}
+
+export interface RawToolUse {
+  readonly type: "tool_use";
+  readonly id: string;
+  readonly name: string;
+  readonly input: RawObject;
 }
 
 export interface RawToolResult {

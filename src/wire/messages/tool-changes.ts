@@ -1,4 +1,6 @@
 import { isObject } from "../../generation/json.ts";
+import { Pace } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import type { RawMessage, RawTool } from "./request-shapes.ts";
 
 /** What a conversation says of its tools, beside the list that the request has. */
@@ -13,7 +15,7 @@ export interface ToolChanges {
  * The results of a search for tools name those that are now there, and so do additions; removals take them away.
  * Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool, and the types of Anthropic's SDK 1.12.0.
  */
-export function toolChanges(messages: readonly RawMessage[]): ToolChanges {
+export function* toolChanges(messages: readonly RawMessage[]): Steps<ToolChanges> {
   const available = new Map<string, boolean>();
   const defined: { readonly tool: RawTool; readonly path: string }[] = [];
   const look = (content: unknown): void => {
@@ -26,7 +28,9 @@ export function toolChanges(messages: readonly RawMessage[]): ToolChanges {
       else if (block["type"] === "tool_result" || block["type"] === "tool_search_tool_result") look(block["content"]);
     }
   };
+  const pace = new Pace();
   for (const [at, { content }] of messages.entries()) {
+    if (pace.isOver(1 + (typeof content === "object" ? content.length : 0))) yield;
     look(content);
     if (typeof content !== "object") continue;
     for (const [place, block] of content.entries()) {

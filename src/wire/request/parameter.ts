@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { Steps } from "../../generation/steps.ts";
 import type { RequestDraft } from "./draft.ts";
 
 /**
@@ -22,8 +23,8 @@ export interface Parameter<Draft extends RequestDraft = RequestDraft> {
   readonly required: boolean;
   /** Checks a value, which is never null; a failure is told by `issueFailure`. */
   readonly shape: z.ZodType;
-  /** Takes a value that has passed `shape`. Throws `FailureError` for what a shape cannot say. */
-  readonly read: (value: unknown, draft: Draft) => void;
+  /** Takes a value that has passed `shape`, a long one in steps. Throws `FailureError` for what a shape cannot say. */
+  readonly read: (value: unknown, draft: Draft) => Steps<void> | void;
 }
 
 interface ParameterOptions<T> {
@@ -38,7 +39,7 @@ const both: readonly string[] = ["chat", "completions"];
 export function honoured<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   options: ParameterOptions<T> & { readonly required?: boolean },
-  read: (value: T, draft: Draft) => void,
+  read: (value: T, draft: Draft) => Steps<void> | void,
 ): Parameter<Draft> {
   return parameter(name, "honoured", "openai", options, read);
 }
@@ -76,7 +77,7 @@ function parameter<T, Draft extends RequestDraft>(
   treatment: Parameter["treatment"],
   origin: Parameter["origin"],
   { endpoints = both, note = "", shape, required = false }: ParameterOptions<T> & { readonly required?: boolean },
-  read: (value: T, draft: Draft) => void,
+  read: (value: T, draft: Draft) => Steps<void> | void,
 ): Parameter<Draft> {
   // `shape` has checked the value: this is the one place where that is taken on trust.
   return { name, endpoints, treatment, origin, note, required, shape, read: (value, draft) => read(value as T, draft) };

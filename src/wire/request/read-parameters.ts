@@ -1,11 +1,13 @@
+import type { z } from "zod";
 import { invalidRequest } from "../../generation/failure.ts";
-import type { FailureError } from "../../generation/failure.ts";
+import type { Steps } from "../../generation/steps.ts";
 import { missingModel } from "../failures.ts";
+import { checkedInSteps } from "./check-in-steps.ts";
 import type { RequestDraft } from "./draft.ts";
 import { issueFailure } from "./issue-failure.ts";
 import { mostUnknown } from "./size-limits.ts";
 import type { Parameter } from "./parameter.ts";
-import { missingParameter } from "./refusals.ts";
+import { missingParameter, tooManyUnknown } from "./refusals.ts";
 
 /**
  * Reads a request's body into `draft`, parameter by parameter in the table's order, so that the first complaint does not depend on
@@ -13,13 +15,13 @@ import { missingParameter } from "./refusals.ts";
  * to `draft.extra`, and so do those without effect here, and those that are refused where a server behind may take them
  * (`draft.forwards`).
  *
- * Returns the body, now known to be an object. Throws `FailureError`.
+ * Returns the body, now known to be an object. Throws `FailureError`. Long lists are read in steps.
  */
-export function readParameters<Draft extends RequestDraft>(
+export function* readParameters<Draft extends RequestDraft>(
   body: unknown,
   table: readonly Parameter<Draft>[],
   draft: Draft,
-): Readonly<Record<string, unknown>> {
+): Steps<Readonly<Record<string, unknown>>> {
   if (typeof body !== "object" || body === null || Array.isArray(body)) {
     throw invalidRequest("Invalid type for the request body: expected an object.", null, "invalid_type");
   }
@@ -36,17 +38,14 @@ export function readParameters<Draft extends RequestDraft>(
   found.sort((a, b) => a - b);
   for (const place of found) {
     const parameter = table[place];
-    if (parameter) readOne(parameter, members[parameter.name], draft);
+    const rest = parameter && readOne(parameter, members[parameter.name], draft);
+    if (rest) yield* rest;
   }
   if (unknown.length > mostUnknown) {
     throw tooManyUnknown();
   }
   for (const name of unknown) draft.extra[name] = members[name];
   return members;
-}
-
-export function tooManyUnknown(): FailureError {
-  return invalidRequest(`The request body has more than ${mostUnknown} unknown members.`, null, "request_too_large");
 }
 
 interface TableIndex {
@@ -71,19 +70,39 @@ function indexOf(table: Entries): TableIndex {
   return index;
 }
 
-function readOne<Draft extends RequestDraft>(parameter: Parameter<Draft>, value: unknown, draft: Draft): void {
+/** What takes long of it is left to be done. */
+function readOne<Draft extends RequestDraft>(
+  parameter: Parameter<Draft>,
+  value: unknown,
+  draft: Draft,
+): Steps<void> | undefined {
   const { name, required, shape } = parameter;
   if (value === undefined || value === null) {
-    if (!required) return;
+    if (!required) return undefined;
     if (name === "model") throw missingModel();
     if (value === undefined) throw missingParameter(name);
   }
   if (parameter.treatment === "refused" && draft.forwards) {
     draft.extra[name] = value;
-    return;
+    return undefined;
   }
-  const checked = shape.safeParse(value);
+  if (typeof value === "object") return readLong(parameter, value, draft);
+  return take(parameter, value, shape.safeParse(value), draft);
+}
+
+function* readLong<Draft extends RequestDraft>(parameter: Parameter<Draft>, value: unknown, draft: Draft): Steps<void> {
+  const rest = take(parameter, value, yield* checkedInSteps(parameter.shape, value), draft);
+  if (rest) yield* rest;
+}
+
+function take<Draft extends RequestDraft>(
+  parameter: Parameter<Draft>,
+  value: unknown,
+  checked: z.ZodSafeParseResult<unknown>,
+  draft: Draft,
+): Steps<void> | undefined {
+  const { name, treatment } = parameter;
   if (!checked.success) throw issueFailure(name, value, checked.error.issues);
-  parameter.read(checked.data, draft);
-  if (parameter.treatment === "accepted") draft.extra[name] = value;
+  if (treatment === "accepted") draft.extra[name] = value;
+  return parameter.read(checked.data, draft) ?? undefined;
 }

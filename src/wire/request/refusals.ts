@@ -1,5 +1,6 @@
 import type { FailureError } from "../../generation/failure.ts";
 import { invalidRequest } from "../../generation/failure.ts";
+import { mostUnknown } from "./size-limits.ts";
 
 /**
  * What OpenAI says to parameters that it does not take: its words, `param` and `code`. Sources: recordings of 2025 and 2026, and
@@ -82,4 +83,8 @@ export function listed(names: readonly string[], word: "and" | "or"): string {
   const quoted = names.map((name) => `'${name}'`);
   if (quoted.length < 3) return quoted.join(` ${word} `);
   return `${quoted.slice(0, -1).join(", ")}, ${word} ${quoted.at(-1)}`;
+}
+
+export function tooManyUnknown(): FailureError {
+  return invalidRequest(`The request body has more than ${mostUnknown} unknown members.`, null, "request_too_large");
 }

@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { isObject } from "../../generation/json.ts";
+import { atOnce, Pace } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 
 /**
  * The shapes that request parameters are made of. Their `error` messages are not for readers: they tell `issueFailure` how OpenAI
@@ -33,6 +35,80 @@ export function decimal(minimum?: number, maximum?: number): z.ZodType<number> {
   return shape;
 }
 
+interface ListShape {
+  readonly item: z.ZodType;
+  readonly most: number;
+}
+
+/** Its items; or what is wrong with the first one that is, and its place. */
+type CheckedList = { readonly items: readonly unknown[] } | { readonly failed: z.ZodError; readonly at: number };
+
+/** What the lists of one value were found to be, before the whole of it is checked. */
+export class FoundLists {
+  readonly #found = new Map<readonly unknown[], { readonly shape: z.ZodType; readonly checked: CheckedList }>();
+  readonly pace: Pace = new Pace();
+
+  set(values: readonly unknown[], shape: z.ZodType, checked: CheckedList): void {
+    this.#found.set(values, { shape, checked });
+  }
+
+  /** undefined: it is not known. */
+  get(values: readonly unknown[], shape: z.ZodType): CheckedList | undefined {
+    const found = this.#found.get(values);
+    return found?.shape === shape ? found.checked : undefined;
+  }
+}
+
+const lists = new WeakMap<z.ZodType, ListShape>();
+/** Of the value that is being checked just now. */
+let found: FoundLists | undefined;
+
+/** What a shape that `list` has made is a list of; undefined: it is none. */
+export function listOf(shape: z.ZodType): ListShape | undefined {
+  return lists.get(shape);
+}
+
+/** What `safeParse` says of a value, whose lists are not looked at again where that is known of them. */
+export function checkedWith(known: FoundLists, shape: z.ZodType, value: unknown): z.ZodSafeParseResult<unknown> {
+  const outer = found;
+  found = known;
+  try {
+    return shape.safeParse(value);
+  } finally {
+    found = outer;
+  }
+}
+
+/** Checks the items of a list before its shape does. `before`: what is checked of an item first. */
+export function* checkList(
+  known: FoundLists,
+  shape: z.ZodType,
+  values: readonly unknown[],
+  before?: (value: object) => Steps<void> | undefined,
+): Steps<void> {
+  const { item, most } = lists.get(shape) ?? { most: 0 };
+  // A longer one is refused unread.
+  if (item && values.length <= most) known.set(values, shape, yield* checkedItems(known, item, values, before));
+}
+
+function* checkedItems(
+  known: FoundLists,
+  item: z.ZodType,
+  values: readonly unknown[],
+  before?: (value: object) => Steps<void> | undefined,
+): Steps<CheckedList> {
+  const items: unknown[] = [];
+  for (const [at, value] of values.entries()) {
+    const first = before && typeof value === "object" && value !== null ? before(value) : undefined;
+    if (first) yield* first;
+    const checked = checkedWith(known, item, value);
+    if (!checked.success) return { failed: checked.error, at };
+    items.push(checked.data);
+    if (known.pace.isOver()) yield;
+  }
+  return { items };
+}
+
 /**
  * A list of at most `most` items. The first item that is wrong ends the reading: zod's own arrays keep a finding for each of a million
  * wrong items, which costs gigabytes. `phrase` as in `expecting`.
@@ -41,7 +117,7 @@ export function list<T>(
   item: z.ZodType<T>,
   { phrase, least = 0, most }: { readonly phrase?: string; readonly least?: number; readonly most: number },
 ): z.ZodType<T[]> {
-  return z.unknown().transform((value: unknown, { issues }): T[] => {
+  const shape: z.ZodType<T[]> = z.unknown().transform((value: unknown, { issues }): T[] => {
     const refuse = (issue: z.core.$ZodRawIssue): never => {
       issues.push(issue);
       return z.NEVER;
@@ -55,17 +131,16 @@ export function list<T>(
     if (value.length > most) {
       return refuse({ code: "too_big", origin: "array", maximum: most, inclusive: true, input: value });
     }
-    const items: T[] = [];
-    for (let at = 0; at < value.length; at++) {
-      const checked = item.safeParse(value[at]);
-      if (!checked.success) {
-        const [first] = checked.error.issues;
-        return refuse({ code: "custom", ...first, path: [at, ...(first?.path ?? [])], input: value[at] });
-      }
-      items.push(checked.data);
-    }
-    return items;
+    const known = found ?? new FoundLists();
+    const checked = known.get(value, shape) ?? atOnce(checkedItems(known, item, value));
+    // The item's shape has made them.
+    if ("items" in checked) return checked.items as T[];
+    const { failed, at } = checked;
+    const [first] = failed.issues;
+    return refuse({ code: "custom", ...first, path: [at, ...(first?.path ?? [])], input: value[at] });
   });
+  lists.set(shape, { item, most });
+  return shape;
 }
 
 export function strings(most: number, least = 0): z.ZodType<string[]> {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { invalidRequest } from "../../generation/failure.ts";
 import type { Tool } from "../../generation/message.ts";
+import { Pace } from "../../generation/steps.ts";
 import type { NamedChoice, RequestDraft } from "./draft.ts";
 import { checkName } from "./check-name.ts";
 import { honoured } from "./parameter.ts";
@@ -9,6 +10,9 @@ import { arrayTooLong, emptyArray } from "./refusals.ts";
 import { checkStrictSchema } from "./strict-schema.ts";
 import { functionCallShape, functionsShape, toolChoiceShape, toolsShape } from "./tool-shapes.ts";
 import type { RawFunction, RawFunctionCall, RawNamedTool, RawTool, RawToolChoice } from "./tool-shapes.ts";
+
+/** A tool has a schema, which may be looked through: as much work as so many small things. */
+const thingsInTool = 8;
 
 /** Tools, and the choice between them. How the two fit is checked when all is read: `resolveTools`. */
 export const toolParameters: readonly Parameter[] = [
@@ -19,9 +23,15 @@ export const toolParameters: readonly Parameter[] = [
       note: "Functions, and custom tools with text input; a local model's calls are held to their grammars, `regex` or `lark` (OpenAI's subset).",
       shape: toolsShape,
     },
-    (value, draft) => {
+    function* (value, draft) {
       checkCount("tools", value.length, draft);
-      draft.tools = value.map((tool, index) => neutralTool(tool, `tools[${index}]`, draft));
+      const tools: Tool[] = [];
+      const pace = new Pace();
+      for (const [index, tool] of value.entries()) {
+        tools.push(neutralTool(tool, `tools[${index}]`, draft));
+        if (pace.isOver(thingsInTool)) yield;
+      }
+      draft.tools = tools;
     },
   ),
   honoured(

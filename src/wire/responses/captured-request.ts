@@ -1,3 +1,4 @@
+import { atOnce } from "../../generation/steps.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
 import { isObject } from "../../generation/json.ts";
@@ -17,7 +18,8 @@ import type { AskedResponse, ResponseEcho } from "./response-echo.ts";
  */
 export function capturedRequest(response: JsonObject = {}, events: readonly GenerationEvent[]): AskedResponse {
   const list = response["tools"];
-  const tools = (Array.isArray(list) ? taken(() => readTools(list, false)) : undefined) ?? readTools([], false);
+  const read = (declared: readonly unknown[]): ReadTools => atOnce(readTools(declared, false));
+  const tools = (Array.isArray(list) ? taken(() => read(list)) : undefined) ?? read([]);
   const summarizes = events.some((event) => event.type === "reasoning-delta" && event.summary !== undefined);
   const logprobs = events.some((event) => event.type === "text-delta" && event.logprobs !== undefined);
   const { grouped, searches } = tools;

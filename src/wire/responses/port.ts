@@ -1,7 +1,7 @@
 import type { ServedPort } from "../port-state.ts";
 import { responseForms } from "./form.ts";
 import { ResponseFrame } from "./response-frame.ts";
-import { readResponsesRequest } from "./read-request.ts";
+import { responsesRequestInSteps } from "./read-request.ts";
 import { writeResponse } from "./response-writer.ts";
 import { responsesVoice } from "./responses-voice.ts";
 import { responsesSocket } from "./socket.ts";
@@ -14,8 +14,8 @@ export const responsesPort: ServedPort = {
   name: "responses",
   path: "/responses",
   voice: responsesVoice,
-  readRequest(body, requestId, options) {
-    const { asked, ...read } = readResponsesRequest(body, requestId, options);
+  *readRequest(body, requestId, options) {
+    const { asked, ...read } = yield* responsesRequestInSteps(body, requestId, options);
     return {
       ...read,
       streamWriter: (context) => new ResponseStreamWriter(new ResponseFrame(context, asked, "stream")),

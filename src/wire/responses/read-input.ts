@@ -3,6 +3,8 @@ import { invalidRequest } from "../../generation/failure.ts";
 import { BodyCounter } from "../body-counter.ts";
 import { isObject } from "../../generation/json.ts";
 import type { AssistantPart, Content, Message, ReasoningPart, Tool, ToolCallPart } from "../../generation/message.ts";
+import { Pace } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import { qualifiedName } from "../../generation/qualified-name.ts";
 import { unsupportedEnumValue } from "../request/refusals.ts";
 import { RawMembers } from "./raw-members.ts";
@@ -26,24 +28,39 @@ export interface InputOptions {
 }
 
 /** `input` of a request, as the conversation that it tells, after what it goes on from. Throws `FailureError`. */
-export function readInput(input: string | readonly unknown[], options: InputOptions): Message[] {
+export function* readInput(input: string | readonly unknown[], options: InputOptions): Steps<Message[]> {
   const { history } = options.recalled;
   const own: readonly PlacedItem[] =
     typeof input === "string"
       ? [{ item: { role: "user", content: input }, path: "input" }]
       : input.map((item, index) => ({ item, path: `input[${index}]` }));
   const earlier = history.map((item) => ({ item, path: "previous_response_id", again: true }) as const);
-  const items = withoutCompactions([...earlier, ...own]);
-  const reader = new InputReader(options, callsWithResult(items.map(({ item }) => item)));
+  yield;
+  const items = yield* withoutCompactions([...earlier, ...own]);
+  const reader = new InputReader(options, yield* callsWithResult(items));
+  const pace = new Pace();
   for (const { item, path, again } of items) {
     if (again) reader.readAgain(item, path);
     else reader.read(new RawMembers(item, path));
+    if (pace.isOver(partsIn(item))) yield;
   }
   return reader.done();
 }
 
-function callsWithResult(items: readonly unknown[]): ReadonlySet<unknown> {
-  return new Set(items.flatMap((item) => (isObject(item) && "output" in item ? [item["call_id"]] : [])));
+/** How many small things an item has. */
+function partsIn(item: unknown): number {
+  const content = isObject(item) ? (item["content"] ?? item["output"]) : undefined;
+  return 1 + (Array.isArray(content) ? content.length : 0);
+}
+
+function* callsWithResult(items: readonly PlacedItem[]): Steps<ReadonlySet<unknown>> {
+  const ids = new Set<unknown>();
+  const pace = new Pace();
+  for (const { item } of items) {
+    if (isObject(item) && "output" in item) ids.add(item["call_id"]);
+    if (pace.isOver()) yield;
+  }
+  return ids;
 }
 
 /**

@@ -2,6 +2,8 @@ import { invalidRequest } from "../../generation/failure.ts";
 import { isLong } from "../../generation/json-in-pieces.ts";
 import type { Tool } from "../../generation/message.ts";
 import type { GenerationRequest, ReasoningOptions } from "../../generation/request.ts";
+import { atOnce } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import { askedAnswer, sharedMembers } from "../request/build-request.ts";
@@ -27,25 +29,35 @@ export interface ReadResponsesRequest {
   readonly preparesOnly: boolean;
 }
 
-/** Reads the body of `POST /v1/responses`. `recalled`: what it refers to. Throws `FailureError` in OpenAI's words. */
+/** Reads the body of `POST /v1/responses` at once. `recalled`: what it refers to. Throws `FailureError` in OpenAI's words. */
 export function readResponsesRequest(
+  body: unknown,
+  requestId: string,
+  options?: ReadOptions,
+  recalled?: Recalled,
+): ReadResponsesRequest {
+  return atOnce(responsesRequestInSteps(body, requestId, options, recalled));
+}
+
+/** The same in steps, for a long body or much that it refers to. */
+export function* responsesRequestInSteps(
   body: unknown,
   requestId: string,
   { profile = lean, forwards = false }: ReadOptions = {},
   recalled: Recalled = nothingRecalled,
-): ReadResponsesRequest {
+): Steps<ReadResponsesRequest> {
   const draft: ResponsesDraft = { ...emptyDraft("responses", profile, forwards), include: [], told: {} };
-  const members = readParameters(body, responsesParameters, draft);
+  const members = yield* readParameters(body, responsesParameters, draft);
   const strict = profile.judgesAsVendor;
   const { warnings } = draft;
   const previousId = draft.told.previousResponseId ?? undefined;
   if (previousId !== undefined && !recalled.previous && !forwards) throw previousNotFound(previousId);
   const found: Tool[] = [];
-  const messages = readInput(inputOf(draft), { strict, forwards, warnings, found, recalled });
+  const messages = yield* readInput(inputOf(draft), { strict, forwards, warnings, found, recalled });
   if (draft.instructions !== undefined) {
     messages.unshift({ role: "system", content: draft.instructions, path: "instructions" });
   }
-  const read = readTools(draft.toolList ?? [], strict, found);
+  const read = yield* readTools(draft.toolList ?? [], strict, found);
   const { tools, hosted } = read;
   for (const { type } of hosted)
     warnings.push(`tools: nothing here runs a tool of type ${JSON.stringify(type)}; it is left out`);
@@ -54,7 +66,7 @@ export function readResponsesRequest(
   const summarizes = (draft.told.reasoning?.summary ?? null) !== null;
   const wantsLogprobs = draft.include.includes("message.output_text.logprobs");
 
-  const request = Object.assign(sharedMembers(draft, requestId, selfContained(members, recalled)), {
+  const request = Object.assign(sharedMembers(draft, requestId, yield* selfContained(members, recalled)), {
     prompt: { kind: "chat", messages, template: draft.template } as const,
     wantsUsage: true,
   });
@@ -80,15 +92,16 @@ export function readResponsesRequest(
 }
 
 /** The body without what only this server can know: for an upstream that speaks the same API. */
-function selfContained(
+function* selfContained(
   body: Readonly<Record<string, unknown>>,
   { previous, history, references }: Recalled,
-): Readonly<Record<string, unknown>> {
+): Steps<Readonly<Record<string, unknown>>> {
   const { background, previous_response_id: previousId, input, ...rest } = body;
   const said = input ?? [];
   const own: readonly unknown[] = Array.isArray(said) ? said : [{ role: "user", content: said }];
-  const known = own.map((item) => references.get((item as { readonly id?: string } | null)?.id ?? "") ?? item);
-  const items = withoutCompactions([...history, ...known].map((item) => ({ item, path: "" }))).map(({ item }) => item);
+  const known = references.size === 0 ? own : own.map((item) => referenced(item, references));
+  const placed = [...history, ...known].map((item) => ({ item, path: "" }));
+  const items = (yield* withoutCompactions(placed)).map(({ item }) => item);
   const isAsItCame = items.length === own.length && items.every((item, at) => item === own[at]);
   if (isAsItCame && background === undefined && !previous) return body;
   return {
@@ -96,6 +109,10 @@ function selfContained(
     ...(!previous && previousId !== undefined && { previous_response_id: previousId }),
     input: isAsItCame ? input : items,
   };
+}
+
+function referenced(item: unknown, references: Recalled["references"]): unknown {
+  return references.get((item as { readonly id?: string } | null)?.id ?? "") ?? item;
 }
 
 function inputOf({ input, instructions, forwards, told }: ResponsesDraft): string | readonly unknown[] {

@@ -1,6 +1,8 @@
 import { invalidRequest } from "../../generation/failure.ts";
 import type { HostedTool, Tool } from "../../generation/message.ts";
 import { nameWithin, qualifiedName } from "../../generation/qualified-name.ts";
+import { Pace } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 import type { JsonValue } from "../json-text.ts";
 import { checkName } from "../request/check-name.ts";
 import { mostTools } from "../request/size-limits.ts";
@@ -21,15 +23,19 @@ export interface ReadTools {
   readonly searches: boolean;
 }
 
+/** A tool has a schema, which is looked through: as much work as so many small things. */
+const thingsInTool = 8;
+
 /**
  * Functions and custom tools that the client runs, alone or in a `namespace`, and its search for tools; all others are tools that the API's
  * server would run. `found`: tools that the conversation brings. Where the client searches, a deferred tool is there once it is found.
  */
-export function readTools(list: readonly unknown[], strict: boolean, found: readonly Tool[] = []): ReadTools {
+export function* readTools(list: readonly unknown[], strict: boolean, found: readonly Tool[] = []): Steps<ReadTools> {
   const declared: Tool[] = [];
   const hosted: HostedTool[] = [];
   const echo: JsonValue[] = [];
   let searches = false;
+  const pace = new Pace();
   for (const [index, raw] of list.entries()) {
     const members = new RawMembers(raw, `tools[${index}]`);
     const read = readDeclaration(members, strict);
@@ -37,6 +43,7 @@ export function readTools(list: readonly unknown[], strict: boolean, found: read
     if (read) declared.push(...read.tools);
     else hosted.push({ type: members.string("type"), declaration: members.value });
     searches ||= read?.isSearch ?? false;
+    if (pace.isOver(thingsInTool * (read?.tools.length ?? 1))) yield;
   }
   const tools = declared.filter(({ deferred }) => !searches || deferred !== true);
   const names = new Set(tools.map(({ name }) => name));

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { DetokenizeRequest, TokenizeRequest } from "../../generation/engine.ts";
 import { invalidRequest } from "../../generation/failure.ts";
-import { readChatRequest } from "../chat/read-request.ts";
+import type { Steps } from "../../generation/steps.ts";
+import { chatRequestInSteps } from "../chat/read-request.ts";
 import type { ReadOptions } from "../port.ts";
 import { issueFailure } from "../request/issue-failure.ts";
 import { invalidValue, missingParameter, stringTooLong, unsupportedParameter } from "../request/refusals.ts";
@@ -29,12 +30,12 @@ const ids = list(integer(0), { phrase: "an array of integers", most: mostTokens 
  *
  * @throws {FailureError} 400, in OpenAI's words.
  */
-export function readTokenizeRequest(
+export function* readTokenizeRequest(
   body: Readonly<Record<string, unknown>>,
   model: string,
   id: string,
   options: ReadOptions,
-): ReadTokenizeRequest {
+): Steps<ReadTokenizeRequest> {
   const { content, prompt, messages } = body;
   const given = { content, prompt, messages };
   const [name, other] = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [name]));
@@ -43,7 +44,7 @@ export function readTokenizeRequest(
   if (name === "messages") {
     if (body["chat_template"] !== undefined && body["chat_template"] !== null)
       throw unsupportedParameter("chat_template");
-    const { request } = readChatRequest({ ...body, model }, id, options);
+    const { request } = yield* chatRequestInSteps({ ...body, model }, id, options);
     const withTexts = flag(body, "return_token_strs") ?? false;
     return { request: { id, model, input: { kind: "chat", request }, body }, form: "vllm", withTexts };
   }

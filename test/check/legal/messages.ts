@@ -2,6 +2,7 @@ import type { Exchange } from "../../../src/check/rules/exchange.ts";
 import { accumulate } from "../../../src/generation/accumulate.ts";
 import type { GenerationEvent } from "../../../src/generation/event.ts";
 import { invalidRequest } from "../../../src/generation/failure.ts";
+import { atOnce } from "../../../src/generation/steps.ts";
 import {
   bodyTooLarge,
   incorrectApiKey,
@@ -36,7 +37,7 @@ export function writtenMessageStream(
   profile: Profile,
   random: () => number,
 ): Exchange {
-  const writer = messagesPort.readRequest(body, "req_1", { profile }).streamWriter(contextOf(profile, random));
+  const writer = atOnce(messagesPort.readRequest(body, "req_1", { profile })).streamWriter(contextOf(profile, random));
   const text = batches(events, random).map((batch) => writer.write(batch));
   const answer = exchangeOf("messages", "/v1/messages", text.join(""), body);
   const streamHeaders = { ...messagesPort.streamHeaders(profile), "request-id": "req_1" };
@@ -50,7 +51,7 @@ export function writtenMessageBody(
   profile: Profile,
   random: () => number,
 ): Exchange {
-  const { writeResponse } = messagesPort.readRequest(body, "req_1", { profile });
+  const { writeResponse } = atOnce(messagesPort.readRequest(body, "req_1", { profile }));
   return exchangeOf("messages", "/v1/messages", writeResponse(accumulate(events), contextOf(profile, random)), body);
 }
 

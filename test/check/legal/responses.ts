@@ -2,6 +2,7 @@ import type { Exchange } from "../../../src/check/rules/exchange.ts";
 import { accumulate } from "../../../src/generation/accumulate.ts";
 import type { GenerationEvent } from "../../../src/generation/event.ts";
 import { invalidRequest } from "../../../src/generation/failure.ts";
+import { atOnce } from "../../../src/generation/steps.ts";
 import { incorrectApiKey, modelDoesNotExist } from "../../../src/wire/failures.ts";
 import type { AnswerContext } from "../../../src/wire/port.ts";
 import { exact, lean, type Profile } from "../../../src/wire/profile.ts";
@@ -47,7 +48,7 @@ export function streamOf(
   profile: Profile,
   random: () => number,
 ): Exchange {
-  const writer = responsesPort.readRequest(body, "req_1", { profile }).streamWriter(contextOf(profile, random));
+  const writer = atOnce(responsesPort.readRequest(body, "req_1", { profile })).streamWriter(contextOf(profile, random));
   const text = batches(events, random).map(
     (batch) => (random() < 0.05 ? writer.keepAlive() : "") + writer.write(batch),
   );
@@ -61,7 +62,7 @@ export function bodyOf(
   profile: Profile,
   random: () => number,
 ): Exchange {
-  const read = responsesPort.readRequest(body, "req_1", { profile });
+  const read = atOnce(responsesPort.readRequest(body, "req_1", { profile }));
   const text = read.writeResponse(accumulate(events), contextOf(profile, random));
   return exchangeOf(body, text, { "content-type": "application/json" });
 }

@@ -1,3 +1,5 @@
+import { Pace } from "../../../generation/steps.ts";
+import type { Steps } from "../../../generation/steps.ts";
 import { BodyCounter } from "../../body-counter.ts";
 import { openSeal, seal } from "../seal.ts";
 import type { Item } from "./kept-response.ts";
@@ -27,10 +29,12 @@ export interface PlacedItem {
  * The items with those of our compactions in their places. A compaction comes behind the messages of the user that it holds, too: these
  * are then left out, unless the client has changed them.
  */
-export function withoutCompactions(items: readonly PlacedItem[]): PlacedItem[] {
+export function* withoutCompactions(items: readonly PlacedItem[]): Steps<PlacedItem[]> {
   const found: PlacedItem[] = [];
   const counter = new BodyCounter();
+  const pace = new Pace();
   for (const placed of items) {
+    if (pace.isOver()) yield;
     const history = historyIn(placed.item, counter);
     if (!history) {
       found.push(placed);

@@ -1,8 +1,8 @@
 import type { Generation } from "../../../generation/accumulate.ts";
 import type { AnswerContext, ReadOptions, StreamWriter } from "../../port.ts";
-import type { DetachedAnswer, KeptRequest, Shelf, Shelves } from "../../port-state.ts";
+import type { DetachedAnswer, InTurns, KeptRequest, Shelf, Shelves } from "../../port-state.ts";
 import { bodyText } from "../body-text.ts";
-import { readResponsesRequest } from "../read-request.ts";
+import { responsesRequestInSteps } from "../read-request.ts";
 import type { ReadResponsesRequest } from "../read-request.ts";
 import { ResponseFrame } from "../response-frame.ts";
 import { responseOf } from "../response-writer.ts";
@@ -18,10 +18,11 @@ export async function readKeptRequest(
   requestId: string,
   options: ReadOptions,
   shelves: Shelves,
+  inTurns: InTurns,
 ): Promise<KeptRequest> {
   const recalled = await recall(body, shelves, options.forwards);
   try {
-    const read = readResponsesRequest(body, requestId, options, recalled);
+    const read = await inTurns(responsesRequestInSteps(body, requestId, options, recalled));
     return new KeptResponsesRequest(read, body, recalled, shelves);
   } catch (error) {
     // A conversation on a connection ends where a turn of it fails: OpenAI forgets the response that it was to go on from.

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { GenerationEvent } from "../../../generation/event.ts";
-import type { Shelf, Shelves } from "../../port-state.ts";
+import { atOnce } from "../../../generation/steps.ts";
+import type { InTurns, Shelf, Shelves } from "../../port-state.ts";
 import { lean } from "../../profile.ts";
 import { ResponseIds } from "../ids.ts";
 import { readKeptRequest } from "./kept-request.ts";
@@ -22,13 +23,16 @@ class MapShelf implements Shelf {
   }
 }
 
+/** There are no others. */
+const inTurns: InTurns = async (work) => atOnce(work);
+
 function emptyShelves(): Shelves & { readonly lasting: MapShelf } {
   return { lasting: new MapShelf(), brief: new MapShelf(), ofConnection: false };
 }
 
 /** Reads a request, writes the answer of these events and keeps it. */
 async function keep(shelves: Shelves, body: object, events: readonly GenerationEvent[]): Promise<void> {
-  const read = await readKeptRequest({ model: "m", ...body }, "req_1", {}, shelves);
+  const read = await readKeptRequest({ model: "m", ...body }, "req_1", {}, shelves, inTurns);
   const writer = read.streamWriter({
     profile: lean,
     created: 1_800_000_000,
@@ -79,7 +83,7 @@ describe("what is kept of a response", () => {
     ]);
     expect((await findResponse(shelves, "resp_abc"))?.kept.body).not.toContain("encrypted_content");
     const next = { model: "m", input: "y", previous_response_id: "resp_abc" };
-    const { request } = await readKeptRequest(next, "req_2", {}, shelves);
+    const { request } = await readKeptRequest(next, "req_2", {}, shelves, inTurns);
     expect(request.prompt).toMatchObject({
       messages: [
         { role: "user" },
@@ -115,13 +119,13 @@ describe("what is kept of a response", () => {
       },
     };
     const references = input.map(({ id }) => ({ type: "item_reference", id }));
-    const { request } = await readKeptRequest({ model: "m", input: references }, "req_2", {}, counted);
+    const { request } = await readKeptRequest({ model: "m", input: references }, "req_2", {}, counted, inTurns);
     expect(request.prompt.kind === "chat" && request.prompt.messages).toMatchObject(
       input.map(({ content }) => ({ role: "user", content: [{ type: "text", text: content }] })),
     );
     expect(reads).toBe(1);
     const twice = { model: "m", input: [...references, references[7]] };
-    await expect(readKeptRequest(twice, "req_3", {}, shelves)).rejects.toThrow(
+    await expect(readKeptRequest(twice, "req_3", {}, shelves, inTurns)).rejects.toThrow(
       "Duplicate item found with id msg_7. Remove duplicate items from your input and try again.",
     );
   });
@@ -137,7 +141,7 @@ describe("what is kept of a response", () => {
     const size = [...shelves.lasting.texts.values()].reduce((sum, text) => sum + text.length, 0);
     expect(size).toBeLessThan(turns * (1000 + 3000) + (turns * turns * "resp_199,,,".length) / 2);
     const next = { model: "m", input: "y", previous_response_id: `resp_${turns - 1}` };
-    const { request } = await readKeptRequest(next, "req_2", {}, shelves);
+    const { request } = await readKeptRequest(next, "req_2", {}, shelves, inTurns);
     expect(request.prompt.kind === "chat" && request.prompt.messages.length).toBe(2 * turns + 1);
   });
 

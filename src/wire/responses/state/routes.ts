@@ -3,7 +3,7 @@ import type { PortAnswer, PortCall, PortRoute } from "../../port-state.ts";
 import { missingModel } from "../../failures.ts";
 import { bodyText } from "../body-text.ts";
 import { ResponseIds } from "../ids.ts";
-import { readResponsesRequest } from "../read-request.ts";
+import { responsesRequestInSteps } from "../read-request.ts";
 import { isOfUser, sealHistory, withoutCompactions } from "./compaction.ts";
 import { inputItems } from "./input-items.ts";
 import { deleteResponse } from "./kept-response.ts";
@@ -35,7 +35,7 @@ async function countInputTokens(call: PortCall): Promise<PortAnswer> {
   const body = await call.readBody();
   const options = call.readOptions(body);
   const recalled = await recall(body, call.shelves);
-  const { request } = readResponsesRequest(body, call.requestId, options, recalled);
+  const { request } = await call.inTurns(responsesRequestInSteps(body, call.requestId, options, recalled));
   const tokens = await call.model(request.model).countTokens(request);
   return { body: bodyText({ object: "response.input_tokens", input_tokens: tokens }, call.profile) };
 }
@@ -47,7 +47,7 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   if (typeof model !== "string") throw missingModel();
   const options = call.readOptions(body);
   const recalled = await recall(body, call.shelves);
-  const { request } = readResponsesRequest(body, call.requestId, options, recalled);
+  const { request } = await call.inTurns(responsesRequestInSteps(body, call.requestId, options, recalled));
   const named = call.model(request.model);
   const created = call.now();
   const ids = new ResponseIds(call.random);
@@ -55,7 +55,7 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   const own = inputItems(input, recalled.references, { responseId: id, created, random: call.random });
   const all = [...recalled.history, ...own].map((item) => ({ item, path: "" }));
   // What was compacted before is not sealed twice.
-  const items = withoutCompactions(all).map(({ item }) => item as Item);
+  const items = (await call.inTurns(withoutCompactions(all))).map(({ item }) => item as Item);
   const tokens = named.canCount ? await named.countTokens(request) : 0;
   const value = {
     id,
