@@ -66,6 +66,8 @@ interface Share {
 const worthWaiting = 64;
 /** A pass that takes longer is made in a thread beside, so that this one hears who leaves and who comes. In milliseconds. */
 const longPass = 20;
+/** A pass that goes on for longer is made once more without those who have left, in milliseconds. */
+const worthRepeating = 50;
 
 /**
  * Drives all sequences together, which is what makes batching pay: each step is one pass of llama.cpp, in which every answer that may run
@@ -77,7 +79,7 @@ const longPass = 20;
  * the answer that began last gives its part back, waits, and is read again when another one has ended.
  *
  * A choice whose reader is too far behind pauses; a cancelled one is gone after the pass that is under way, which is ended early when
- * it is for nobody else.
+ * it is for nobody else, or mostly.
  */
 export class Scheduler {
   readonly #options: SchedulerOptions;
@@ -94,8 +96,16 @@ export class Scheduler {
   #changed = false;
   #turn = 0;
   #jobs = 0;
-  /** Whose pass is under way in the other thread. */
-  #underWay: readonly Share[] = [];
+  /** The pass in the other thread. `again`: the one before it was ended. */
+  #underWay:
+    | {
+        readonly shares: readonly Share[];
+        readonly expectedMs: number;
+        readonly started: number;
+        readonly again: boolean;
+      }
+    | undefined;
+  #isAborted = false;
   #waitsForWork = false;
   #decodeSteps = 0;
   #generatedTokens = 0;
@@ -158,9 +168,22 @@ export class Scheduler {
     const request = this.#requests.get(id);
     if (!request) return;
     request.cancelled = true;
-    if (this.#underWay.length > 0 && this.#underWay.every(({ job }) => job.request.cancelled))
-      this.#options.around.context.abort();
+    if (this.#isForNobody()) this.#options.around.context.abort();
     this.#stir();
+  }
+
+  /**
+   * The pass that is under way is for clients who have left; or most of it is, it goes on for long, and others' part of it can be made
+   * once more: not twice in a row, or clients who come and leave would hold up the others.
+   */
+  #isForNobody(): boolean {
+    if (!this.#underWay) return false;
+    const { shares, expectedMs, started, again } = this.#underWay;
+    const left = shares.filter(({ job }) => job.request.cancelled);
+    if (left.length === shares.length) return true;
+    const tokens = (of: readonly Share[]): number => of.reduce((sum, { piece }) => sum + piece.tokens.length, 0);
+    if (again || this.#options.around.model.isRecurrent || 2 * tokens(left) < tokens(shares)) return false;
+    return started + expectedMs - this.#options.clock() > worthRepeating;
   }
 
   taken(id: number, tokens: number): void {
@@ -329,13 +352,15 @@ export class Scheduler {
         await new Promise((resolve) => setImmediate(resolve));
         return context.pass();
       }
-      this.#underWay = shares;
-      return await context.passBeside();
+      this.#underWay = { shares, expectedMs, started: this.#options.clock(), again: this.#isAborted };
+      const result = await context.passBeside();
+      this.#isAborted = result === "aborted";
+      return result;
     } catch (error) {
       for (const { job } of shares) this.#fail(job, error);
       return "failed";
     } finally {
-      this.#underWay = [];
+      this.#underWay = undefined;
     }
   }
 

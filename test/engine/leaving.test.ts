@@ -1,0 +1,171 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
+import { NativeContext, type PassResult } from "../../src/engines/llama/process/c-api/native-context.ts";
+import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
+import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
+import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
+import { Sequence } from "../../src/engines/llama/process/sequence.ts";
+import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
+import { plainText } from "../../src/formats/plain-text.ts";
+import type { GenerationEvent } from "../../src/generation/event.ts";
+import { writeProgrammedModel, type ProgrammedModel } from "../fixtures/programmed-model.ts";
+import { openNativeModel } from "./native-model.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "truewire-"));
+let programmed: ProgrammedModel;
+let model: NativeModel;
+beforeAll(() => {
+  const path = join(folder, "programmed.gguf");
+  programmed = writeProgrammedModel(path);
+  model = openNativeModel(path);
+});
+afterAll(() => {
+  model.free();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A pass in the other thread: how many tokens of each slot it has, and how it ended. */
+interface Pass {
+  readonly tokens: number;
+  result?: PassResult;
+}
+
+/**
+ * A scheduler of four slots in which each token seems to take 1 ms; `onPass` is called when a pass in the other thread has begun. A small
+ * model is often done before it hears that it is to end: `obeys`: it never is.
+ */
+function scheduler(onPass: (number: number) => void, obeys = false) {
+  const shape = { room: 4096, sequences: 4, batchSize: 512, outputs: 8, threads: 1, oneMemory: true } as const;
+  const context = new NativeContext(model, { ...shape, flashAttention: false });
+  const sequences = [0, 1, 2, 3].map((id) => new Sequence(context, id));
+  let now = 0;
+  const passes: Pass[] = [];
+  const { pass, passBeside, abort } = context;
+  let isToEnd = false;
+  context.abort = () => {
+    isToEnd = true;
+    if (!obeys) abort.call(context);
+  };
+  context.pass = () => {
+    now += context.batch.length;
+    return pass.call(context);
+  };
+  context.passBeside = async () => {
+    const made: Pass = { tokens: context.batch.length };
+    passes.push(made);
+    isToEnd = false;
+    const passing = obeys ? undefined : passBeside.call(context);
+    onPass(passes.length);
+    made.result = obeys && isToEnd ? "aborted" : await (passing ?? passBeside.call(context));
+    now += made.tokens;
+    return made.result;
+  };
+  const heard = new Map<number, GenerationEvent[]>();
+  const running = new Scheduler({
+    around: {
+      model,
+      context,
+      vocabulary: new Vocabulary(model),
+      contextSize: 4096,
+      newCallId: () => "call_1",
+      openConstraint: () => undefined,
+      banThought: () => undefined,
+      log: () => {},
+    },
+    sequences,
+    states: new KeptStates(0, sequences),
+    queueLimit: 10,
+    batchSize: 512,
+    sharesBeginnings: true,
+    report({ results }) {
+      for (const [id, tokens, events] of results) {
+        running.taken(id, tokens);
+        heard.set(id, [...(heard.get(id) ?? []), ...events]);
+      }
+    },
+    missed: () => {},
+    preparing: () => ({ waiting: 0, grammarsMade: 0 }),
+    chance: () => 0.5,
+    clock: () => now,
+  });
+  void running.run();
+  return {
+    running,
+    passes,
+    events: (id: number): readonly GenerationEvent[] => heard.get(id) ?? [],
+    add(id: number, length: number, maxTokens: number): void {
+      // No two begin alike.
+      const rest = Array.from({ length: length - 2 }, (_, at) => 97 + (at % 26));
+      const prompt = [65 + id, ...rest, programmed.controlToken("<|script:endless|>")];
+      const request: PreparedRequest = {
+        id,
+        requestId: `req_${id}`,
+        preparingMs: 0,
+        prompts: [{ type: "tokens", tokens: prompt }],
+        n: 1,
+        bestOf: 1,
+        reading: { format: plainText, prefix: "", callsAllowed: false },
+        sampling: { temperature: 0 },
+        limits: { maxTokens },
+        telling: {},
+        echo: false,
+        promptParam: "prompt",
+      };
+      running.add(request, [prompt]);
+    },
+    /** Resolves when it waits for work. */
+    async rest(): Promise<void> {
+      do await new Promise((resolve) => setImmediate(resolve));
+      while (running.turn !== null);
+    },
+  };
+}
+
+function text(events: readonly GenerationEvent[]): string {
+  return events.flatMap((event) => (event.type === "text-delta" ? [event.text] : [])).join("");
+}
+
+test.each([true, false])(
+  "a pass that is mostly for a client who leaves is ended, and made once more for the others (in time: %s)",
+  async (obeys) => {
+    const one = scheduler((number) => {
+      if (number === 3) one.running.cancel(2);
+    }, obeys);
+    // It answers while the others' prompts are read.
+    one.add(1, 8, 60);
+    for (const id of [2, 3, 4]) one.add(id, 1000, 20);
+    await one.rest();
+    const [, , third, fourth] = one.passes;
+    if (obeys) expect(third?.result).toBe("aborted");
+    expect(fourth?.result).toBe("done");
+    expect(one.events(2).at(-1)?.type).not.toBe("end");
+    const alone = scheduler(() => {});
+    for (const id of [1, 3, 4]) {
+      alone.add(id, id === 1 ? 8 : 1000, id === 1 ? 60 : 20);
+      await alone.rest();
+      expect(text(one.events(id))).toBe(text(alone.events(id)));
+      expect(one.events(id).at(-1)).toEqual({ type: "end", end: { kind: "done" } });
+    }
+  },
+);
+
+test("clients who come and leave do not hold up the others: no two passes in a row are ended for one of several", async () => {
+  let coming = [10, 11, 12];
+  let endedAt: number | undefined;
+  const one = scheduler((number) => {
+    if (one.events(1).at(-1)?.type === "end") endedAt ??= number;
+    if (number > 200) return;
+    for (const id of coming) one.running.cancel(id);
+    coming = coming.map((id) => id + 3);
+    for (const id of coming) one.add(id, 1000, 20);
+  }, true);
+  one.add(1, 8, 30);
+  for (const id of coming) one.add(id, 1000, 20);
+  await one.rest();
+  expect(one.events(1).at(-1)).toEqual({ type: "end", end: { kind: "done" } });
+  expect(one.passes.map(({ result }) => result)).toContain("aborted");
+  expect(endedAt).toBeLessThan(100);
+});
