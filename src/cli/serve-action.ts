@@ -34,6 +34,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   queueLimit: ["local"],
   load: ["local"],
   idleUnload: ["local"],
+  speculation: ["local"],
   constrainCalls: ["local"],
   chatTemplate: ["local"],
   toolFormat: ["local", "upstream", "program"],

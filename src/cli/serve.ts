@@ -73,6 +73,7 @@ export function register(program: Command): void {
     .option("--queue-limit <number>", "how many answers may wait for a slot, of each key (default: 64)")
     .option("--load <when>", "eager, lazy (with the first request) or manual (default: eager)")
     .option("--idle-unload <time>", "unload a model that nobody used for so long (default: never)")
+    .option("--speculation <when>", "guess at texts that repeat: auto (where it is faster) or off (default: auto)")
     .option("--no-constrain-calls", "leave the arguments of calls free, but for tools with strict and required calls")
     .option("--chat-template <file>", "a Jinja chat template to use instead of the model's own")
     .option(

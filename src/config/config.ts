@@ -187,6 +187,8 @@ export interface LocalModel extends AnswerOptions {
   readonly toolFormat?: string | Readonly<Record<string, unknown>>;
   /** Hold the calls that the model makes by itself to the schemas of their tools, also of tools without `strict`. Default true. */
   readonly constrainCalls?: boolean;
+  /** Guess how answers go on where their text repeats: where that is faster (`auto`, the default) or never (`off`). */
+  readonly speculation?: "auto" | "off";
   /** Answers that may wait for a slot, of each key; more are refused with 429. Default 64. */
   readonly queueLimit?: number | string;
   /** A model that makes no progress on a step for so long is restarted; default 2m. */

@@ -147,6 +147,11 @@ const local = settings(
     constrainCalls: flag()
       .optional()
       .describe("Hold calls to the schemas of their tools, also of tools without strict (default true)"),
+    speculation: oneOf(["auto", "off"])
+      .optional()
+      .describe(
+        "Guess how answers go on where their text repeats: where that is faster (auto, the default) or never (off)",
+      ),
     queueLimit: integer(0)
       .optional()
       .describe("Answers that may wait for a slot, of each key; more are refused with 429 (default 64)"),

@@ -263,6 +263,9 @@ export interface Timings {
   readonly generationMs: number;
   readonly promptTokensPerSecond: number;
   readonly tokensPerSecond: number;
+  /** Tokens that were guessed before they were drawn, and how many of them were right. Absent: none. */
+  readonly draftedTokens?: number;
+  readonly acceptedTokens?: number;
 }
 
 /** What a source adds beyond the waist and the wire may pass on where configuration allows: audio, moderation, a hosted tool's items. */

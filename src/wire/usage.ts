@@ -44,7 +44,7 @@ export function bareUsage(usage: Usage): UsageMembers {
 
 /**
  * `timings`, an extension: llama.cpp's names and units (milliseconds, tokens a second), with the time in the queue beside them. As
- * there, `prompt_n` counts what was not in the cache.
+ * there, `prompt_n` counts what was not in the cache, and `draft_n` stands there when something was drafted.
  */
 export function timingsObject(timings: Timings, usage: Usage): Counts {
   const cached = usage.promptDetails?.["cached_tokens"];
@@ -57,6 +57,8 @@ export function timingsObject(timings: Timings, usage: Usage): Counts {
     predicted_n: usage.completionTokens,
     predicted_ms: timings.generationMs,
     predicted_per_second: timings.tokensPerSecond,
+    ...(timings.draftedTokens !== undefined && { draft_n: timings.draftedTokens }),
+    ...(timings.acceptedTokens !== undefined && { draft_n_accepted: timings.acceptedTokens }),
   };
 }
 

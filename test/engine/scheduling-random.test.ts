@@ -9,6 +9,7 @@ import type { NativeModel } from "../../src/engines/llama/process/c-api/native-m
 import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/sequence.ts";
+import { SpeculationBudget } from "../../src/engines/llama/process/speculation-budget.ts";
 import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
 import type { ModelState } from "../../src/engines/llama/protocol.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
@@ -56,6 +57,7 @@ interface Machine {
   readonly oneMemory: boolean;
   readonly queueLimit: number;
   readonly cacheMemory: number;
+  readonly guesses: boolean;
 }
 
 const plan: fc.Arbitrary<Plan> = fc.record({
@@ -80,6 +82,7 @@ const machine: fc.Arbitrary<Machine> = fc.record({
   queueLimit: fc.constantFrom(2, 50),
   // Nothing, about two conversations, all of them.
   cacheMemory: fc.constantFrom(0, 2 ** 20, 2 ** 26),
+  guesses: fc.boolean(),
 });
 
 /** What became of a request. */
@@ -107,7 +110,7 @@ class Run {
   state: ModelState | undefined;
   readonly #contextSize: number;
 
-  constructor({ slots, room, oneMemory, queueLimit, cacheMemory }: Machine, plans: readonly Plan[]) {
+  constructor({ slots, room, oneMemory, queueLimit, cacheMemory, guesses }: Machine, plans: readonly Plan[]) {
     const options = { room, sequences: slots, batchSize: 128, outputs: 8, threads: 1, oneMemory } as const;
     this.context = new NativeContext(model, { ...options, flashAttention: false });
     this.sequences = Array.from({ length: slots }, (_, id) => new Sequence(this.context, id));
@@ -140,6 +143,7 @@ class Run {
       queueLimit,
       batchSize: 128,
       sharesBeginnings: true,
+      speculation: guesses ? new SpeculationBudget({ always: true }) : undefined,
       report: ({ results, state }) => {
         this.state = state;
         for (const [id, tokens, events] of results) this.#hear(id, tokens, events);
@@ -261,7 +265,7 @@ function complaints(
 
 /** What an endless answer says. */
 async function endlessText(): Promise<string> {
-  const run = new Run({ slots: 1, room: 1024, oneMemory: true, queueLimit: 1, cacheMemory: 0 }, [
+  const run = new Run({ slots: 1, room: 1024, oneMemory: true, queueLimit: 1, guesses: true, cacheMemory: 0 }, [
     {
       owner: undefined,
       at: 0,

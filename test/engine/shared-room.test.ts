@@ -8,9 +8,11 @@ import type { NativeModel } from "../../src/engines/llama/process/c-api/native-m
 import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/sequence.ts";
+import { SpeculationBudget } from "../../src/engines/llama/process/speculation-budget.ts";
 import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
 import type { GenerationEvent } from "../../src/generation/event.ts";
+import type { Limits } from "../../src/generation/request.ts";
 import { writeProgrammedModel, type ProgrammedModel } from "../fixtures/programmed-model.ts";
 import { openNativeModel } from "./native-model.ts";
 
@@ -28,9 +30,12 @@ afterAll(() => {
 });
 
 /** A scheduler of three slots with this much room for all of them. */
-function scheduler(room: number): {
+function scheduler(
+  room: number,
+  speculation?: SpeculationBudget,
+): {
   readonly counters: () => Readonly<Record<string, number>>;
-  readonly ask: (prompt: readonly number[], maxTokens: number) => Promise<readonly GenerationEvent[]>;
+  readonly ask: (prompt: readonly number[], maxTokens: number, limits?: Limits) => Promise<readonly GenerationEvent[]>;
 } {
   const context = new NativeContext(model, {
     room,
@@ -62,6 +67,7 @@ function scheduler(room: number): {
     queueLimit: 10,
     batchSize: 128,
     sharesBeginnings: true,
+    speculation,
     report({ results, state }) {
       counters = { ...state.counters };
       for (const [id, tokens, events] of results) {
@@ -80,7 +86,7 @@ function scheduler(room: number): {
   let ids = 0;
   return {
     counters: () => counters,
-    ask(prompt, maxTokens) {
+    ask(prompt, maxTokens, limits) {
       const id = ++ids;
       const request: PreparedRequest = {
         id,
@@ -91,7 +97,7 @@ function scheduler(room: number): {
         bestOf: 1,
         reading: { format: plainText, prefix: "", callsAllowed: false },
         sampling: { temperature: 0 },
-        limits: { maxTokens },
+        limits: { maxTokens, ...limits },
         telling: {},
         echo: false,
         promptParam: "prompt",
@@ -161,4 +167,22 @@ test("prompts that begin alike share the room of their beginning", async () => {
   const answers = await Promise.all([66, 67, 68].map((own) => ask([...beginning, own, ...endless()], 20)));
   for (const events of answers) expect(outcome(events)).toMatchObject(finished);
   expect(counters().cachedTokens).toBe(3 * 300);
+});
+
+// Guesses take room, too: an answer that is about to end was to wait until another one had ended, and what was remembered was lost.
+test.each([91, 92, 93, 94])("guesses make nobody wait, and forget nothing (%i tokens)", async (length) => {
+  const { ask, counters } = scheduler(256, new SpeculationBudget({ always: true }));
+  // It is evaluated with two more tokens and one of its answer.
+  const beginning = Array.from({ length: 256 - 2 * length - 3 }, (_, at) => 97 + (at % 26));
+  await ask([...beginning, 65, ...endless()], 2);
+  // With so many tokens they have said this, which nobody can guess; then all three fill the room to the last token.
+  const said = " tick tack tock tuck".repeat(24).slice(0, length * 5);
+  const answers = await Promise.all([0, 1].map(() => ask(endless(), 200, { stop: [said] })));
+  for (const events of answers)
+    expect(events).toContainEqual(expect.objectContaining({ type: "finish", reason: "stop" }));
+  expect(counters().generatedTokens).toBe(2 + 2 * length);
+  expect(counters().acceptedTokens).toBeGreaterThan(20);
+  const before = counters().cachedTokens ?? 0;
+  await ask([...beginning, 65, ...endless()], 2);
+  expect((counters().cachedTokens ?? 0) - before).toBe(beginning.length + 1);
 });

@@ -410,7 +410,8 @@ const pieceSize = 64 * 1024;
 /** null: it is nested too deeply. */
 function askedText(request: AskedOfModel): AskedText | null {
   const { prompt, n, sampling, limits, logprobs, tools, toolChoice, parallelToolCalls, output, reasoning } = request;
-  const { wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs, tokenizing, inspected } = request;
+  const { prediction, wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs, tokenizing, inspected } =
+    request;
   const asked: { readonly [Name in keyof AskedOfModel]: AskedOfModel[Name] | undefined } = {
     prompt,
     n,
@@ -422,6 +423,7 @@ function askedText(request: AskedOfModel): AskedText | null {
     parallelToolCalls,
     output,
     reasoning,
+    prediction,
     wantsRunningUsage,
     wantsProgress,
     wantsTokenIds,

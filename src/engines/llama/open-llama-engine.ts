@@ -28,6 +28,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
       keepCache: { folder: options.keepCache, name: options.name ?? fileStem(options.model) },
     }),
     queueLimit: options.queueLimit ?? 64,
+    speculation: options.speculation ?? "auto",
     ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),
     ...(options.hub !== undefined && { hub: options.hub }),
     ...(options.chatTemplate !== undefined && { chatTemplate: options.chatTemplate }),

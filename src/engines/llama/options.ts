@@ -52,6 +52,11 @@ export interface LlamaEngineOptions {
   readonly toolFormat?: Format;
   /** Hold the calls that the model makes by itself to their tools' schemas, also those of tools without `strict`. Default true. */
   readonly constrainCalls?: boolean;
+  /**
+   * Guess how an answer goes on where its text repeats, and evaluate several tokens at once: where that pays ("auto", the default), never
+   * ("off"), or wherever there is a guess, for measurements ("always"). The answer is the same.
+   */
+  readonly speculation?: "auto" | "off" | "always";
   /** How many choices may wait for a slot before requests are refused with 429. Default 64. */
   readonly queueLimit?: number;
   /**

@@ -82,6 +82,7 @@ export interface OpenMessage {
   readonly toolFormat?: Format;
   readonly defaults?: LlamaEngineOptions["defaults"];
   readonly constrainCalls?: boolean;
+  readonly speculation: NonNullable<LlamaEngineOptions["speculation"]>;
 }
 
 /** What the server needs to know of an open model. */
@@ -121,6 +122,7 @@ export type AskedOfModel = Pick<
   | "parallelToolCalls"
   | "output"
   | "reasoning"
+  | "prediction"
   | "wantsRunningUsage"
   | "wantsProgress"
   | "wantsTokenIds"
@@ -163,6 +165,9 @@ export interface StepCounters {
   /** Prompt tokens that were evaluated, and that were found in a slot's cache. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
+  /** Tokens that were guessed and evaluated before they were drawn, and how many of them were right. */
+  readonly draftedTokens: number;
+  readonly acceptedTokens: number;
   /** Grammars that were made from tools and schemas. A request that asks for the same as an earlier one needs no new one. */
   readonly grammarsMade: number;
   /** Searches of the whole vocabulary for tokens that a grammar would accept but that must not appear. */

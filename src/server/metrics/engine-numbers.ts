@@ -28,6 +28,12 @@ export class EngineNumbers {
       gauge("truewire_slots_busy", "Answers that are being generated.", ({ slots }) => slots?.busy),
       gauge("truewire_queue_length", "Requests that wait for a slot.", ({ queued }) => queued),
       counter("truewire_restarts_total", "How often a local model's process was started again.", counted("restarts")),
+      counter(
+        "truewire_drafted_tokens_total",
+        "Tokens that a local model guessed before it drew them.",
+        counted("draftedTokens"),
+      ),
+      counter("truewire_accepted_tokens_total", "How many of these guesses were right.", counted("acceptedTokens")),
       gauge(
         "truewire_upstream_open_requests",
         "Requests that another server has not answered.",

@@ -39,6 +39,7 @@ export function chatMembers(request: GenerationRequest, prompt: ChatPrompt, lega
       reasoning_effort: request.reasoning?.effort ?? (request.reasoning?.mode === "off" ? "none" : undefined),
       thinking_token_budget: request.reasoning?.budgetTokens,
       reasoning_format: request.reasoning?.inText === true ? "none" : undefined,
+      prediction: request.prediction === undefined ? undefined : { type: "content", content: request.prediction },
       verbosity: request.verbosity,
       chat_template_kwargs: template.variables,
       documents: template.documents,

@@ -29,6 +29,7 @@ export function sharedMembers(
   if (reasoningInText) members.reasoning = { ...members.reasoning, inText: true };
   if (draft.thinkingBudget !== undefined)
     members.reasoning = { ...members.reasoning, budgetTokens: draft.thinkingBudget };
+  if (draft.prediction !== undefined) members.prediction = draft.prediction;
   if (draft.tokenIds) members.wantsTokenIds = true;
   if (draft.promptLogprobs !== undefined) members.promptLogprobs = { top: draft.promptLogprobs };
   if (draft.progress && stream) members.wantsProgress = true;

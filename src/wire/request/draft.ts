@@ -44,6 +44,7 @@ export interface RequestDraft {
     readonly continuous_usage_stats?: boolean | null;
   };
   thinkingBudget?: number;
+  prediction?: string;
   tokenIds?: boolean;
   promptLogprobs?: number;
   progress?: boolean;

@@ -29,6 +29,8 @@ export interface PreparedRequest {
   /** Give the prompt back in front of the answer. */
   readonly echo: boolean;
   readonly constraint?: ConstraintPlan;
+  /** What the answer will be like. */
+  readonly prediction?: string;
   /** Somebody wants to see its prompts, and what the model writes. */
   readonly inspected?: true;
   /** The parameter that a too long prompt came in. */

@@ -61,6 +61,7 @@ export function renderRequest(request: AskedOfModel, around: PreparingSurroundin
           around.stopStrings.length > 0 && { stop: [...(request.limits.stop ?? []), ...around.stopStrings] }),
       },
       ...(request.logprobs && { logprobs: request.logprobs }),
+      ...(request.prediction !== undefined && { prediction: request.prediction }),
       telling: tellingOf(request),
       ...thoughtLimit(request, reading, defaults),
       ...(defaults?.maxStringTokens !== undefined && { stringLimit: defaults.maxStringTokens }),

@@ -11,6 +11,8 @@ import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
 import type { NativeModel } from "./c-api/native-model.ts";
 import { checkpointPlaces } from "./checkpoint-places.ts";
+import type { Draft } from "./drafter.ts";
+import { Guesses } from "./guesses.ts";
 import { rankedLogprobs, tokenLogprob } from "./logprobs.ts";
 import { readWindow, withToken, type LogitWindow } from "./raw-logprobs.ts";
 import type { Sequence } from "./sequence.ts";
@@ -45,14 +47,14 @@ export interface ChoiceOptions {
 /** What a choice has in the next pass. */
 export interface Piece {
   readonly tokens: readonly number[];
-  /** Behind which of them logits are wanted. */
-  readonly outputs: "none" | "last" | "all";
+  /** Behind so many of them, the last ones, logits are wanted. */
+  readonly outputs: number;
 }
 
 /**
  * One choice: from its prompt to its finish event. The scheduler gives it a sequence, and asks before each pass for the choice's `piece`
- * of it: a part of the prompt, or the last token of the answer. After the pass, `passed` draws the next token from the logits, reads
- * what it says, and leaves events in `takeEvents`.
+ * of it: a part of the prompt, or the last token of the answer with a guess at those that follow. After the pass, `passed` draws the next
+ * token from the logits, reads what it says, and leaves events in `takeEvents`; as long as what it draws is what was guessed, it goes on.
  */
 export class Choice {
   readonly number: number;
@@ -61,6 +63,7 @@ export class Choice {
   cachedTokens = 0;
   generatedTokens = 0;
   reasoningTokens = 0;
+  readonly guesses: Guesses;
   /** Sum of the raw logprobs of the generated tokens; for best_of. */
   logprobSum = 0;
   finished = false;
@@ -105,6 +108,16 @@ export class Choice {
       message.limits.maxTokens ?? Number.POSITIVE_INFINITY,
       around.contextSize - options.prompt.length,
     );
+    const { model, vocabulary } = around;
+    const { prediction } = message;
+    this.guesses = new Guesses({
+      prompt: options.prompt.length,
+      isLast: (token) => vocabulary.endsGeneration(token),
+      ...(prediction !== undefined && {
+        // What is longer than an answer can be is not read to its end.
+        prediction: () => model.tokenize(prediction.slice(0, around.contextSize * longToken), false),
+      }),
+    });
     const { format, prefix, tools, callsAllowed, thinking, separateReasoning = true } = message.reading;
     this.#reader = new TextReader({
       format,
@@ -218,6 +231,8 @@ export class Choice {
   giveBack(): void {
     this.#sequence?.clear();
     this.#sequence = undefined;
+    // All of the prompt will be read once more.
+    if (this.#promptWindows) this.#promptWindows = [null];
   }
 
   /** There is no room for another token, and none will become free. */
@@ -225,23 +240,39 @@ export class Choice {
     this.#finish("length");
   }
 
-  /** Its part of the next pass: at most `most` tokens of a prompt, and logits behind at most `outputs` of them. */
+  /** Its part of the next pass while its prompt is read: at most `most` tokens, and logits behind at most `outputs` of them. */
   piece(most: number, outputs: number): Piece {
     const left = this.#tokens.length - (this.#sequence?.length ?? 0);
     const from = this.#tokens.length - left;
     const place = this.#places.find((at) => at > from);
     const tokens = place === undefined ? most : Math.min(most, place - from);
-    if (this.#promptWindows && left > 1)
-      return { tokens: this.#tokens.slice(from, from + Math.min(tokens, outputs, left - 1)), outputs: "all" };
-    if (left > tokens) return { tokens: this.#tokens.slice(from, from + tokens), outputs: "none" };
-    return { tokens: this.#tokens.slice(from), outputs: "last" };
+    if (this.#promptWindows && left > 1) {
+      const count = Math.min(tokens, outputs, left - 1);
+      return { tokens: this.#tokens.slice(from, from + count), outputs: count };
+    }
+    if (left > tokens) return { tokens: this.#tokens.slice(from, from + tokens), outputs: 0 };
+    return { tokens: this.#tokens.slice(from), outputs: 1 };
+  }
+
+  /** Its part of the next pass afterwards: the last token, and what may follow it. */
+  answerPiece(draft: readonly number[] = []): Piece {
+    return { tokens: [...this.#tokens.slice(-1), ...draft], outputs: 1 + draft.length };
+  }
+
+  /** A guess at the tokens behind the last one: `most` at most. */
+  draft(most: number): Draft {
+    return this.guesses.next(this.#tokens, Math.min(most, this.#maxTokens - this.generatedTokens - 1));
   }
 
   /** The pass with this piece was made; its first token stood at this index of the batch. */
-  passed(piece: Piece, index: number): void {
-    this.#sequence?.add(piece.tokens);
-    if (piece.outputs === "last") return this.#accept(this.#sample(index + piece.tokens.length - 1));
-    if (piece.outputs === "all") this.#readWindows(piece.tokens.length, index);
+  passed({ tokens, outputs }: Piece, index: number): void {
+    const sequence = this.#sequence;
+    if (!sequence) throw new Error("The choice has not begun.");
+    sequence.add(tokens);
+    const first = tokens.length - outputs;
+    const isRead = sequence.length >= this.#tokens.length;
+    if (this.#promptWindows && !isRead) this.#readWindows(outputs, index + first);
+    else if (outputs > 0) this.#draw(sequence, tokens.slice(first), index + first);
     if (this.generatedTokens === 0) this.#tellProgress(this.prompt.length - this.promptLeft);
   }
 
@@ -254,6 +285,23 @@ export class Choice {
     const { model, vocabulary } = this.#around;
     if (!this.usesCache || !model.needsCheckpoints) return [];
     return checkpointPlaces(this.prompt, this.outlined.outline, (token) => vocabulary.bytes(token).length);
+  }
+
+  /** Draws behind the first of these tokens, and behind each further one that is what was drawn before it. The rest of them goes. */
+  #draw(sequence: Sequence, tokens: readonly number[], index: number): void {
+    const drafted = tokens.length - 1;
+    let right = 0;
+    for (;;) {
+      const drawn = this.#sample(index + right);
+      this.#accept(drawn);
+      if (this.finished || right === drafted || drawn.token !== tokens[right + 1]) break;
+      right++;
+    }
+    if (drafted === 0) return;
+    this.guesses.judge(drafted, right);
+    const wanted = sequence.length - drafted + right;
+    // What cannot be cut is read again, which is dearer than any draft.
+    if (sequence.keep(wanted) < wanted) this.guesses.stop();
   }
 
   #sample(index: number): SampledToken {
@@ -387,6 +435,9 @@ export class Choice {
     this.#sequence = undefined;
   }
 }
+
+/** In characters: few tokens are longer. */
+const longToken = 8;
 
 /** The bytes that a token shows: none for a control token, unless the format has it in one of its markers. */
 function shownBytes(vocabulary: Vocabulary, format: string): (token: number) => Uint8Array {

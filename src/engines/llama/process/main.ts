@@ -5,6 +5,7 @@ import { ModelOpenError } from "../model-open-error.ts";
 import type { Observe } from "../../../generation/observe.ts";
 import type { OpenProgress } from "../options.ts";
 import type { Answer, FromModel, OpenMessage, Question, StepMessage, ToModel } from "../protocol.ts";
+import type { NativeContext } from "./c-api/native-context.ts";
 import { newCallId } from "./call-id.ts";
 import { constraintOpener } from "./open-constraint.ts";
 import { openModel } from "./open-model.ts";
@@ -14,6 +15,7 @@ import { inspectedPrompts } from "./inspected-prompts.ts";
 import { Intake } from "./intake.ts";
 import { OneAtATime } from "./one-at-a-time.ts";
 import { Scheduler } from "./scheduler.ts";
+import { SpeculationBudget } from "./speculation-budget.ts";
 import { TextPieces } from "./text-pieces.ts";
 import { textOf } from "./token-text.ts";
 import { thoughtBans } from "./thought-ban.ts";
@@ -127,7 +129,8 @@ async function open(message: OpenMessage): Promise<void> {
   try {
     const log: Observe = (line, level) => tell({ type: "log", line, level });
     const { facts, ...opened } = await openModel(message, { onProgress, log });
-    const { chatTemplate, toolFormat, defaults, constrainCalls } = message;
+    const { chatTemplate, toolFormat, defaults, constrainCalls, speculation } = message;
+    const drafts = speculation !== "off" && canBeCut(opened.context);
     const setup = {
       facts,
       ...(chatTemplate !== undefined && { chatTemplate }),
@@ -154,6 +157,7 @@ async function open(message: OpenMessage): Promise<void> {
       sequences: opened.sequences,
       states: opened.states,
       sharesBeginnings: !opened.model.isRecurrent || opened.states.isOn,
+      speculation: drafts ? new SpeculationBudget({ always: speculation === "always" }) : undefined,
       queueLimit: message.queueLimit,
       batchSize: message.batchSize,
       report,
@@ -187,4 +191,12 @@ async function open(message: OpenMessage): Promise<void> {
     const failed = error instanceof ModelOpenError ? error : new ModelOpenError("load-failed", String(error), error);
     tell({ type: "failed", reason: failed.reason, message: failed.message });
   }
+}
+
+/**
+ * What was guessed wrongly can be forgotten. Layers with a window keep what they need for that when all of a pass is put into one memory
+ * at once.
+ */
+function canBeCut({ model, oneMemory }: NativeContext): boolean {
+  return !model.isRecurrent && (model.window === 0 || oneMemory);
 }

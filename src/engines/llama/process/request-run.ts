@@ -7,7 +7,7 @@ import { Choice, type ChoiceSurroundings } from "./choice.ts";
 import { choiceSeed } from "./seed.ts";
 
 /** How many tokens a request's sequences may be ahead of its reader, for each of its choices. */
-const tokensAhead = 64;
+const mostAhead = 64;
 
 /** One request: its choices, its usage, its end. Made from a message; throws FailureError for what cannot be served. */
 export class RequestRun {
@@ -53,7 +53,12 @@ export class RequestRun {
 
   /** The reader is close enough behind for another step. */
   get mayRunOn(): boolean {
-    return this.#ahead < tokensAhead * this.choices.length;
+    return this.#ahead < mostAhead * this.choices.length;
+  }
+
+  /** How many tokens each choice may come further ahead of the reader. */
+  get tokensAhead(): number {
+    return Math.floor(mostAhead - this.#ahead / this.choices.length);
   }
 
   get ended(): boolean {
@@ -136,7 +141,13 @@ export class RequestRun {
       promptTokens: this.#promptTokens,
       completionTokens: sum((choice) => choice.generatedTokens),
       promptDetails: { cached_tokens: cached },
-      completionDetails: { reasoning_tokens: sum((choice) => choice.reasoningTokens) },
+      completionDetails: {
+        reasoning_tokens: sum((choice) => choice.reasoningTokens),
+        ...(this.#message.prediction !== undefined && {
+          accepted_prediction_tokens: sum(({ guesses }) => guesses.predicted.accepted),
+          rejected_prediction_tokens: sum(({ guesses }) => guesses.predicted.rejected),
+        }),
+      },
     };
   }
 
@@ -145,6 +156,8 @@ export class RequestRun {
     const begun = this.#begun ?? now;
     const firstToken = this.#firstToken ?? now;
     const usage = this.#usage();
+    const draftedTokens = this.choices.reduce((sum, choice) => sum + choice.guesses.drafted, 0);
+    const acceptedTokens = this.choices.reduce((sum, choice) => sum + choice.guesses.accepted, 0);
     const { completionTokens } = usage;
     const { cached_tokens: cached } = usage.promptDetails;
     const promptMs = firstToken - begun;
@@ -159,6 +172,7 @@ export class RequestRun {
         generationMs,
         promptTokensPerSecond: rate(this.#promptTokens - cached, promptMs),
         tokensPerSecond: rate(completionTokens, generationMs),
+        ...(draftedTokens > 0 && { draftedTokens, acceptedTokens }),
       },
     };
   }

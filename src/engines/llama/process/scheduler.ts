@@ -7,13 +7,14 @@ import { FairQueue } from "../../lifecycle/fair-queue.ts";
 import type { ModelState, StepMessage } from "../protocol.ts";
 import type { PassResult } from "./c-api/native-context.ts";
 import { CacheWatch } from "./cache-watch.ts";
-import type { Choice, ChoiceSurroundings, Piece } from "./choice.ts";
+import type { Choice, ChoiceSurroundings } from "./choice.ts";
 import type { KeptStates } from "./kept-states.ts";
+import { PassPlanner, type Pass } from "./pass-planner.ts";
 import { placeFor, type Place, type Placing } from "./placing.ts";
-import { PrefillBudget } from "./prefill-budget.ts";
 import { queueFull } from "./queue-full.ts";
 import { RequestRun } from "./request-run.ts";
 import type { Sequence } from "./sequence.ts";
+import type { SpeculationBudget } from "./speculation-budget.ts";
 
 export interface SchedulerOptions {
   readonly around: ChoiceSurroundings;
@@ -25,6 +26,8 @@ export interface SchedulerOptions {
   readonly batchSize: number;
   /** Sequences that begin alike can share their beginning: the model's memory can be cut anywhere, or has checkpoints. */
   readonly sharesBeginnings: boolean;
+  /** Says which drafts pay; undefined: nothing is drafted. */
+  readonly speculation: SpeculationBudget | undefined;
   readonly report: (message: StepMessage) => void;
   /** A request's prompt is not in the cache, as much of it could be; told before its first events. */
   readonly missed: (id: number, miss: CacheMiss) => void;
@@ -51,15 +54,13 @@ interface Job {
   readonly order: number;
 }
 
-/** A part of a pass: what one slot has in it. */
-interface Share {
+/** A slot at work. */
+interface Runner {
   readonly slot: Slot;
   readonly job: Job;
-  readonly piece: Piece;
-  /** Of its first token, in the batch. */
-  readonly index: number;
-  /** How many of its tokens are of a prompt. */
-  readonly prompted: number;
+  readonly sequence: Sequence;
+  readonly choice: Choice;
+  readonly request: RequestRun;
 }
 
 /** From so many tokens on, a prompt that another choice is reading just now is worth waiting for. */
@@ -71,7 +72,7 @@ const worthRepeating = 50;
 
 /**
  * Drives all sequences together, which is what makes batching pay: each step is one pass of llama.cpp, in which every answer that may run
- * on advances by a token, and prompts by pieces of about 50 ms, so that neither answers nor a cancellation wait long for them. Where few
+ * on advances by a token (by more where it was guessed), and prompts by pieces of about 50 ms, so that neither answers nor a cancellation wait long for them. Where few
  * answers run or none, pieces are larger.
  *
  * The slots share the memory that is there. A new choice goes to a free slot, and is given what any slot, busy or not, knows of the
@@ -88,7 +89,7 @@ export class Scheduler {
   /** They had begun when the room ran out: who began first is first. */
   #interrupted: Job[] = [];
   readonly #requests = new Map<number, RequestRun>();
-  readonly #budget: PrefillBudget;
+  readonly #planner: PassPlanner;
   readonly #watch: CacheWatch;
   readonly #placing: Placing;
   #wake: (() => void) | undefined;
@@ -99,7 +100,7 @@ export class Scheduler {
   /** The pass in the other thread. `again`: the one before it was ended. */
   #underWay:
     | {
-        readonly shares: readonly Share[];
+        readonly pass: Pass<Runner>;
         readonly expectedMs: number;
         readonly started: number;
         readonly again: boolean;
@@ -111,6 +112,8 @@ export class Scheduler {
   #generatedTokens = 0;
   #promptTokens = 0;
   #cachedTokens = 0;
+  #draftedTokens = 0;
+  #acceptedTokens = 0;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -119,7 +122,8 @@ export class Scheduler {
     const { states, sharesBeginnings } = options;
     this.#placing = { states, sharesBeginnings, oneMemory: options.around.context.oneMemory };
     this.#slots = options.sequences.map((sequence) => ({ sequence, job: undefined, usedAt: 0 }));
-    this.#budget = new PrefillBudget(options.batchSize - options.sequences.length);
+    const { around, batchSize, speculation } = options;
+    this.#planner = new PassPlanner({ context: around.context, batchSize, slots: this.#slots.length, speculation });
   }
 
   /**
@@ -178,10 +182,11 @@ export class Scheduler {
    */
   #isForNobody(): boolean {
     if (!this.#underWay) return false;
-    const { shares, expectedMs, started, again } = this.#underWay;
-    const left = shares.filter(({ job }) => job.request.cancelled);
+    const { pass, expectedMs, started, again } = this.#underWay;
+    const { shares } = pass;
+    const left = shares.filter(({ who }) => who.request.cancelled);
     if (left.length === shares.length) return true;
-    const tokens = (of: readonly Share[]): number => of.reduce((sum, { piece }) => sum + piece.tokens.length, 0);
+    const tokens = (of: typeof shares): number => of.reduce((sum, { piece }) => sum + piece.tokens.length, 0);
     if (again || this.#options.around.model.isRecurrent || 2 * tokens(left) < tokens(shares)) return false;
     return started + expectedMs - this.#options.clock() > worthRepeating;
   }
@@ -320,76 +325,52 @@ export class Scheduler {
     );
   }
 
-  /** One pass: a token of each answer, and pieces of prompts. */
+  /** One pass: a token of each answer or more, and pieces of prompts. */
   async #step(active: readonly Slot[]): Promise<void> {
-    const shares = this.#fill(active);
-    const prompted = shares.reduce((sum, share) => sum + share.prompted, 0);
+    const pass = this.#planner.fill(active.flatMap(runnerOf));
+    const { shares, prompted, drafted } = pass;
     const started = this.#options.clock();
-    const result = await this.#pass(shares, this.#budget.expectedMs(prompted));
+    const result = await this.#pass(pass);
     if (result === "done") {
-      this.#budget.observe(prompted, this.#options.clock() - started);
-      const before = this.#totals(active);
-      for (const { slot, job, piece, index } of shares) {
-        this.#attempt(job, () => job.choice.passed(piece, index));
-        if (job.choice.wantsCheckpoint) this.#options.states.mark(slot.sequence);
+      this.#planner.observe(pass, this.#options.clock() - started);
+      const before = totals(active);
+      for (const { who, piece, index } of shares) {
+        this.#attempt(who.job, () => who.choice.passed(piece, index));
+        if (who.choice.wantsCheckpoint) this.#options.states.mark(who.sequence);
       }
+      const after = totals(active);
       this.#decodeSteps++;
       this.#promptTokens += prompted;
-      this.#generatedTokens += this.#totals(active) - before;
+      this.#draftedTokens += drafted;
+      this.#generatedTokens += after.generated - before.generated;
+      this.#acceptedTokens += after.accepted - before.accepted;
     } else {
-      for (const { slot } of shares) slot.sequence.settle();
-      if (result === "no-room") this.#makeRoom();
+      for (const { who } of shares) who.sequence.settle();
+      if (result === "no-room" && !this.#planner.canDoWithLess(pass)) this.#makeRoom();
     }
     this.#reportNews(active);
   }
 
   /** Evaluates the batch. If that fails, the requests in it end. */
-  async #pass(shares: readonly Share[], expectedMs: number): Promise<PassResult | "failed"> {
+  async #pass(pass: Pass<Runner>): Promise<PassResult | "failed"> {
     const { context } = this.#options.around;
+    const expectedMs = this.#planner.expectedMs(pass);
     try {
       if (expectedMs < longPass) {
         // Messages are read between passes.
         await new Promise((resolve) => setImmediate(resolve));
         return context.pass();
       }
-      this.#underWay = { shares, expectedMs, started: this.#options.clock(), again: this.#isAborted };
+      this.#underWay = { pass, expectedMs, started: this.#options.clock(), again: this.#isAborted };
       const result = await context.passBeside();
       this.#isAborted = result === "aborted";
       return result;
     } catch (error) {
-      for (const { job } of shares) this.#fail(job, error);
+      for (const { who } of pass.shares) this.#fail(who.job, error);
       return "failed";
     } finally {
       this.#underWay = undefined;
     }
-  }
-
-  /** Fills the batch, in the order of the slots. */
-  #fill(active: readonly Slot[]): readonly Share[] {
-    const { context } = this.#options.around;
-    const { batch } = context;
-    const shares: Share[] = [];
-    const jobs = active.flatMap((slot) => (slot.job ? [{ slot, job: slot.job }] : []));
-    const prompting = jobs.filter(({ job }) => job.choice.promptLeft > 0).length;
-    let allowance = this.#budget.tokensBeside(jobs.length - prompting, prompting);
-    let outputs = context.outputs - jobs.length;
-    batch.clear();
-    for (const { slot, job } of jobs) {
-      const { promptLeft } = job.choice;
-      if (promptLeft > 0 && allowance <= 0) continue;
-      const piece = job.choice.piece(promptLeft > 0 ? allowance : 1, outputs + 1);
-      const prompted = promptLeft > 0 ? piece.tokens.length : 0;
-      allowance -= prompted;
-      if (piece.outputs === "all") outputs -= piece.tokens.length - 1;
-      const { length, id } = slot.sequence;
-      const index = batch.length;
-      for (const [at, token] of piece.tokens.entries()) {
-        const wantsLogits = piece.outputs === "all" || (piece.outputs === "last" && at === piece.tokens.length - 1);
-        batch.add(token, length + at, id, wantsLogits);
-      }
-      shares.push({ slot, job, piece, index, prompted });
-    }
-    return shares;
   }
 
   /** The memory is full: forgets what is least needed. */
@@ -426,10 +407,6 @@ export class Scheduler {
     this.#report([[job.request.id, 0, events]]);
   }
 
-  #totals(active: readonly Slot[]): number {
-    return active.reduce((sum, slot) => sum + (slot.job?.choice.generatedTokens ?? 0), 0);
-  }
-
   #reportNews(active: readonly Slot[]): void {
     const results: StepMessage["results"][number][] = [];
     for (const request of new Set(active.map((slot) => slot.job?.request))) {
@@ -455,6 +432,8 @@ export class Scheduler {
         generatedTokens: this.#generatedTokens,
         promptTokens: this.#promptTokens,
         cachedTokens: this.#cachedTokens,
+        draftedTokens: this.#draftedTokens,
+        acceptedTokens: this.#acceptedTokens,
         grammarsMade,
         vocabularyScans: this.#options.around.vocabulary.scans,
       },
@@ -463,6 +442,22 @@ export class Scheduler {
 }
 
 const idle = { promptTokens: 0, cachedTokens: 0, evaluatedTokens: 0, generatedTokens: 0, tokensLeft: null };
+
+function runnerOf(slot: Slot): Runner[] {
+  const { job, sequence } = slot;
+  return job ? [{ slot, job, sequence, choice: job.choice, request: job.request }] : [];
+}
+
+/** Tokens of all answers so far, and drafts that were right. */
+function totals(active: readonly Slot[]): { readonly generated: number; readonly accepted: number } {
+  let generated = 0;
+  let accepted = 0;
+  for (const { job } of active) {
+    generated += job?.choice.generatedTokens ?? 0;
+    accepted += job?.choice.guesses.accepted ?? 0;
+  }
+  return { generated, accepted };
+}
 
 /** Nobody waits for it any more. */
 function isOver({ request }: Job): boolean {

@@ -1,0 +1,98 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { Drafter } from "./drafter.ts";
+
+const never = (): boolean => false;
+
+function after(tokens: readonly number[], prompt = tokens.length): Drafter {
+  const drafter = new Drafter({ prompt });
+  while (!drafter.read(tokens));
+  return drafter;
+}
+
+test("a text goes on as it did after the same tokens, where they stood last", () => {
+  const text = [1, 2, 3, 4, 1, 2, 5, 6, 7, 8, 1, 2];
+  expect(after(text).draft(4, never).tokens).toEqual([5, 6, 7, 8]);
+  expect(after([1, 2, 3]).draft(4, never).tokens).toEqual([]);
+});
+
+test("four tokens alike say more than two", () => {
+  const text = [1, 2, 3, 4, 50, 9, 3, 4, 60, 8, 1, 2, 3, 4];
+  expect(after(text).draft(1, never).tokens).toEqual([50]);
+});
+
+test("a text that repeats what it repeats just now goes on with that", () => {
+  expect(after([9, 1, 2, 3, 1, 2, 3]).draft(5, never).tokens).toEqual([1, 2, 3, 1, 2]);
+});
+
+test("what was predicted is the first guess, and is come back to", () => {
+  const prediction = [10, 11, 12, 13, 14, 15, 16];
+  const drafter = new Drafter({ prompt: 3, prediction });
+  drafter.read([1, 2, 3]);
+  expect(drafter.draft(3, never)).toMatchObject({ tokens: [10, 11, 12], isPredicted: true });
+  drafter.read([1, 2, 3, 10, 99]);
+  expect(drafter.draft(3, never).tokens).toEqual([]);
+  drafter.read([1, 2, 3, 10, 99, 13, 14]);
+  expect(drafter.draft(3, never)).toMatchObject({ tokens: [15, 16, 1], isPredicted: true });
+});
+
+test("a draft ends before a token that ends the answer", () => {
+  expect(after([1, 2, 3, 99, 4, 1, 2]).draft(5, (token) => token === 99).tokens).toEqual([3]);
+});
+
+test("what is guessed right becomes surer, what is guessed wrong less sure", () => {
+  const period = [1, 2, 3, 4, 5];
+  const text: number[] = [];
+  const right = new Drafter({ prompt: 0 });
+  for (let i = 0; i < 200; i++) {
+    text.push(period[i % 5] ?? 0);
+    right.read(text);
+  }
+  expect(right.draft(10, never).chances.at(-1)).toBeGreaterThan(0.8);
+  // Two tokens that are always followed by another one.
+  const misled: number[] = [];
+  const wrong = new Drafter({ prompt: 0 });
+  for (let i = 0; i < 200; i++) {
+    misled.push(1, 2, 1000 + i);
+    wrong.read(misled);
+  }
+  misled.push(1, 2);
+  wrong.read(misled);
+  expect(wrong.draft(10, never).tokens).toEqual([]);
+});
+
+test("for every text, drafts are tokens of it, and chances fall", () => {
+  const texts = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 120 });
+  fc.assert(
+    fc.property(texts, fc.nat({ max: 120 }), fc.nat({ max: 20 }), (text, prompt, most) => {
+      const drafter = new Drafter({ prompt: Math.min(prompt, text.length) });
+      const heard: number[] = [];
+      for (const token of text) {
+        heard.push(token);
+        drafter.read(heard);
+        const { tokens, chances } = drafter.draft(most, never);
+        expect(tokens.length).toBeLessThanOrEqual(most);
+        expect(chances).toHaveLength(tokens.length);
+        expect(chances.every((chance, i) => chance > 0 && chance <= (chances[i - 1] ?? 1))).toBe(true);
+        if (tokens.length > 0) expect(standsBefore(heard, tokens)).toBe(true);
+      }
+    }),
+    { numRuns: 200 },
+  );
+});
+
+/** The last two tokens with these behind them stand further ahead, or run on from there into themselves. */
+function standsBefore(text: readonly number[], draft: readonly number[]): boolean {
+  const whole = [...text, ...draft];
+  const row = [...text.slice(-2), ...draft];
+  for (let at = 0; at < text.length - 2; at++) if (row.every((token, i) => whole[at + i] === token)) return true;
+  return false;
+}
+
+test("a long prompt is taken in by parts", () => {
+  const text = Array.from({ length: 20_000 }, (_, i) => i % 700);
+  const drafter = new Drafter({ prompt: text.length });
+  expect(drafter.read(text)).toBe(false);
+  while (!drafter.read(text));
+  expect(drafter.draft(2, never).tokens).toEqual([20_000 % 700, (20_000 % 700) + 1]);
+});
