@@ -265,7 +265,7 @@ function complaints(
 
 /** What an endless answer says. */
 async function endlessText(): Promise<string> {
-  const run = new Run({ slots: 1, room: 1024, oneMemory: true, queueLimit: 1, guesses: true, cacheMemory: 0 }, [
+  const run = new Run({ slots: 1, room: 1024, oneMemory: true, queueLimit: 1, guesses: false, cacheMemory: 0 }, [
     {
       owner: undefined,
       at: 0,
