@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { GenerationEvent } from "../../src/generation/event.ts";
 import { chatPrompt, openProgrammed, until, type TestEngine } from "./local-engine.ts";
@@ -126,9 +127,44 @@ test("a model that keeps crashing is tried again after longer and longer pauses;
   await own.close();
 });
 
+/** The build that is tested. */
+const dist = resolve(process.env.TRUEWIRE_DIST ?? "dist");
+
+// The process told that it had failed, and was ended as if that had been asked for: nobody started it again, and requests waited for ever.
+test("an error in the model's own loop is a crash like any other", async () => {
+  const scheduler = pathToFileURL(join(dist, "engines/llama/process/scheduler.js")).href;
+  const preload = `
+    const { Scheduler } = await import(${JSON.stringify(scheduler)});
+    const { run, add } = Scheduler.prototype;
+    let fail;
+    Scheduler.prototype.run = function () {
+      return Promise.race([run.call(this), new Promise((_, reject) => (fail = reject))]);
+    };
+    Scheduler.prototype.add = function (...request) {
+      add.apply(this, request);
+      fail(new Error("made up"));
+    };`;
+  const lines: string[] = [];
+  const { NODE_OPTIONS: before } = process.env;
+  process.env.NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(preload)}`;
+  try {
+    const own = await openProgrammed({ log: (line) => lines.push(line) });
+    // The next process is as it should be.
+    process.env.NODE_OPTIONS = before ?? "";
+    const { end } = await own.chat("#plain");
+    expect(end).toMatchObject({ kind: "engine-error", failure: { status: 503, retryAfterSeconds: 2 } });
+    expect(lines).toContain("The model's process failed (Error: made up); it is started again.");
+    expect((await own.chat("#plain")).end).toEqual({ kind: "done" });
+    await own.close();
+  } finally {
+    if (before === undefined) delete process.env.NODE_OPTIONS;
+    else process.env.NODE_OPTIONS = before;
+  }
+});
+
 // A channel that closes is noticed by the main thread only, which may be busy in llama.cpp for minutes.
 test("the model's process does not outlive its parent, even while its main thread computes", async () => {
-  const watch = resolve(process.env.TRUEWIRE_DIST ?? "dist", "engines/llama/process/watch-parent.js");
+  const watch = join(dist, "engines/llama/process/watch-parent.js");
   const busy = `
     const { Worker } = require("node:worker_threads");
     new Worker(${JSON.stringify(watch)}, { workerData: process.ppid });

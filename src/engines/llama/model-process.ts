@@ -105,6 +105,7 @@ export class ModelProcess {
             void this.stop();
             break;
           case "failed":
+            if (isOpen) return this.end(`failed (${message.message})`);
             reject(new ModelOpenError(message.reason, message.message));
             void this.stop();
         }
