@@ -1,19 +1,26 @@
+import { execFileSync, spawnSync } from "node:child_process";
 import { appendFileSync, copyFileSync, readFileSync, renameSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ask, serveModels, small } from "../models/support.ts";
 import type { TestServer } from "../models/support.ts";
 import { until } from "../support/scripted-engine.ts";
+import type { StartOptions } from "../support/serve.ts";
 import { fault } from "./fault.ts";
 import { outcome } from "./outcome.ts";
 import { childrenOf } from "../support/processes.ts";
 import { afterwards } from "./support.ts";
 
 const isLinux = process.platform === "linux";
+const hasPrlimit = spawnSync("prlimit", ["--version"]).status === 0;
 const lazy = (name: string): string => `{ kind: local, path: ${name}.gguf, load: lazy, ${small} }`;
 const eager = (name: string, more = ""): string => `{ kind: local, path: ${name}.gguf, ${small}${more} }`;
 
-async function serveThese(models: readonly string[], settings: readonly string[] = []): Promise<TestServer> {
-  const server = await serveModels(models, ["logLevel: info", ...settings]);
+async function serveThese(
+  models: readonly string[],
+  settings: readonly string[] = [],
+  options: StartOptions = {},
+): Promise<TestServer> {
+  const server = await serveModels(models, ["logLevel: info", ...settings], options);
   afterwards(() => server.end());
   return server;
 }
@@ -136,6 +143,40 @@ fault(
     };
   },
   isLinux,
+);
+
+fault(
+  "there is less memory than a model takes, and nobody has said so (`ulimit -d`)",
+  async () => {
+    // Its cache takes 3 GiB.
+    const huge = `{ kind: local, path: a.gguf, load: lazy, threads: 1, gpu: "off", contextSize: 400000, slots: 1 }`;
+    const server = await serveThese([huge, lazy("b")], [], { memoryKibibytes: 2 ** 20 });
+    return {
+      clients: [`for it ${await plain(server, "a")}`, `for the others ${await plain(server, "b")}`],
+      log: server.stderr,
+    };
+  },
+  isLinux,
+);
+
+fault(
+  "no memory is left for the process of a model while it answers",
+  async () => {
+    const server = await serveThese([eager("a")]);
+    const running = await begun(server, "a");
+    const pid = modelProcess(server);
+    // As much as it has, and next to nothing more.
+    const used = Number(/VmData:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
+    execFileSync("prlimit", ["--pid", String(pid), `--data=${used + 2 ** 20}`]);
+    const large = ask(server.url, "a", "x".repeat(20_000_000)).catch(() => undefined);
+    const clients = [
+      `the running answer ${await outcome(Promise.resolve(running))}`,
+      `the next one waits and is ${await plain(server, "a")}`,
+    ];
+    await large;
+    return { clients, log: server.stderr };
+  },
+  isLinux && hasPrlimit,
 );
 
 // Nothing ended it: whoever waited for the model waited for ever.

@@ -23,6 +23,8 @@ export interface StartOptions {
   readonly main?: string;
   /** How many files the process may have open (`ulimit -n`); not on Windows. Starting takes some 200. */
   readonly openFiles?: number;
+  /** How much memory each of its processes may write to, in KiB (`ulimit -d`); Linux. */
+  readonly memoryKibibytes?: number;
   /** A file that its stderr goes to, in place of being kept. */
   readonly stderrTo?: string;
 }
@@ -36,7 +38,9 @@ export async function startTruewire(args: readonly string[], options: StartOptio
   if (!existsSync(main)) throw new Error(`${main} is not there: npm run build`);
   const port = args.includes("--port") || args.includes("--config") ? [] : ["--port", "0"];
   const command = [process.execPath, main, "serve", ...port, ...args];
-  const limit = options.openFiles === undefined ? "" : `ulimit -n ${options.openFiles} && `;
+  const files = options.openFiles === undefined ? "" : `ulimit -n ${options.openFiles} && `;
+  const memory = options.memoryKibibytes === undefined ? "" : `ulimit -d ${options.memoryKibibytes} && `;
+  const limit = files + memory;
   const elsewhere = options.stderrTo === undefined ? "" : ` 2> "${options.stderrTo}"`;
   const inShell = ["sh", "-c", `${limit}exec "$@"${elsewhere}`, "sh", ...command];
   const [file = "", ...rest] = limit === "" && elsewhere === "" ? command : inShell;
