@@ -1,7 +1,10 @@
 import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { libraryFile, libraryFolders } from "../../src/engines/llama/process/c-api/library-folders.ts";
 import type { GenerationEvent } from "../../src/generation/event.ts";
 import { chatPrompt, openProgrammed, until, type TestEngine } from "./local-engine.ts";
 
@@ -130,36 +133,68 @@ test("a model that keeps crashing is tried again after longer and longer pauses;
 /** The build that is tested. */
 const dist = resolve(process.env.TRUEWIRE_DIST ?? "dist");
 
-// The process told that it had failed, and was ended as if that had been asked for: nobody started it again, and requests waited for ever.
-test("an error in the model's own loop is a crash like any other", async () => {
+/**
+ * Opens a model whose process, the first one only, does this (JavaScript) with each request that reaches its scheduler; `fail` ends the
+ * scheduler's loop.
+ */
+async function openBroken(breaks: string, lines: string[], env: Readonly<Record<string, string>> = {}) {
   const scheduler = pathToFileURL(join(dist, "engines/llama/process/scheduler.js")).href;
   const preload = `
+    const { createRequire } = await import("node:module");
     const { Scheduler } = await import(${JSON.stringify(scheduler)});
-    const { run, add } = Scheduler.prototype;
+    const { run } = Scheduler.prototype;
     let fail;
     Scheduler.prototype.run = function () {
       return Promise.race([run.call(this), new Promise((_, reject) => (fail = reject))]);
     };
-    Scheduler.prototype.add = function (...request) {
-      add.apply(this, request);
-      fail(new Error("made up"));
-    };`;
-  const lines: string[] = [];
-  const { NODE_OPTIONS: before } = process.env;
-  process.env.NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(preload)}`;
+    Scheduler.prototype.add = () => { ${breaks} };`;
+  const before = { ...process.env };
+  Object.assign(process.env, env, {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(preload)}`,
+  });
   try {
-    const own = await openProgrammed({ log: (line) => lines.push(line) });
-    // The next process is as it should be.
-    process.env.NODE_OPTIONS = before ?? "";
-    const { end } = await own.chat("#plain");
-    expect(end).toMatchObject({ kind: "engine-error", failure: { status: 503, retryAfterSeconds: 2 } });
-    expect(lines).toContain("The model's process failed (Error: made up); it is started again.");
-    expect((await own.chat("#plain")).end).toEqual({ kind: "done" });
-    await own.close();
+    return await openProgrammed({ log: (line) => lines.push(line) });
   } finally {
-    if (before === undefined) delete process.env.NODE_OPTIONS;
-    else process.env.NODE_OPTIONS = before;
+    for (const name of ["NODE_OPTIONS", ...Object.keys(env)]) {
+      if (before[name] === undefined) delete process.env[name];
+      else process.env[name] = before[name];
+    }
   }
+}
+
+const crashed = { kind: "engine-error", failure: { status: 503, retryAfterSeconds: 2 } };
+
+// The process told that it had failed, and was ended as if that had been asked for: nobody started it again, and requests waited for ever.
+test("an error in the model's own loop is a crash like any other", async () => {
+  const lines: string[] = [];
+  const own = await openBroken(`fail(new Error("made up"))`, lines);
+  expect((await own.chat("#plain")).end).toMatchObject(crashed);
+  expect(lines).toContain("The model's process failed (Error: made up); it is started again.");
+  expect((await own.chat("#plain")).end).toEqual({ kind: "done" });
+  await own.close();
+});
+
+// It let gdb look at the process first, where that is installed: for two seconds and more, in which clients waited.
+test.skipIf(process.platform !== "linux")("a llama.cpp that gives up calls no debugger", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "truewire-"));
+  const called = join(folder, "called");
+  for (const name of ["gdb", "lldb"])
+    writeFileSync(join(folder, name), `#!/bin/sh\necho called > ${called}\n`, { mode: 0o755 });
+  const [libraries] = libraryFolders(false);
+  const base = libraryFile(libraries?.folder ?? "", "ggml-base");
+  const lines: string[] = [];
+  const own = await openBroken(
+    `const koffi = createRequire(${JSON.stringify(import.meta.url)})("koffi");
+    koffi.load(${JSON.stringify(base)}).func("ggml_abort", "void", ["str", "int", "str", "..."])("a.cpp", 1, "made up");`,
+    lines,
+    { PATH: `${folder}:${process.env.PATH}` },
+  );
+  expect((await own.chat("#plain")).end).toMatchObject(crashed);
+  expect(lines).toContain("The model's process was ended by SIGABRT; it is started again.");
+  expect(existsSync(called)).toBe(false);
+  expect((await own.chat("#plain")).end).toEqual({ kind: "done" });
+  await own.close();
+  rmSync(folder, { recursive: true, force: true });
 });
 
 // A channel that closes is noticed by the main thread only, which may be busy in llama.cpp for minutes.

@@ -45,6 +45,8 @@ export class ModelProcess {
     // The compiled module, next to this one. No flags are handed down: a debugger's or a test runner's are not for it.
     this.#child = fork(new URL("./process/main.js", import.meta.url), {
       execArgv: [],
+      // Where a debugger is installed, a llama.cpp that gives up would let it look at the process first: clients wait for that, for seconds.
+      env: { GGML_NO_BACKTRACE: "1", ...process.env },
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
