@@ -77,6 +77,7 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
     },
     sequences,
     states: new KeptStates(0, sequences),
+    speculation: undefined,
     queueLimit: 10,
     batchSize: 512,
     sharesBeginnings: true,

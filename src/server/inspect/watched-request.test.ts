@@ -4,6 +4,7 @@ import type { GenerationRequest } from "../../generation/request.ts";
 import { Ring } from "../../inspect/ring.ts";
 import { Mask } from "../mask.ts";
 import { RequestRecord } from "../request-record.ts";
+import { PackedTexts } from "./packed-texts.ts";
 import { WatchedRequest } from "./watched-request.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 4000 });
@@ -15,22 +16,24 @@ const act = fc.oneof(
 );
 
 function watch(maxBytes: number): { ring: Ring<WatchedRequest>; next: () => WatchedRequest } {
-  const ring = new Ring<WatchedRequest>(maxBytes);
+  const ring = new Ring<WatchedRequest>(maxBytes, (watched) => watched.letGo());
+  const packedTexts = new PackedTexts();
   let number = 0;
   const next = (): WatchedRequest => {
     const held = { bytes: 0, grow: (bytes: number): void => void (held.bytes += bytes) };
-    const watched = new WatchedRequest({
+    const options = {
       id: `req_${++number}`,
       number,
       method: "POST",
       path: "/v1/chat/completions",
-      headers: [["host", "localhost"]],
-      facts: new RequestRecord(),
+      headers: [["host", "localhost"]] as const,
       mask: new Mask([]),
       limit: maxBytes / 16,
-      grow: (bytes) => held.grow(bytes),
+      packedTexts,
+      grow: (bytes: number): void => held.grow(bytes),
       changed() {},
-    });
+    };
+    const watched = new WatchedRequest(options, new RequestRecord());
     const place = ring.add(watched);
     ring.grow(place, held.bytes);
     held.grow = (bytes) => ring.grow(place, bytes);
