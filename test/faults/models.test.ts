@@ -111,39 +111,28 @@ fault("the file of a model is cut short before it is loaded", async () => {
   return { clients: [refused], log: server.stderr };
 });
 
-fault(
-  "the process of a model is killed while it answers",
-  async () => {
-    const server = await serveThese([eager("a")]);
-    const running = await begun(server, "a");
-    process.kill(modelProcess(server), "SIGKILL");
-    return {
-      clients: [
-        `the running answer ${await outcome(Promise.resolve(running))}`,
-        `the next one waits and is ${await plain(server, "a")}`,
-      ],
-      log: server.stderr,
-    };
-  },
-  isLinux,
-);
+/** The process of a model gets a signal while it answers. `settings`: further ones of the model. */
+function signalled(what: string, signal: NodeJS.Signals, settings = ""): void {
+  fault(
+    what,
+    async () => {
+      const server = await serveThese([eager("a", settings)]);
+      const running = await begun(server, "a");
+      process.kill(modelProcess(server), signal);
+      return {
+        clients: [
+          `the running answer ${await outcome(Promise.resolve(running))}`,
+          `the next one waits and is ${await plain(server, "a")}`,
+        ],
+        log: server.stderr,
+      };
+    },
+    isLinux,
+  );
+}
 
-fault(
-  "the process of a model hangs while it answers",
-  async () => {
-    const server = await serveThese([eager("a", ", stepTimeout: 1s")]);
-    const running = await begun(server, "a");
-    process.kill(modelProcess(server), "SIGSTOP");
-    return {
-      clients: [
-        `the running answer ${await outcome(Promise.resolve(running))}`,
-        `the next one waits and is ${await plain(server, "a")}`,
-      ],
-      log: server.stderr,
-    };
-  },
-  isLinux,
-);
+signalled("the process of a model is killed while it answers", "SIGKILL");
+signalled("the process of a model hangs while it answers", "SIGSTOP", ", stepTimeout: 1s");
 
 fault(
   "there is less memory than a model takes, and nobody has said so (`ulimit -d`)",
