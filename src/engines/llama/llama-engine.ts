@@ -12,20 +12,20 @@ import type {
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
 import type { GenerationObserver } from "../../generation/generation-observer.ts";
-import { isLong, jsonInPieces } from "../../generation/json-in-pieces.ts";
 import type { InspectedPrompt } from "../../generation/inspection.ts";
-import type { GenerationRequest, TextPrompt } from "../../generation/request.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
+import { askedText, nestedTooDeeply, type AskedText } from "./asked-text.ts";
 import { defaultLoadTimeoutMs } from "./defaults.ts";
 import { Delivery } from "./delivery.ts";
 import { HangWatch } from "./hang-watch.ts";
 import { LookUps } from "./look-ups.ts";
+import { ModelQuestions } from "./model-questions.ts";
 import { ModelProcess } from "./model-process.ts";
 import type { ModelProcessListeners } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
 import type {
   Answer,
-  AskedOfModel,
   GenerateMessage,
   ModelState,
   OpenedModel,
@@ -53,6 +53,7 @@ export class LlamaEngine implements Engine {
   readonly #unsent = new Map<number, Submission>();
   readonly #pause = new RestartPause();
   readonly #lookUps = new LookUps();
+  readonly #questions = new ModelQuestions((question, signal, text) => this.#lookUp(question, signal, text));
   readonly #watch: HangWatch;
   #process: ModelProcess;
   #modelState: ModelState | undefined;
@@ -97,38 +98,20 @@ export class LlamaEngine implements Engine {
     return cancellable((signal) => this.#run(request, signal, observer));
   }
 
-  /** The tokens of a prompt as the model's template writes it and its tokenizer cuts it. */
-  async countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
-    return (await this.#promptTokens(request, signal, request.owner)).tokens.length;
+  countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
+    return this.#questions.countTokens(request, signal);
   }
 
-  tokenize({ input }: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
-    if (input.kind === "chat") return this.#promptTokens(input.request, signal, input.request.owner);
-    const { text, addSpecial, parseSpecial } = input;
-    const prompt: TextPrompt = { kind: "text", prompts: [text] };
-    const tokenizing = { addSpecial, parseSpecial };
-    return this.#promptTokens({ prompt, sampling: {}, limits: {}, tokenizing }, signal);
+  tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
+    return this.#questions.tokenize(request, signal);
   }
 
-  async detokenize({ tokens }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
-    const answer = await this.#lookUp(() => ({ about: "text", tokens }), signal);
-    return answer.about === "text" ? answer.text : wrongAnswer(answer);
+  detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string> {
+    return this.#questions.detokenize(request, signal);
   }
 
-  async slots(signal: AbortSignal): Promise<readonly SlotState[]> {
-    const answer = await this.#lookUp(() => ({ about: "slots" }), signal);
-    return answer.about === "slots" ? answer.slots : wrongAnswer(answer);
-  }
-
-  async #promptTokens(request: AskedOfModel, signal: AbortSignal, owner?: string): Promise<Tokenization> {
-    const text = askedText(request);
-    if (text === null) throw new FailureError(nestedTooDeeply);
-    const answer = await this.#lookUp(
-      (asked) => ({ about: "tokens", ...(owner !== undefined && { owner }), asked }),
-      signal,
-      text,
-    );
-    return answer.about === "tokens" ? answer : wrongAnswer(answer);
+  slots(signal: AbortSignal): Promise<readonly SlotState[]> {
+    return this.#questions.slots(signal);
   }
 
   /** Asks the model's process. Rejects with `FailureError`, also when the process ends or `signal` is aborted meanwhile. */
@@ -401,59 +384,8 @@ interface Submission {
   readonly text: AskedText;
 }
 
-/** An `AskedOfModel` as JSON; a long one is written while it is sent. */
-type AskedText = string | Generator<string, void, undefined>;
-
-/** In characters: so many are written and sent at once. */
-const pieceSize = 64 * 1024;
-
-/** null: it is nested too deeply. */
-function askedText(request: AskedOfModel): AskedText | null {
-  const { prompt, n, sampling, limits, logprobs, tools, toolChoice, parallelToolCalls, output, reasoning } = request;
-  const { prediction, wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs, tokenizing, inspected } =
-    request;
-  const asked: { readonly [Name in keyof AskedOfModel]: AskedOfModel[Name] | undefined } = {
-    prompt,
-    n,
-    sampling,
-    limits,
-    logprobs,
-    tools,
-    toolChoice,
-    parallelToolCalls,
-    output,
-    reasoning,
-    prediction,
-    wantsRunningUsage,
-    wantsProgress,
-    wantsTokenIds,
-    promptLogprobs,
-    tokenizing,
-    inspected,
-  };
-  try {
-    return isLong(asked, 4 * pieceSize) ? jsonInPieces(asked, pieceSize) : JSON.stringify(asked);
-  } catch (error) {
-    if (error instanceof RangeError) return null;
-    throw error;
-  }
-}
-
 function unwritable(cause: unknown): GenerationFailure {
   return { kind: "internal", status: 500, message: "The request could not be sent to the model.", cause };
-}
-
-const nestedTooDeeply: GenerationFailure = {
-  kind: "invalid-request",
-  message: "The request is nested too deeply.",
-  status: 400,
-  param: null,
-  code: "invalid_value",
-};
-
-/** Look-ups reject for what failed, so this is a question that was answered with another's answer. */
-function wrongAnswer({ about }: Answer): never {
-  throw new Error(`The model's process answered about ${about}.`);
 }
 
 /** The name of a file without its folder and `.gguf`. */
