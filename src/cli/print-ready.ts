@@ -1,5 +1,6 @@
 import colors from "picocolors";
 import type { TruewireConfig } from "../config/config.ts";
+import type { ModelInfo } from "../generation/engine.ts";
 import type { TruewireServer } from "../app/create-server.ts";
 
 /** The most names that are printed; an upstream may have hundreds. */
@@ -20,16 +21,22 @@ export function printReady(server: TruewireServer, config: TruewireConfig, demo:
     `${colors.bold(`${server.url}/v1`)} serves the OpenAI API. ${first ? `${models.length === 1 ? "Model" : "Models"}: ${names.join(", ")}` : "No upstream answers yet; their models are taken in when they do."}`,
   ];
   if (first) {
-    const chats = first.endpoints.includes("chat");
-    const body = chats
-      ? { model: first.id, stream: true, messages: [{ role: "user", content: "Hello!" }] }
-      : { model: first.id, stream: true, prompt: "Hello" };
+    const [path, body] = exampleOf(first);
     lines.push(
       withKey ? "Try it, with a key in TRUEWIRE_API_KEY:" : "Try it:",
-      `  curl -N ${server.url}/v1/${chats ? "chat/completions" : "completions"}${key} -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`,
+      `  curl -N ${server.url}/v1/${path}${key} -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`,
     );
   }
   console.log(lines.join("\n"));
+}
+
+/** A request that the model answers: its path, and its body. */
+function exampleOf({ id: model, endpoints }: ModelInfo): readonly [path: string, body: object] {
+  if (endpoints.includes("chat"))
+    return ["chat/completions", { model, stream: true, messages: [{ role: "user", content: "Hello!" }] }];
+  if (endpoints.includes("completions")) return ["completions", { model, stream: true, prompt: "Hello" }];
+  if (endpoints.includes("embeddings")) return ["embeddings", { model, input: "Hello" }];
+  return ["rerank", { model, query: "What is it?", documents: ["A cat.", "A stone."] }];
 }
 
 function shellQuoted(text: string): string {

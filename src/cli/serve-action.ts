@@ -32,6 +32,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   keepCache: ["local"],
   batchSize: ["local"],
   queueLimit: ["local"],
+  pooling: ["local"],
   load: ["local"],
   idleUnload: ["local"],
   speculation: ["local"],

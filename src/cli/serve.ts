@@ -69,6 +69,10 @@ export function register(program: Command): void {
       "what is kept of conversations beside the slots (default: as much as the slots have, at most 512MiB)",
     )
     .option("--keep-cache <folder>", "keep what models know of conversations there over a restart")
+    .option(
+      "--pooling <way>",
+      "how embeddings are made: mean, cls, last, rank or none (default: as the model's file says)",
+    )
     .option("--batch-size <tokens>", "the most tokens that are evaluated in one pass (default: 512)")
     .option("--queue-limit <number>", "how many answers may wait for a slot, of each key (default: 64)")
     .option("--load <when>", "eager, lazy (with the first request) or manual (default: eager)")

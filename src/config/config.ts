@@ -189,6 +189,11 @@ export interface LocalModel extends AnswerOptions {
   readonly constrainCalls?: boolean;
   /** Guess how answers go on where their text repeats: where that is faster (`auto`, the default) or never (`off`). */
   readonly speculation?: "auto" | "off";
+  /**
+   * How one vector is made of those of a text's tokens: their mean, the first one's (`cls`), the last one's; `rank` scores documents, `none`
+   * makes no embeddings. Default: as the model's file says, and none where it does not.
+   */
+  readonly pooling?: "mean" | "cls" | "last" | "rank" | "none";
   /** Answers that may wait for a slot, of each key; more are refused with 429. Default 64. */
   readonly queueLimit?: number | string;
   /** A model that makes no progress on a step for so long is restarted; default 2m. */

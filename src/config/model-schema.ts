@@ -152,6 +152,11 @@ const local = settings(
       .describe(
         "Guess how answers go on where their text repeats: where that is faster (auto, the default) or never (off)",
       ),
+    pooling: oneOf(["mean", "cls", "last", "rank", "none"])
+      .optional()
+      .describe(
+        "How one vector is made of those of a text's tokens; rank scores documents, none makes no embeddings (default: as the file says)",
+      ),
     queueLimit: integer(0)
       .optional()
       .describe("Answers that may wait for a slot, of each key; more are refused with 429 (default 64)"),

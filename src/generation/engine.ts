@@ -48,6 +48,8 @@ export interface EmbeddingRequest {
   readonly inputs: readonly (string | readonly number[])[];
   /** How long the vectors shall be; absent: as long as the model makes them. */
   readonly dimensions?: number;
+  /** Whose request it is, where clients have keys: owners take turns. */
+  readonly owner?: string;
   /** Members that nobody here knows, as they came. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
@@ -125,10 +127,10 @@ export interface ModelInfo {
   /** Whether it takes images. */
   readonly sees?: boolean;
   /**
-   * What it can be asked: a conversation (by any API that carries one), text to continue, texts to embed. A model without chat template
-   * continues text only.
+   * What it can be asked: a conversation (by any API that carries one), text to continue, texts to embed, documents to rank. A model
+   * without chat template continues text only.
    */
-  readonly endpoints: readonly ("chat" | "completions" | "embeddings")[];
+  readonly endpoints: readonly ("chat" | "completions" | "embeddings" | "rerank")[];
 }
 
 export interface EngineHealth {

@@ -38,7 +38,11 @@ export async function embed(reply: Reply, service: Service): Promise<void> {
   const turn = client?.limits && (await takeTurn(reply, service, estimate));
   record.trace?.operationBegins("embeddings", model.info.id);
   const answer = await engine
-    .embed({ ...request, model: model.engineModel }, exchange.departure.signal, record)
+    .embed(
+      { ...request, model: model.engineModel, ...(client && { owner: client.owner }) },
+      exchange.departure.signal,
+      record,
+    )
     .catch((error: unknown) => {
       throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
     });

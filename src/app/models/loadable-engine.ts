@@ -2,6 +2,8 @@ import { shuttingDown } from "../../engines/lifecycle/engine-lifecycle.ts";
 import { cancellable } from "../../generation/cancellable.ts";
 import type {
   DetokenizeRequest,
+  EmbeddingAnswer,
+  EmbeddingRequest,
   Engine,
   EngineHealth,
   ModelInfo,
@@ -59,6 +61,10 @@ export class LoadableEngine implements Engine {
 
   detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string> {
     return this.#loaded(signal, (engine) => engine.detokenize?.(request, signal));
+  }
+
+  embed(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer> {
+    return this.#loaded(signal, (engine) => engine.embed?.(request, signal, observer));
   }
 
   /** None while the model is not loaded: to look must not load it. */

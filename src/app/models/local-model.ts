@@ -1,6 +1,9 @@
 import type { LocalModelConfig } from "../../config/model-schema.ts";
 import { defaultBatchSize, defaultSlots, largestDefaultContext } from "../../engines/llama/defaults.ts";
-import { memoryNeed, totalOf } from "../../engines/llama/file/memory-need.ts";
+import { needWithEmbeddings } from "../../engines/llama/file/embedding-need.ts";
+import { embeddingPlan } from "../../engines/llama/file/embedding-plan.ts";
+import { endpointsOf } from "../../engines/llama/file/endpoints-of.ts";
+import { totalOf } from "../../engines/llama/file/memory-need.ts";
 import type { MemoryNeed } from "../../engines/llama/file/memory-need.ts";
 import { readModelFile } from "../../engines/llama/file/read-model-file.ts";
 import { ModelOpenError } from "../../engines/llama/model-open-error.ts";
@@ -20,6 +23,7 @@ export class LocalModel implements Loadable {
   /** undefined: an `hf:` model of which it is not known whether it is here. */
   #path: string | undefined;
   #need: MemoryNeed | undefined;
+  #onlyEmbeds = false;
   #info: ModelInfo;
 
   constructor(config: LocalModelConfig, name: string, options: OpenOptions, pulls: Pulls) {
@@ -76,9 +80,11 @@ export class LocalModel implements Loadable {
     if (!this.#need) return "an unknown amount";
     const { weights, cache, kept, rest } = this.#need;
     const { slots = defaultSlots } = this.#config;
+    const tokens = `${this.#info.contextLength ?? largestDefaultContext} tokens`;
+    const context = this.#onlyEmbeds ? `inputs of ${tokens}` : `${slots} × ${tokens} of context`;
     return (
-      `${gibibytes(totalOf(this.#need))} (${gibibytes(weights)} of weights, ${gibibytes(cache)} for ` +
-      `${slots} × ${this.#info.contextLength ?? largestDefaultContext} tokens of context, ${gibibytes(kept + rest)} besides)`
+      `${gibibytes(totalOf(this.#need))} (${gibibytes(weights)} of weights, ${gibibytes(cache)} for ${context}, ` +
+      `${gibibytes(kept + rest)} besides)`
     );
   }
 
@@ -100,23 +106,27 @@ export class LocalModel implements Loadable {
   }
 
   async #read(path: string): Promise<number> {
-    const { contextSize, slots = defaultSlots, batchSize = defaultBatchSize, chatTemplate } = this.#config;
-    const { cacheTypeK, cacheTypeV, cacheMemory } = this.#config;
+    const { contextSize = null, slots = defaultSlots, batchSize = defaultBatchSize } = this.#config;
+    const { chatTemplate, pooling = null, cacheTypeK, cacheTypeV, cacheMemory } = this.#config;
     const file = await readModelFile(path);
     const { trainedContext = largestDefaultContext } = file;
-    const contextLength = contextSize ?? Math.min(trainedContext, largestDefaultContext);
-    this.#need = memoryNeed(file, {
+    const embedding = embeddingPlan(file, { model: this.#config.path, pooling, contextSize, batchSize });
+    const contextLength = embedding?.only
+      ? embedding.longest
+      : (contextSize ?? Math.min(trainedContext, largestDefaultContext));
+    const plan = {
       contextSize: contextLength,
       slots,
       batchSize,
       ...(cacheTypeK !== undefined && { cacheTypeK }),
       ...(cacheTypeV !== undefined && { cacheTypeV }),
       ...(cacheMemory !== undefined && { cacheMemory }),
-    });
-    const endpoints: ModelInfo["endpoints"] =
-      file.hasTemplate || chatTemplate !== undefined ? ["chat", "completions"] : ["completions"];
+    };
+    this.#need = needWithEmbeddings(file, plan, embedding);
+    this.#onlyEmbeds = embedding?.only ?? false;
+    const endpoints = endpointsOf(embedding, file.hasTemplate || chatTemplate !== undefined);
     const { info } = this;
-    if (info.contextLength !== contextLength || info.endpoints.length !== endpoints.length)
+    if (info.contextLength !== contextLength || info.endpoints.join() !== endpoints.join())
       this.#info = { ...info, contextLength, endpoints };
     return totalOf(this.#need);
   }

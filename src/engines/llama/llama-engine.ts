@@ -2,6 +2,8 @@ import type { CacheMiss } from "../../generation/cache-miss.ts";
 import { cancellable } from "../../generation/cancellable.ts";
 import type {
   DetokenizeRequest,
+  EmbeddingAnswer,
+  EmbeddingRequest,
   Engine,
   EngineHealth,
   ModelInfo,
@@ -34,6 +36,7 @@ import type {
   StepMessage,
   ToModel,
 } from "./protocol.ts";
+import { wrongEndpoint } from "./wrong-endpoint.ts";
 import { RestartPause } from "../lifecycle/restart-pause.ts";
 
 /** How long a process that has work may make no progress. */
@@ -45,6 +48,7 @@ const worthWaitingMs = 2000;
 export class LlamaEngine implements Engine {
   readonly #options: LlamaEngineOptions;
   readonly #open: OpenMessage;
+  readonly #model: ModelInfo;
   readonly #models: readonly ModelInfo[];
   /** The open generations, by their ids. */
   readonly #lifecycle = new EngineLifecycle<number>();
@@ -79,15 +83,15 @@ export class LlamaEngine implements Engine {
       ask: () => this.#process.send({ type: "ping" }),
       onHung: () => this.#process.end(`made no progress for ${timeoutMs / 1000} seconds and was ended`),
     });
-    const model: ModelInfo = {
+    this.#model = {
       id: options.name ?? fileStem(opened.path),
       created,
       ownedBy: "local",
       contextLength: opened.contextSize,
       sees: false,
-      endpoints: opened.answersChats ? ["chat", "completions"] : ["completions"],
+      endpoints: opened.endpoints,
     };
-    this.#models = [model];
+    this.#models = [this.#model];
   }
 
   models(): readonly ModelInfo[] {
@@ -110,6 +114,12 @@ export class LlamaEngine implements Engine {
     return this.#questions.detokenize(request, signal);
   }
 
+  async embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
+    const wrong = wrongEndpoint(this.#model, "embeddings");
+    if (wrong) throw new FailureError(wrong);
+    return this.#questions.embed(request, signal);
+  }
+
   slots(signal: AbortSignal): Promise<readonly SlotState[]> {
     return this.#questions.slots(signal);
   }
@@ -120,7 +130,8 @@ export class LlamaEngine implements Engine {
     if (state === "closed") return Promise.reject(new FailureError(shuttingDown.failure));
     if (state !== "ready") return Promise.reject(new FailureError(gone(message, this.#restartIn())));
     const id = this.#nextId++;
-    return this.#lookUps.wait(id, signal, {
+    this.#lifecycle.begin(id);
+    const answer = this.#lookUps.wait(id, signal, {
       ask: () => {
         const message = (asked: string): ToModel => ({ type: "look-up", id, question: question(asked) });
         const isWanted = (): boolean => this.#lookUps.has(id);
@@ -129,6 +140,7 @@ export class LlamaEngine implements Engine {
       },
       leave: () => this.#process.send({ type: "cancel", id }),
     });
+    return answer.finally(() => this.#lifecycle.end(id));
   }
 
   async *#run(
@@ -205,8 +217,14 @@ export class LlamaEngine implements Engine {
     return this.#deliveries.size > this.#unsent.size || (this.#modelState?.busy ?? 0) > 0;
   }
 
+  get #generates(): boolean {
+    return wrongEndpoint(this.#model, "answers") === undefined;
+  }
+
   /** Why no request of this owner is taken now; undefined: they are. */
   #refusal(owner: string | undefined): GenerationEnd | undefined {
+    const wrong = wrongEndpoint(this.#model, "answers");
+    if (wrong) return { kind: "rejected", failure: wrong };
     const { state, message } = this.#lifecycle.health();
     if (state === "closed") return shuttingDown;
     if (state === "failed")
@@ -344,7 +362,7 @@ export class LlamaEngine implements Engine {
     const state = this.#modelState;
     return {
       ...this.#lifecycle.health(),
-      slots: { busy: state?.busy ?? 0, total: this.#open.slots },
+      ...(this.#generates && { slots: { busy: state?.busy ?? 0, total: this.#open.slots } }),
       queued: (state?.queued ?? 0) + this.#unsent.size,
       counters: { ...state?.counters, restarts: this.#restarts },
     };
@@ -359,6 +377,7 @@ export class LlamaEngine implements Engine {
     clearTimeout(this.#restartTimer);
     return this.#lifecycle.close(graceMs, {
       stop: (id) => {
+        this.#lookUps.answer(id, { about: "failure", failure: shuttingDown.failure });
         this.#deliveries.get(id)?.end(shuttingDown);
         this.#forget(id);
       },

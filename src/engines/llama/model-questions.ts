@@ -1,4 +1,11 @@
-import type { DetokenizeRequest, SlotState, Tokenization, TokenizeRequest } from "../../generation/engine.ts";
+import type {
+  DetokenizeRequest,
+  EmbeddingAnswer,
+  EmbeddingRequest,
+  SlotState,
+  Tokenization,
+  TokenizeRequest,
+} from "../../generation/engine.ts";
 import { FailureError } from "../../generation/failure.ts";
 import type { GenerationRequest, TextPrompt } from "../../generation/request.ts";
 import { askedText, nestedTooDeeply, type AskedText } from "./asked-text.ts";
@@ -37,6 +44,23 @@ export class ModelQuestions {
     return answer.about === "text" ? answer.text : wrongAnswer(answer);
   }
 
+  async embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
+    const { inputs, owner, dimensions } = request;
+    const prompt: TextPrompt = { kind: "text", prompts: inputs };
+    const answer = await this.#askOf(
+      { prompt, sampling: {}, limits: {}, tokenizing: { addSpecial: true, parseSpecial: true } },
+      (asked) => ({
+        about: "embeddings",
+        ...(owner !== undefined && { owner }),
+        ...(dimensions !== undefined && { dimensions }),
+        asked,
+      }),
+      signal,
+    );
+    if (answer.about !== "embeddings") return wrongAnswer(answer);
+    return { vectors: answer.vectors.map(vectorOf), promptTokens: answer.promptTokens };
+  }
+
   async slots(signal: AbortSignal): Promise<readonly SlotState[]> {
     const answer = await this.#ask(() => ({ about: "slots" }), signal);
     return answer.about === "slots" ? answer.slots : wrongAnswer(answer);
@@ -56,6 +80,12 @@ export class ModelQuestions {
     if (text === null) throw new FailureError(nestedTooDeeply);
     return this.#ask(question, signal, text);
   }
+}
+
+/** From base64 of little-endian 32-bit numbers. */
+function vectorOf(base64: string): readonly number[] {
+  const bytes = Buffer.from(base64, "base64");
+  return Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readFloatLE(at * 4));
 }
 
 /** Look-ups reject for what failed, so this is a question that was answered with another's answer. */

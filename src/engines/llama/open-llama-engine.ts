@@ -35,6 +35,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     ...(options.toolFormat && { toolFormat: options.toolFormat }),
     ...(options.defaults && { defaults: options.defaults }),
     ...(options.constrainCalls !== undefined && { constrainCalls: options.constrainCalls }),
+    ...(options.pooling !== undefined && { pooling: options.pooling }),
   };
   let engine: LlamaEngine | undefined;
   const process = new ModelProcess(open, options.loadTimeoutMs ?? defaultLoadTimeoutMs, {

@@ -1,5 +1,6 @@
 import type { Observe } from "../../generation/observe.ts";
 import type { Format } from "../../formats/format.ts";
+import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { Sampling } from "../../generation/request.ts";
 import type { CacheType } from "./cache-type.ts";
 
@@ -57,6 +58,11 @@ export interface LlamaEngineOptions {
    * ("off"), or wherever there is a guess, for measurements ("always"). The answer is the same.
    */
   readonly speculation?: "auto" | "off" | "always";
+  /**
+   * How the model makes one vector of a text's; "rank": it scores a query with a document; "none": it makes no embeddings. Default: as its
+   * file says, which most models that generate do not.
+   */
+  readonly pooling?: PoolingSetting;
   /** How many choices may wait for a slot before requests are refused with 429. Default 64. */
   readonly queueLimit?: number;
   /**

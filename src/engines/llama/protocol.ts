@@ -1,10 +1,11 @@
 import type { Format } from "../../formats/format.ts";
 import type { CacheMiss } from "../../generation/cache-miss.ts";
-import type { SlotState, TextToTokenize } from "../../generation/engine.ts";
+import type { ModelInfo, SlotState, TextToTokenize } from "../../generation/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../../generation/event.ts";
 import type { InspectedPrompt } from "../../generation/inspection.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { CacheType } from "./cache-type.ts";
+import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
 import type { GpuSplit, LlamaEngineOptions, OpenProgress } from "./options.ts";
 
@@ -48,12 +49,16 @@ export type Question =
   | { readonly about: "slots" }
   | { readonly about: "text"; readonly tokens: readonly number[] }
   /** `asked`: an `AskedOfModel` as JSON text, or what is left of it after its pieces. */
-  | { readonly about: "tokens"; readonly owner?: string; readonly asked: string };
+  | { readonly about: "tokens"; readonly owner?: string; readonly asked: string }
+  /** The vectors of its prompts, cut to `dimensions`. */
+  | { readonly about: "embeddings"; readonly owner?: string; readonly asked: string; readonly dimensions?: number };
 
 export type Answer =
   | { readonly about: "slots"; readonly slots: readonly SlotState[] }
   | { readonly about: "text"; readonly text: string }
   | { readonly about: "tokens"; readonly tokens: readonly number[]; readonly bytes: readonly (readonly number[])[] }
+  /** Each as base64 of little-endian 32-bit numbers: as JSON it would take four times the time. */
+  | { readonly about: "embeddings"; readonly vectors: readonly string[]; readonly promptTokens: number }
   | { readonly about: "failure"; readonly failure: GenerationFailure };
 
 export interface OpenMessage {
@@ -83,6 +88,7 @@ export interface OpenMessage {
   readonly defaults?: LlamaEngineOptions["defaults"];
   readonly constrainCalls?: boolean;
   readonly speculation: NonNullable<LlamaEngineOptions["speculation"]>;
+  readonly pooling?: PoolingSetting;
 }
 
 /** What the server needs to know of an open model. */
@@ -90,8 +96,8 @@ export interface OpenedModel {
   /** The file that was loaded. */
   readonly path: string;
   readonly contextSize: number;
-  /** It has a chat template, its own or a configured one. */
-  readonly answersChats: boolean;
+  /** What it can be asked. A conversation needs a chat template, the model's own or a configured one. */
+  readonly endpoints: ModelInfo["endpoints"];
 }
 
 /** A request, on its way to the model. */
@@ -153,10 +159,10 @@ export interface StepMessage {
 export interface ModelState {
   readonly busy: number;
   readonly queued: number;
-  readonly counters: StepCounters;
+  readonly counters: Partial<StepCounters>;
 }
 
-/** Running totals since the process started. */
+/** Running totals since the process started; of a model that only makes embeddings, those that it has. */
 export interface StepCounters {
   /** Passes through the scheduler's loop in which at least one sequence advanced. */
   readonly decodeSteps: number;
@@ -172,4 +178,7 @@ export interface StepCounters {
   readonly grammarsMade: number;
   /** Searches of the whole vocabulary for tokens that a grammar would accept but that must not appear. */
   readonly vocabularyScans: number;
+  /** Passes of the model that made embeddings or scores, and the tokens that were read for them. */
+  readonly embeddingPasses: number;
+  readonly embeddedTokens: number;
 }

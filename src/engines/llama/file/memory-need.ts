@@ -1,6 +1,6 @@
 import { cacheTypes, defaultCacheType, type CacheType } from "../cache-type.ts";
 import { largestDefaultCacheMemory } from "../defaults.ts";
-import type { ModelFile } from "./read-model-file.ts";
+import type { ModelFile, ModelShape } from "./read-model-file.ts";
 
 /** What a loaded model takes, in bytes, in main memory and on a GPU together. */
 export interface MemoryNeed {
@@ -57,8 +57,13 @@ export function memoryNeed({ bytes, shape }: Pick<ModelFile, "bytes" | "shape">,
     rest:
       processBytes +
       vocabulary * (bytesOfToken + slots * bytesOfTokenInSlot) +
-      batchSize * (8 * width + 3 * feedForward) * 4,
+      passBytes({ width, feedForward }, batchSize),
   };
+}
+
+/** What llama.cpp calculates in for a pass of so many tokens. */
+export function passBytes({ width, feedForward }: Pick<ModelShape, "width" | "feedForward">, tokens: number): number {
+  return tokens * (8 * width + 3 * feedForward) * 4;
 }
 
 export function totalOf({ weights, cache, kept, rest }: MemoryNeed): number {

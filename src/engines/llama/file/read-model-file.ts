@@ -14,6 +14,12 @@ export interface ModelFile {
    * to be no larger than one answer needs.
    */
   readonly stretches: boolean;
+  /** The name of its kind, such as "llama" or "bert". */
+  readonly architecture: string;
+  /** How it makes one vector of a text's (llama.h, `llama_pooling_type`); undefined: the file does not say. */
+  readonly poolingType?: number;
+  /** Its tokens look at those before them only. */
+  readonly isCausal: boolean;
   readonly shape: ModelShape;
 }
 
@@ -54,8 +60,12 @@ export async function readModelFile(path: string): Promise<ModelFile> {
   }
   const architecture = String(metadata.get("general.architecture"));
   const trainedContext = numberOf(metadata, `${architecture}.context_length`);
+  const poolingType = numberOf(metadata, `${architecture}.pooling_type`);
   return {
     bytes,
+    architecture,
+    ...(poolingType !== undefined && { poolingType }),
+    isCausal: metadata.get(`${architecture}.attention.causal`) !== false,
     stretches: metadata.get(`${architecture}.rope.scaling.original_context_length`) !== undefined,
     hasTemplate: typeof metadata.get("tokenizer.chat_template") === "string",
     ...(trainedContext !== undefined && trainedContext > 0 && { trainedContext }),

@@ -29,6 +29,9 @@ export interface IntakeOptions {
   readonly log: Observe;
 }
 
+/** Makes tokens of a request's prompts, of each by itself. */
+export type TokenizePrompts = (prompts: readonly PromptInput[]) => Steps<number[][]>;
+
 /**
  * The way to the scheduler and back: the preparing thread prepares requests before they reach it, and checks answers after it.
  * Prompts are tokenized here, where the model is: what is short in a share of this thread's time, what is long in another thread.
@@ -74,10 +77,18 @@ export class Intake {
     }
   }
 
-  /** The tokens of a request's prompts, one after the other; null: the client left. Rejects with `FailureError`. */
-  async tokensOf(id: number, asked: string, owner?: string): Promise<readonly number[] | null> {
+  /**
+   * The tokens of a request's prompts, of each by itself, as `tokenize` makes them; null: the client left. Rejects with `FailureError`.
+   */
+  async tokensOf(
+    id: number,
+    asked: string,
+    owner?: string,
+    tokenize?: TokenizePrompts,
+  ): Promise<readonly (readonly number[])[] | null> {
     try {
-      return (await this.#prepare(id, asked, owner))?.prompts.flat() ?? null;
+      const steps = tokenize && (({ request }: Prepared) => tokenize(request.prompts));
+      return (await this.#prepare(id, asked, owner, steps))?.prompts ?? null;
     } catch (error) {
       throw new FailureError(failureOf(error));
     }
@@ -88,6 +99,7 @@ export class Intake {
     id: number,
     lastPiece: string,
     owner: string | undefined,
+    tokenize: (prepared: Prepared) => Steps<number[][]> = (prepared) => this.#tokensAndShow(id, prepared),
   ): Promise<{ prepared: Prepared; prompts: number[][] } | null> {
     const { thread, limit } = this.#options;
     const asked = [...(this.#pieces.get(id) ?? []), lastPiece];
@@ -100,7 +112,7 @@ export class Intake {
       const isWanted = (): boolean => this.#wanted.has(id);
       const prepared = await thread.prepare(asked, isWanted);
       if (!prepared) return null;
-      const prompts = await this.#share.do(whileWanted(this.#tokensAndShow(id, prepared), isWanted));
+      const prompts = await this.#share.do(whileWanted(tokenize(prepared), isWanted));
       return prompts && { prepared, prompts };
     } finally {
       this.#wanted.delete(id);

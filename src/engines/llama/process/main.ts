@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Worker } from "node:worker_threads";
 import { FailureError } from "../../../generation/failure.ts";
+import { endpointsOf } from "../file/endpoints-of.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { Observe } from "../../../generation/observe.ts";
 import type { OpenProgress } from "../options.ts";
@@ -8,10 +9,13 @@ import type { Answer, FromModel, OpenMessage, Question, StepMessage, ToModel } f
 import type { NativeContext } from "./c-api/native-context.ts";
 import { newCallId } from "./call-id.ts";
 import { constraintOpener } from "./open-constraint.ts";
-import { openModel } from "./open-model.ts";
+import { openModel, type OpenModel } from "./open-model.ts";
 import type { OutlastingStates } from "./outlasting-states.ts";
 import { PreparingThread } from "./preparing-thread.ts";
 import { inspectedPrompts } from "./inspected-prompts.ts";
+import { Embedder } from "./embedder.ts";
+import { EmbeddingLoop } from "./embedding-loop.ts";
+import { Embeddings } from "./embeddings.ts";
 import { Intake } from "./intake.ts";
 import { OneAtATime } from "./one-at-a-time.ts";
 import { Scheduler } from "./scheduler.ts";
@@ -42,6 +46,10 @@ let scheduler: Scheduler | undefined;
 let intake: Intake | undefined;
 let vocabulary: Vocabulary | undefined;
 let outlasting: OutlastingStates | undefined;
+let embedder: Embedder | undefined;
+let embeddings: Embeddings | undefined;
+/** Of a model that only makes embeddings. */
+let embeddingLoop: EmbeddingLoop | undefined;
 
 process.on("message", (message: ToModel) => {
   switch (message.type) {
@@ -60,6 +68,7 @@ process.on("message", (message: ToModel) => {
     case "cancel":
       intake?.cancel(message.id);
       scheduler?.cancel(message.id);
+      embedder?.cancel(message.id);
       break;
     case "taken":
       scheduler?.taken(message.id, message.tokens);
@@ -68,7 +77,7 @@ process.on("message", (message: ToModel) => {
       leave();
       break;
     case "ping":
-      tell({ type: "pong", turn: scheduler?.turn ?? null });
+      tell({ type: "pong", turn: (scheduler ?? embeddingLoop)?.turn ?? null });
   }
 });
 
@@ -100,10 +109,13 @@ async function answerTo(id: number, question: Question): Promise<Answer | null> 
     case "text":
       return { about: "text", text: textOf(vocabulary, question.tokens) };
     case "tokens": {
-      const tokens = await intake.tokensOf(id, question.asked, question.owner);
+      const tokens = (await intake.tokensOf(id, question.asked, question.owner))?.flat();
       const spelled = vocabulary;
-      return tokens && { about: "tokens", tokens, bytes: tokens.map((token) => [...spelled.bytes(token)]) };
+      return tokens ? { about: "tokens", tokens, bytes: tokens.map((token) => [...spelled.bytes(token)]) } : null;
     }
+    case "embeddings":
+      if (!embeddings) throw new Error("The model makes no embeddings.");
+      return embeddings.embed(id, question);
   }
 }
 
@@ -113,6 +125,34 @@ function failed(error: unknown): Answer {
       ? error.failure
       : { kind: "internal" as const, status: 500, message: "The model could not answer.", cause: String(error) };
   return { about: "failure", failure };
+}
+
+/** Requests that are not with the scheduler: in preparation, or for embeddings. */
+function waiting(): number {
+  return (intake?.waiting ?? 0) + (embedder?.open ?? 0);
+}
+
+/** Tells the server how busy the model is. */
+function tellState(): void {
+  if (scheduler) scheduler.tellState();
+  else if (embedder)
+    tell({ type: "step", results: [], state: { busy: 0, queued: waiting(), counters: embedder.counters } });
+}
+
+function embedderOf(
+  { plan, open }: NonNullable<OpenModel["embedding"]>,
+  { batchSize, queueLimit }: OpenMessage,
+  clock: () => number,
+): Embedder {
+  return new Embedder({
+    open,
+    together: batchSize,
+    ...(plan.pooling === "rank" && { count: 1 }),
+    queueLimit,
+    onWork: () => (scheduler ?? embeddingLoop)?.stir(),
+    onChange: tellState,
+    clock,
+  });
 }
 
 async function open(message: OpenMessage): Promise<void> {
@@ -130,7 +170,6 @@ async function open(message: OpenMessage): Promise<void> {
     const log: Observe = (line, level) => tell({ type: "log", line, level });
     const { facts, ...opened } = await openModel(message, { onProgress, log });
     const { chatTemplate, toolFormat, defaults, constrainCalls, speculation } = message;
-    const drafts = speculation !== "off" && canBeCut(opened.context);
     const setup = {
       facts,
       ...(chatTemplate !== undefined && { chatTemplate }),
@@ -143,50 +182,60 @@ async function open(message: OpenMessage): Promise<void> {
       intake?.passed(step.results);
       tell(step);
     };
-    const running = new Scheduler({
-      around: {
-        model: opened.model,
-        context: opened.context,
-        vocabulary: opened.vocabulary,
-        contextSize: facts.contextSize,
-        newCallId,
-        openConstraint: constraintOpener(opened.model, opened.vocabulary, log),
-        banThought: thoughtBans(opened.vocabulary),
-        log,
-      },
-      sequences: opened.sequences,
-      states: opened.states,
-      sharesBeginnings: !opened.model.isRecurrent || opened.states.isOn,
-      speculation: drafts ? new SpeculationBudget({ always: speculation === "always" }) : undefined,
-      queueLimit: message.queueLimit,
-      batchSize: message.batchSize,
-      report,
-      missed: (id, miss) => tell({ type: "cache-missed", id, miss }),
-      preparing: () => ({ waiting: intake?.waiting ?? 0, grammarsMade: thread.constraintsMade }),
-      clock: opened.clock,
-      chance: () => randomBytes(4).readUInt32LE() / 2 ** 32,
-    });
-    scheduler = running;
     vocabulary = opened.vocabulary;
-    outlasting = opened.outlasting;
+    embedder = opened.embedding ? embedderOf(opened.embedding, message, opened.clock) : undefined;
+    if (opened.answering) {
+      const { context, sequences, states } = opened.answering;
+      const drafts = speculation !== "off" && canBeCut(context);
+      outlasting = opened.answering.outlasting;
+      scheduler = new Scheduler({
+        around: {
+          model: opened.model,
+          context,
+          vocabulary: opened.vocabulary,
+          contextSize: facts.contextSize,
+          newCallId,
+          openConstraint: constraintOpener(opened.model, opened.vocabulary, log),
+          banThought: thoughtBans(opened.vocabulary),
+          log,
+        },
+        sequences,
+        states,
+        sharesBeginnings: !opened.model.isRecurrent || states.isOn,
+        speculation: drafts ? new SpeculationBudget({ always: speculation === "always" }) : undefined,
+        queueLimit: message.queueLimit,
+        batchSize: message.batchSize,
+        report,
+        missed: (id, miss) => tell({ type: "cache-missed", id, miss }),
+        ...(embedder && { beside: embedder }),
+        preparing: () => ({ waiting: waiting(), grammarsMade: thread.constraintsMade }),
+        clock: opened.clock,
+        chance: () => randomBytes(4).readUInt32LE() / 2 ** 32,
+      });
+    } else if (embedder) embeddingLoop = new EmbeddingLoop(embedder);
     const tokenizer = { ...opened, pieces: new TextPieces(opened.vocabulary), beside: new OneAtATime() };
     intake = new Intake({
       thread,
       limit: message.slots + message.queueLimit,
       tokenize: (prompt) => tokenizePrompt(tokenizer, prompt),
       tokensOfText: (text) => opened.model.tokenize(text, false),
-      add: (request, prompts, owner) => running.add(request, prompts, owner),
+      add: (request, prompts, owner) => scheduler?.add(request, prompts, owner),
       *show(id, inputs, prompts) {
         tell({ type: "prompts", id, prompts: yield* inspectedPrompts(opened.vocabulary, prompts, inputs) });
       },
-      refuse: (id, failure) => running.refuse(id, failure),
-      onLeft: () => running.tellState(),
+      refuse: (id, failure) => scheduler?.refuse(id, failure),
+      onLeft: tellState,
       log,
     });
+    if (opened.embedding && embedder) {
+      const limits = { longest: opened.embedding.plan.longest, longestToken: facts.longestToken };
+      embeddings = new Embeddings({ intake, embedder, tokenizer, limits });
+    }
     const { path, contextSize } = facts;
-    const answersChats = (chatTemplate ?? facts.chatTemplate) !== null;
-    tell({ type: "ready", opened: { path, contextSize, answersChats } });
-    await running.run();
+    const hasTemplate = (chatTemplate ?? facts.chatTemplate) !== null;
+    const endpoints = endpointsOf(opened.embedding?.plan ?? null, hasTemplate);
+    tell({ type: "ready", opened: { path, contextSize, endpoints } });
+    await (scheduler ?? embeddingLoop)?.run();
   } catch (error) {
     const failed = error instanceof ModelOpenError ? error : new ModelOpenError("load-failed", String(error), error);
     tell({ type: "failed", reason: failed.reason, message: failed.message });

@@ -20,17 +20,17 @@ export interface ContextRoom {
  * The context to open with. Each answer may have as many tokens as were asked for, else as many as the model was trained for, at most
  * 8192. All slots together have so many times their number; where there is no memory for that, slots with one memory share what there
  * is, which is enough for one answer at least. Throws ModelOpenError when there is not enough memory. With a GPU it is
- * llama.cpp that finds out.
+ * llama.cpp that finds out. `reserved`: bytes that are for something else.
  */
 export function fittingContext(
   file: ModelFile,
   options: OpenMessage,
-  { gpu, oneMemory }: { readonly gpu: boolean; readonly oneMemory: boolean },
+  { gpu, oneMemory, reserved }: { readonly gpu: boolean; readonly oneMemory: boolean; readonly reserved: number },
 ): ContextRoom {
   const { slots } = options;
   const trained = file.trainedContext ?? largestDefaultContext;
   let contextSize = options.contextSize ?? Math.min(trained, largestDefaultContext);
-  const free = availableMemory();
+  const free = availableMemory() - reserved;
   const roomOf = (each: number, used: number): ContextRoom => {
     const { kept } = memoryNeed(file, { ...options, contextSize: each });
     return { contextSize, room: each * slots, cacheMemory: Math.min(kept, Math.max(0, free - used)) };
@@ -61,10 +61,10 @@ function bytesOf(file: ModelFile, options: OpenMessage, contextSize: number): nu
 }
 
 /** What this process may still use: the system's free memory with what caches give back, within the limits of its control group. */
-function availableMemory(): number {
+export function availableMemory(): number {
   return process.availableMemory?.() ?? freemem();
 }
 
-function gibibytes(bytes: number): string {
+export function gibibytes(bytes: number): string {
   return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 }

@@ -1,6 +1,8 @@
 import { availableParallelism } from "node:os";
 import type { Observe } from "../../../generation/observe.ts";
 import { isQuantized } from "../cache-type.ts";
+import { embeddingNeed } from "../file/embedding-need.ts";
+import type { EmbeddingPlan } from "../file/embedding-plan.ts";
 import { readModelFile } from "../file/read-model-file.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { OpenProgress } from "../options.ts";
@@ -9,28 +11,39 @@ import type { OpenMessage } from "../protocol.ts";
 import { libraryFolders, type LibraryFolder } from "./c-api/library-folders.ts";
 import { loadLlamaApi, type LlamaApi } from "./c-api/llama-api.ts";
 import { NativeContext } from "./c-api/native-context.ts";
+import type { NativeEmbeddingContext } from "./c-api/native-embedding-context.ts";
 import { NativeModel } from "./c-api/native-model.ts";
 import type { Koffi } from "./c-api/structs.ts";
 import { chooseAttention } from "./choose-attention.ts";
+import { fittingEmbeddings } from "./embedding-room.ts";
 import { importKoffi } from "./import-koffi.ts";
 import { importLibrary, libraryMissing } from "./import-library.ts";
 import { fittingContext, type ContextRoom } from "./memory.ts";
 import { KeptStates } from "./kept-states.ts";
 import { OutlastingStates, stateIdentity } from "./outlasting-states.ts";
 import { checkIsGguf, modelFile } from "./model-file.ts";
+import { openEmbeddingContext, openEmbeddingsBeside } from "./open-embedding-context.ts";
 import { Sequence } from "./sequence.ts";
 import { Vocabulary } from "./vocabulary.ts";
 
-export interface OpenModel {
-  readonly model: NativeModel;
+/** What a model generates with. */
+export interface Answering {
   readonly context: NativeContext;
   /** One for each slot, in the order of their ids. */
   readonly sequences: readonly Sequence[];
   /** What is kept beside them, and their checkpoints. */
   readonly states: KeptStates;
-  readonly vocabulary: Vocabulary;
   /** Absent: nothing outlasts this process. */
   readonly outlasting?: OutlastingStates;
+}
+
+export interface OpenModel {
+  readonly model: NativeModel;
+  /** null: it only makes embeddings. */
+  readonly answering: Answering | null;
+  /** null: it makes no embeddings. */
+  readonly embedding: { readonly plan: EmbeddingPlan; readonly open: () => NativeEmbeddingContext } | null;
+  readonly vocabulary: Vocabulary;
   /** Milliseconds that computing has taken so far; on a processor without the time in which others had it. */
   readonly clock: () => number;
   readonly facts: ModelFacts;
@@ -99,8 +112,11 @@ async function load(
   checkAttention(options);
   const hasGpu = options.gpu !== false && api.llama_supports_gpu_offload();
   const file = await readModelFile(path);
+  const plan = fittingEmbeddings(file, options, hasGpu);
+  if (plan?.only === true) return loadEmbedder(api, path, options, { plan, hasGpu, onProgress });
   const oneMemory = options.slots <= fewSlots && !file.stretches;
-  const sizes = fittingContext(file, options, { gpu: hasGpu, oneMemory });
+  const reserved = plan ? embeddingNeed(file, plan) : { cache: 0, pass: 0 };
+  const sizes = fittingContext(file, options, { gpu: hasGpu, oneMemory, reserved: reserved.cache + reserved.pass });
   if (sizes.contextSize > (file.trainedContext ?? Infinity))
     log(`The model was trained for ${file.trainedContext} tokens, and has ${sizes.contextSize}.`, "info");
   if (sizes.room < sizes.contextSize * options.slots)
@@ -108,19 +124,9 @@ async function load(
       `There is memory for ${sizes.room} tokens: ${options.slots} answers of up to ${sizes.contextSize} tokens share them.`,
       "info",
     );
-  const { model, context } = withinMemory(gpuLayersToTry(options.gpu, hasGpu), (gpuLayers) => {
-    const loaded = new NativeModel(api, path, {
-      gpuLayers,
-      ...(options.split && { split: options.split }),
-      onProgress: (fraction) => onProgress({ phase: "load", fraction }),
-    });
-    try {
-      return { model: loaded, context: openContext(loaded, { ...sizes, oneMemory }, options, hasGpu) };
-    } catch (error) {
-      loaded.free();
-      throw error;
-    }
-  });
+  const { model, made: context } = loadWith(api, path, { options, hasGpu, onProgress }, (loaded) =>
+    openContext(loaded, { ...sizes, oneMemory }, options, hasGpu),
+  );
   proveContext(context);
   const sequences = Array.from({ length: options.slots }, (_, id) => new Sequence(context, id));
   const states = new KeptStates(sizes.cacheMemory, sequences);
@@ -135,29 +141,89 @@ async function load(
     );
   outlasting?.read();
   const vocabulary = new Vocabulary(model);
-  const { bos, eos, prefix, suffix, middle } = model.tokens;
+  const { threads } = context;
   return {
     model,
-    context,
-    sequences,
-    states,
-    ...(outlasting && { outlasting }),
-    vocabulary,
-    clock: hasGpu ? () => performance.now() : () => processorMs() / context.threads,
-    facts: {
-      path,
-      architecture: model.metadata("general.architecture") ?? "",
-      // llama.cpp pads a context's size; what was asked for is what is promised.
-      contextSize: Math.min(sizes.contextSize, context.room),
-      chatTemplate: model.chatTemplate,
-      bosToken: bos === null ? null : vocabulary.entry(bos),
-      eosToken: eos === null ? null : vocabulary.entry(eos),
-      specialTokens: vocabulary.controlTexts(),
-      markupTokens: vocabulary.userDefinedTexts(),
-      vocabularySize: vocabulary.size,
-      longestToken: vocabulary.longestToken(),
-      fillsInMiddle: prefix !== null && suffix !== null && middle !== null,
+    answering: { context, sequences, states, ...(outlasting && { outlasting }) },
+    embedding: plan && {
+      plan,
+      open: () => openEmbeddingsBeside(model, file, plan, { threads, gpu: hasGpu }),
     },
+    vocabulary,
+    clock: clockOf(threads, hasGpu),
+    // llama.cpp pads a context's size; what was asked for is what is promised.
+    facts: factsOf(model, vocabulary, path, Math.min(sizes.contextSize, context.room)),
+  };
+}
+
+/** Loads a model that only makes embeddings, with the context for them. */
+async function loadEmbedder(
+  api: LlamaApi,
+  path: string,
+  options: OpenMessage,
+  { plan, ...loading }: Pick<Loading, "hasGpu" | "onProgress"> & { readonly plan: EmbeddingPlan },
+): Promise<OpenModel> {
+  const { model, made: context } = loadWith(api, path, { ...loading, options }, (loaded) =>
+    openEmbeddingContext(loaded, plan, options.threads ?? fittingThreads(loaded.size)),
+  );
+  await proveEmbedding(context, model);
+  const vocabulary = new Vocabulary(model);
+  return {
+    model,
+    answering: null,
+    embedding: { plan, open: () => context },
+    vocabulary,
+    clock: clockOf(context.threads, loading.hasGpu),
+    facts: factsOf(model, vocabulary, path, plan.longest),
+  };
+}
+
+interface Loading {
+  readonly options: OpenMessage;
+  readonly hasGpu: boolean;
+  readonly onProgress: OpenListeners["onProgress"];
+}
+
+/** The model with what `make` makes of it, with as many layers on a GPU as leave memory for that. */
+function loadWith<T>(
+  api: LlamaApi,
+  path: string,
+  { options, hasGpu, onProgress }: Loading,
+  make: (model: NativeModel) => T,
+): { model: NativeModel; made: T } {
+  return withinMemory(gpuLayersToTry(options.gpu, hasGpu), (gpuLayers) => {
+    const model = new NativeModel(api, path, {
+      gpuLayers,
+      ...(options.split && { split: options.split }),
+      onProgress: (fraction) => onProgress({ phase: "load", fraction }),
+    });
+    try {
+      return { model, made: make(model) };
+    } catch (error) {
+      model.free();
+      throw error;
+    }
+  });
+}
+
+function clockOf(threads: number, hasGpu: boolean): () => number {
+  return hasGpu ? () => performance.now() : () => processorMs() / threads;
+}
+
+function factsOf(model: NativeModel, vocabulary: Vocabulary, path: string, contextSize: number): ModelFacts {
+  const { bos, eos, prefix, suffix, middle } = model.tokens;
+  return {
+    path,
+    architecture: model.metadata("general.architecture") ?? "",
+    contextSize,
+    chatTemplate: model.chatTemplate,
+    bosToken: bos === null ? null : vocabulary.entry(bos),
+    eosToken: eos === null ? null : vocabulary.entry(eos),
+    specialTokens: vocabulary.controlTexts(),
+    markupTokens: vocabulary.userDefinedTexts(),
+    vocabularySize: vocabulary.size,
+    longestToken: vocabulary.longestToken(),
+    fillsInMiddle: prefix !== null && suffix !== null && middle !== null,
   };
 }
 
@@ -233,6 +299,15 @@ function proveContext(context: NativeContext): void {
   if (logits.some((logit) => Number.isNaN(logit))) throw new Error("the model computes what is not a number");
   context.forget(0);
   batch.clear();
+}
+
+/** The same of a model that only makes embeddings: it embeds one token. */
+async function proveEmbedding(context: NativeEmbeddingContext, { tokens }: NativeModel): Promise<void> {
+  context.batch.add(tokens.bos ?? tokens.eos ?? 0, 0, 0, true);
+  await context.pass();
+  if (!context.pooled(0, 1).every((number) => Number.isFinite(number)))
+    throw new Error("the model computes what is not a number");
+  context.clear();
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { GenerationFailure } from "../../../generation/event.ts";
 
-/** All slots are busy and the queue is at its bound. */
-export function queueFull(waiting: number): GenerationFailure {
+/** All slots are busy and the queue is at its bound. `what` waits there. */
+export function queueFull(waiting: number, what = "choices"): GenerationFailure {
   return {
-    message: `The model is busy and ${waiting} choices are already waiting for it. Please retry after a moment.`,
+    message: `The model is busy and ${waiting} ${what} are already waiting for it. Please retry after a moment.`,
     status: 429,
     kind: "overloaded",
     param: null,

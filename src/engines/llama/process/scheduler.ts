@@ -4,7 +4,7 @@ import type { CacheMiss } from "../../../generation/cache-miss.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import { FairQueue } from "../../lifecycle/fair-queue.ts";
-import type { ModelState, StepMessage } from "../protocol.ts";
+import type { ModelState, StepCounters, StepMessage } from "../protocol.ts";
 import type { PassResult } from "./c-api/native-context.ts";
 import { CacheWatch } from "./cache-watch.ts";
 import type { Choice, ChoiceSurroundings } from "./choice.ts";
@@ -31,12 +31,22 @@ export interface SchedulerOptions {
   readonly report: (message: StepMessage) => void;
   /** A request's prompt is not in the cache, as much of it could be; told before its first events. */
   readonly missed: (id: number, miss: CacheMiss) => void;
+  /** What the model does between passes for answers. */
+  readonly beside?: WorkBeside;
   /** What happens before the scheduler: requests in preparation, grammars made so far. */
   readonly preparing: () => { readonly waiting: number; readonly grammarsMade: number };
   /** Uniform in [0, 1), for requests without a seed. */
   readonly chance: () => number;
   /** Milliseconds that computing has taken so far. */
   readonly clock: () => number;
+}
+
+/** Work of the same model that is no answer. */
+export interface WorkBeside {
+  readonly hasWork: boolean;
+  /** Does a part of it, a short one where `othersWait`. */
+  pass(othersWait: boolean): Promise<void>;
+  readonly counters: Partial<StepCounters>;
 }
 
 interface Slot {
@@ -140,7 +150,7 @@ export class Scheduler {
         throw new FailureError(queueFull(waiting));
       this.#requests.set(run.id, run);
       for (const choice of run.choices) this.#waiting.push({ request: run, choice, owner, order: ++this.#jobs }, owner);
-      this.#stir();
+      this.stir();
     } catch (error) {
       const failed: GenerationFailure = { kind: "internal", message: String(error), status: 500 };
       this.refuse(message.id, error instanceof FailureError ? error.failure : failed);
@@ -173,7 +183,7 @@ export class Scheduler {
     if (!request) return;
     request.cancelled = true;
     if (this.#isForNobody()) this.#options.around.context.abort();
-    this.#stir();
+    this.stir();
   }
 
   /**
@@ -193,7 +203,7 @@ export class Scheduler {
 
   taken(id: number, tokens: number): void {
     this.#requests.get(id)?.taken(tokens);
-    this.#stir();
+    this.stir();
   }
 
   /** The number of the loop's current turn, a new one for every step; null: it waits for work. */
@@ -204,19 +214,22 @@ export class Scheduler {
   /** Does something between two passes, with the slots' sequences, the last used one first. */
   between(work: (sequences: readonly Sequence[]) => void): void {
     this.#work = work;
-    this.#stir();
+    this.stir();
   }
 
   /** Runs for ever. */
   async run(): Promise<never> {
+    const { beside } = this.#options;
     for (;;) {
       this.#turn++;
+      // Answers and what is beside them have a pass by turns.
+      if (beside?.hasWork === true) await beside.pass(this.#slots.some(({ job }) => job));
       this.#sweep();
       if (this.#work) this.#doWork(this.#work);
       this.#admit();
       const active = this.#slots.filter(({ job }) => job && !job.choice.finished && job.request.mayRunOn);
       if (active.length > 0) await this.#step(active);
-      else if (!this.#changed) {
+      else if (!this.#changed && beside?.hasWork !== true) {
         this.#waitsForWork = true;
         await new Promise<void>((resolve) => (this.#wake = resolve));
         this.#waitsForWork = false;
@@ -231,7 +244,8 @@ export class Scheduler {
     work(slots.map(({ sequence }) => sequence));
   }
 
-  #stir(): void {
+  /** There may be something to do. */
+  stir(): void {
     this.#changed = true;
     this.#wake?.();
     this.#wake = undefined;
@@ -285,7 +299,7 @@ export class Scheduler {
       // A prompt that is only given back is done before its first step.
       if (job.choice.finished) {
         this.#reportNews([slot]);
-        this.#stir();
+        this.stir();
       }
     }
   }
@@ -436,6 +450,7 @@ export class Scheduler {
         acceptedTokens: this.#acceptedTokens,
         grammarsMade,
         vocabularyScans: this.#options.around.vocabulary.scans,
+        ...this.#options.beside?.counters,
       },
     };
   }

@@ -1,6 +1,6 @@
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { PromptInput } from "../preparing/prepared-request.ts";
-import type { NativeModel } from "./c-api/native-model.ts";
+import type { NativeModel, TokensAround } from "./c-api/native-model.ts";
 import type { OneAtATime } from "./one-at-a-time.ts";
 import type { Steps } from "./round-share.ts";
 import { checkToken } from "./token-text.ts";
@@ -24,14 +24,14 @@ const manyTokens = 16_384;
 /**
  * A prompt's tokens. Spans that spell special tokens without meaning them are tokenized as plain text, the others with special tokens;
  * there is exactly one BOS where the tokenizer adds one or the template wrote one. An empty prompt is the beginning of a document.
- * Throws FailureError for token ids that the model does not have, and for a suffix that it cannot fill in before.
+ * Throws FailureError for token ids that the model does not have, which came as `param`, and for a suffix that it cannot fill in before.
  *
  * It pauses after each piece, because a long conversation takes seconds and the model's steps must not wait for it.
  */
-export function* tokenizePrompt(tokenizer: Tokenizer, prompt: PromptInput): Steps<number[]> {
+export function* tokenizePrompt(tokenizer: Tokenizer, prompt: PromptInput, param = "prompt"): Steps<number[]> {
   const { model, vocabulary } = tokenizer;
   if (prompt.type === "tokens") {
-    for (const token of prompt.tokens) checkToken(vocabulary, token, "prompt");
+    for (const token of prompt.tokens) checkToken(vocabulary, token, param);
     return prompt.tokens.length > 0 ? prompt.tokens.slice() : [documentStart(model)];
   }
   if (prompt.addSpecial !== undefined) return yield* bareTokens(tokenizer, prompt, prompt.addSpecial);
@@ -49,17 +49,19 @@ export function* tokenizePrompt(tokenizer: Tokenizer, prompt: PromptInput): Step
   return tokens.length > 0 ? tokens : [documentStart(model)];
 }
 
+const nothingAround: TokensAround = { before: [], behind: [] };
+
 /** The tokens of a text as it stands, with what the tokenizer puts around it only where that is asked for. */
 function* bareTokens(
   tokenizer: Tokenizer,
   { spans }: Extract<PromptInput, { type: "spans" }>,
   addSpecial: boolean,
 ): Steps<number[]> {
-  const { addsBos, addsEos } = tokenizer.model;
-  const { bos, eos } = tokenizer.model.tokens;
-  const tokens = addSpecial && addsBos && bos !== null ? [bos] : [];
-  const last = yield* addSpans(tokenizer, spans, tokens, tokens.length > 0 ? bos : null);
-  if (addSpecial && addsEos && eos !== null && last !== eos) tokens.push(eos);
+  const { before, behind } = addSpecial ? tokenizer.model.around : nothingAround;
+  const tokens = before.slice();
+  // A client that writes them itself means those that are there already.
+  const last = yield* addSpans(tokenizer, spans, tokens, before[0] ?? null);
+  if (behind.at(-1) !== last) tokens.push(...behind);
   return tokens;
 }
 

@@ -25,6 +25,7 @@ export function llamaDeclarations(structs: Structs): Record<keyof LlamaFunctions
     llama_model_n_ctx_train: ["int32_t", [pointer]],
     llama_model_n_layer: ["int32_t", [pointer]],
     llama_model_n_swa: ["int32_t", [pointer]],
+    llama_model_n_embd_out: ["int32_t", [pointer]],
     llama_model_size: ["uint64_t", [pointer]],
     llama_model_is_recurrent: ["bool", [pointer]],
     llama_model_is_hybrid: ["bool", [pointer]],
@@ -43,6 +44,9 @@ export function llamaDeclarations(structs: Structs): Record<keyof LlamaFunctions
     llama_state_seq_get_data_ext: ["size_t", [pointer, pointer, "size_t", "int32_t", "uint32_t"]],
     llama_state_seq_set_data_ext: ["size_t", [pointer, pointer, "size_t", "int32_t", "uint32_t"]],
     llama_decode: ["int32_t", [pointer, batch]],
+    llama_encode: ["int32_t", [pointer, batch]],
+    llama_pooling_type: ["int32_t", [pointer]],
+    llama_get_embeddings_seq: [pointer, [pointer, "int32_t"]],
     llama_synchronize: ["void", [pointer]],
     llama_get_logits_ith: [pointer, [pointer, "int32_t"]],
     llama_set_abort_callback: ["void", [pointer, pointer, pointer]],
@@ -54,11 +58,13 @@ export function llamaDeclarations(structs: Structs): Record<keyof LlamaFunctions
     llama_vocab_bos: ["int32_t", [pointer]],
     llama_vocab_eos: ["int32_t", [pointer]],
     llama_vocab_eot: ["int32_t", [pointer]],
+    llama_vocab_sep: ["int32_t", [pointer]],
     llama_vocab_fim_pre: ["int32_t", [pointer]],
     llama_vocab_fim_suf: ["int32_t", [pointer]],
     llama_vocab_fim_mid: ["int32_t", [pointer]],
     llama_vocab_get_add_bos: ["bool", [pointer]],
     llama_vocab_get_add_eos: ["bool", [pointer]],
+    llama_vocab_get_add_sep: ["bool", [pointer]],
     llama_tokenize: ["int32_t", [pointer, pointer, "int32_t", pointer, "int32_t", "bool", "bool"]],
     llama_token_to_piece: ["int32_t", [pointer, "int32_t", pointer, "int32_t", "int32_t", "bool"]],
     llama_sampler_chain_default_params: [chainParams, []],
@@ -107,6 +113,13 @@ type Tokenizing = [
   parseSpecial: boolean,
 ];
 
+/** Evaluates a batch. */
+interface Pass {
+  (context: Pointer, batch: Batch): number;
+  /** In another thread. */
+  async(context: Pointer, batch: Batch, done: (error: unknown, result: number) => void): void;
+}
+
 export interface LlamaFunctions {
   llama_version(): string;
   llama_backend_init(): void;
@@ -124,6 +137,7 @@ export interface LlamaFunctions {
   llama_model_n_ctx_train(model: Pointer): number;
   llama_model_n_layer(model: Pointer): number;
   llama_model_n_swa(model: Pointer): number;
+  llama_model_n_embd_out(model: Pointer): number;
   llama_model_size(model: Pointer): number;
   llama_model_is_recurrent(model: Pointer): boolean;
   llama_model_is_hybrid(model: Pointer): boolean;
@@ -147,11 +161,10 @@ export interface LlamaFunctions {
     sequence: number,
     flags: number,
   ): number;
-  llama_decode: {
-    (context: Pointer, batch: Batch): number;
-    /** In another thread. */
-    async(context: Pointer, batch: Batch, done: (error: unknown, result: number) => void): void;
-  };
+  llama_decode: Pass;
+  llama_encode: Pass;
+  llama_pooling_type(context: Pointer): number;
+  llama_get_embeddings_seq(context: Pointer, sequence: number): Pointer;
   llama_synchronize(context: Pointer): void;
   llama_get_logits_ith(context: Pointer, index: number): Pointer;
   llama_set_abort_callback(context: Pointer, callback: Pointer, data: Pointer): void;
@@ -163,11 +176,13 @@ export interface LlamaFunctions {
   llama_vocab_bos(vocab: Pointer): number;
   llama_vocab_eos(vocab: Pointer): number;
   llama_vocab_eot(vocab: Pointer): number;
+  llama_vocab_sep(vocab: Pointer): number;
   llama_vocab_fim_pre(vocab: Pointer): number;
   llama_vocab_fim_suf(vocab: Pointer): number;
   llama_vocab_fim_mid(vocab: Pointer): number;
   llama_vocab_get_add_bos(vocab: Pointer): boolean;
   llama_vocab_get_add_eos(vocab: Pointer): boolean;
+  llama_vocab_get_add_sep(vocab: Pointer): boolean;
   llama_tokenize: {
     (...asked: Tokenizing): number;
     /** In another thread. */

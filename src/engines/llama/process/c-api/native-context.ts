@@ -3,7 +3,8 @@ import { AbortFlag } from "./abort-flag.ts";
 import { NativeBatch } from "./native-batch.ts";
 import type { LlamaApi } from "./llama-api.ts";
 import type { NativeModel } from "./native-model.ts";
-import type { Pointer, ThreadPoolParams } from "./structs.ts";
+import { attachThreads } from "./attach-threads.ts";
+import type { Pointer } from "./structs.ts";
 
 export interface NativeContextOptions {
   /** Tokens that all sequences hold together. */
@@ -36,12 +37,6 @@ const stateFlags = { all: 0, uncuttable: 1 } as const;
 export type PassResult = "done" | "no-room" | "aborted";
 
 const flashAttentionType = { auto: -1, false: 0, true: 1 } as const;
-const cpuDevice = 0;
-/**
- * How long threads wait for the next pass awake, of 100: passes follow each other within a millisecond, and a thread that never sleeps
- * takes its core from everything else.
- */
-const poll = 1;
 
 const mostRows = 1024;
 
@@ -58,7 +53,7 @@ export class NativeContext {
   readonly #api: LlamaApi;
   readonly #memory: Pointer;
   readonly #abort: AbortFlag;
-  #freePool: (() => void) | undefined;
+  readonly #freePool: () => void;
   /**
    * Rows of logits by their addresses, which are the same in each pass. To V8 a new view of memory is as much new memory, for which it
    * would collect garbage.
@@ -99,30 +94,12 @@ export class NativeContext {
     this.#memory = api.llama_get_memory(pointer);
     this.room = api.llama_n_ctx(pointer);
     this.batch = new NativeBatch(api.koffi, batchSize);
-    if (threads > 1) this.#attachThreads(threads);
-  }
-
-  /** llama.cpp makes new threads for each pass where it is given none. */
-  #attachThreads(threads: number): void {
-    const api = this.#api;
-    const { koffi, structs } = api;
-    const registry = api.ggml_backend_dev_backend_reg(api.ggml_backend_dev_by_type(cpuDevice));
-    const make = api.ggml_backend_reg_get_proc_address(registry, "ggml_threadpool_new");
-    const free = api.ggml_backend_reg_get_proc_address(registry, "ggml_threadpool_free");
-    if (make === null || free === null) return;
-    const newPool = koffi.decode(make, koffi.proto("void *", [koffi.pointer(structs.threadPoolParams)])) as (
-      params: ThreadPoolParams,
-    ) => Pointer;
-    const freePool = koffi.decode(free, koffi.proto("void", ["void *"])) as (pool: Pointer) => void;
-    const pool = newPool({ ...api.ggml_threadpool_params_default(threads), poll });
-    if (pool === null) return;
-    api.llama_attach_threadpool(this.pointer, pool, pool);
-    this.#freePool = () => freePool(pool);
+    this.#freePool = attachThreads(api, pointer, threads);
   }
 
   free(): void {
     this.#api.llama_free(this.pointer);
-    this.#freePool?.();
+    this.#freePool();
   }
 
   /** Evaluates the batch, now. Throws an Error with llama.cpp's reason. */

@@ -11,10 +11,17 @@ export interface SpecialTokens {
   readonly bos: number | null;
   readonly eos: number | null;
   readonly eot: number | null;
+  readonly sep: number | null;
   /** Those of a prompt with a suffix. */
   readonly prefix: number | null;
   readonly suffix: number | null;
   readonly middle: number | null;
+}
+
+/** The tokens before and behind a text. */
+export interface TokensAround {
+  readonly before: readonly number[];
+  readonly behind: readonly number[];
 }
 
 /** How much text is made room for at first when llama.cpp writes a text, in bytes. */
@@ -28,6 +35,7 @@ export class NativeModel {
   readonly vocabularySize: number;
   readonly tokens: SpecialTokens;
   readonly #scratch = new Uint8Array(fewBytes);
+  #around: TokensAround | undefined;
 
   /** Throws an Error with llama.cpp's reason. */
   constructor(api: LlamaApi, path: string, { onProgress, ...placement }: NativeModelOptions) {
@@ -52,6 +60,7 @@ export class NativeModel {
       bos: known(api.llama_vocab_bos(this.vocab)),
       eos: known(api.llama_vocab_eos(this.vocab)),
       eot: known(api.llama_vocab_eot(this.vocab)),
+      sep: known(api.llama_vocab_sep(this.vocab)),
       prefix: known(api.llama_vocab_fim_pre(this.vocab)),
       suffix: known(api.llama_vocab_fim_suf(this.vocab)),
       middle: known(api.llama_vocab_fim_mid(this.vocab)),
@@ -86,6 +95,21 @@ export class NativeModel {
     return this.isRecurrent || this.window > 0;
   }
 
+  /** Numbers in the vector that it makes of a text. */
+  get embeddingLength(): number {
+    return this.api.llama_model_n_embd_out(this.pointer);
+  }
+
+  /** It has an encoder and no decoder, which `llama_encode` is for. */
+  get onlyEncodes(): boolean {
+    return this.api.llama_model_has_encoder(this.pointer) && !this.api.llama_model_has_decoder(this.pointer);
+  }
+
+  /** How a reranker is told a query and a document, in `{query}` and `{document}`; null: the file does not say. */
+  get rerankTemplate(): string | null {
+    return this.api.llama_model_chat_template(this.pointer, "rerank");
+  }
+
   get chatTemplate(): string | null {
     return this.api.llama_model_chat_template(this.pointer, null);
   }
@@ -106,6 +130,11 @@ export class NativeModel {
 
   get addsEos(): boolean {
     return this.api.llama_vocab_get_add_eos(this.vocab);
+  }
+
+  /** A SEP stands behind a text, or between two. */
+  get addsSep(): boolean {
+    return this.api.llama_vocab_get_add_sep(this.vocab);
   }
 
   endsGeneration(token: number): boolean {
@@ -133,9 +162,21 @@ export class NativeModel {
     return room.slice(0, Math.max(0, length));
   }
 
-  /** The tokens of a text. `special`: control tokens are read where the text spells them. */
-  tokenize(text: string, special: boolean): number[] {
-    return Array.from(this.#tokens(text, special));
+  /**
+   * The tokens of a text. `special`: control tokens are read where the text spells them. `whole`: with what the tokenizer puts around a
+   * whole text.
+   */
+  tokenize(text: string, special: boolean, whole = false): number[] {
+    return Array.from(this.#tokens(text, special, whole));
+  }
+
+  /** What the tokenizer puts around a whole text: a BOS, or BERT's [CLS] and [SEP]. */
+  get around(): TokensAround {
+    if (this.#around) return this.#around;
+    const bare = this.tokenize("a", false);
+    const whole = this.tokenize("a", false, true);
+    const before = whole.findIndex((_, at) => bare.every((token, offset) => whole[at + offset] === token));
+    return (this.#around = { before: whole.slice(0, before), behind: whole.slice(before + bare.length) });
   }
 
   /**
@@ -158,11 +199,11 @@ export class NativeModel {
     return step.value;
   }
 
-  #tokens(text: string, special: boolean): Int32Array {
+  #tokens(text: string, special: boolean, whole = false): Int32Array {
     const bytes = utf8Bytes.encode(text);
     let tokens = roomFor(bytes);
     const read = (): number =>
-      this.api.llama_tokenize(this.vocab, bytes, bytes.length, tokens, tokens.length, false, special);
+      this.api.llama_tokenize(this.vocab, bytes, bytes.length, tokens, tokens.length, whole, special);
     let count = read();
     if (count < 0) {
       tokens = new Int32Array(-count);
