@@ -74,6 +74,11 @@ export class LateEngine implements Engine {
     return engine?.embed?.bind(engine);
   }
 
+  get rerank(): Engine["rerank"] {
+    const engine = this.#opened?.engine;
+    return engine?.rerank?.bind(engine);
+  }
+
   health(): EngineHealth {
     if (this.#opened) return this.#opened.engine.health();
     return this.#isClosed ? { state: "closed" } : { state: "failed", message: this.#message };

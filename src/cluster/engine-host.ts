@@ -1,4 +1,10 @@
-import type { DetokenizeRequest, EmbeddingRequest, Engine, TokenizeRequest } from "../generation/engine.ts";
+import type {
+  DetokenizeRequest,
+  EmbeddingRequest,
+  Engine,
+  RerankRequest,
+  TokenizeRequest,
+} from "../generation/engine.ts";
 import type { GenerationObserver } from "../generation/generation-observer.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { engineTopics } from "./engine-messages.ts";
@@ -135,5 +141,7 @@ function ask(
       return engine.slots?.(signal);
     case "embed":
       return engine.embed?.(request as EmbeddingRequest, signal);
+    case "rerank":
+      return engine.rerank?.(request as RerankRequest, signal);
   }
 }

@@ -37,9 +37,9 @@ export interface EngineState {
 }
 
 /** What an engine may be able to do besides generating. */
-export type Ability = "countTokens" | "tokenize" | "detokenize" | "slots" | "embed";
+export type Ability = "countTokens" | "tokenize" | "detokenize" | "slots" | "embed" | "rerank";
 
-export const abilities: readonly Ability[] = ["countTokens", "tokenize", "detokenize", "slots", "embed"];
+export const abilities: readonly Ability[] = ["countTokens", "tokenize", "detokenize", "slots", "embed", "rerank"];
 
 export interface OpenMessage {
   readonly name: string;

@@ -106,6 +106,11 @@ export class RemoteEngine implements Engine {
     return (request, signal) => this.#lookUp("embed", request, signal);
   }
 
+  get rerank(): Engine["rerank"] {
+    if (!this.#able("rerank")) return undefined;
+    return (request, signal) => this.#lookUp("rerank", request, signal);
+  }
+
   close(graceMs: number): Promise<void> {
     return this.#lifecycle.close(graceMs, {
       stop: (generation) => generation.end(shuttingDown),

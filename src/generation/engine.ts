@@ -34,6 +34,9 @@ export interface Engine {
   /** Embeds texts; absent where the engine cannot. Rejects with `FailureError`. */
   embed?(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer>;
 
+  /** Scores documents for a query; absent where the engine cannot. Rejects with `FailureError`. */
+  rerank?(request: RerankRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<RerankAnswer>;
+
   health(): EngineHealth;
 
   /** Stops: what runs may finish within `graceMs`, then ends with `shutdown`. Resolves when everything is released. */
@@ -57,6 +60,29 @@ export interface EmbeddingRequest {
 export interface EmbeddingAnswer {
   /** One vector an input, in their order. */
   readonly vectors: readonly (readonly number[])[];
+  /** null: not known. */
+  readonly promptTokens: number | null;
+  /** What the source calls the model. */
+  readonly model?: string;
+}
+
+export interface RerankRequest {
+  /** The server's id for this request. */
+  readonly id: string;
+  readonly model: string;
+  readonly query: string;
+  readonly documents: readonly string[];
+  /** The scores as the model computes them, of any size, in place of numbers from 0 to 1. */
+  readonly rawScores?: boolean;
+  /** Whose request it is, where clients have keys: owners take turns. */
+  readonly owner?: string;
+  /** Members that nobody here knows, as they came. */
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+export interface RerankAnswer {
+  /** One for each document, in their order; the larger, the better it fits. */
+  readonly scores: readonly number[];
   /** null: not known. */
   readonly promptTokens: number | null;
   /** What the source calls the model. */

@@ -15,6 +15,7 @@ import { answerMetrics } from "./metrics/answer-metrics.ts";
 import { answerHealth, answerLiveness } from "./health.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import { plainPath } from "./plain-path.ts";
+import { rerank } from "./rerank.ts";
 import type { Answer, Route } from "./route.ts";
 import { sendPageFile } from "./send-page-file.ts";
 import { answerSlots, detokenize, tokenize } from "./tokens.ts";
@@ -23,10 +24,15 @@ import { answerWelcome } from "./welcome.ts";
 
 const openai = { voice: openaiVoice };
 
+/** Cohere's clients ask at `/v2/rerank`. */
+const rerankRoute: Route = { ...openai, api: { name: "rerank", operation: "rerank" }, methods: { POST: rerank } };
+
 /** Every path, with and without `/v1` before it. */
 const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
   ...ports.flatMap(routesOf),
   ["/embeddings", { ...openai, api: { name: "embeddings", operation: "embeddings" }, methods: { POST: embed } }],
+  ["/rerank", rerankRoute],
+  ["/v2/rerank", rerankRoute],
   [
     "/models",
     {
@@ -111,7 +117,7 @@ function listingVoice(header: HeaderReader): Voice {
 }
 
 /** Paths that are known without the version in front, as other servers have them. */
-const besideVersion = /^\/(?:health|metrics|tokenize|detokenize|slots)\b/;
+const besideVersion = /^\/(?:health|metrics|tokenize|detokenize|slots|v2)\b/;
 
 /** Every path for clients but the root, with its methods, for the message of an error. */
 export function knownPaths(): string[] {

@@ -7,6 +7,8 @@ import type {
   Engine,
   EngineHealth,
   ModelInfo,
+  RerankAnswer,
+  RerankRequest,
   SlotState,
   Tokenization,
   TokenizeRequest,
@@ -65,6 +67,10 @@ export class LoadableEngine implements Engine {
 
   embed(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer> {
     return this.#loaded(signal, (engine) => engine.embed?.(request, signal, observer));
+  }
+
+  rerank(request: RerankRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<RerankAnswer> {
+    return this.#loaded(signal, (engine) => engine.rerank?.(request, signal, observer));
   }
 
   /** None while the model is not loaded: to look must not load it. */

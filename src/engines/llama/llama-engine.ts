@@ -7,6 +7,8 @@ import type {
   Engine,
   EngineHealth,
   ModelInfo,
+  RerankAnswer,
+  RerankRequest,
   SlotState,
   Tokenization,
   TokenizeRequest,
@@ -36,7 +38,7 @@ import type {
   StepMessage,
   ToModel,
 } from "./protocol.ts";
-import { wrongEndpoint } from "./wrong-endpoint.ts";
+import { checkEndpoint, wrongEndpoint } from "./wrong-endpoint.ts";
 import { RestartPause } from "../lifecycle/restart-pause.ts";
 
 /** How long a process that has work may make no progress. */
@@ -115,9 +117,13 @@ export class LlamaEngine implements Engine {
   }
 
   async embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
-    const wrong = wrongEndpoint(this.#model, "embeddings");
-    if (wrong) throw new FailureError(wrong);
+    checkEndpoint(this.#model, "embeddings");
     return this.#questions.embed(request, signal);
+  }
+
+  async rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer> {
+    checkEndpoint(this.#model, "rerank");
+    return this.#questions.rerank(request, signal);
   }
 
   slots(signal: AbortSignal): Promise<readonly SlotState[]> {

@@ -2,6 +2,8 @@ import type {
   DetokenizeRequest,
   EmbeddingAnswer,
   EmbeddingRequest,
+  RerankAnswer,
+  RerankRequest,
   SlotState,
   Tokenization,
   TokenizeRequest,
@@ -59,6 +61,17 @@ export class ModelQuestions {
     );
     if (answer.about !== "embeddings") return wrongAnswer(answer);
     return { vectors: answer.vectors.map(vectorOf), promptTokens: answer.promptTokens };
+  }
+
+  async rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer> {
+    const { query, documents, owner, rawScores: raw = false } = request;
+    const prompt: TextPrompt = { kind: "text", prompts: [query, ...documents] };
+    const answer = await this.#askOf(
+      { prompt, sampling: {}, limits: {}, tokenizing: { addSpecial: false, parseSpecial: false } },
+      (asked) => ({ about: "scores", ...(owner !== undefined && { owner }), raw, asked }),
+      signal,
+    );
+    return answer.about === "scores" ? answer : wrongAnswer(answer);
   }
 
   async slots(signal: AbortSignal): Promise<readonly SlotState[]> {

@@ -1,10 +1,17 @@
 import type { ModelInfo } from "../../generation/engine.ts";
 import type { GenerationFailure } from "../../generation/event.ts";
+import { FailureError } from "../../generation/failure.ts";
 
 type Endpoint = ModelInfo["endpoints"][number];
 
 /** What is asked of a model. */
 export type Asked = "answers" | "embeddings" | "rerank";
+
+/** @throws {FailureError} where a model cannot be asked something. */
+export function checkEndpoint(model: Pick<ModelInfo, "id" | "endpoints">, asked: Asked): void {
+  const wrong = wrongEndpoint(model, asked);
+  if (wrong) throw new FailureError(wrong);
+}
 
 /** Why a model cannot be asked something; undefined: it can. */
 export function wrongEndpoint(

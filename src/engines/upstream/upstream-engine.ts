@@ -5,6 +5,8 @@ import type {
   Engine,
   EngineHealth,
   ModelInfo,
+  RerankAnswer,
+  RerankRequest,
   Tokenization,
   TokenizeRequest,
 } from "../../generation/engine.ts";
@@ -29,6 +31,7 @@ import type { AttemptOptions } from "./attempt.ts";
 import { inBackground } from "./background.ts";
 import { bodyText } from "./body-text.ts";
 import { embed } from "./embed.ts";
+import { rerank } from "./rerank.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type { GenerationPlan } from "./generation-stream.ts";
 import { answers, endpointsOf, listModels } from "./list-models.ts";
@@ -130,6 +133,12 @@ export class UpstreamEngine implements Engine {
     const model = this.#options.models?.[request.model] ?? request.model;
     const context: AskContext = { ...this.#askContext(), observe: ({ url }) => observer?.attempt({ url, model }) };
     return embed({ ...request, model }, this.#options.dialect?.add ?? {}, context, signal);
+  }
+
+  rerank(request: RerankRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<RerankAnswer> {
+    const model = this.#options.models?.[request.model] ?? request.model;
+    const context: AskContext = { ...this.#askContext(), observe: ({ url }) => observer?.attempt({ url, model }) };
+    return rerank({ ...request, model }, this.#options.dialect?.add ?? {}, context, signal);
   }
 
   tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {

@@ -32,10 +32,16 @@ export function* embeddingTokens(
 }
 
 /** In OpenAI's words. */
-export function inputTooLong(count: string, asked: number, most: number, param: string): FailureError {
+export function inputTooLong(
+  count: string,
+  asked: number,
+  most: number,
+  param: string,
+  what: string = param,
+): FailureError {
   return new FailureError({
     kind: "context-overflow",
-    message: `This model's maximum input length is ${most} tokens. However, ${param} has ${count} tokens. Please reduce its length.`,
+    message: `This model's maximum input length is ${most} tokens. However, ${what} has ${count} tokens. Please reduce its length.`,
     status: 400,
     param,
     code: "context_length_exceeded",

@@ -4,6 +4,7 @@ import type { Embedder } from "./embedder.ts";
 import { embeddingTokens, type InputLimits } from "./embedding-tokens.ts";
 import type { Intake } from "./intake.ts";
 import { normalized } from "./normalize.ts";
+import { rerankTokens } from "./rerank-tokens.ts";
 import type { Tokenizer } from "./tokenize-prompt.ts";
 
 export interface EmbeddingsOptions {
@@ -15,7 +16,7 @@ export interface EmbeddingsOptions {
 
 type About<Name extends string> = Extract<Question, { readonly about: Name }>;
 
-/** Answers questions for embeddings: from texts to vectors. */
+/** Answers questions for embeddings and scores: from texts to numbers. */
 export class Embeddings {
   readonly #options: EmbeddingsOptions;
 
@@ -39,9 +40,27 @@ export class Embeddings {
     return {
       about: "embeddings",
       vectors: vectors.map((vector) => base64(normalized(vector, dimensions))),
-      promptTokens: texts.reduce((sum, tokens) => sum + tokens.length, 0),
+      promptTokens: countOf(texts),
     };
   }
+
+  /** How well each document fits the query. null: the client left. Rejects with `FailureError`. */
+  async score(id: number, { asked, owner, raw }: About<"scores">): Promise<Answer | null> {
+    const { intake, embedder, tokenizer, limits } = this.#options;
+    const pairs = await intake.tokensOf(id, asked, owner, (texts) => rerankTokens(tokenizer, texts, limits));
+    const results = pairs && (await embedder.add(id, pairs, owner));
+    if (!results) return null;
+    const isProbability = endsInSoftmax.has(tokenizer.model.metadata("general.architecture") ?? "");
+    const scores = results.map(([score = Number.NaN]) => (raw || isProbability ? score : 1 / (1 + Math.exp(-score))));
+    return { about: "scores", scores, promptTokens: countOf(pairs) };
+  }
+}
+
+/** Their scores are probabilities as llama.cpp computes them (its `build_pooling`); those of others are the classifier's output. */
+const endsInSoftmax: ReadonlySet<string> = new Set(["qwen3", "qwen3vl"]);
+
+function countOf(texts: readonly (readonly number[])[]): number {
+  return texts.reduce((sum, tokens) => sum + tokens.length, 0);
 }
 
 function tooManyDimensions(asked: number, most: number): Error {

@@ -116,6 +116,9 @@ async function answerTo(id: number, question: Question): Promise<Answer | null> 
     case "embeddings":
       if (!embeddings) throw new Error("The model makes no embeddings.");
       return embeddings.embed(id, question);
+    case "scores":
+      if (!embeddings) throw new Error("The model ranks no documents.");
+      return embeddings.score(id, question);
   }
 }
 
