@@ -137,6 +137,8 @@ function ask(
       return engine.tokenize?.(request as TokenizeRequest, signal);
     case "detokenize":
       return engine.detokenize?.(request as DetokenizeRequest, signal);
+    case "applyTemplate":
+      return engine.applyTemplate?.(request as GenerationRequest, signal);
     case "slots":
       return engine.slots?.(signal);
     case "embed":

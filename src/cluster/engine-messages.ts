@@ -37,9 +37,17 @@ export interface EngineState {
 }
 
 /** What an engine may be able to do besides generating. */
-export type Ability = "countTokens" | "tokenize" | "detokenize" | "slots" | "embed" | "rerank";
+export type Ability = "countTokens" | "tokenize" | "detokenize" | "applyTemplate" | "slots" | "embed" | "rerank";
 
-export const abilities: readonly Ability[] = ["countTokens", "tokenize", "detokenize", "slots", "embed", "rerank"];
+export const abilities: readonly Ability[] = [
+  "countTokens",
+  "tokenize",
+  "detokenize",
+  "applyTemplate",
+  "slots",
+  "embed",
+  "rerank",
+];
 
 export interface OpenMessage {
   readonly name: string;

@@ -96,6 +96,11 @@ export class RemoteEngine implements Engine {
     return (request, signal) => this.#lookUp("detokenize", request, signal);
   }
 
+  get applyTemplate(): Engine["applyTemplate"] {
+    if (!this.#able("applyTemplate")) return undefined;
+    return (request, signal) => this.#lookUp("applyTemplate", portable(request), signal);
+  }
+
   get slots(): Engine["slots"] {
     if (!this.#able("slots")) return undefined;
     return (signal) => this.#lookUp("slots", null, signal);

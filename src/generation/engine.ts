@@ -28,6 +28,9 @@ export interface Engine {
   /** The text of tokens, control tokens included; absent where the engine cannot tell. Rejects with `FailureError`. */
   detokenize?(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
 
+  /** The prompt that the model's chat template makes of a conversation; absent where the engine cannot tell. Rejects with `FailureError`. */
+  applyTemplate?(request: GenerationRequest, signal: AbortSignal): Promise<string>;
+
   /** What its slots do now; absent where the engine has none. Rejects with `FailureError`. */
   slots?(signal: AbortSignal): Promise<readonly SlotState[]>;
 

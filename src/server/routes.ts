@@ -7,6 +7,7 @@ import type { ServedPort } from "../wire/port-state.ts";
 import type { HeaderReader, Voice } from "../wire/voice.ts";
 import { adminRoutes } from "./admin/admin-routes.ts";
 import { answerPortRoute } from "./answer-port-route.ts";
+import { applyTemplate } from "./apply-template.ts";
 import { countTokens } from "./count-tokens.ts";
 import { embed } from "./embed.ts";
 import { generate } from "./generate.ts";
@@ -70,6 +71,7 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
   ...inspectRoutes,
   ["/tokenize", { ...openai, methods: { POST: tokenize } }],
   ["/detokenize", { ...openai, methods: { POST: detokenize } }],
+  ["/apply-template", { ...openai, methods: { POST: applyTemplate } }],
   ["/slots", { ...openai, methods: { GET: answerSlots } }],
   ["/health", { ...openai, open: true, methods: { GET: answerHealth } }],
   ["/health/live", { ...openai, open: true, methods: { GET: answerLiveness } }],
@@ -117,7 +119,7 @@ function listingVoice(header: HeaderReader): Voice {
 }
 
 /** Paths that are known without the version in front, as other servers have them. */
-const besideVersion = /^\/(?:health|metrics|tokenize|detokenize|slots|v2)\b/;
+const besideVersion = /^\/(?:health|metrics|tokenize|detokenize|apply-template|slots|v2)\b/;
 
 /** Every path for clients but the root, with its methods, for the message of an error. */
 export function knownPaths(): string[] {

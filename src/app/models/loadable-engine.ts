@@ -65,6 +65,10 @@ export class LoadableEngine implements Engine {
     return this.#loaded(signal, (engine) => engine.detokenize?.(request, signal));
   }
 
+  applyTemplate(request: GenerationRequest, signal: AbortSignal): Promise<string> {
+    return this.#loaded(signal, (engine) => engine.applyTemplate?.(request, signal));
+  }
+
   embed(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer> {
     return this.#loaded(signal, (engine) => engine.embed?.(request, signal, observer));
   }

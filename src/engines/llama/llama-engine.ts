@@ -116,6 +116,10 @@ export class LlamaEngine implements Engine {
     return this.#questions.detokenize(request, signal);
   }
 
+  applyTemplate(request: GenerationRequest, signal: AbortSignal): Promise<string> {
+    return this.#questions.applyTemplate(request, signal);
+  }
+
   async embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
     checkEndpoint(this.#model, "embeddings");
     return this.#questions.embed(request, signal);

@@ -46,6 +46,18 @@ export class ModelQuestions {
     return answer.about === "text" ? answer.text : wrongAnswer(answer);
   }
 
+  /** The prompt of a conversation, as the model's template writes it. */
+  async applyTemplate(request: GenerationRequest, signal: AbortSignal): Promise<string> {
+    const { owner } = request;
+    const answer = await this.#askOf(
+      // However long it is: nothing is generated.
+      { ...request, tokenizing: { addSpecial: false, parseSpecial: false } },
+      (asked) => ({ about: "prompt", ...(owner !== undefined && { owner }), asked }),
+      signal,
+    );
+    return answer.about === "prompt" ? answer.text : wrongAnswer(answer);
+  }
+
   async embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
     const { inputs, owner, dimensions } = request;
     const prompt: TextPrompt = { kind: "text", prompts: inputs };

@@ -50,6 +50,8 @@ export type Question =
   | { readonly about: "text"; readonly tokens: readonly number[] }
   /** `asked`: an `AskedOfModel` as JSON text, or what is left of it after its pieces. */
   | { readonly about: "tokens"; readonly owner?: string; readonly asked: string }
+  /** Its prompt, a conversation, as the model's template writes it. */
+  | { readonly about: "prompt"; readonly owner?: string; readonly asked: string }
   /** The vectors of its prompts, cut to `dimensions`. */
   | { readonly about: "embeddings"; readonly owner?: string; readonly asked: string; readonly dimensions?: number }
   /** The scores of its prompts but the first, which is the query; `raw`: as the model computes them. */
@@ -59,6 +61,7 @@ export type Answer =
   | { readonly about: "slots"; readonly slots: readonly SlotState[] }
   | { readonly about: "text"; readonly text: string }
   | { readonly about: "tokens"; readonly tokens: readonly number[]; readonly bytes: readonly (readonly number[])[] }
+  | { readonly about: "prompt"; readonly text: string }
   /** Each as base64 of little-endian 32-bit numbers: as JSON it would take four times the time. */
   | { readonly about: "embeddings"; readonly vectors: readonly string[]; readonly promptTokens: number }
   | { readonly about: "scores"; readonly scores: readonly number[]; readonly promptTokens: number }

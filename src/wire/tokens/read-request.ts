@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { DetokenizeRequest, TokenizeRequest } from "../../generation/engine.ts";
 import { invalidRequest } from "../../generation/failure.ts";
 import type { Steps } from "../../generation/steps.ts";
+import type { GenerationRequest } from "../../generation/request.ts";
 import { chatRequestInSteps } from "../chat/read-request.ts";
 import type { ReadOptions } from "../port.ts";
 import { issueFailure } from "../request/issue-failure.ts";
@@ -42,9 +43,7 @@ export function* readTokenizeRequest(
   if (name === undefined) throw missingParameter("content");
   if (other !== undefined) throw invalidValue(other, `it cannot be combined with '${name}'.`);
   if (name === "messages") {
-    if (body["chat_template"] !== undefined && body["chat_template"] !== null)
-      throw unsupportedParameter("chat_template");
-    const { request } = yield* chatRequestInSteps({ ...body, model }, id, options);
+    const request = yield* readConversation(body, model, id, options);
     const withTexts = flag(body, "return_token_strs") ?? false;
     return { request: { id, model, input: { kind: "chat", request }, body }, form: "vllm", withTexts };
   }
@@ -59,6 +58,18 @@ export function* readTokenizeRequest(
     form: isLlama ? "llama.cpp" : "vllm",
     withTexts: flag(body, isLlama ? "with_pieces" : "return_token_strs") ?? false,
   };
+}
+
+/** Reads a chat request of which only the prompt is wanted. Throws `FailureError` 400. */
+export function* readConversation(
+  body: Readonly<Record<string, unknown>>,
+  model: string,
+  id: string,
+  options: ReadOptions,
+): Steps<GenerationRequest> {
+  if (body["chat_template"] !== undefined && body["chat_template"] !== null)
+    throw unsupportedParameter("chat_template");
+  return (yield* chatRequestInSteps({ ...body, model }, id, options)).request;
 }
 
 /** Reads the body of `POST /detokenize`, which is the same in llama.cpp and vLLM. Throws `FailureError` 400. */

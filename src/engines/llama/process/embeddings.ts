@@ -28,11 +28,14 @@ export class Embeddings {
   async embed(id: number, { asked, owner, dimensions }: About<"embeddings">): Promise<Answer | null> {
     const { intake, embedder, tokenizer, limits } = this.#options;
     const { embeddingLength } = tokenizer.model;
-    if (dimensions !== undefined && dimensions > embeddingLength) throw tooManyDimensions(dimensions, embeddingLength);
-    const texts = await intake.tokensOf(id, asked, owner, function* (inputs) {
+    const texts = await intake.read(id, asked, owner, function* (inputs) {
+      if (dimensions !== undefined && dimensions > embeddingLength)
+        throw tooManyDimensions(dimensions, embeddingLength);
       const all: number[][] = [];
-      for (const [at, input] of inputs.entries())
+      for (const [at, input] of inputs.entries()) {
         all.push(yield* embeddingTokens(tokenizer, input, limits, inputs.length === 1 ? "input" : `input[${at}]`));
+        yield;
+      }
       return all;
     });
     const vectors = texts && (await embedder.add(id, texts, owner));
@@ -47,7 +50,7 @@ export class Embeddings {
   /** How well each document fits the query. null: the client left. Rejects with `FailureError`. */
   async score(id: number, { asked, owner, raw }: About<"scores">): Promise<Answer | null> {
     const { intake, embedder, tokenizer, limits } = this.#options;
-    const pairs = await intake.tokensOf(id, asked, owner, (texts) => rerankTokens(tokenizer, texts, limits));
+    const pairs = await intake.read(id, asked, owner, (texts) => rerankTokens(tokenizer, texts, limits));
     const results = pairs && (await embedder.add(id, pairs, owner));
     if (!results) return null;
     const isProbability = endsInSoftmax.has(tokenizer.model.metadata("general.architecture") ?? "");

@@ -29,9 +29,6 @@ export interface IntakeOptions {
   readonly log: Observe;
 }
 
-/** Makes tokens of a request's prompts, of each by itself. */
-export type TokenizePrompts = (prompts: readonly PromptInput[]) => Steps<number[][]>;
-
 /**
  * The way to the scheduler and back: the preparing thread prepares requests before they reach it, and checks answers after it.
  * Prompts are tokenized here, where the model is: what is short in a share of this thread's time, what is long in another thread.
@@ -64,9 +61,9 @@ export class Intake {
     const { add, refuse, log } = this.#options;
     const arrived = performance.now();
     try {
-      const ready = await this.#prepare(id, asked, owner);
+      const ready = await this.#prepare(id, asked, owner, (prepared) => this.#tokensAndShow(id, prepared));
       if (ready === null) return;
-      const { prepared, prompts } = ready;
+      const { prepared, made: prompts } = ready;
       for (const warning of shownWarnings(prepared.warnings)) log(`${requestId}: ${warning}`, "warn");
       if (prepared.check)
         this.#checks.set(id, new AnswerCheck(prepared.check, (...text) => void this.#check(requestId, ...text)));
@@ -77,30 +74,37 @@ export class Intake {
     }
   }
 
-  /**
-   * The tokens of a request's prompts, of each by itself, as `tokenize` makes them; null: the client left. Rejects with `FailureError`.
-   */
-  async tokensOf(
+  /** The tokens of a request's prompts, one after the other; null: the client left. Rejects with `FailureError`. */
+  async tokensOf(id: number, asked: string, owner?: string): Promise<readonly number[] | null> {
+    const { tokenize } = this.#options;
+    return this.read(id, asked, owner, function* (prompts) {
+      const tokens: number[] = [];
+      for (const prompt of prompts) for (const token of yield* tokenize(prompt)) tokens.push(token);
+      return tokens;
+    });
+  }
+
+  /** What `work` makes of a request's prompts; null: the client left. Rejects with `FailureError`. */
+  async read<T extends object>(
     id: number,
     asked: string,
-    owner?: string,
-    tokenize?: TokenizePrompts,
-  ): Promise<readonly (readonly number[])[] | null> {
+    owner: string | undefined,
+    work: (prompts: readonly PromptInput[]) => Steps<T>,
+  ): Promise<T | null> {
     try {
-      const steps = tokenize && (({ request }: Prepared) => tokenize(request.prompts));
-      return (await this.#prepare(id, asked, owner, steps))?.prompts ?? null;
+      return (await this.#prepare(id, asked, owner, ({ request }) => work(request.prompts)))?.made ?? null;
     } catch (error) {
       throw new FailureError(failureOf(error));
     }
   }
 
-  /** null: the client left, and `cancel` has cleaned up. */
-  async #prepare(
+  /** What `work` makes of a request; null: the client left, and `cancel` has cleaned up. */
+  async #prepare<T extends object>(
     id: number,
     lastPiece: string,
     owner: string | undefined,
-    tokenize: (prepared: Prepared) => Steps<number[][]> = (prepared) => this.#tokensAndShow(id, prepared),
-  ): Promise<{ prepared: Prepared; prompts: number[][] } | null> {
+    work: (prepared: Prepared) => Steps<T>,
+  ): Promise<{ prepared: Prepared; made: T } | null> {
     const { thread, limit } = this.#options;
     const asked = [...(this.#pieces.get(id) ?? []), lastPiece];
     this.#pieces.delete(id);
@@ -112,8 +116,8 @@ export class Intake {
       const isWanted = (): boolean => this.#wanted.has(id);
       const prepared = await thread.prepare(asked, isWanted);
       if (!prepared) return null;
-      const prompts = await this.#share.do(whileWanted(tokenize(prepared), isWanted));
-      return prompts && { prepared, prompts };
+      const made = await this.#share.do(whileWanted(work(prepared), isWanted));
+      return made && { prepared, made };
     } finally {
       this.#wanted.delete(id);
     }

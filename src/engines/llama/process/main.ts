@@ -11,6 +11,7 @@ import { newCallId } from "./call-id.ts";
 import { constraintOpener } from "./open-constraint.ts";
 import { openModel, type OpenModel } from "./open-model.ts";
 import type { OutlastingStates } from "./outlasting-states.ts";
+import { writtenPrompt } from "./written-prompt.ts";
 import { PreparingThread } from "./preparing-thread.ts";
 import { inspectedPrompts } from "./inspected-prompts.ts";
 import { Embedder } from "./embedder.ts";
@@ -109,9 +110,13 @@ async function answerTo(id: number, question: Question): Promise<Answer | null> 
     case "text":
       return { about: "text", text: textOf(vocabulary, question.tokens) };
     case "tokens": {
-      const tokens = (await intake.tokensOf(id, question.asked, question.owner))?.flat();
+      const tokens = await intake.tokensOf(id, question.asked, question.owner);
       const spelled = vocabulary;
       return tokens ? { about: "tokens", tokens, bytes: tokens.map((token) => [...spelled.bytes(token)]) } : null;
+    }
+    case "prompt": {
+      const { bosText } = vocabulary;
+      return intake.read(id, question.asked, question.owner, (prompts) => writtenPrompt(prompts, bosText));
     }
     case "embeddings":
       if (!embeddings) throw new Error("The model makes no embeddings.");

@@ -14,7 +14,7 @@ const flags = new Map([
 function vocabularyOf(kind: string, entries: readonly (readonly [string, number])[]): Vocabulary {
   return new Vocabulary({
     vocabularySize: entries.length,
-    tokens: { eos: 0, eot: null },
+    tokens: { bos: null, eos: 0, eot: null },
     metadata: (key) => (key === "tokenizer.ggml.model" ? kind : null),
     entry: (token) => entries[token]?.[0] ?? "",
     attributes: (token) => flags.get(entries[token]?.[1] ?? 1) ?? 0,

@@ -4,7 +4,7 @@ const flag = { unknown: 1, unused: 2, control: 8, userDefined: 16, byte: 32 } as
 /** What a vocabulary is read from: a loaded model. */
 export interface VocabularySource {
   readonly vocabularySize: number;
-  readonly tokens: { readonly eos: number | null; readonly eot: number | null };
+  readonly tokens: { readonly bos: number | null; readonly eos: number | null; readonly eot: number | null };
   metadata(key: string): string | null;
   entry(token: number): string;
   attributes(token: number): number;
@@ -35,6 +35,12 @@ export class Vocabulary {
     this.#flags = all.map((token) => model.attributes(token));
     this.#byteLevel = kind === "gpt2" && !this.#flags.some((flags) => (flags & flag.byte) !== 0);
     this.#sentencePiece = !this.#byteLevel && ["llama", "gpt2", "gemma4", "t5"].includes(kind);
+  }
+
+  /** What the model's BOS is called; "": it has none. */
+  get bosText(): string {
+    const { bos } = this.#model.tokens;
+    return bos === null ? "" : this.entry(bos);
   }
 
   get size(): number {
