@@ -4,6 +4,7 @@ import { answer, done, failed, ScriptedEngine, sleep } from "../../test/support/
 import type { Batch, Script } from "../../test/support/scripted-engine.ts";
 import { peerPair } from "../../test/support/peer-pair.ts";
 import type { PeerPair } from "../../test/support/peer-pair.ts";
+import type { RerankAnswer, RerankRequest } from "../generation/engine.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import type { CacheMiss } from "../generation/cache-miss.ts";
@@ -313,6 +314,15 @@ class Telling extends ScriptedEngine {
     });
   }
 
+  async applyTemplate({ id }: GenerationRequest): Promise<string> {
+    return `prompt of ${id}`;
+  }
+
+  async rerank({ documents, owner }: RerankRequest): Promise<RerankAnswer> {
+    if (owner === "refused") throw invalidRequest("Too long.", "documents[1]");
+    return { scores: documents.map((document) => document.length), promptTokens: 3 };
+  }
+
   async detokenize({ tokens }: { readonly tokens: readonly number[] }): Promise<string> {
     return tokens.join(" ");
   }
@@ -323,6 +333,12 @@ test("look-ups: answers, failures, and what the engine cannot be asked", async (
   const { signal } = new AbortController();
   expect(await remote.countTokens?.(request, signal)).toBe(7);
   expect(await remote.detokenize?.({ id: "1", model: "scripted", tokens: [1, 2] }, signal)).toBe("1 2");
+  expect(await remote.applyTemplate?.({ ...request, id: "1" }, signal)).toBe("prompt of 1");
+  const ranked = { id: "1", model: "scripted", query: "q", documents: ["a", "bcd"], extra: {} };
+  expect(await remote.rerank?.(ranked, signal)).toEqual({ scores: [1, 3], promptTokens: 3 });
+  await expect(remote.rerank?.({ ...ranked, owner: "refused" }, signal)).rejects.toMatchObject({
+    failure: { status: 400, param: "documents[1]" },
+  });
   expect(remote.tokenize).toBeUndefined();
   expect(remote.slots).toBeUndefined();
   expect(remote.embed).toBeUndefined();

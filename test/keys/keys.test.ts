@@ -67,6 +67,8 @@ describe.each(transports)("keys by their hashes through $name", ({ open }) => {
             ["/v1/messages", json({ model, ...message })],
             ["/v1/messages/count_tokens", json({ model, ...message })],
             ["/v1/embeddings", json({ model, input: "Hello" })],
+            ["/v1/rerank", json({ model, query: "Hello", documents: ["Hi"] })],
+            ["/apply-template", json({ model, messages: [{ role: "user", content: "Hello" }] })],
           ] as const
         ).map(async ([path, init]) => {
           const response = await ask(alice.key, path, init);
@@ -76,7 +78,9 @@ describe.each(transports)("keys by their hashes through $name", ({ open }) => {
       );
     expect(await askAll("secret-model")).toEqual(await askAll("no-such-model"));
     expect(JSON.stringify(await askAll("secret-model"))).not.toContain("secret-model");
-    expect((await askAll("secret-model")).map(([status]) => status)).toEqual([404, 404, 404, 400, 400, 404, 404, 404]);
+    expect((await askAll("secret-model")).map(([status]) => status)).toEqual([
+      404, 404, 404, 400, 400, 404, 404, 404, 404, 404,
+    ]);
     for (const path of ["/health", "/"])
       expect(await (await ask(alice.key, path)).text()).not.toContain("secret-model");
     expect(engine.requests.length).toBe(before);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { KeyEntry, TruewireConfig } from "../../src/config/config.ts";
+import type { RerankAnswer } from "../../src/generation/engine.ts";
 import type { GenerationEvent } from "../../src/generation/event.ts";
 import { answer, asked, done, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat, json, serving, transports } from "../support/transports.ts";
@@ -17,7 +18,7 @@ const asking: readonly (readonly [path: string, init: RequestInit])[] = [
   ["/v1/messages", json(messages)],
 ];
 
-/** An engine that says hello, waits where it is told to, fails where it is told to, counts and embeds. */
+/** An engine that says hello, waits where it is told to, fails where it is told to, counts, embeds and ranks. */
 class Speaker extends ScriptedEngine {
   #go: () => void = () => {};
   readonly #waiting = new Promise<void>((resolve) => (this.#go = resolve));
@@ -48,6 +49,10 @@ class Speaker extends ScriptedEngine {
 
   async countTokens(): Promise<number> {
     return 5;
+  }
+
+  async rerank(): Promise<RerankAnswer> {
+    return { scores: [0.5], promptTokens: 12 };
   }
 
   async embed(): Promise<{ vectors: number[][]; promptTokens: number }> {
@@ -136,11 +141,13 @@ describe.each(transports)("limits through $name", ({ open }) => {
     expect(await used(ask)).toBe(30);
     await answered("/v1/embeddings", json({ model: "scripted", input: "Hello" }));
     expect(await used(ask)).toBe(60);
+    await answered("/v1/rerank", json({ model: "scripted", query: "Hello", documents: ["Hi"] }));
+    expect(await used(ask)).toBe(72);
     const waiting = await ask("/v1/chat/completions", chat(`wait${"x".repeat(1589)}`, { stream: true }));
-    expect(await used(ask)).toBe(460);
+    expect(await used(ask)).toBe(472);
     engine.goOn();
     await waiting.text();
-    await until(async () => (await used(ask)) === 560, "what it said is counted, too");
+    await until(async () => (await used(ask)) === 572, "what it said is counted, too");
     await api.close();
   });
 
