@@ -13,8 +13,8 @@ import type { NativeModel } from "./c-api/native-model.ts";
 import { checkpointPlaces } from "./checkpoint-places.ts";
 import type { Draft } from "./drafter.ts";
 import { Guesses } from "./guesses.ts";
-import { rankedLogprobs, tokenLogprob } from "./logprobs.ts";
-import { readWindow, withToken, type LogitWindow } from "./raw-logprobs.ts";
+import { tokenLogprob } from "./logprobs.ts";
+import { PromptReport } from "./prompt-report.ts";
 import type { Sequence } from "./sequence.ts";
 import { StringBudget } from "./string-budget.ts";
 import type { BanThought, ThoughtBan } from "./thought-ban.ts";
@@ -82,14 +82,10 @@ export class Choice {
   readonly #tokens: number[];
   /** Where checkpoints of the prompt are to be made, ascending. */
   #places: readonly number[] = [];
-  /** What was likely in the place of each of the prompt's tokens, while that is gathered. */
-  #promptWindows: (LogitWindow | null)[] | undefined;
-  /** What is told of the prompt, beside the choice's own events. */
-  #told: GenerationEvent[] = [];
+  readonly #report: PromptReport;
   #budget: ThoughtBudget | undefined;
   #strings: StringBudget | undefined;
   readonly #noThought: ThoughtBan | undefined;
-  #begun = 0;
   readonly #assembler: ChoiceAssembler;
   /** What the model wrote since that was last taken, where somebody wants to see it. */
   #written: { readonly decoder: TokenText; text: string } | undefined;
@@ -101,6 +97,7 @@ export class Choice {
     this.number = options.number;
     if (message.inspected) this.#written = { decoder: new TokenText(), text: "" };
     this.#assembler = new ChoiceAssembler(options.number);
+    this.#report = new PromptReport({ ...options, vocabulary: around.vocabulary, context: around.context });
     this.prompt = options.prompt;
     this.#tokens = options.prompt.slice();
     this.#seed = options.seed;
@@ -153,21 +150,13 @@ export class Choice {
 
   /** Of the choices of a prompt, this one tells of it. */
   get tellsOfPrompt(): boolean {
-    return this.number % Math.max(this.#message.n, this.#message.bestOf) === 0;
-  }
-
-  /** The prompt's own logprobs are wanted, with so many alternatives. */
-  get #promptTop(): number | undefined {
-    const { logprobs, echo, telling } = this.#message;
-    const ofEcho = echo ? logprobs?.top : undefined;
-    const told = this.tellsOfPrompt ? telling.promptLogprobs?.top : undefined;
-    return ofEcho === undefined ? told : Math.max(ofEcho, told ?? 0);
+    return this.#report.isTeller;
   }
 
   /** What explains why the prompt is not in the cache. */
   get outlined(): Pick<AskedPrompt, "outline" | "thoughtMarkers"> {
     const { prompts, reading } = this.#message;
-    const prompt = prompts[this.#promptNumber];
+    const prompt = prompts[this.#report.promptNumber];
     const outline = prompt?.type === "spans" ? prompt.outline : undefined;
     return { ...(outline && { outline }), thoughtMarkers: thoughtMarkers(reading.format) };
   }
@@ -192,7 +181,7 @@ export class Choice {
 
   /** What a sequence already knows of the prompt may be kept: not where it is unwanted, nor where the prompt's own logprobs are asked. */
   get usesCache(): boolean {
-    return this.#message.limits.cachePrompt !== false && this.#promptTop === undefined;
+    return this.#message.limits.cachePrompt !== false && this.#report.top === undefined;
   }
 
   /** Takes a sequence, of which it keeps what it can use; once more after `giveBack`. */
@@ -212,27 +201,17 @@ export class Choice {
       ...((this.#budget ?? this.#strings) && { forced: () => this.#budget?.forced ?? this.#strings?.forced }),
       ...(this.#noThought && { banned: () => this.#bannedNow }),
     });
-    const { logprobs, echo, telling } = this.#message;
-    this.#begun = performance.now();
     this.cachedTokens = sequence.length;
-    if (telling.wantsTokenIds && this.tellsOfPrompt && telling.promptLogprobs === undefined)
-      this.#told.push({ type: "prompt", prompt: this.#promptNumber, tokens: this.prompt });
-    if (this.#promptTop !== undefined) {
-      this.#promptWindows = [null];
-      if (this.prompt.length === 1) this.#tellPrompt();
-    }
-    if (echo && logprobs === undefined)
-      this.#assembler.add([{ type: "text-delta", choice: this.number, text: this.#promptText() }]);
-    if (this.#maxTokens <= 0 && !this.#promptWindows && !this.finished) this.#finish("length");
-    else this.#tellProgress(this.cachedTokens);
+    this.#assembler.add(this.#report.begin(this.cachedTokens));
+    if (this.#maxTokens <= 0 && !this.#report.gathers) this.#finish("length");
+    else this.#report.tellProgress(this.cachedTokens);
   }
 
   /** Lets the sequence go, and with it what was evaluated: there is no room for it just now. */
   giveBack(): void {
     this.#sequence?.clear();
     this.#sequence = undefined;
-    // All of the prompt will be read once more.
-    if (this.#promptWindows) this.#promptWindows = [null];
+    this.#report.beginAgain();
   }
 
   /** There is no room for another token, and none will become free. */
@@ -246,7 +225,7 @@ export class Choice {
     const from = this.#tokens.length - left;
     const place = this.#places.find((at) => at > from);
     const tokens = place === undefined ? most : Math.min(most, place - from);
-    if (this.#promptWindows && left > 1) {
+    if (this.#report.gathers && left > 1) {
       const count = Math.min(tokens, outputs, left - 1);
       return { tokens: this.#tokens.slice(from, from + count), outputs: count };
     }
@@ -271,9 +250,9 @@ export class Choice {
     sequence.add(tokens);
     const first = tokens.length - outputs;
     const isRead = sequence.length >= this.#tokens.length;
-    if (this.#promptWindows && !isRead) this.#readWindows(outputs, index + first);
+    if (this.#report.gathers && !isRead) this.#readPrompt(outputs, index + first);
     else if (outputs > 0) this.#draw(sequence, tokens.slice(first), index + first);
-    if (this.generatedTokens === 0) this.#tellProgress(this.prompt.length - this.promptLeft);
+    if (this.generatedTokens === 0) this.#report.tellProgress(this.prompt.length - this.promptLeft);
   }
 
   /** The sequence stands where a checkpoint is of use. */
@@ -310,63 +289,16 @@ export class Choice {
   }
 
   /** Behind so many tokens of the prompt, from an index of the batch on. */
-  #readWindows(count: number, index: number): void {
-    const windows = this.#promptWindows ?? [];
-    for (let i = 0; i < count; i++) {
-      const token = this.prompt[windows.length] ?? 0;
-      const logits = this.#around.context.logits(index + i);
-      windows.push(withToken(readWindow(logits, Math.max(1, this.#promptTop ?? 0)), token, logits[token] ?? 0));
-    }
-    if (windows.length === this.prompt.length) this.#tellPrompt();
-  }
-
-  /** The prompt, told with the logprobs of its tokens, and given back. The first token has none: nothing stood before it. */
-  #tellPrompt(): void {
-    const windows = this.#promptWindows ?? [];
-    this.#promptWindows = undefined;
-    const { vocabulary } = this.#around;
-    const { logprobs, echo, telling } = this.#message;
-    const { promptLogprobs } = telling;
-    if (promptLogprobs && this.tellsOfPrompt) {
-      const told = this.prompt.map((token, at) => {
-        const window = windows[at] ?? null;
-        return window && rankedLogprobs(vocabulary, token, window, promptLogprobs.top);
-      });
-      this.#told.push({ type: "prompt", prompt: this.#promptNumber, tokens: this.prompt, logprobs: told });
-    }
-    if (echo && logprobs) {
-      const own = this.prompt.map((token, at) => tokenLogprob(vocabulary, token, windows[at] ?? null, logprobs.top));
-      this.#assembler.add([{ type: "text-delta", choice: this.number, text: this.#promptText(), logprobs: own }]);
-    }
-    if (this.#maxTokens <= 0) this.#finish("length");
-  }
-
-  get #promptNumber(): number {
-    return Math.floor(this.number / Math.max(this.#message.n, this.#message.bestOf));
-  }
-
-  #tellProgress(processed: number): void {
-    if (!this.#message.telling.wantsProgress || !this.tellsOfPrompt) return;
-    this.#told.push({
-      type: "progress",
-      choice: this.number,
-      total: this.prompt.length,
-      cached: this.cachedTokens,
-      processed,
-      ms: performance.now() - this.#begun,
-    });
-  }
-
-  #promptText(): string {
-    const text = new TokenText();
-    return this.prompt.map((token) => text.push(this.#around.vocabulary.bytes(token))).join("") + text.end();
+  #readPrompt(count: number, index: number): void {
+    this.#assembler.add(this.#report.read(count, index));
+    if (this.#maxTokens <= 0 && !this.#report.gathers) this.#finish("length");
   }
 
   #accept({ token, window }: SampledToken): void {
     const { vocabulary } = this.#around;
     const { limits, logprobs } = this.#message;
     this.#tokens.push(token);
-    if (this.generatedTokens === 0) this.#tellProgress(this.prompt.length);
+    if (this.generatedTokens === 0) this.#report.tellProgress(this.prompt.length);
     this.generatedTokens++;
     if (this.#written) this.#written.text += this.#written.decoder.push(vocabulary.bytes(token));
     if (this.#message.telling.wantsTokenIds)
@@ -413,10 +345,8 @@ export class Choice {
 
   takeEvents(): GenerationEvent[] {
     const events = this.#assembler.take();
-    if (this.#told.length === 0) return events;
-    const told = this.#told;
-    this.#told = [];
-    return [...told, ...events];
+    const told = this.#report.take();
+    return told.length === 0 ? events : [...told, ...events];
   }
 
   /** What the model wrote since the last call; "": nothing, or nobody wants to see it. */
