@@ -1,14 +1,9 @@
 import { expect, test } from "vitest";
 import { ask, expectAccessible } from "../support/open-page.ts";
-import { describePage, talker } from "../support/describe-page.ts";
+import { describePage, looks, talker } from "../support/describe-page.ts";
 
 describePage("for everybody", [talker], (at) => {
-  test.each([
-    ["light, wide", { colorScheme: "light", viewport: { width: 1280, height: 800 } }],
-    ["dark, wide", { colorScheme: "dark", viewport: { width: 1280, height: 800 } }],
-    ["light, a phone", { colorScheme: "light", viewport: { width: 320, height: 640 } }],
-    ["dark, a phone", { colorScheme: "dark", viewport: { width: 320, height: 640 } }],
-  ] as const)("axe finds nothing: %s", { timeout: 120_000 }, async (_, options) => {
+  test.each(looks)("axe finds nothing: %s", { timeout: 120_000 }, async (_, options) => {
     const { page, wrong, close } = await at.open("play", options);
     const narrow = options.viewport.width < 900;
     await expectAccessible(page, "empty");

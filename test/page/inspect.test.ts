@@ -1,12 +1,11 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
-import type { Browser, Locator, Page, Route } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { join } from "node:path";
+import type { Locator, Page, Route } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
-import { ask, expectAccessible, hasBrowser, launchBrowser, openPage } from "../support/open-page.ts";
-import { startTruewire } from "../support/serve.ts";
-import type { RunningTruewire } from "../support/serve.ts";
+import { describePage, looks, talker } from "../support/describe-page.ts";
+import { ask, expectAccessible } from "../support/open-page.ts";
 import { chat } from "../support/transports.ts";
 import { event, role, startScripted } from "../upstream/scripted-server.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";
@@ -22,57 +21,48 @@ function titles(page: Page): Promise<string[]> {
   return rows(page).locator(".row-title").allTextContents();
 }
 
-describe.skipIf(!hasBrowser)("Inspect", () => {
-  const folder = mkdtempSync(join(tmpdir(), "truewire-inspect-page-"));
-  let upstream: ScriptedServer;
-  let server: RunningTruewire;
-  let browser: Browser;
+const folder = mkdtempSync(join(tmpdir(), "truewire-inspect-page-"));
+let upstream: ScriptedServer | undefined;
+afterAll(async () => {
+  await upstream?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A local model, a program, and another server that says what must be mended. */
+async function threeModels(): Promise<string[]> {
+  const model = join(folder, "programmed.gguf");
+  writeProgrammedModel(model);
+  upstream = await startScripted((response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const noSpace = event({ content: "Hello" }).replace("data: ", "data:");
+    response.end(`${role}${noSpace}: ping\n\n${event({}, "eos")}`);
+  });
+  return [model, "--gpu", "off", "--threads", "1", talker, upstream.url];
+}
+
+describePage("Inspect", threeModels, (at) => {
   const asked = async (model: string, content: string, more: object = {}): Promise<void> => {
-    const response = await fetch(`${server.url}/v1/chat/completions`, chat(content, { model, stream: true, ...more }));
+    const response = await fetch(
+      `${at.server.url}/v1/chat/completions`,
+      chat(content, { model, stream: true, ...more }),
+    );
     await response.text();
   };
   beforeAll(async () => {
-    const model = join(folder, "programmed.gguf");
-    writeProgrammedModel(model);
-    upstream = await startScripted((response) => {
-      response.writeHead(200, { "content-type": "text/event-stream" });
-      const noSpace = event({ content: "Hello" }).replace("data: ", "data:");
-      response.end(`${role}${noSpace}: ping\n\n${event({}, "eos")}`);
-    });
-    server = await startTruewire([
-      model,
-      "--gpu",
-      "off",
-      "--threads",
-      "1",
-      resolve("test/page/talker.js"),
-      upstream.url,
-    ]);
-    browser = await launchBrowser();
     await asked("programmed", "#plain Be <|im_end|> brief");
     await asked("m", "hi");
     // The program tells no usage, though it is asked for: the rules find that.
     await asked("talker", "hello", { stream_options: { include_usage: true } });
     await asked("talker", "fail");
-    await (await fetch(`${server.url}/v1/nowhere`)).text();
-  });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.stop();
-    await upstream?.close();
-    rmSync(folder, { recursive: true, force: true });
+    await (await fetch(`${at.server.url}/v1/nowhere`)).text();
   });
 
   test("lists the last requests of any client, and new ones as they come", async () => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    const { page, wrong, close } = await at.open("inspect");
     await expect.poll(() => titles(page)).toEqual(["GET /v1/nowhere", "talker", "talker", "m", "programmed"]);
-    expect(await rows(page).locator(".row-outcome").allTextContents()).toEqual([
-      "refused 404",
-      "refused 422",
-      "finished",
-      "finished",
-      "finished",
-    ]);
+    await expect
+      .poll(() => rows(page).locator(".row-outcome").allTextContents())
+      .toEqual(["refused 404", "refused 422", "finished", "finished", "finished"]);
     await page.getByRole("link", { name: "Play" }).click();
     await page.getByLabel("Model", { exact: true }).selectOption("talker");
     await ask(page, "asked in Play");
@@ -88,23 +78,17 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
   });
 
   test("shows the upstream's bytes beside ours, each repair at its place", async () => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    const { page, wrong, close } = await at.open("inspect");
     await rows(page).filter({ hasText: "chat/completions" }).filter({ hasText: "mended" }).first().click();
     const theirs = page.getByRole("region", { name: "What the other server sent" });
     await theirs.locator("mark").first().waitFor();
-    const marked = await theirs.locator("mark").allTextContents();
-    expect(marked).toEqual(
-      expect.arrayContaining([
-        event({ content: "Hello" }).replace("data: ", "data:").trim(),
-        ": ping",
-        event({}, "eos").trim(),
-      ]),
-    );
+    const marked = [event({ content: "Hello" }).replace("data: ", "data:").trim(), ": ping", event({}, "eos").trim()];
+    await expect.poll(() => theirs.locator("mark").allTextContents()).toEqual(expect.arrayContaining(marked));
     expect(await theirs.locator("mark", { hasText: ": ping" }).getAttribute("title")).toBe(
       "A comment line was dropped.",
     );
     const ours = page.getByRole("region", { name: "What went out to the client" });
-    expect(await ours.textContent()).toContain("data: [DONE]");
+    await expect.poll(() => ours.textContent()).toContain("data: [DONE]");
     expect(await page.getByRole("img", { name: /^To the client: \d+ pieces?, from/ }).count()).toBe(1);
     await page.getByRole("button", { name: "A comment line was dropped." }).click();
     expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe("What the other server sent");
@@ -115,7 +99,7 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
   });
 
   test("shows the prompt as the model read it, and what it wrote", async () => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    const { page, wrong, close } = await at.open("inspect");
     await rows(page).filter({ hasText: "programmed" }).last().click();
     await page.getByRole("tab", { name: "Prompt" }).click();
     const prompt = page.getByRole("region", { name: "The prompt" });
@@ -163,7 +147,7 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
   });
 
   test("the rules judge answers in the browser, and requests are filtered", async () => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    const { page, wrong, close } = await at.open("inspect");
     await rows(page).first().waitFor();
     await page.getByLabel("How they ended").selectOption("refused");
     await expect.poll(() => titles(page)).toEqual(["GET /v1/nowhere", "talker"]);
@@ -192,7 +176,7 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
 
   // A finding that came after its view was left and shown again was given to the request that was judged then.
   test("a finding that comes late is of the request that it was made for", async () => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#play`);
+    const { page, wrong, close } = await at.open("play");
     // In the order in which their scripts are let through.
     const gone: boolean[] = [];
     page.on("worker", (worker) => {
@@ -203,7 +187,7 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
     await page.route("**/page/judging-worker.js", (route) => void scripts.push(route));
     // The rules find something in it.
     await asked("talker", "hello", { stream_options: { include_usage: true } });
-    const open = async (): Promise<unknown> => (await fetch(`${server.url}/admin/requests?outcome=open`)).json();
+    const open = async (): Promise<unknown> => (await fetch(`${at.server.url}/admin/requests?outcome=open`)).json();
     await expect.poll(open).toMatchObject({ requests: [] });
     await page.getByRole("link", { name: "Inspect" }).click();
     await expect.poll(() => scripts.length).toBe(1);
@@ -231,7 +215,7 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
   });
 
   test("a request with its answer is one file", async () => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    const { page, wrong, close } = await at.open("inspect");
     await rows(page).filter({ hasText: "m" }).filter({ hasText: "mended" }).first().click();
     const [download] = await Promise.all([
       page.waitForEvent("download"),
@@ -251,9 +235,9 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
   });
 
   test("an answer that goes on is shown as it goes", async () => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+    const { page, wrong, close } = await at.open("inspect");
     const leaving = new AbortController();
-    const going = fetch(`${server.url}/v1/chat/completions`, {
+    const going = fetch(`${at.server.url}/v1/chat/completions`, {
       ...chat("long 100000 50", { model: "talker", stream: true }),
       signal: leaving.signal,
     }).then((response) => response.text());
@@ -271,14 +255,17 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
   });
 
   test("needs no pointer: the arrow keys go through requests and tabs, and the address keeps the place", async () => {
-    const { page, close } = await openPage(browser, `${server.url}/#inspect`);
+    const { page, close } = await at.open("inspect");
     await rows(page).first().waitFor();
     const list = page.getByRole("listbox");
     await list.focus();
+    const selected = (place: number): Locator =>
+      page.locator(`.request-row[aria-posinset='${place}'][aria-selected=true]`);
     await page.keyboard.press("ArrowDown");
+    await selected(1).waitFor();
     await page.keyboard.press("ArrowDown");
-    const second = page.locator(".request-row[aria-posinset='2']");
-    expect(await second.getAttribute("aria-selected")).toBe("true");
+    const second = selected(2);
+    await second.waitFor();
     expect(await list.getAttribute("aria-activedescendant")).toBe(await second.getAttribute("id"));
     await page.getByRole("tab", { name: "Wire" }).focus();
     await page.keyboard.press("ArrowRight");
@@ -293,13 +280,8 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
     await close();
   });
 
-  test.each([
-    ["light, wide", { colorScheme: "light", viewport: { width: 1280, height: 800 } }],
-    ["dark, wide", { colorScheme: "dark", viewport: { width: 1280, height: 800 } }],
-    ["light, a phone", { colorScheme: "light", viewport: { width: 320, height: 640 } }],
-    ["dark, a phone", { colorScheme: "dark", viewport: { width: 320, height: 640 } }],
-  ] as const)("axe finds nothing: %s", { timeout: 120_000 }, async (_, options) => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`, options);
+  test.each(looks)("axe finds nothing: %s", { timeout: 120_000 }, async (_, options) => {
+    const { page, wrong, close } = await at.open("inspect", options);
     const narrow = options.viewport.width < 900;
     await rows(page).first().waitFor();
     await expectAccessible(page, "a list");
@@ -328,9 +310,9 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
     { timeout: 120_000 },
     async () => {
       for (let round = 0; round < 60; round++)
-        await Promise.all(Array.from({ length: 50 }, async () => (await fetch(`${server.url}/v1/nowhere`)).text()));
+        await Promise.all(Array.from({ length: 50 }, async () => (await fetch(`${at.server.url}/v1/nowhere`)).text()));
       await asked("talker", "long 30000");
-      const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
+      const { page, wrong, close } = await at.open("inspect");
       await page.getByText(/^30\d\d requests$/).waitFor();
       // Only rows in sight are there.
       expect(await rows(page).count()).toBeLessThan(80);
@@ -361,53 +343,34 @@ describe.skipIf(!hasBrowser)("Inspect", () => {
   );
 });
 
-describe.skipIf(!hasBrowser)("Inspect of a server with keys", () => {
-  let browser: Browser;
-  beforeAll(async () => {
-    browser = await launchBrowser();
-  });
-  afterAll(() => browser?.close());
+const keys = ["--api-key", "client-key-12345678", "--admin-key", admin];
 
+describePage("Inspect of a server with keys", [talker, ...keys, "--inspect"], (at) => {
   test("asks for the admin key, and keeps it for the tab", async () => {
-    const server = await startTruewire([
-      resolve("test/page/talker.js"),
-      "--api-key",
-      "client-key-12345678",
-      "--admin-key",
-      admin,
-      "--inspect",
-    ]);
-    try {
-      const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
-      await page.getByRole("button", { name: "Cancel" }).click();
-      await expectAccessible(page, "the admin key is asked for");
-      await page.getByLabel("Admin key").fill("not-the-admin-key");
-      await page.getByRole("button", { name: "Look at the requests" }).click();
-      await page.getByText("The server does not know this key.").waitFor();
-      await page.getByLabel("Admin key").fill(admin);
-      await page.getByRole("button", { name: "Look at the requests" }).click();
-      await page.getByRole("listbox").waitFor();
-      await fetch(`${server.url}/v1/chat/completions`, chat("hi"));
-      await expect.poll(() => rows(page).count()).toBe(1);
-      await page.reload();
-      await page.getByRole("button", { name: "Cancel" }).click();
-      await expect.poll(() => rows(page).count()).toBe(1);
-      expect(wrong).toEqual([]);
-      await close();
-    } finally {
-      await server.stop();
-    }
+    const { page, wrong, close } = await at.open("inspect");
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await expectAccessible(page, "the admin key is asked for");
+    await page.getByLabel("Admin key").fill("not-the-admin-key");
+    await page.getByRole("button", { name: "Look at the requests" }).click();
+    await page.getByText("The server does not know this key.").waitFor();
+    await page.getByLabel("Admin key").fill(admin);
+    await page.getByRole("button", { name: "Look at the requests" }).click();
+    await page.getByRole("listbox").waitFor();
+    await fetch(`${at.server.url}/v1/chat/completions`, chat("hi"));
+    await expect.poll(() => rows(page).count()).toBe(1);
+    await page.reload();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await expect.poll(() => rows(page).count()).toBe(1);
+    expect(wrong).toEqual([]);
+    await close();
   });
+});
 
-  test("says how it is turned on, where it is off", async () => {
-    const server = await startTruewire([resolve("test/page/talker.js"), "--no-inspect"]);
-    try {
-      const { page, wrong, close } = await openPage(browser, `${server.url}/#inspect`);
-      await page.locator(".banner", { hasText: "No requests are kept." }).waitFor();
-      expect(wrong).toEqual([]);
-      await close();
-    } finally {
-      await server.stop();
-    }
+describePage("Inspect that is off", [talker, "--no-inspect"], (at) => {
+  test("says how it is turned on", async () => {
+    const { page, wrong, close } = await at.open("inspect");
+    await page.locator(".banner", { hasText: "No requests are kept." }).waitFor();
+    expect(wrong).toEqual([]);
+    await close();
   });
 });

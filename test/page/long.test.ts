@@ -80,9 +80,9 @@ describePage("long answers", [talker], (at) => {
     await close();
   });
 
-  test("who scrolls back is not pulled to the end", async () => {
+  test("who scrolls back is not pulled to the end", { timeout: 90_000 }, async () => {
     const { page, close } = await at.open();
-    await page.getByLabel("Your message", { exact: true }).fill("long 3000 600");
+    await page.getByLabel("Your message", { exact: true }).fill("long 100000 600");
     await page.keyboard.press("Enter");
     await page.locator(".answer .said", { hasText: "w600" }).waitFor();
     await page.locator(".scroller").hover();
@@ -91,6 +91,12 @@ describePage("long answers", [talker], (at) => {
     const fromStart = (): Promise<number> =>
       page.locator(".scroller").evaluate((box: { readonly scrollTop: number }) => box.scrollTop);
     await expect.poll(fromStart).toBeLessThan(100);
+    // It goes on for some hundred lines more, and the reader stays.
+    const words = async (): Promise<number> => (await lastAnswer(page)).split(" ").length;
+    const before = await words();
+    await expect.poll(words, { timeout: 60_000 }).toBeGreaterThan(before + 1200);
+    expect(await fromStart()).toBeLessThan(100);
+    await page.getByRole("button", { name: "Stop" }).click();
     await answered(page, 1);
     expect(await fromStart()).toBeLessThan(100);
     const length = await page

@@ -69,7 +69,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
       await stop();
       await answered(page, 1);
       expect(await page.locator(".facts").textContent()).toMatch(/^stopped/);
-      expect((await lastAnswer(page)).length).toBeLessThan(5000);
+      expect(await lastAnswer(page)).not.toContain("w99999");
       await page.getByRole("button", { name: "Clear" }).click();
     }
     // The server has heard of it.

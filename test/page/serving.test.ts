@@ -1,16 +1,14 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { createServer, get, request } from "node:http";
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { dirname, join, resolve } from "node:path";
+import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
-import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { ask, hasBrowser, lastAnswer, launchBrowser, modelsOf, openPage } from "../support/open-page.ts";
+import { describePage, talker } from "../support/describe-page.ts";
+import { otherServers } from "../support/other-servers.ts";
+import { ask, lastAnswer, modelsOf, openPage } from "../support/open-page.ts";
 import { builtMain, startTruewire } from "../support/serve.ts";
 import type { RunningTruewire } from "../support/serve.ts";
 
-const talker = resolve("test/page/talker.js");
 /** What browsers ask for when a person opens an address. */
 const asBrowser = { accept: "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8" };
 
@@ -136,30 +134,11 @@ describe("the files of the page", () => {
   });
 });
 
-describe.skipIf(!hasBrowser)("the page in a browser", () => {
-  let server: RunningTruewire;
-  let browser: Browser;
-  let others: Server[];
-  beforeAll(async () => {
-    server = await startTruewire([talker], { env: { TRUEWIRE_API_KEY: "sk-page-0123456789" } });
-    browser = await launchBrowser();
-    others = [];
-  });
-  afterAll(async () => {
-    for (const other of others) other.closeAllConnections();
-    for (const other of others) other.close();
-    await browser?.close();
-    await server?.stop();
-  });
-
-  async function listening(other: Server): Promise<string> {
-    others.push(other);
-    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
-    return `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
-  }
+describePage("the page in a browser", [talker, "--api-key", "sk-page-0123456789"], (at) => {
+  const listening = otherServers();
 
   test("a key is asked for, kept for this tab alone, and no part of what is copied", async () => {
-    const { page, wrong, close } = await openPage(browser, `${server.url}/`);
+    const { page, wrong, close } = await at.open();
     const key = page.getByLabel("API key");
     await key.fill("sk-wrong");
     await page.keyboard.press("Enter");
@@ -184,7 +163,7 @@ describe.skipIf(!hasBrowser)("the page in a browser", () => {
     expect(await page.context().cookies()).toEqual([]);
     expect(await page.evaluate("[localStorage.length, sessionStorage.length]")).toEqual([0, 1]);
     const second = await page.context().newPage();
-    await second.goto(`${server.url}/`);
+    await second.goto(`${at.server.url}/`);
     await second.getByLabel("API key").waitFor();
     expect(wrong).toEqual([]);
     await close();
@@ -205,7 +184,7 @@ describe.skipIf(!hasBrowser)("the page in a browser", () => {
         incoming.pipe(onwards);
       }),
     );
-    const { page, wrong, close } = await openPage(browser, `${proxy}/deep/path/`);
+    const { page, wrong, close } = await openPage(at.browser, `${proxy}/deep/path/`);
     await ask(page, "hello");
     expect(await lastAnswer(page)).toBe("You said: hello");
     // The admin API, too, once its key was entered.
@@ -225,15 +204,15 @@ describe.skipIf(!hasBrowser)("the page in a browser", () => {
     const stranger = await listening(
       createServer((_, response) => {
         response.setHeader("content-type", "text/html");
-        response.end(`<!doctype html><iframe src="${server.url}/"></iframe>`);
+        response.end(`<!doctype html><iframe src="${at.server.url}/"></iframe>`);
       }),
     );
-    const page = await browser.newPage();
+    const page = await at.browser.newPage();
     const refused: string[] = [];
     page.on("console", (message) => refused.push(message.text()));
     await page.goto(stranger);
     for (const path of ["/", "/page/page.js"]) {
-      const read = `fetch("${server.url}${path}", { headers: { accept: "text/html" } }).then(() => "read", () => "refused")`;
+      const read = `fetch("${at.server.url}${path}", { headers: { accept: "text/html" } }).then(() => "read", () => "refused")`;
       expect(await page.evaluate(read)).toBe("refused");
     }
     // Nor can it let the server of a person's own machine ask others.
@@ -255,7 +234,7 @@ describe.skipIf(!hasBrowser)("the page in a browser", () => {
       const script = document.createElement("script");
       script.onload = () => resolve("ran");
       script.onerror = () => resolve("refused");
-      script.src = "${server.url}/page/page.js";
+      script.src = "${at.server.url}/page/page.js";
       document.head.append(script);
     })`;
     expect(await page.evaluate(script)).toBe("refused");
@@ -273,13 +252,13 @@ describe.skipIf(!hasBrowser)("the page in a browser", () => {
           else outgoing.writeHead(200, json).end('{"object":"list","data":[{"id":"late"}]}');
           return;
         }
-        get(`${server.url}${incoming.url}`, { headers: { accept: incoming.headers.accept ?? "*/*" } }, (answer) => {
+        get(`${at.server.url}${incoming.url}`, { headers: { accept: incoming.headers.accept ?? "*/*" } }, (answer) => {
           outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
           answer.pipe(outgoing);
         });
       }),
     );
-    const page = await browser.newPage();
+    const page = await at.browser.newPage();
     await page.goto(slow);
     await page.getByText("The models are still being loaded.").waitFor();
     loading = false;

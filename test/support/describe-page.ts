@@ -10,16 +10,22 @@ export interface PageUnderTest {
   readonly server: RunningTruewire;
   readonly browser: Browser;
   /** Opens the page in a tab of its own; `view` as the address has it. */
-  open(view?: "play" | "judge" | "check", options?: BrowserContextOptions): Promise<Tab>;
+  open(view?: "play" | "inspect" | "judge" | "check", options?: BrowserContextOptions): Promise<Tab>;
 }
 
-/** Tests of the page in a browser, at a server with these arguments; skipped where there is no browser. */
-export function describePage(title: string, args: readonly string[], tests: (at: PageUnderTest) => void): void {
+/**
+ * Tests of the page in a browser, at a server with these arguments (or those that a function makes first); skipped where there is no browser.
+ */
+export function describePage(
+  title: string,
+  args: readonly string[] | (() => Promise<readonly string[]>),
+  tests: (at: PageUnderTest) => void,
+): void {
   describe.skipIf(!hasBrowser)(title, () => {
     let server: RunningTruewire;
     let browser: Browser;
     beforeAll(async () => {
-      server = await startTruewire(args);
+      server = await startTruewire(typeof args === "function" ? await args() : args);
       browser = await launchBrowser();
     });
     afterAll(async () => {
@@ -40,3 +46,11 @@ export function describePage(title: string, args: readonly string[], tests: (at:
 
 /** The program that answers these tests. */
 export const talker = "test/page/talker.js";
+
+/** What the page must be right in, in both colours: a wide window, and a phone. */
+export const looks = [
+  ["light, wide", { colorScheme: "light", viewport: { width: 1280, height: 800 } }],
+  ["dark, wide", { colorScheme: "dark", viewport: { width: 1280, height: 800 } }],
+  ["light, a phone", { colorScheme: "light", viewport: { width: 320, height: 640 } }],
+  ["dark, a phone", { colorScheme: "dark", viewport: { width: 320, height: 640 } }],
+] as const;
