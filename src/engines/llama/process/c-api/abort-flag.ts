@@ -12,14 +12,21 @@ const tensor = { bytes: 64, sizes: 16, dimensions: 4 } as const;
 export class AbortFlag {
   readonly callback: Pointer;
   readonly data: Pointer;
+  readonly #koffi: LlamaApi["koffi"];
   readonly #sizes: BigInt64Array;
 
   constructor({ koffi, isEmpty }: LlamaApi) {
+    this.#koffi = koffi;
     const at = koffi.alloc("uint8_t", tensor.bytes) as bigint;
     this.callback = isEmpty;
     this.data = at;
     this.#sizes = new BigInt64Array(koffi.view(at + BigInt(tensor.sizes), tensor.dimensions * 8));
     this.lower();
+  }
+
+  /** Nothing may be done with it afterwards. */
+  free(): void {
+    this.#koffi.free(this.data);
   }
 
   raise(): void {

@@ -7,9 +7,12 @@ export class NativeBatch {
   readonly #positions: Int32Array;
   readonly #sequences: Int32Array;
   readonly #outputs: Int8Array;
+  readonly #koffi: Koffi;
+  readonly #memory: readonly bigint[];
   #length = 0;
 
   constructor(koffi: Koffi, size: number) {
+    this.#koffi = koffi;
     const numbers = (): [bigint, Int32Array] => {
       const at = koffi.alloc("int32_t", size) as bigint;
       return [at, new Int32Array(koffi.view(at, size * 4))];
@@ -24,11 +27,17 @@ export class NativeBatch {
     sequenceCounts.fill(1);
     const lists = new BigUint64Array(koffi.view(pointers, size * 8));
     for (let i = 0; i < size; i++) lists[i] = sequence + BigInt(i * 4);
+    this.#memory = [token, pos, counts, sequence, pointers, outputs];
     this.#tokens = tokens;
     this.#positions = positions;
     this.#sequences = sequences;
     this.#outputs = new Int8Array(koffi.view(outputs, size));
     this.struct = { n_tokens: 0, token, embd: null, pos, n_seq_id: counts, seq_id: pointers, logits: outputs };
+  }
+
+  /** Nothing may be done with it afterwards. */
+  free(): void {
+    for (const at of this.#memory) this.#koffi.free(at);
   }
 
   get length(): number {

@@ -100,6 +100,8 @@ export class NativeContext {
   free(): void {
     this.#api.llama_free(this.pointer);
     this.#freePool();
+    this.batch.free();
+    this.#abort.free();
   }
 
   /** Evaluates the batch, now. Throws an Error with llama.cpp's reason. */
