@@ -10,7 +10,7 @@ test("each row of docs/faults.md has a test that brings it about, and each of th
       .map((name) => readFileSync(join(folder, name), "utf8")),
   );
   const tested = sources.flatMap((source) =>
-    [...source.matchAll(/\b(?:fault|expectRow)\(\s*"([^"]+)"/g)].map(([, name = ""]) => name),
+    [...source.matchAll(/\b(?:fault|expectRow|signalled)\(\s*"([^"]+)"/g)].map(([, name = ""]) => name),
   );
   const told = rows.map(({ fault }) => fault);
   expect(tested.toSorted()).toEqual(told.toSorted());
