@@ -76,6 +76,8 @@ export class NativeEmbeddingContext {
   free(): void {
     this.#api.llama_free(this.#pointer);
     this.#freePool();
+    this.batch.free();
+    this.#abort.free();
   }
 
   /**
