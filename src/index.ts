@@ -158,6 +158,8 @@ export type {
   DetokenizeRequest,
   EmbeddingAnswer,
   EmbeddingRequest,
+  RerankAnswer,
+  RerankRequest,
   Engine,
   EngineHealth,
   ModelInfo,
