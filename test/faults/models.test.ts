@@ -137,8 +137,8 @@ signalled("the process of a model hangs while it answers", "SIGSTOP", ", stepTim
 fault(
   "there is less memory than a model takes, and nobody has said so (`ulimit -d`)",
   async () => {
-    // Its cache takes 3 GiB.
-    const huge = `{ kind: local, path: a.gguf, load: lazy, threads: 1, gpu: "off", contextSize: 400000, slots: 1 }`;
+    // Its cache takes 1.8 GiB.
+    const huge = `{ kind: local, path: a.gguf, load: lazy, threads: 1, gpu: "off", contextSize: 15000000, slots: 1 }`;
     const server = await serveThese([huge, lazy("b")], [], { memoryKibibytes: 2 ** 20 });
     return {
       clients: [`for it ${await plain(server, "a")}`, `for the others ${await plain(server, "b")}`],
