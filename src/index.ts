@@ -5,6 +5,7 @@ export type { Handler, HandlerOptions } from "./app/create-handler.ts";
 export { ConfigError } from "./config/config-error.ts";
 export type { ConfigProblem } from "./config/config-error.ts";
 export type {
+  AdapterEntry,
   AnswerOptions,
   Duration,
   EngineModel,
@@ -162,6 +163,7 @@ export type {
   RerankRequest,
   Engine,
   EngineHealth,
+  ModelAdapter,
   ModelInfo,
   SlotState,
   TextToTokenize,

@@ -11,7 +11,7 @@ import type { OpenOptions } from "./open-options.ts";
 export async function openLocalModel(model: LocalModelConfig, name: string, options: OpenOptions): Promise<Engine> {
   const { path, contextSize, slots, threads, batchSize, gpu, queueLimit, modelsFolder, constrainCalls } = model;
   const { stepTimeout, loadTimeout, splitMode, tensorSplit, mainGpu, flashAttention, cacheTypeK, cacheTypeV } = model;
-  const { cacheMemory, keepCache, speculation, pooling } = model;
+  const { cacheMemory, keepCache, adapters, speculation, pooling } = model;
   const split = {
     ...(splitMode !== undefined && { mode: splitMode }),
     ...(tensorSplit !== undefined && { shares: tensorSplit }),
@@ -40,6 +40,7 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(cacheTypeV !== undefined && { cacheTypeV }),
     ...(cacheMemory !== undefined && { cacheMemory }),
     ...(keepCache !== undefined && { keepCache }),
+    ...(adapters && { adapters }),
     ...(constrainCalls !== undefined && { constrainCalls }),
     ...(speculation !== undefined && { speculation }),
     ...(pooling !== undefined && { pooling }),

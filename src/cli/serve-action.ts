@@ -30,6 +30,7 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   cacheTypeV: ["local"],
   cacheMemory: ["local"],
   keepCache: ["local"],
+  lora: ["local"],
   batchSize: ["local"],
   queueLimit: ["local"],
   pooling: ["local"],
@@ -44,6 +45,9 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   watch: ["program"],
   showErrors: ["program"],
 };
+
+/** Options that may be given several times, and the settings that are lists of them. */
+const settingNames: Readonly<Record<string, string>> = { model: "models", lora: "adapters" };
 
 /** Serves until a signal stops it. Throws an error of one sentence when it cannot start. */
 export async function serve(targets: readonly string[], options: Options): Promise<void> {
@@ -136,7 +140,7 @@ function listed(keys: string): string[] {
 function withOptions(model: ModelEntry, options: Options): ModelEntry {
   const own = Object.entries(options)
     .filter(([name]) => modelOptions[name]?.includes(model.kind))
-    .map(([name, value]) => [name === "model" ? "models" : name, value]);
+    .map(([name, value]) => [settingNames[name] ?? name, value]);
   return { ...model, ...Object.fromEntries(own) };
 }
 

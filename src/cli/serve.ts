@@ -73,6 +73,7 @@ export function register(program: Command): void {
       "--pooling <way>",
       "how embeddings are made: mean, cls, last, rank or none (default: as the model's file says)",
     )
+    .option("--lora <file>", "an adapter (LoRA) of the model, which requests may use; repeatable", collect)
     .option("--batch-size <tokens>", "the most tokens that are evaluated in one pass (default: 512)")
     .option("--queue-limit <number>", "how many answers may wait for a slot, of each key (default: 64)")
     .option("--load <when>", "eager, lazy (with the first request) or manual (default: eager)")

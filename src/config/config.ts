@@ -208,8 +208,18 @@ export interface LocalModel extends AnswerOptions {
   readonly idleUnload?: Duration;
   /** It is never unloaded to make room for another model. */
   readonly keep?: boolean;
+  /** Changes of the model (LoRA) that were trained apart from it: GGUF files, of which requests may use less or more. */
+  readonly adapters?: readonly (string | AdapterEntry)[];
   /** Values for requests that do not set them. */
   readonly defaults?: GenerationDefaults;
+}
+
+/** An adapter (LoRA) of a local model. */
+export interface AdapterEntry {
+  /** A GGUF file. */
+  readonly path: string;
+  /** How much of it is used where a request does not say; default 1. */
+  readonly scale?: number;
 }
 
 /** Numbers of 32 or 16 bits, or packed into 8, 5 or 4 bits and a scale. */

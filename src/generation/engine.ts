@@ -153,6 +153,8 @@ export interface ModelInfo {
   readonly contextLength?: number;
   /** The most tokens that one answer may have, where known. */
   readonly maxOutputTokens?: number;
+  /** Changes of it (LoRA) that requests may use; absent: it has none. */
+  readonly adapters?: readonly ModelAdapter[];
   /** Whether it takes images. */
   readonly sees?: boolean;
   /**
@@ -160,6 +162,13 @@ export interface ModelInfo {
    * without chat template continues text only.
    */
   readonly endpoints: readonly ("chat" | "completions" | "embeddings" | "rerank")[];
+}
+
+export interface ModelAdapter {
+  readonly id: number;
+  readonly file: string;
+  /** How much of it is used where a request does not say. */
+  readonly scale: number;
 }
 
 export interface EngineHealth {

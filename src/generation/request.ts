@@ -124,6 +124,8 @@ export interface Sampling {
   /** The same for each token of a text, as the model's tokenizer cuts it. */
   readonly textBias?: readonly { readonly text: string; readonly bias: number }[];
   readonly seed?: number;
+  /** Of the adapters (LoRA) of a local model, so much of each is used, and nothing of the others. Absent: as the model is configured. */
+  readonly adapters?: readonly { readonly id: number; readonly scale: number }[];
   readonly xtc?: { readonly probability: number; readonly threshold: number };
   readonly dry?: {
     readonly multiplier: number;

@@ -19,7 +19,7 @@ import { plainPath } from "./plain-path.ts";
 import { rerank } from "./rerank.ts";
 import type { Answer, Route } from "./route.ts";
 import { sendPageFile } from "./send-page-file.ts";
-import { answerSlots, detokenize, tokenize } from "./tokens.ts";
+import { answerAdapters, answerSlots, detokenize, tokenize } from "./tokens.ts";
 import { unknownModel } from "./unknown-model.ts";
 import { answerWelcome } from "./welcome.ts";
 
@@ -73,6 +73,7 @@ const routes: ReadonlyMap<string, Route> = new Map<string, Route>([
   ["/detokenize", { ...openai, methods: { POST: detokenize } }],
   ["/apply-template", { ...openai, methods: { POST: applyTemplate } }],
   ["/slots", { ...openai, methods: { GET: answerSlots } }],
+  ["/lora-adapters", { ...openai, methods: { GET: answerAdapters } }],
   ["/health", { ...openai, open: true, methods: { GET: answerHealth } }],
   ["/health/live", { ...openai, open: true, methods: { GET: answerLiveness } }],
   // It looks at keys itself: it may have one of its own.
@@ -119,7 +120,7 @@ function listingVoice(header: HeaderReader): Voice {
 }
 
 /** Paths that are known without the version in front, as other servers have them. */
-const besideVersion = /^\/(?:health|metrics|tokenize|detokenize|apply-template|slots|v2)\b/;
+const besideVersion = /^\/(?:health|metrics|tokenize|detokenize|apply-template|slots|lora-adapters|v2)\b/;
 
 /** Every path for clients but the root, with its methods, for the message of an error. */
 export function knownPaths(): string[] {

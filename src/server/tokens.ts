@@ -1,6 +1,6 @@
 import { FailureError } from "../generation/failure.ts";
 import { readDetokenizeRequest, readTokenizeRequest } from "../wire/tokens/read-request.ts";
-import { writeSlots, writeText, writeTokens } from "../wire/tokens/write-tokens.ts";
+import { writeAdapters, writeSlots, writeText, writeTokens } from "../wire/tokens/write-tokens.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import { found, modelAsked, untilGone } from "./model-asked.ts";
 import { takeSteps } from "./turns.ts";
@@ -56,6 +56,15 @@ export async function answerSlots(reply: Reply, service: Service): Promise<void>
   if (exchange.query("fail_on_no_slot") !== undefined && all.every(({ busy }) => busy))
     throw new FailureError({ kind: "unavailable", status: 503, message: "No slot is free.", retryAfterSeconds: 1 });
   reply.send(200, "application/json", writeSlots(all));
+}
+
+/** `GET /lora-adapters`, as llama.cpp's server has it: the adapters of all models, or of one with `?model=NAME`. */
+export function answerAdapters(reply: Reply, service: Service): void {
+  const directory = modelsOf(reply.client, service.directory);
+  const asked = reply.exchange.query("model");
+  const models = asked === undefined ? directory.list() : [found(directory, asked, reply)];
+  const all = models.flatMap(({ info }) => (info.adapters ?? []).map((adapter) => ({ ...adapter, model: info.id })));
+  reply.send(200, "application/json", writeAdapters(all));
 }
 
 function tellsNoTokens(model: string): FailureError {

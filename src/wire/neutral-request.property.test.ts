@@ -105,6 +105,7 @@ const sampling: Members = {
   stop: fc.oneof(word, fc.array(word, { maxLength: 3 })),
   stop_token_ids: fc.array(fc.nat(999)),
   cache_prompt: fc.boolean(),
+  lora: fc.array(fc.record({ id: fc.nat(9), scale: unit })),
   n: fc.integer({ min: 1, max: 8 }),
   user: text,
   include_timings: fc.boolean(),

@@ -84,6 +84,7 @@ export function writeSampling(request: GenerationRequest): RequestBody {
     stop: limits.stop,
     stop_token_ids: limits.stopTokenIds,
     cache_prompt: limits.cachePrompt,
+    lora: sampling.adapters,
     xtc_probability: sampling.xtc?.probability,
     xtc_threshold: sampling.xtc?.threshold,
     dry_multiplier: sampling.dry?.multiplier,

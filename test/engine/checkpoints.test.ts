@@ -111,7 +111,7 @@ describe.each(kinds)("%s", (kind) => {
             const text = textOf(1, first);
             readInPieces(context, used, text, places);
             const asked = [...text.slice(0, common), ...textOf(2, second)];
-            const known = used.reusable(asked, asked.length - 1);
+            const known = used.reusable({ tokens: asked, adapters: "" }, asked.length - 1);
             const kept = used.keep(Math.min(used.known(asked), asked.length - 1));
             // What was promised is what there is.
             expect(kept).toBe(known);
@@ -161,7 +161,7 @@ describe.each(kinds)("%s", (kind) => {
       const text = textOf(7, 250);
       readInPieces(context, first, text, [128]);
       const branch = [...text.slice(0, 140), ...textOf(8, 60)];
-      const known = first.reusable(branch, 140);
+      const known = first.reusable({ tokens: branch, adapters: "" }, 140);
       expect(known).toBe(kind === "mamba" || kind === "lfm2" ? 128 : 140);
       second.takeFrom(first, known);
       expect(second.length).toBe(known);
@@ -197,7 +197,7 @@ describe.each(kinds)("%s", (kind) => {
             const sequence = sequences[slot] as Sequence;
             const asked = textOf(text, length);
             if (keep) states.keep(sequence);
-            const found = states.find(asked, asked.length - 1);
+            const found = states.find({ tokens: asked, adapters: "" }, asked.length - 1);
             if (found) {
               sequence.restore(found.state);
               states.moved(found.state, found.known);

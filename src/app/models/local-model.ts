@@ -1,11 +1,13 @@
 import type { LocalModelConfig } from "../../config/model-schema.ts";
 import { defaultBatchSize, defaultSlots, largestDefaultContext } from "../../engines/llama/defaults.ts";
+import { adapterBytes } from "../../engines/llama/file/adapter-bytes.ts";
 import { needWithEmbeddings } from "../../engines/llama/file/embedding-need.ts";
 import { embeddingPlan } from "../../engines/llama/file/embedding-plan.ts";
 import { endpointsOf } from "../../engines/llama/file/endpoints-of.ts";
 import { totalOf } from "../../engines/llama/file/memory-need.ts";
 import type { MemoryNeed } from "../../engines/llama/file/memory-need.ts";
 import { readModelFile } from "../../engines/llama/file/read-model-file.ts";
+import { listedAdapters } from "../../engines/llama/listed-adapters.ts";
 import { ModelOpenError } from "../../engines/llama/model-open-error.ts";
 import type { ModelSource } from "../../engines/llama/process/model-file.ts";
 import type { Engine, ModelInfo } from "../../generation/engine.ts";
@@ -38,6 +40,7 @@ export class LocalModel implements Loadable {
       ownedBy: "local",
       sees: false,
       endpoints: ["chat", "completions"],
+      ...(config.adapters && { adapters: listedAdapters(config.adapters) }),
       ...(config.contextSize !== undefined && { contextLength: config.contextSize }),
     };
   }
@@ -108,7 +111,8 @@ export class LocalModel implements Loadable {
   async #read(path: string): Promise<number> {
     const { contextSize = null, slots = defaultSlots, batchSize = defaultBatchSize } = this.#config;
     const { chatTemplate, pooling = null, cacheTypeK, cacheTypeV, cacheMemory } = this.#config;
-    const file = await readModelFile(path);
+    const read = await readModelFile(path);
+    const file = { ...read, bytes: read.bytes + (await adapterBytes(this.#config.adapters)) };
     const { trainedContext = largestDefaultContext } = file;
     const embedding = embeddingPlan(file, { model: this.#config.path, pooling, contextSize, batchSize });
     const contextLength = embedding?.only

@@ -23,6 +23,7 @@ import { askedText, nestedTooDeeply, type AskedText } from "./asked-text.ts";
 import { defaultLoadTimeoutMs } from "./defaults.ts";
 import { Delivery } from "./delivery.ts";
 import { HangWatch } from "./hang-watch.ts";
+import { listedAdapters } from "./listed-adapters.ts";
 import { LookUps } from "./look-ups.ts";
 import { ModelQuestions } from "./model-questions.ts";
 import { ModelProcess } from "./model-process.ts";
@@ -91,6 +92,7 @@ export class LlamaEngine implements Engine {
       ownedBy: "local",
       contextLength: opened.contextSize,
       sees: false,
+      ...(open.adapters && { adapters: listedAdapters(open.adapters) }),
       endpoints: opened.endpoints,
     };
     this.#models = [this.#model];

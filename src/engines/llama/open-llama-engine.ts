@@ -27,6 +27,7 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
     ...(options.keepCache !== undefined && {
       keepCache: { folder: options.keepCache, name: options.name ?? fileStem(options.model) },
     }),
+    ...(options.adapters && options.adapters.length > 0 && { adapters: options.adapters }),
     queueLimit: options.queueLimit ?? 64,
     speculation: options.speculation ?? "auto",
     ...(options.modelsFolder !== undefined && { modelsFolder: options.modelsFolder }),

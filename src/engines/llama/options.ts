@@ -47,6 +47,8 @@ export interface LlamaEngineOptions {
    * hold the texts of conversations as tokens. Default: it is forgotten.
    */
   readonly keepCache?: string;
+  /** Changes of the model (LoRA) that were trained apart from it; their ids are their places here. */
+  readonly adapters?: readonly LoraAdapter[];
   /** Jinja source to use in place of the model's own chat template. */
   readonly chatTemplate?: string;
   /** How the model writes calls and reasoning; default: found from the chat template. */
@@ -91,6 +93,13 @@ export interface LlamaEngineOptions {
   readonly signal?: AbortSignal;
   /** Called with one line for the log: what the library says, restarts, what a request asks for that cannot be had. */
   readonly log?: Observe;
+}
+
+export interface LoraAdapter {
+  /** A GGUF file. */
+  readonly path: string;
+  /** How much of it is used where a request does not say; default 1. */
+  readonly scale?: number;
 }
 
 /** How several GPUs share a model (llama.h, `llama_model_params`). */

@@ -7,7 +7,7 @@ import type { GenerationRequest } from "../../generation/request.ts";
 import type { CacheType } from "./cache-type.ts";
 import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
-import type { GpuSplit, LlamaEngineOptions, OpenProgress } from "./options.ts";
+import type { GpuSplit, LlamaEngineOptions, LoraAdapter, OpenProgress } from "./options.ts";
 
 /**
  * The messages between the server's process and the model's process: JSON over Node's channel between parent and child.
@@ -86,6 +86,7 @@ export interface OpenMessage {
   readonly cacheMemory?: number;
   /** A folder that outlasts the process, and under which name its own is kept there. */
   readonly keepCache?: { readonly folder: string; readonly name: string };
+  readonly adapters?: readonly LoraAdapter[];
   readonly queueLimit: number;
   readonly modelsFolder?: string;
   readonly hub?: string;

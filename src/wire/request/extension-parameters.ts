@@ -72,6 +72,16 @@ export const extensionParameters: readonly Parameter[] = [
     },
   ),
   extension(
+    "lora",
+    {
+      note: 'llama.cpp\'s: how much of which adapters is used, such as `[{"id": 0, "scale": 0.5}]`; those that are not named are not used. Default: as the local model is configured. `GET /lora-adapters` lists them.',
+      shape: list(z.object({ id: integer(0), scale: decimal() }), { phrase: "an array of objects", most: 100 }),
+    },
+    (value, { sampling }) => {
+      sampling.adapters = value;
+    },
+  ),
+  extension(
     "chat_template_kwargs",
     { endpoints: ["chat"], note: "Variables for the chat template.", shape: anyObject() },
     addVariables,

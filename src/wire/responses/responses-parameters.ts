@@ -308,6 +308,7 @@ const usual = new Set([
   "ignore_eos",
   "stop_token_ids",
   "cache_prompt",
+  "lora",
   "chat_template_kwargs",
   "template_vars",
 ]);

@@ -1,4 +1,4 @@
-import type { SlotState, Tokenization } from "../../generation/engine.ts";
+import type { ModelAdapter, SlotState, Tokenization } from "../../generation/engine.ts";
 import type { TokensForm } from "./read-request.ts";
 
 /**
@@ -55,4 +55,9 @@ export function writeSlots(slots: readonly (SlotState & { readonly model: string
       next_token: [{ has_next_token: busy, n_remain: tokensLeft ?? -1, n_decoded: counts.generatedTokens }],
     })),
   );
+}
+
+/** The body of `GET /lora-adapters`, in the form of llama.cpp's server. */
+export function writeAdapters(adapters: readonly (ModelAdapter & { readonly model: string })[]): string {
+  return JSON.stringify(adapters.map(({ id, model, file, scale }) => ({ id, model, path: file, scale })));
 }

@@ -8,6 +8,8 @@ import { unknownToolsWarning } from "../../../formats/unknown-tools.ts";
 import type { Observe } from "../../../generation/observe.ts";
 import type { AskedPrompt } from "../cache/known-prompts.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
+import { askedScales, type AdapterScales } from "./adapter-scales.ts";
+import type { NativeAdapters } from "./c-api/native-adapters.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
 import type { NativeModel } from "./c-api/native-model.ts";
 import { checkpointPlaces } from "./checkpoint-places.ts";
@@ -31,6 +33,8 @@ export interface ChoiceSurroundings {
   readonly vocabulary: Vocabulary;
   readonly contextSize: number;
   readonly newCallId: () => string;
+  /** Absent: the model has none. */
+  readonly adapters?: NativeAdapters | undefined;
   readonly openConstraint: OpenConstraint;
   readonly banThought: BanThought;
   readonly log: Observe;
@@ -59,6 +63,7 @@ export interface Piece {
 export class Choice {
   readonly number: number;
   readonly prompt: readonly number[];
+  readonly adapters: AdapterScales;
   /** Prompt tokens that the sequence already held. */
   cachedTokens = 0;
   generatedTokens = 0;
@@ -101,6 +106,7 @@ export class Choice {
     this.prompt = options.prompt;
     this.#tokens = options.prompt.slice();
     this.#seed = options.seed;
+    this.adapters = askedScales(message.sampling.adapters, around.adapters?.scales ?? []);
     this.#maxTokens = Math.min(
       message.limits.maxTokens ?? Number.POSITIVE_INFINITY,
       around.contextSize - options.prompt.length,
@@ -187,6 +193,7 @@ export class Choice {
   /** Takes a sequence, of which it keeps what it can use; once more after `giveBack`. */
   begin(sequence: Sequence): void {
     this.#sequence = sequence;
+    sequence.use(this.adapters);
     this.#places = this.#checkpointPlaces();
     sequence.keep(this.usesCache ? Math.min(sequence.known(this.#tokens), this.#tokens.length - 1) : 0);
     if (this.#sampler) return;

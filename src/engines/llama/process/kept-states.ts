@@ -1,4 +1,4 @@
-import { commonLength, reusable, type Remembered } from "./remembered.ts";
+import { commonLength, reusable, type AskedText, type Remembered } from "./remembered.ts";
 import type { Sequence, SequenceState } from "./sequence.ts";
 
 /** Fewer tokens are read again as fast as their state is copied. */
@@ -60,7 +60,7 @@ export class KeptStates {
 
   /** Keeps a copy that there is room for. */
   add(state: SequenceState): void {
-    const isSuperseded = (older: Remembered): boolean => reusable(state, older.tokens) === older.tokens.length;
+    const isSuperseded = (older: Remembered): boolean => reusable(state, older) === older.tokens.length;
     this.#states = [...this.#states.filter((older) => !isSuperseded(older)), state].slice(-mostStates);
   }
 
@@ -73,10 +73,10 @@ export class KeptStates {
   }
 
   /** The copy that knows most of a text, of which `most` tokens may be known. */
-  find(tokens: readonly number[], most: number): { readonly state: SequenceState; readonly known: number } | undefined {
+  find(asked: AskedText, most: number): { readonly state: SequenceState; readonly known: number } | undefined {
     let best: { readonly state: SequenceState; readonly known: number } | undefined;
     for (const state of this.#states) {
-      const known = reusable(state, tokens, most);
+      const known = reusable(state, asked, most);
       if (known >= worthKeeping && known > (best?.known ?? 0)) best = { state, known };
     }
     return best;
@@ -94,7 +94,7 @@ export class KeptStates {
     const knows = (other: Remembered): boolean =>
       other !== sequence &&
       commonLength(other.tokens, tokens) === tokens.length &&
-      reusable(other, tokens) === tokens.length;
+      reusable(other, sequence) === tokens.length;
     return this.#sequences.some(knows) || this.#states.some(knows);
   }
 

@@ -193,13 +193,14 @@ async function open(message: OpenMessage): Promise<void> {
     vocabulary = opened.vocabulary;
     embedder = opened.embedding ? embedderOf(opened.embedding, message, opened.clock) : undefined;
     if (opened.answering) {
-      const { context, sequences, states } = opened.answering;
+      const { context, sequences, states, adapters } = opened.answering;
       const drafts = speculation !== "off" && canBeCut(context);
       outlasting = opened.answering.outlasting;
       scheduler = new Scheduler({
         around: {
           model: opened.model,
           context,
+          adapters,
           vocabulary: opened.vocabulary,
           contextSize: facts.contextSize,
           newCallId,

@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import type { Observe } from "../../../generation/observe.ts";
 import { isQuantized } from "../cache-type.ts";
+import { adapterBytes } from "../file/adapter-bytes.ts";
 import { embeddingNeed } from "../file/embedding-need.ts";
 import type { EmbeddingPlan } from "../file/embedding-plan.ts";
 import { readModelFile } from "../file/read-model-file.ts";
@@ -10,6 +11,7 @@ import type { ModelFacts } from "../preparing/model-facts.ts";
 import type { OpenMessage } from "../protocol.ts";
 import { libraryFolders, type LibraryFolder } from "./c-api/library-folders.ts";
 import { loadLlamaApi, type LlamaApi } from "./c-api/llama-api.ts";
+import { NativeAdapters } from "./c-api/native-adapters.ts";
 import { NativeContext } from "./c-api/native-context.ts";
 import type { NativeEmbeddingContext } from "./c-api/native-embedding-context.ts";
 import { NativeModel } from "./c-api/native-model.ts";
@@ -33,6 +35,8 @@ export interface Answering {
   readonly sequences: readonly Sequence[];
   /** What is kept beside them, and their checkpoints. */
   readonly states: KeptStates;
+  /** Absent: it has none. */
+  readonly adapters?: NativeAdapters;
   /** Absent: nothing outlasts this process. */
   readonly outlasting?: OutlastingStates;
 }
@@ -111,9 +115,14 @@ async function load(
 ): Promise<OpenModel> {
   checkAttention(options);
   const hasGpu = options.gpu !== false && api.llama_supports_gpu_offload();
-  const file = await readModelFile(path);
+  const read = await readModelFile(path);
+  const file = { ...read, bytes: read.bytes + (await adapterBytes(options.adapters)) };
   const plan = fittingEmbeddings(file, options, hasGpu);
-  if (plan?.only === true) return loadEmbedder(api, path, options, { plan, hasGpu, onProgress });
+  if (plan?.only === true) {
+    if (options.adapters)
+      throw new ModelOpenError("load-failed", `${path} only makes embeddings, for which adapters cannot be used.`);
+    return loadEmbedder(api, path, options, { plan, hasGpu, onProgress });
+  }
   const oneMemory = options.slots <= fewSlots && !file.stretches;
   const reserved = plan ? embeddingNeed(file, plan) : { cache: 0, pass: 0 };
   const sizes = fittingContext(file, options, { gpu: hasGpu, oneMemory, reserved: reserved.cache + reserved.pass });
@@ -124,9 +133,12 @@ async function load(
       `There is memory for ${sizes.room} tokens: ${options.slots} answers of up to ${sizes.contextSize} tokens share them.`,
       "info",
     );
-  const { model, made: context } = loadWith(api, path, { options, hasGpu, onProgress }, (loaded) =>
-    openContext(loaded, { ...sizes, oneMemory }, options, hasGpu),
-  );
+  const { model, made } = loadWith(api, path, { options, hasGpu, onProgress }, (loaded) => {
+    // A context has room for the adapters that are there when it is made.
+    const adapters = options.adapters && new NativeAdapters(loaded, options.adapters);
+    return { adapters, context: openContext(loaded, { ...sizes, oneMemory }, options, hasGpu) };
+  });
+  const { adapters, context } = made;
   proveContext(context);
   const sequences = Array.from({ length: options.slots }, (_, id) => new Sequence(context, id));
   const states = new KeptStates(sizes.cacheMemory, sequences);
@@ -144,7 +156,7 @@ async function load(
   const { threads } = context;
   return {
     model,
-    answering: { context, sequences, states, ...(outlasting && { outlasting }) },
+    answering: { context, sequences, states, ...(adapters && { adapters }), ...(outlasting && { outlasting }) },
     embedding: plan && {
       plan,
       open: () => openEmbeddingsBeside(model, file, plan, { threads, gpu: hasGpu }),

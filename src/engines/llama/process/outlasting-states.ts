@@ -62,8 +62,9 @@ export function stateIdentity(
   path: string,
   version: string,
   oneMemory: boolean,
-  { slots, cacheTypeK, cacheTypeV }: OpenMessage,
+  { slots, cacheTypeK, cacheTypeV, adapters = [] }: OpenMessage,
 ): StateIdentity {
   const { size, mtimeMs } = statSync(path);
-  return { llama: version, size, changed: mtimeMs, slots, oneMemory, cacheTypeK, cacheTypeV };
+  const ofAdapters = adapters.map((adapter) => [adapter.path, statSync(adapter.path).mtimeMs]);
+  return { llama: version, size, changed: mtimeMs, slots, oneMemory, cacheTypeK, cacheTypeV, adapters: ofAdapters };
 }

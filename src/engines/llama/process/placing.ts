@@ -36,13 +36,14 @@ const worthACopy = 64;
  * none is free.
  */
 export function placeFor<Slot extends Seat>(
-  { prompt, usesCache }: Pick<Choice, "prompt" | "usesCache">,
+  { prompt, adapters, usesCache }: Pick<Choice, "prompt" | "adapters" | "usesCache">,
   slots: readonly Slot[],
   { states, oneMemory, sharesBeginnings }: Placing,
 ): Place<Slot> | undefined {
+  const asked = { tokens: prompt, adapters };
   // The last token is evaluated in any case.
   const most = prompt.length - 1;
-  const knownOf = ({ sequence }: Slot): number => (usesCache ? sequence.reusable(prompt, most) : 0);
+  const knownOf = ({ sequence }: Slot): number => (usesCache ? sequence.reusable(asked, most) : 0);
   let best: { readonly slot: Slot; readonly known: number } | undefined;
   for (const slot of slots) {
     const known = knownOf(slot);
@@ -50,7 +51,7 @@ export function placeFor<Slot extends Seat>(
   }
   if (!best) return undefined;
   const { slot: source, known } = best;
-  const kept = usesCache ? states.find(prompt, most) : undefined;
+  const kept = usesCache ? states.find(asked, most) : undefined;
   const copy = kept && kept.known >= known + worthKeeping ? { source: kept.state, count: kept.known } : undefined;
   // A conversation that goes on takes its own slot; one that only begins alike leaves the other what it knows.
   const goesOn = !source.job && 2 * known >= source.sequence.length;

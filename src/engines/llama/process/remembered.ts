@@ -1,6 +1,10 @@
+import type { AdapterScales } from "./adapter-scales.ts";
+
 /** What is known of a text: in a slot, or in a copy of what a slot knew. */
 export interface Remembered {
   readonly tokens: readonly number[];
+  /** With which they were evaluated. */
+  readonly adapters: AdapterScales;
   /**
    * From so many tokens on it can be cut: 0 where it can be cut anywhere. What a recurrent model knows is one state, and layers with a
    * window have forgotten what lies further back.
@@ -25,9 +29,13 @@ export function commonLength(one: readonly number[], other: readonly number[]): 
   return same;
 }
 
+/** A text that is to be evaluated. */
+export type AskedText = Pick<Remembered, "tokens" | "adapters">;
+
 /** How many of a text's tokens need not be evaluated again, `most` at most. */
-export function reusable(known: Remembered, asked: readonly number[], most: number = asked.length): number {
-  const common = Math.min(commonLength(known.tokens, asked), most);
+export function reusable(known: Remembered, asked: AskedText, most: number = asked.tokens.length): number {
+  if (known.adapters !== asked.adapters) return 0;
+  const common = Math.min(commonLength(known.tokens, asked.tokens), most);
   if (common === known.tokens.length || common >= known.cuttableFrom) return common;
   return checkpointAt(known.checkpoints, common)?.length ?? 0;
 }

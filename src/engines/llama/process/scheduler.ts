@@ -6,6 +6,7 @@ import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import { FairQueue } from "../../lifecycle/fair-queue.ts";
 import type { ModelState, StepCounters, StepMessage } from "../protocol.ts";
 import type { PassResult } from "./c-api/native-context.ts";
+import { AdapterTurns } from "./adapter-turns.ts";
 import { CacheWatch } from "./cache-watch.ts";
 import type { Choice, ChoiceSurroundings } from "./choice.ts";
 import type { KeptStates } from "./kept-states.ts";
@@ -102,6 +103,7 @@ export class Scheduler {
   readonly #planner: PassPlanner;
   readonly #watch: CacheWatch;
   readonly #placing: Placing;
+  readonly #adapterTurns = new AdapterTurns();
   #wake: (() => void) | undefined;
   #work: ((sequences: readonly Sequence[]) => void) | undefined;
   #changed = false;
@@ -341,7 +343,7 @@ export class Scheduler {
 
   /** One pass: a token of each answer or more, and pieces of prompts. */
   async #step(active: readonly Slot[]): Promise<void> {
-    const pass = this.#planner.fill(active.flatMap(runnerOf));
+    const pass = this.#planner.fill(this.#turnOf(active).flatMap(runnerOf));
     const { shares, prompted, drafted } = pass;
     const started = this.#options.clock();
     const result = await this.#pass(pass);
@@ -363,6 +365,15 @@ export class Scheduler {
       if (result === "no-room" && !this.#planner.canDoWithLess(pass)) this.#makeRoom();
     }
     this.#reportNews(active);
+  }
+
+  /** Those that can be evaluated together. */
+  #turnOf(active: readonly Slot[]): readonly Slot[] {
+    const { adapters, context } = this.#options.around;
+    if (!adapters) return active;
+    const turn = this.#adapterTurns.next(active, ({ job }) => job?.choice.adapters ?? "");
+    adapters.use(context, turn[0]?.job?.choice.adapters ?? "");
+    return turn;
   }
 
   /** Evaluates the batch. If that fails, the requests in it end. */

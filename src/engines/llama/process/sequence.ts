@@ -1,5 +1,13 @@
+import type { AdapterScales } from "./adapter-scales.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
-import { checkpointAt, commonLength, reusable, type Checkpoint, type Remembered } from "./remembered.ts";
+import {
+  checkpointAt,
+  commonLength,
+  reusable,
+  type AskedText,
+  type Checkpoint,
+  type Remembered,
+} from "./remembered.ts";
 
 /** A copy of all that a sequence knew. */
 export interface SequenceState extends Remembered {
@@ -20,6 +28,7 @@ export class Sequence implements Remembered {
   readonly #context: NativeContext;
   readonly #tokens: number[] = [];
   #checkpoints: Checkpoint[] = [];
+  #adapters: AdapterScales = "";
 
   constructor(context: NativeContext, id: number) {
     this.#context = context;
@@ -40,6 +49,10 @@ export class Sequence implements Remembered {
     return this.#checkpoints;
   }
 
+  get adapters(): AdapterScales {
+    return this.#adapters;
+  }
+
   get cuttableFrom(): number {
     const { isRecurrent, window } = this.#context.model;
     if (isRecurrent) return this.#tokens.length;
@@ -49,14 +62,21 @@ export class Sequence implements Remembered {
     return first <= 0 ? 0 : first + window - 1;
   }
 
+  /** From here on its tokens are evaluated with these adapters: what was evaluated with others is forgotten. */
+  use(adapters: AdapterScales): void {
+    if (adapters === this.#adapters) return;
+    this.clear();
+    this.#adapters = adapters;
+  }
+
   /** With how many of its tokens a text begins. */
   known(tokens: readonly number[]): number {
     return commonLength(this.#tokens, tokens);
   }
 
   /** How many of a text's tokens it need not be given again, `most` at most. */
-  reusable(tokens: readonly number[], most?: number): number {
-    return reusable(this, tokens, most);
+  reusable(asked: AskedText, most?: number): number {
+    return reusable(this, asked, most);
   }
 
   /**
@@ -77,6 +97,7 @@ export class Sequence implements Remembered {
     this.#context.share(other.id, this.id);
     for (const token of other.#tokens) this.#tokens.push(token);
     this.#checkpoints = [...other.#checkpoints];
+    this.#adapters = other.#adapters;
     this.keep(count);
   }
 
@@ -128,15 +149,24 @@ export class Sequence implements Remembered {
     const { isRecurrent, window } = this.#context.model;
     const { length } = this.#tokens;
     const cuttableFrom = isRecurrent ? length : window === 0 || length <= window ? 0 : length - 1;
-    return state && { tokens: [...this.#tokens], cuttableFrom, checkpoints: this.#checkpoints, state };
+    return (
+      state && {
+        tokens: [...this.#tokens],
+        adapters: this.#adapters,
+        cuttableFrom,
+        checkpoints: this.#checkpoints,
+        state,
+      }
+    );
   }
 
   /** Puts what a copy knows in the place of its own. If there is no room for that, it knows nothing then. */
-  restore({ tokens, checkpoints, state }: SequenceState): void {
+  restore({ tokens, adapters, checkpoints, state }: SequenceState): void {
     this.clear();
     if (!this.#context.restore(this.id, state, "all")) return this.clear();
     this.add(tokens);
     this.#checkpoints = [...checkpoints];
+    this.#adapters = adapters;
   }
 
   /** Back to the last checkpoint within so many tokens, or to nothing. */

@@ -17,6 +17,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 function state(seed: number, length = 20): SequenceState {
   return {
     tokens: Array.from({ length }, (_, at) => at * seed),
+    adapters: "1,0.5",
     cuttableFrom: seed,
     checkpoints: [
       { length: 5, state: Uint8Array.of(seed, 1) },

@@ -11,6 +11,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
+import type { AdapterScales } from "./adapter-scales.ts";
 import type { SequenceState } from "./sequence.ts";
 
 /** What a state can be read with again: the model's file, and what its memory is laid out by. */
@@ -28,6 +29,7 @@ interface Header {
   readonly identity: StateIdentity;
   /** How many. */
   readonly tokens: number;
+  readonly adapters: AdapterScales;
   readonly cuttableFrom: number;
   readonly checkpoints: readonly { readonly length: number; readonly bytes: number }[];
   readonly bytes: number;
@@ -70,11 +72,12 @@ export function* readStates(files: StateFiles, ignored: (file: string, why: stri
 }
 
 function writeState(file: string, identity: StateIdentity, state: SequenceState): void {
-  const { tokens, cuttableFrom, checkpoints } = state;
+  const { tokens, adapters, cuttableFrom, checkpoints } = state;
   const header: Header = {
     format: 1,
     identity,
     tokens: tokens.length,
+    adapters,
     cuttableFrom,
     checkpoints: checkpoints.map(({ length, state: { byteLength: bytes } }) => ({ length, bytes })),
     bytes: state.state.byteLength,
@@ -115,7 +118,8 @@ function readState(content: Buffer, identity: StateIdentity): SequenceState {
   const numbers = take(header.tokens * 4);
   const tokens = Array.from({ length: header.tokens }, (_, i) => numbers.readInt32LE(i * 4));
   const checkpoints = header.checkpoints.map(({ length, bytes }) => ({ length, state: copyOf(take(bytes)) }));
-  return { tokens, cuttableFrom: header.cuttableFrom, checkpoints, state: copyOf(take(header.bytes)) };
+  const { adapters, cuttableFrom } = header;
+  return { tokens, adapters, cuttableFrom, checkpoints, state: copyOf(take(header.bytes)) };
 }
 
 /** Of its own, so that what is forgotten of a file is freed. */

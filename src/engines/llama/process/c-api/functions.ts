@@ -31,6 +31,10 @@ export function llamaDeclarations(structs: Structs): Record<keyof LlamaFunctions
     llama_model_is_hybrid: ["bool", [pointer]],
     llama_model_has_encoder: ["bool", [pointer]],
     llama_model_has_decoder: ["bool", [pointer]],
+    llama_adapter_lora_init: [pointer, [pointer, "str"]],
+    llama_adapter_lora_free: ["void", [pointer]],
+    llama_adapter_get_alora_n_invocation_tokens: ["uint64_t", [pointer]],
+    llama_set_adapters_lora: ["int32_t", [pointer, pointer, "size_t", pointer]],
     llama_init_from_model: [pointer, [pointer, contextParams]],
     llama_free: ["void", [pointer]],
     llama_n_ctx: ["uint32_t", [pointer]],
@@ -143,6 +147,10 @@ export interface LlamaFunctions {
   llama_model_is_hybrid(model: Pointer): boolean;
   llama_model_has_encoder(model: Pointer): boolean;
   llama_model_has_decoder(model: Pointer): boolean;
+  llama_adapter_lora_init(model: Pointer, path: string): bigint | null;
+  llama_adapter_lora_free(adapter: Pointer): void;
+  llama_adapter_get_alora_n_invocation_tokens(adapter: Pointer): number;
+  llama_set_adapters_lora(context: Pointer, adapters: BigUint64Array, count: number, scales: Float32Array): number;
   llama_init_from_model(model: Pointer, params: ContextParams): Pointer;
   llama_free(context: Pointer): void;
   llama_n_ctx(context: Pointer): number;
