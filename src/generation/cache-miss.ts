@@ -70,7 +70,7 @@ const words: Readonly<Record<CacheMissCause, { readonly says: string; readonly a
   },
   evicted: {
     says: "The beginning of the prompt was known, but its slot was taken by another request.",
-    advice: "More slots keep more conversations.",
+    advice: "More slots, or a larger cacheMemory, keep more conversations.",
   },
   "billing-header": {
     says: "A billing header changed in WHERE.",

@@ -216,3 +216,22 @@ describe.each(kinds)("%s", (kind) => {
     }
   });
 });
+
+// A copy is a convenience: that there is no memory for one must fail no request.
+test("where there is no memory for a copy, there is none, and the sequence is as it was", () => {
+  const model = modelOf("mamba");
+  const api = { ...model.api, llama_state_seq_get_size_ext: () => Number.MAX_SAFE_INTEGER };
+  const poor = Object.create(model, { api: { value: api } }) as NativeModel;
+  const sizes = { room: 512, sequences: 1, batchSize: 64, outputs: 4, threads: 1, oneMemory: true } as const;
+  const context = new NativeContext(poor, { ...sizes, flashAttention: false });
+  try {
+    const sequence = new Sequence(context, 0);
+    const states = new KeptStates(Number.MAX_SAFE_INTEGER, [sequence]);
+    read(context, sequence, textOf(1, 100));
+    states.mark(sequence);
+    states.keep(sequence);
+    expect([sequence.checkpoints, states.states, sequence.length]).toEqual([[], [], 100]);
+  } finally {
+    context.free();
+  }
+});

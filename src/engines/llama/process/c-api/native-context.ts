@@ -174,11 +174,11 @@ export class NativeContext {
     return Number(this.#api.llama_state_seq_get_size_ext(this.pointer, sequence, stateFlags[part]));
   }
 
-  /** A copy of this part of a sequence; null: llama.cpp cannot make one. */
+  /** A copy of this part of a sequence; null: llama.cpp cannot make one, or there is no memory for it. */
   stateOf(sequence: number, part: StatePart): Uint8Array | null {
     const size = this.stateBytes(sequence, part);
-    // Not a part of Node's pool, which would keep more than it is counted for.
-    const copy = Buffer.allocUnsafeSlow(size);
+    const copy = allocated(size);
+    if (!copy) return null;
     const flags = stateFlags[part];
     const written = Number(this.#api.llama_state_seq_get_data_ext(this.pointer, copy, size, sequence, flags));
     return size > 0 && written === size ? copy : null;
@@ -195,5 +195,15 @@ export class NativeContext {
   span(sequence: number): readonly [first: number, last: number] {
     const api = this.#api;
     return [api.llama_memory_seq_pos_min(this.#memory, sequence), api.llama_memory_seq_pos_max(this.#memory, sequence)];
+  }
+}
+
+/** null: the system does not give so much. */
+function allocated(bytes: number): Buffer | null {
+  try {
+    // Not a part of Node's pool, which would keep more than it is counted for.
+    return Buffer.allocUnsafeSlow(bytes);
+  } catch {
+    return null;
   }
 }
