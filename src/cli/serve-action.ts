@@ -46,8 +46,11 @@ const modelOptions: Readonly<Record<string, readonly ModelEntry["kind"][]>> = {
   showErrors: ["program"],
 };
 
-/** Options that may be given several times, and the settings that are lists of them. */
-const settingNames: Readonly<Record<string, string>> = { model: "models", lora: "adapters" };
+/** A setting of a model from its option: those that may be given several times have other names there. */
+function settingOf([name, value]: readonly [string, unknown]): readonly [string, unknown] {
+  if (name === "model") return ["models", value];
+  return name === "lora" ? ["adapters", (value as readonly string[]).map((path) => ({ path }))] : [name, value];
+}
 
 /** Serves until a signal stops it. Throws an error of one sentence when it cannot start. */
 export async function serve(targets: readonly string[], options: Options): Promise<void> {
@@ -140,7 +143,7 @@ function listed(keys: string): string[] {
 function withOptions(model: ModelEntry, options: Options): ModelEntry {
   const own = Object.entries(options)
     .filter(([name]) => modelOptions[name]?.includes(model.kind))
-    .map(([name, value]) => [settingNames[name] ?? name, value]);
+    .map(settingOf);
   return { ...model, ...Object.fromEntries(own) };
 }
 

@@ -209,7 +209,7 @@ export interface LocalModel extends AnswerOptions {
   /** It is never unloaded to make room for another model. */
   readonly keep?: boolean;
   /** Changes of the model (LoRA) that were trained apart from it: GGUF files, of which requests may use less or more. */
-  readonly adapters?: readonly (string | AdapterEntry)[];
+  readonly adapters?: readonly AdapterEntry[];
   /** Values for requests that do not set them. */
   readonly defaults?: GenerationDefaults;
 }

@@ -1,13 +1,5 @@
 import { z } from "zod";
-import type {
-  AdapterEntry,
-  EngineModel,
-  LocalModel,
-  ProgramModel,
-  UpstreamModel,
-  UpstreamTimeouts,
-  WireName,
-} from "./config.ts";
+import type { EngineModel, LocalModel, ProgramModel, UpstreamModel, UpstreamTimeouts, WireName } from "./config.ts";
 import { formatSchema } from "../formats/read-format.ts";
 import { sourceApis } from "../wire/source-api.ts";
 import {
@@ -45,9 +37,7 @@ type Parsed<T> = {
           ? Readonly<Record<string, string>>
           : K extends "tensorSplit"
             ? readonly number[]
-            : K extends "adapters"
-              ? readonly AdapterEntry[]
-              : T[K];
+            : T[K];
 } & { readonly aliases: readonly string[] };
 
 /** `openai` is the older name of `exact`. */
@@ -115,21 +105,12 @@ const proportions = z
   )
   .refine((numbers) => numbers.some((number) => number !== 0), { error: proportionsError });
 
-const adapterShape = "a GGUF file, or a mapping such as { path: style.gguf, scale: 0.5 }";
-const adapter: z.ZodType<AdapterEntry, string | AdapterEntry> = z.union(
-  [
-    text(adapterShape).transform((path) => ({ path })),
-    settings(
-      {
-        path: text("a GGUF file, such as style.gguf").describe("A GGUF file"),
-        scale: decimal(-100, 100)
-          .optional()
-          .describe("How much of it is used where a request does not say (default 1)"),
-      },
-      adapterShape,
-    ),
-  ],
-  { error: expected(adapterShape) },
+const adapter = settings(
+  {
+    path: text("a GGUF file, such as style.gguf").describe("A GGUF file"),
+    scale: decimal(-100, 100).optional().describe("How much of it is used where a request does not say (default 1)"),
+  },
+  "a mapping such as { path: style.gguf, scale: 0.5 }",
 );
 
 const local = settings(
@@ -164,9 +145,9 @@ const local = settings(
     keepCache: text("a folder, such as /var/lib/truewire/cache")
       .optional()
       .describe("Where what the model knows of conversations is kept over a restart (default: nowhere)"),
-    adapters: listOf(adapter, "a list of GGUF files, such as [style.gguf]")
+    adapters: listOf(adapter, "a list such as [{ path: style.gguf }]")
       .optional()
-      .describe("Changes of the model (LoRA), which requests may use: GGUF files, or mappings with a path and a scale"),
+      .describe("Changes of the model (LoRA), which requests may use: mappings with a path and a scale"),
     batchSize: integer(1).optional().describe("The most tokens that are evaluated in one pass (default 512)"),
     chatTemplate: text("a file with a Jinja template, such as chat.jinja")
       .optional()
