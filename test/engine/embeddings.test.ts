@@ -163,7 +163,7 @@ describe("a model that generates", () => {
 
   // One that was made for a pass of its own in every step would have had none for answers.
   test("answers and embeddings have passes by turns", async () => {
-    const engine = await openLlama({}, { pooling: "last", batchSize: 32, slots: 2 });
+    const engine = await openLlama({}, { pooling: "last", batchSize: 32, slots: 2, speculation: "off" });
     const { batches, counters }: Pick<TestEngine, "batches" | "counters"> = drive(engine);
     const leave = new AbortController();
     /** What was told with each step that brought something. */
