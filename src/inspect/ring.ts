@@ -17,12 +17,9 @@ export class Ring<T> {
   readonly #places = new Set<Place<T>>();
   #bytes = 0;
   #dropped = 0;
-  readonly #letGo: (value: T) => void;
 
-  /** `letGo`: called with each thing that had to go. */
-  constructor(maxBytes: number, letGo: (value: T) => void) {
+  constructor(maxBytes: number) {
     this.maxBytes = maxBytes;
-    this.#letGo = letGo;
   }
 
   /** What all take together; at most `maxBytes`. */
@@ -64,6 +61,5 @@ export class Ring<T> {
     place.isGone = true;
     this.#bytes -= place.bytes;
     this.#dropped++;
-    this.#letGo(place.value);
   }
 }

@@ -6,10 +6,8 @@ import type { Mask } from "../mask.ts";
 import { plainPath } from "../plain-path.ts";
 import { Changes } from "./changes.ts";
 import { InspectedExchange } from "./inspected-exchange.ts";
-import { PackedTexts } from "./packed-texts.ts";
 import type { RequestFacts } from "./request-facts.ts";
 import { WatchedRequest } from "./watched-request.ts";
-import type { WatchedRequestOptions } from "./watched-request.ts";
 
 /** Each text or list of a request may take this share of all the room: a request has room for ten and a half, whatever it is. */
 const share = 1 / 16;
@@ -24,11 +22,10 @@ const unwatched = /^(?:\/(?:admin|page|health|metrics)(?:\/.*)?)?$/;
 export class Inspector {
   readonly #ring: Ring<WatchedRequest>;
   readonly #open = new Set<Changes>();
-  readonly #packedTexts = new PackedTexts();
   #count = 0;
 
   constructor(maxBytes: number) {
-    this.#ring = new Ring(maxBytes, (watched) => watched.letGo());
+    this.#ring = new Ring(maxBytes);
   }
 
   get maxBytes(): number {
@@ -48,15 +45,15 @@ export class Inspector {
     if (method === "GET" && exchange.header("sec-fetch-site") === "same-origin") return undefined;
     // Counted from the first byte, so the place is needed before there is anything to put there.
     const unplaced: { place?: RingPlace<WatchedRequest>; bytes: number } = { bytes: 0 };
-    const options: WatchedRequestOptions = {
+    const watched: WatchedRequest = new WatchedRequest({
       id,
       number: ++this.#count,
       method,
       path,
       headers: exchange.headers(),
+      facts,
       mask,
       limit: this.maxBytes * share,
-      packedTexts: this.#packedTexts,
       grow: (bytes) => {
         if (unplaced.place) this.#ring.grow(unplaced.place, bytes);
         else unplaced.bytes += bytes;
@@ -64,8 +61,7 @@ export class Inspector {
       changed: () => {
         for (const changes of this.#open) changes.add(watched);
       },
-    };
-    const watched = new WatchedRequest(options, facts);
+    });
     unplaced.place = this.#ring.add(watched);
     this.#ring.grow(unplaced.place, unplaced.bytes);
     for (const changes of this.#open) changes.add(watched);

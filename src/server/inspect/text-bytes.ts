@@ -1,5 +1,5 @@
 /** What a string and what holds it take beside its characters, in bytes. */
-export const perText = 96;
+const perText = 96;
 
 /** At most so many bytes does a text take in memory. */
 export function textBytes(text: string): number {

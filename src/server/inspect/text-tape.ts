@@ -1,45 +1,38 @@
 import type { TapeContents, TimedText } from "../../inspect/inspected-request.ts";
+import { Tape } from "../../inspect/tape.ts";
 import { copied, wholeCharacters } from "./copied.ts";
-import type { PackedTexts } from "./packed-texts.ts";
-import { PagedTape } from "./paged-tape.ts";
-import { perText, textBytes } from "./text-bytes.ts";
-import { TextPage } from "./text-page.ts";
+import { textBytes } from "./text-bytes.ts";
 
-/** A tape of texts. A page is kept or left out as a whole, so a text that is longer than one is added in several pieces. */
+/** A tape of texts. A tape keeps or drops whole pieces, so a long text is added in several. */
 export class TextTape {
-  readonly #tape: PagedTape<string, TimedText>;
+  readonly #tape: Tape<string>;
   readonly #longest: number;
 
   /** `limit`: in bytes. */
-  constructor(limit: number, packedTexts: PackedTexts) {
-    this.#tape = new PagedTape(limit, () => new TextPage(packedTexts));
-    this.#longest = Math.max(16, Math.floor((this.#tape.pageBytes - perText) / 2));
+  constructor(limit: number) {
+    this.#tape = new Tape(limit, measures);
+    this.#longest = Math.max(16, Math.floor(limit / 32));
   }
 
-  /** Returns by how many bytes the tape has grown; below 0 where more was left out. */
+  /** Returns by how many bytes the tape has grown. */
   add(ms: number, text: string): number {
-    if (text.length <= this.#longest) return this.#tape.add(ms, text, textBytes(text));
+    if (text.length <= this.#longest) return this.#tape.add(ms, text);
     let grown = 0;
     for (let from = 0; from < text.length;) {
       const end = wholeCharacters(text, Math.min(text.length, from + this.#longest));
-      const piece = copied(text, from, end);
-      grown += this.#tape.add(ms, piece, textBytes(piece));
+      grown += this.#tape.add(ms, copied(text, from, end));
       from = end;
     }
     return grown;
   }
 
-  /** No more comes, as far as is known. */
-  end(): void {
-    this.#tape.end();
-  }
-
-  /** Nobody wants any of it any more. */
-  letGo(): void {
-    this.#tape.letGo();
-  }
-
   contents(): TapeContents<TimedText> {
-    return this.#tape.contents();
+    return this.#tape.contents(timed);
   }
+}
+
+const measures = { bytes: textBytes, characters: ({ length }: string): number => length };
+
+function timed(ms: number, text: string): TimedText {
+  return { ms: Math.round(ms * 100) / 100, text };
 }

@@ -4,7 +4,6 @@ import type { GenerationRequest } from "../../generation/request.ts";
 import { Ring } from "../../inspect/ring.ts";
 import { Mask } from "../mask.ts";
 import { RequestRecord } from "../request-record.ts";
-import { PackedTexts } from "./packed-texts.ts";
 import { WatchedRequest } from "./watched-request.ts";
 
 const text = fc.string({ minLength: 1, maxLength: 4000 });
@@ -16,24 +15,22 @@ const act = fc.oneof(
 );
 
 function watch(maxBytes: number): { ring: Ring<WatchedRequest>; next: () => WatchedRequest } {
-  const ring = new Ring<WatchedRequest>(maxBytes, (watched) => watched.letGo());
-  const packedTexts = new PackedTexts();
+  const ring = new Ring<WatchedRequest>(maxBytes);
   let number = 0;
   const next = (): WatchedRequest => {
     const held = { bytes: 0, grow: (bytes: number): void => void (held.bytes += bytes) };
-    const options = {
+    const watched = new WatchedRequest({
       id: `req_${++number}`,
       number,
       method: "POST",
       path: "/v1/chat/completions",
-      headers: [["host", "localhost"]] as const,
+      headers: [["host", "localhost"]],
+      facts: new RequestRecord(),
       mask: new Mask([]),
       limit: maxBytes / 16,
-      packedTexts,
-      grow: (bytes: number): void => held.grow(bytes),
+      grow: (bytes) => held.grow(bytes),
       changed() {},
-    };
-    const watched = new WatchedRequest(options, new RequestRecord());
+    });
     const place = ring.add(watched);
     ring.grow(place, held.bytes);
     held.grow = (bytes) => ring.grow(place, bytes);

@@ -9,18 +9,14 @@ import type {
   InspectedRequest,
   KeptText,
   RequestSummary,
-  TimedEvents,
 } from "../../inspect/inspected-request.ts";
 import type { Mask } from "../mask.ts";
+import { Tape } from "../../inspect/tape.ts";
 import { eventBytes } from "./event-bytes.ts";
-import { EventPage } from "./event-page.ts";
 import { keptText } from "./kept-text.ts";
 import { maskedHeaders } from "./masked-headers.ts";
 import { maskedTape } from "./masked-tape.ts";
-import type { PackedTexts } from "./packed-texts.ts";
-import { PagedTape } from "./paged-tape.ts";
 import type { RequestFacts } from "./request-facts.ts";
-import { rounded } from "./rounded.ts";
 import { textBytes } from "./text-bytes.ts";
 import { TextTape } from "./text-tape.ts";
 import { WatchedAttempt } from "./watched-attempt.ts";
@@ -31,10 +27,10 @@ export interface WatchedRequestOptions {
   readonly method: string;
   readonly path: string;
   readonly headers: readonly Header[];
+  readonly facts: RequestFacts;
   readonly mask: Mask;
   /** Of each of its texts and lists, in bytes. */
   readonly limit: number;
-  readonly packedTexts: PackedTexts;
   /** It takes so many bytes more. */
   readonly grow: (bytes: number) => void;
   /** What a list shows of it has changed. */
@@ -49,28 +45,28 @@ export class WatchedRequest implements Inspection {
   readonly #options: WatchedRequestOptions;
   readonly #at = Date.now();
   readonly #receivedAt: number;
-  /** What is known of it while it is open, and what was known at its end: the facts hold on to more than is counted. */
+  readonly #headers: readonly Header[];
+  /** What is known of it while it is open, and what was known at its end: what it holds then would take more room than is counted. */
   #story: { readonly facts: RequestFacts } | { readonly summary: RequestSummary };
   #body: KeptText | undefined;
   #understood: KeptText | undefined;
   readonly #prompts: InspectedPrompt[] = [];
   #promptBytes = 0;
   readonly #written = new Map<number, TextTape>();
-  readonly #events: PagedTape<readonly GenerationEvent[], TimedEvents>;
+  readonly #events: Tape<readonly GenerationEvent[]>;
   readonly #attempts: WatchedAttempt[] = [];
-  #answerHeaders: Readonly<Record<string, string>> = {};
+  #answerHeaders: readonly Header[] = [];
   readonly #answer: TextTape;
 
-  constructor(options: WatchedRequestOptions, facts: RequestFacts) {
-    const { headers, limit, packedTexts, grow } = options;
+  constructor(options: WatchedRequestOptions) {
+    const { facts, headers, limit, grow } = options;
     this.#options = options;
     this.#story = { facts };
     this.#receivedAt = facts.receivedAt;
-    this.#events = new PagedTape(limit, () => new EventPage(packedTexts));
-    this.#answer = new TextTape(limit, packedTexts);
-    let bytes = perRequest;
-    for (const [name, value] of headers) bytes += textBytes(name) + textBytes(value);
-    grow(bytes);
+    this.#headers = headers;
+    this.#events = new Tape(limit, eventMeasures);
+    this.#answer = new TextTape(limit);
+    grow(perRequest + this.#headers.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0));
   }
 
   get id(): string {
@@ -94,7 +90,7 @@ export class WatchedRequest implements Inspection {
   }
 
   events(events: readonly GenerationEvent[]): void {
-    this.#options.grow(this.#events.add(this.#now(), events, eventBytes(events)));
+    this.#options.grow(this.#events.add(this.#now(), events));
   }
 
   prompt(prompt: InspectedPrompt): void {
@@ -113,27 +109,21 @@ export class WatchedRequest implements Inspection {
   }
 
   written(choice: number, text: string): void {
-    const { limit, packedTexts, grow } = this.#options;
+    const { limit, grow } = this.#options;
     let tape = this.#written.get(choice);
     if (!tape) {
       if (this.#written.size >= mostChoices) return;
-      this.#written.set(choice, (tape = new TextTape(limit / mostChoices, packedTexts)));
+      this.#written.set(choice, (tape = new TextTape(limit / mostChoices)));
     }
     grow(tape.add(this.#now(), text));
   }
 
   sent(request: SentRequest): ReceivedAnswer {
-    const { limit, packedTexts, mask, grow } = this.#options;
+    const { limit, mask, grow } = this.#options;
     const count = this.#attempts.length;
     // Each has half the room of the one before: all of them together have that of two.
     if (count >= mostAttempts) return unheard;
-    const attempt = new WatchedAttempt(request, {
-      limit: limit / 2 ** count,
-      packedTexts,
-      mask,
-      now: () => this.#now(),
-      grow,
-    });
+    const attempt = new WatchedAttempt(request, { limit: limit / 2 ** count, mask, now: () => this.#now(), grow });
     this.#attempts.push(attempt);
     return attempt;
   }
@@ -141,10 +131,8 @@ export class WatchedRequest implements Inspection {
   /** Status and headers of the answer go out. */
   opens(headers: Readonly<Record<string, string>>): void {
     const { grow, changed } = this.#options;
-    this.#answerHeaders = headers;
-    let bytes = 0;
-    for (const name in headers) bytes += textBytes(name) + textBytes(headers[name] ?? "");
-    grow(bytes);
+    this.#answerHeaders = Object.entries(headers);
+    grow(this.#answerHeaders.reduce((sum, [name, value]) => sum + textBytes(name) + textBytes(value), 0));
     changed();
   }
 
@@ -156,19 +144,7 @@ export class WatchedRequest implements Inspection {
 
   ended(outcome: InspectedOutcome, facts: RequestFacts): void {
     this.#story = { summary: this.#summaryOf(outcome, facts) };
-    this.#events.end();
-    for (const tape of this.#written.values()) tape.end();
-    for (const attempt of this.#attempts) attempt.end();
-    this.#answer.end();
     this.#options.changed();
-  }
-
-  /** Nobody can look at it any more. */
-  letGo(): void {
-    this.#events.letGo();
-    for (const tape of this.#written.values()) tape.letGo();
-    for (const attempt of this.#attempts) attempt.letGo();
-    this.#answer.letGo();
   }
 
   summary(): RequestSummary {
@@ -176,12 +152,12 @@ export class WatchedRequest implements Inspection {
   }
 
   shown(): InspectedRequest {
-    const { headers, mask } = this.#options;
+    const { mask } = this.#options;
     const text = (kept: KeptText): KeptText => ({ ...kept, text: mask.text(kept.text) });
     return {
       ...this.summary(),
       request: {
-        headers: maskedHeaders(headers, mask),
+        headers: maskedHeaders(this.#headers, mask),
         ...(this.#body && { body: text(this.#body) }),
         ...(this.#understood && { understood: text(this.#understood) }),
       },
@@ -191,9 +167,9 @@ export class WatchedRequest implements Inspection {
         return shown === prompt.text ? prompt : { text: shown, lengths: [], control: [], quotes: [] };
       }),
       written: [...this.#written].map(([choice, tape]) => ({ choice, text: maskedTape(tape.contents(), mask).tape })),
-      events: mask.value(this.#events.contents()),
+      events: mask.value(this.#events.contents((ms, events) => ({ ms: rounded(ms), events }))),
       response: {
-        headers: maskedHeaders(Object.entries(this.#answerHeaders), mask),
+        headers: maskedHeaders(this.#answerHeaders, mask),
         body: maskedTape(this.#answer.contents(), mask).tape,
       },
       asked: this.#attempts.map((attempt) => attempt.shown()),
@@ -260,9 +236,15 @@ const mostAttempts = 8;
 const perNumber = 8;
 const perQuote = 96;
 
+const eventMeasures = { bytes: eventBytes, characters: (): number => 0 };
+
 const decoder = new TextDecoder();
 
 const unheard: ReceivedAnswer = { answered() {}, received() {}, failed() {} };
+
+function rounded(ms: number): number {
+  return Math.round(ms * 100) / 100;
+}
 
 /** A longer body is not read again only to tell which model it names. In characters. */
 const mostParsed = 256 * 1024;
