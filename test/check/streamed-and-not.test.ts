@@ -7,10 +7,12 @@ import { runCheck } from "../../src/check/probe/run-check.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 
-let server: Server | undefined;
-afterEach(() => {
-  server?.closeAllConnections();
-  return new Promise((resolve) => server?.close(resolve));
+const servers: Server[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
 });
 
 /** Checks a server that says these words: `said` is told how many streamed answers there were before, or undefined for one that is not. */
@@ -28,7 +30,7 @@ async function foundAt(said: (streamed: number | undefined) => string): Promise<
     outgoing.writeHead(response.status, Object.fromEntries(response.headers));
     outgoing.end(await response.text());
   });
-  server = asked;
+  servers.push(asked);
   await new Promise<void>((resolve) => asked.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(asked.address() as AddressInfo).port}/v1`;
   const run = await runCheck({ url, model: "scripted", only: ["same/text"], timeout: 10_000, concurrency: 1 });
@@ -39,6 +41,14 @@ async function foundAt(said: (streamed: number | undefined) => string): Promise<
 // A model whose prompt was cached in part said one word otherwise, once in many runs: its server was accused.
 test("a text that differs once is rounding", async () => {
   expect(await foundAt((streamed) => (streamed === 0 ? "There" : "Hello"))).toEqual([]);
+});
+
+// Four slots in turn, of which one was the source of the others: each form had the same places again.
+test.each([2, 3, 4])("a text that depends on which of %i places a request has is rounding", async (places) => {
+  for (let other = 0; other < places; other++) {
+    let requests = 0;
+    expect(await foundAt(() => (requests++ % places === other ? "There" : "Hello"))).toEqual([]);
+  }
 });
 
 test("a text that differs again is another one", async () => {

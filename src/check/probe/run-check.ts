@@ -131,17 +131,20 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
 
 /**
  * Probes with a streamed twin (`text` and `text/stream`) are sent again, one request at a time: batches of several requests round
- * differently and can change a word. So does another place in a server's cache, and requests may take places in turn: a difference
- * must be seen twice, the second time after one more plain answer.
+ * differently and can change a word. So does another place in a server's cache, and requests take places in turn. A server is accused
+ * only where each of its streamed answers differs from all whole ones, asked for in an order in which both get each of two to four places.
  */
 async function judgeTwin(plain: Probe, streamed: Probe, target: Target, signal?: AbortSignal): Promise<Judged> {
   const ask = (probe: Probe): Promise<ProbeResult> => send(probe, target, signal);
   const [first, second, third] = [await ask(plain), await ask(streamed), await ask(plain)];
-  const judged = { id: `same/${plain.id}`, about: `${plain.about}, streamed and not` };
+  const judged = { id: `same/${plain.id}`, about: `${plain.about}, streamed and not`, result: second };
   const verdict = sameOf(first, second, third);
-  if (verdict.findings.length === 0) return { ...judged, result: second, ...verdict };
-  const [fourth, fifth, sixth] = [await ask(plain), await ask(streamed), await ask(plain)];
-  return { ...judged, result: fifth, ...sameOf(fourth, fifth, sixth) };
+  if (verdict.findings.length === 0) return { ...judged, ...verdict };
+  const [plains, streams] = [[third], [second]];
+  for (const probe of [streamed, plain, plain, streamed, streamed, plain])
+    (probe === plain ? plains : streams).push(await ask(probe));
+  const verdicts = streams.flatMap((stream) => plains.map((again) => sameOf(first, stream, again)));
+  return { ...judged, ...(verdicts.find(({ findings }) => findings.length === 0) ?? verdict) };
 }
 
 function sameOf(plain: ProbeResult, streamed: ProbeResult, again: ProbeResult): GroupVerdict {
