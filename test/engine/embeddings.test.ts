@@ -183,9 +183,12 @@ describe("a model that generates", () => {
     const most = meanwhile.at(-1)?.passes;
     const [first, last] = [meanwhile[0], meanwhile.find(({ passes }) => passes === most)];
     if (!first || !last) throw new Error("No answer went on meanwhile.");
-    expect(last.passes - first.passes).toBeGreaterThan(100);
-    // Several steps may be told at once.
-    expect(Math.abs(last.steps - first.steps - (last.passes - first.passes))).toBeLessThanOrEqual(16);
+    const passes = last.passes - first.passes;
+    const steps = last.steps - first.steps;
+    expect(passes).toBeGreaterThan(50);
+    // Several steps may be told at once, and an answer waits for a slow reader; but neither has many passes to one of the other's.
+    expect(steps).toBeGreaterThan(passes / 2);
+    expect(steps).toBeLessThan(passes * 2);
     leave.abort();
     await generating;
   });
