@@ -1,36 +1,11 @@
 import { expect, test } from "vitest";
+import { loopRounds, stepsOfWork } from "../../test/support/loop-rounds.ts";
 import { inTurns, takeSteps } from "./turns.ts";
-
-/** Work of so many steps, each of which takes the loop for a while; `note` hears of each. */
-function* work(steps: number, ms: number, note: () => void): Generator<undefined, string, undefined> {
-  for (let step = 0; step < steps; step++) {
-    const end = performance.now() + ms;
-    while (performance.now() < end);
-    note();
-    yield;
-  }
-  return "done";
-}
-
-/** What is done between two rounds of the event loop, by its names. */
-async function rounds(until: Promise<unknown>, noted: string[]): Promise<string[][]> {
-  const seen: string[][] = [];
-  const over = new AbortController();
-  until.then(
-    () => over.abort(),
-    () => over.abort(),
-  );
-  while (!over.signal.aborted) {
-    await new Promise((resolve) => setImmediate(resolve));
-    if (noted.length > 0) seen.push(noted.splice(0));
-  }
-  return seen;
-}
 
 test("work is done in turns, and its value comes back", async () => {
   const noted: string[] = [];
-  const value = inTurns(work(10, 2, () => noted.push("a")));
-  const seen = await rounds(value, noted);
+  const value = inTurns(stepsOfWork(10, 2, () => noted.push("a")));
+  const seen = await loopRounds(value, noted);
   expect(await value).toBe("done");
   expect(seen.flat()).toHaveLength(10);
   // A turn ends with the step that is at it after 5 ms, and so after three of 2 ms.
@@ -40,8 +15,8 @@ test("work is done in turns, and its value comes back", async () => {
 // Timers that are due together run together: ten bodies at once held the loop ten times as long as one.
 test("several works take one turn each, and no two in one round", async () => {
   const noted: string[] = [];
-  const all = Promise.all(["a", "b", "c"].map((name) => inTurns(work(6, 2, () => noted.push(name)))));
-  const seen = await rounds(all, noted);
+  const all = Promise.all(["a", "b", "c"].map((name) => inTurns(stepsOfWork(6, 2, () => noted.push(name)))));
+  const seen = await loopRounds(all, noted);
   expect(seen.flat()).toHaveLength(18);
   for (const round of seen) expect(new Set(round).size).toBe(1);
   expect(seen.slice(0, 3).map(([name]) => name)).toEqual(["a", "b", "c"]);
@@ -54,20 +29,20 @@ test("what a step throws ends its work, and not the others'", async () => {
       throw new Error("broken");
     })(),
   );
-  const other = inTurns(work(3, 2, () => {}));
+  const other = inTurns(stepsOfWork(3, 2, () => {}));
   await expect(broken).rejects.toThrow("broken");
   expect(await other).toBe("done");
 });
 
 test("what takes no time is done at once; what takes long goes on in turns", async () => {
   const noted: string[] = [];
-  const brief = takeSteps(work(3, 0, () => noted.push("brief")));
+  const brief = takeSteps(stepsOfWork(3, 0, () => noted.push("brief")));
   expect(noted).toHaveLength(3);
   expect(await brief).toBe("done");
   noted.length = 0;
-  const long = takeSteps(work(12, 1, () => noted.push("long")));
+  const long = takeSteps(stepsOfWork(12, 1, () => noted.push("long")));
   expect(noted.length).toBeLessThanOrEqual(3);
-  const seen = await rounds(long, noted);
+  const seen = await loopRounds(long, noted);
   expect(await long).toBe("done");
   expect(seen.flat()).toHaveLength(12);
   // The first part is done before the rounds begin, and a turn ends with the step that is at it after 5 ms.

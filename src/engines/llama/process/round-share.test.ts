@@ -1,38 +1,16 @@
 import { expect, test } from "vitest";
+import { loopRounds, stepsOfWork } from "../../../../test/support/loop-rounds.ts";
 import { RoundShare } from "./round-share.ts";
 import type { Steps } from "./round-share.ts";
 
 type Work = Steps<string>;
 
-/** Work of so many steps, each of which takes the loop for a while; `note` hears of each. */
-function* work(steps: number, ms: number, note: () => void): Work {
-  for (let step = 0; step < steps; step++) {
-    const end = performance.now() + ms;
-    while (performance.now() < end);
-    note();
-    yield;
-  }
-  return "done";
-}
-
-/** What is done between two rounds of the event loop, by its names. */
-async function rounds(until: Promise<unknown>, noted: string[]): Promise<string[][]> {
-  const seen: string[][] = [];
-  const over = new AbortController();
-  void until.finally(() => over.abort()).catch(() => {});
-  while (!over.signal.aborted) {
-    await new Promise((resolve) => setImmediate(resolve));
-    if (noted.length > 0) seen.push(noted.splice(0));
-  }
-  return seen;
-}
-
 // Each of 60 requests had its own 4 ms of a round: together they held up the model's steps for a quarter of a second at a time.
 test("works share a round, and none waits for the whole of another", async () => {
   const share = new RoundShare();
   const noted: string[] = [];
-  const all = Promise.all(["a", "b", "c"].map((name) => share.do(work(8, 2, () => noted.push(name)))));
-  const seen = await rounds(all, noted);
+  const all = Promise.all(["a", "b", "c"].map((name) => share.do(stepsOfWork(8, 2, () => noted.push(name)))));
+  const seen = await loopRounds(all, noted);
   expect(await all).toEqual(["done", "done", "done"]);
   expect(seen.flat()).toHaveLength(24);
   // A share ends with the step that is at it after 5 ms, and so after three of 2 ms. The first one is had before the round that is looked at.
@@ -43,8 +21,8 @@ test("works share a round, and none waits for the whole of another", async () =>
 test("short works of one round are done in it", async () => {
   const share = new RoundShare();
   const noted: string[] = [];
-  const works = Array.from({ length: 50 }, (_, at) => share.do(work(2, 0, () => noted.push(String(at)))));
-  const seen = await rounds(Promise.all(works), noted);
+  const works = Array.from({ length: 50 }, (_, at) => share.do(stepsOfWork(2, 0, () => noted.push(String(at)))));
+  const seen = await loopRounds(Promise.all(works), noted);
   // All of them take less than a millisecond; a busy machine may need a second round.
   expect(seen.length).toBeLessThan(10);
   expect(seen.flat()).toHaveLength(100);
@@ -61,7 +39,7 @@ test("a work that waits for something lets others go on", async () => {
       return "late";
     })(),
   );
-  expect(await share.do(work(3, 0, () => told.push("step")))).toBe("done");
+  expect(await share.do(stepsOfWork(3, 0, () => told.push("step")))).toBe("done");
   keep();
   expect(await waits).toBe("late");
   expect(told).toEqual(["step", "step", "step", "waited"]);
@@ -89,7 +67,7 @@ test("what a step throws ends its work, and not the others'", async () => {
       throw new Error("broken");
     })(),
   );
-  const other = share.do(work(3, 2, () => {}));
+  const other = share.do(stepsOfWork(3, 2, () => {}));
   await expect(broken).rejects.toThrow("broken");
   expect(await other).toBe("done");
 });
