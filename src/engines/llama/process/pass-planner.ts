@@ -1,6 +1,8 @@
 import type { NativeContext } from "./c-api/native-context.ts";
 import type { Choice, Piece } from "./choice.ts";
+import { PassWidths } from "./pass-widths.ts";
 import { PrefillBudget } from "./prefill-budget.ts";
+import { PromptTurns } from "./prompt-turns.ts";
 import type { RequestRun } from "./request-run.ts";
 import type { Sequence } from "./sequence.ts";
 import { mostDrafted, type SpeculationBudget } from "./speculation-budget.ts";
@@ -10,6 +12,8 @@ export interface Member {
   readonly sequence: Sequence;
   readonly choice: Choice;
   readonly request: RequestRun;
+  /** Who came later has the larger number. */
+  readonly order: number;
 }
 
 /** A part of a pass: what one choice has in it. */
@@ -20,10 +24,16 @@ export interface Share<Who extends Member> {
   readonly index: number;
 }
 
+interface Part<Who extends Member> {
+  readonly who: Who;
+  readonly piece: Piece;
+}
+
 export interface Pass<Who extends Member> {
   readonly shares: readonly Share<Who>[];
-  /** Answers that draw a token or more. */
+  /** Answers that draw a token or more; and how many might have, where they have passes of their own. */
   readonly answers: number;
+  readonly waiting: number;
   /** Tokens of prompts, and drafted ones. */
   readonly prompted: number;
   readonly drafted: number;
@@ -31,16 +41,29 @@ export interface Pass<Who extends Member> {
 
 /** For so many passes nothing is drafted after one that had no room for its drafts. */
 const restAfterNoRoom = 64;
+/** llama.cpp computes tokens by tiles, of at most so many: a few more than whole ones may cost as much as another one. */
+const tile = 16;
+/** A piece may have so many times as many tokens as it should where that ends its prompt. */
+const stretch = 1.25;
 
 /**
  * Says what is in a pass, and learns from how long passes take: a token of each answer, pieces of prompts, and drafts of how answers go
- * on, where they pay and no prompt is read beside them.
+ * on, where they pay and no prompt is read beside them. Where that is faster, each answer has a pass of its own, one after the other.
+ *
+ * Where each sequence has its own memory, llama.cpp parts a batch into as many as there are lengths of pieces, and computes them one after
+ * another (llama-batch.cpp, `split_equal`). So answers and prompts have passes by turns there, and pieces of one pass have one length.
  */
 export class PassPlanner {
   readonly #context: NativeContext;
   readonly #batchSize: number;
   readonly #prefill: PrefillBudget;
   readonly #speculation: SpeculationBudget | undefined;
+  readonly #widths = new PassWidths();
+  readonly #promptTurns = new PromptTurns();
+  /** The sequence whose answer had the last pass to itself. */
+  #lastAlone = -1;
+  /** So many answers are to have a token before prompts have a pass again. */
+  #owed = 0;
   /** So many passes go without drafts. */
   #rest = 0;
 
@@ -58,60 +81,128 @@ export class PassPlanner {
     this.#speculation = speculation;
   }
 
-  /** Fills the batch, in the order of the members. */
+  /** Fills the batch. `members` are in the order of their sequences. */
   fill<Who extends Member>(members: readonly Who[]): Pass<Who> {
+    const prompts = members.filter(({ choice }) => choice.promptLeft > 0);
+    if (prompts.length === 0) return this.#answers(members, true);
+    const answers = members.filter(({ choice }) => choice.promptLeft === 0);
+    const allowance = this.#prefill.tokensBeside(answers.length, prompts.length);
+    const ordered = this.#promptTurns.next(prompts);
+    if (this.#context.oneMemory) {
+      const tiled = Math.max(tile, Math.floor((answers.length + allowance) / tile) * tile);
+      return this.#batch([
+        ...answers.map(answerPart),
+        ...this.#pieces(ordered, tiled - answers.length, answers.length),
+      ]);
+    }
+    if (answers.length > 0 && this.#owed > 0) {
+      const pass = this.#answers(answers, false);
+      this.#owed -= pass.answers;
+      return pass;
+    }
+    this.#owed = answers.length;
+    return this.#batch(this.#pieces(ordered, Math.max(tile, Math.floor(allowance / tile) * tile), 0));
+  }
+
+  /** A token of each answer and what is drafted, or that of one of them. */
+  #answers<Who extends Member>(members: readonly Who[], mayDraft: boolean): Pass<Who> {
+    const alone = this.#widths.oneByOne(members.length) ? this.#nextAlone(members) : undefined;
+    // Once in a round drafts are thought of.
+    const drafts = mayDraft && alone?.isFirst !== false ? this.#drafts(members, alone !== undefined) : undefined;
+    if (!alone || drafts)
+      return this.#batch(members.map((who, at) => ({ who, piece: who.choice.answerPiece(drafts?.[at]) })));
+    this.#lastAlone = alone.who.sequence.id;
+    return { ...this.#batch([answerPart(alone.who)]), waiting: members.length };
+  }
+
+  /** Whose turn it is, of answers that have passes of their own. */
+  #nextAlone<Who extends Member>(
+    members: readonly Who[],
+  ): { readonly who: Who; readonly isFirst: boolean } | undefined {
+    const next = members.find(({ sequence }) => sequence.id > this.#lastAlone);
+    const who = next ?? members[0];
+    return who && { who, isFirst: !next };
+  }
+
+  /** Pieces of prompts, of about so many tokens in all, beside so many answers. */
+  #pieces<Who extends Member>(prompts: readonly Who[], allowance: number, answers: number): Part<Who>[] {
+    const parts: Part<Who>[] = [];
+    let outputs = this.#context.outputs - answers - prompts.length;
+    let room = Math.min(allowance * stretch, this.#batchSize - answers);
+    let left = Math.min(allowance, room);
+    for (const who of prompts) {
+      const { choice } = who;
+      const [first] = parts;
+      const length = this.#context.oneMemory ? undefined : first?.piece.tokens.length;
+      const most = length ?? (choice.promptLeft <= room ? choice.promptLeft : left);
+      if (most <= 0 || most > room || choice.promptLeft < most) continue;
+      const piece = choice.piece(most, outputs + 1);
+      if (length !== undefined && piece.tokens.length !== length) continue;
+      parts.push({ who, piece });
+      outputs -= Math.max(0, piece.outputs - 1);
+      room -= piece.tokens.length;
+      left -= piece.tokens.length;
+    }
+    return parts;
+  }
+
+  #batch<Who extends Member>(parts: readonly Part<Who>[]): Pass<Who> {
     const { batch } = this.#context;
-    const prompting = members.filter(({ choice }) => choice.promptLeft > 0).length;
-    const answers = members.length - prompting;
-    const drafts = prompting === 0 && this.#speculation ? this.#drafts(members, this.#speculation) : undefined;
     const shares: Share<Who>[] = [];
-    let allowance = this.#prefill.tokensBeside(answers, prompting);
-    let outputs = this.#context.outputs - members.length;
+    let answers = 0;
     let prompted = 0;
     let drafted = 0;
     batch.clear();
-    for (const [at, who] of members.entries()) {
-      const { choice, sequence } = who;
-      const isPrompt = choice.promptLeft > 0;
-      if (isPrompt && allowance <= 0) continue;
-      const piece = isPrompt ? choice.piece(allowance, outputs + 1) : choice.answerPiece(drafts?.[at]);
+    // llama.cpp parts a batch where the sequences in it do not ascend.
+    for (const { who, piece } of parts.toSorted((one, other) => one.who.sequence.id - other.who.sequence.id)) {
       const { tokens } = piece;
-      if (isPrompt) {
-        allowance -= tokens.length;
-        prompted += tokens.length;
-        outputs -= Math.max(0, piece.outputs - 1);
-      } else drafted += tokens.length - 1;
-      const { length, id } = sequence;
+      if (who.choice.promptLeft > 0) prompted += tokens.length;
+      else {
+        answers++;
+        drafted += tokens.length - 1;
+      }
+      const { length, id } = who.sequence;
       const index = batch.length;
       const silent = tokens.length - piece.outputs;
       for (const [i, token] of tokens.entries()) batch.add(token, length + i, id, i >= silent);
       shares.push({ who, piece, index });
     }
-    return { shares, answers, prompted, drafted };
+    return { shares, answers, waiting: answers, prompted, drafted };
   }
 
-  /** What is drafted for each; undefined: for nobody anything. */
-  #drafts(members: readonly Member[], speculation: SpeculationBudget): readonly (readonly number[])[] | undefined {
+  /** What is drafted for each; undefined: for nobody anything. `oneByOne`: without drafts, each would have a pass of its own. */
+  #drafts(members: readonly Member[], oneByOne: boolean): readonly (readonly number[])[] | undefined {
+    if (!this.#speculation) return undefined;
     const room = Math.min(mostDrafted, this.#context.outputs - members.length, this.#batchSize - members.length);
     const most = this.#rest > 0 ? 0 : room;
     if (this.#rest > 0) this.#rest--;
     const drafts = members.map(({ choice, request }) => choice.draft(Math.min(most, request.tokensAhead - 1)));
     if (drafts.every(({ tokens }) => tokens.length === 0)) return undefined;
     const chances = drafts.map((draft) => draft.chances);
-    const lengths = speculation.plan(chances, members.length, most);
+    const alone = oneByOne ? this.#widths.expectedMs(1) : undefined;
+    const otherwise = alone && alone * members.length;
+    const lengths = this.#speculation.plan(chances, { answers: members.length, most, otherwise });
+    if (lengths.every((length) => length === 0)) return undefined;
     return drafts.map(({ tokens }, at) => tokens.slice(0, lengths[at]));
   }
 
   /** How long it will take, in milliseconds, as far as is known. */
   expectedMs({ answers, prompted, drafted }: Pass<Member>): number {
-    const known = drafted > 0 ? this.#speculation?.expectedMs(answers, drafted) : undefined;
+    const plain = prompted > 0 ? undefined : this.#widths.expectedMs(answers);
+    const known = drafted > 0 ? this.#speculation?.expectedMs(answers, drafted) : plain;
     return known ?? this.#prefill.expectedMs(prompted);
   }
 
   /** It took so long. */
-  observe({ answers, prompted, drafted }: Pass<Member>, ms: number): void {
-    if (drafted === 0) this.#prefill.observe(prompted, ms);
+  observe({ answers, waiting, prompted, drafted }: Pass<Member>, ms: number): void {
+    if (prompted > 0) this.#prefill.observe(prompted, ms, this.#widths.fasterMs(answers));
+    else if (drafted === 0) this.#prefill.observe(0, (ms * waiting) / answers);
     if (prompted === 0) this.#speculation?.observe(answers, drafted, ms);
+  }
+
+  /** With all that belongs to it, drawing and telling, it took so long. */
+  observeStep({ answers, prompted, drafted }: Pass<Member>, ms: number): void {
+    if (prompted === 0 && drafted === 0) this.#widths.observe(answers, ms);
   }
 
   /** There was no room for it. True: without drafts there may be. */
@@ -119,4 +210,8 @@ export class PassPlanner {
     if (drafted > 0) this.#rest = restAfterNoRoom;
     return drafted > 0;
   }
+}
+
+function answerPart<Who extends Member>(who: Who): Part<Who> {
+  return { who, piece: who.choice.answerPiece() };
 }

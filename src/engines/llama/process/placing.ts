@@ -56,7 +56,9 @@ export function placeFor<Slot extends Seat>(
   // A conversation that goes on takes its own slot; one that only begins alike leaves the other what it knows.
   const goesOn = !source.job && 2 * known >= source.sequence.length;
   if (goesOn) return { slot: source, ...(copy && { from: copy }), forgets: false };
-  const [first, ...others] = slots.filter((slot) => !slot.job && slot !== source);
+  // What it costs nothing to share, or too much to read again, is left to whom it belongs.
+  const isSpared = oneMemory || known >= worthACopy;
+  const [first, ...others] = slots.filter((slot) => !slot.job && !(isSpared && slot === source));
   if (!first) return source.job ? undefined : { slot: source, ...(copy && { from: copy }), forgets: true };
   // With a memory for each, llama.cpp makes several passes where there is a gap between the sequences of a batch.
   const slot = oneMemory

@@ -72,6 +72,7 @@ interface Runner {
   readonly sequence: Sequence;
   readonly choice: Choice;
   readonly request: RequestRun;
+  readonly order: number;
 }
 
 /** From so many tokens on, a prompt that another choice is reading just now is worth waiting for. */
@@ -82,9 +83,9 @@ const longPass = 20;
 const worthRepeating = 50;
 
 /**
- * Drives all sequences together, which is what makes batching pay: each step is one pass of llama.cpp, in which every answer that may run
- * on advances by a token (by more where it was guessed), and prompts by pieces of about 50 ms, so that neither answers nor a cancellation wait long for them. Where few
- * answers run or none, pieces are larger.
+ * Drives all sequences together, which is what makes batching pay: each step is one pass of llama.cpp, of answers that advance by a
+ * token (by more where it was guessed), of pieces of prompts, or of both. Pieces are small where answers run, so that neither they nor a
+ * cancellation wait long.
  *
  * The slots share the memory that is there. A new choice goes to a free slot, and is given what any slot, busy or not, knows of the
  * beginning of its prompt, without a copy. Where the room runs out, what idle slots know is forgotten, the longest unused first; then
@@ -343,6 +344,7 @@ export class Scheduler {
 
   /** One pass: a token of each answer or more, and pieces of prompts. */
   async #step(active: readonly Slot[]): Promise<void> {
+    const begun = this.#options.clock();
     const pass = this.#planner.fill(this.#turnOf(active).flatMap(runnerOf));
     const { shares, prompted, drafted } = pass;
     const started = this.#options.clock();
@@ -365,6 +367,7 @@ export class Scheduler {
       if (result === "no-room" && !this.#planner.canDoWithLess(pass)) this.#makeRoom();
     }
     this.#reportNews(active);
+    if (result === "done") this.#planner.observeStep(pass, this.#options.clock() - begun);
   }
 
   /** Those that can be evaluated together. */
@@ -471,7 +474,7 @@ const idle = { promptTokens: 0, cachedTokens: 0, evaluatedTokens: 0, generatedTo
 
 function runnerOf(slot: Slot): Runner[] {
   const { job, sequence } = slot;
-  return job ? [{ slot, job, sequence, choice: job.choice, request: job.request }] : [];
+  return job ? [{ slot, job, sequence, choice: job.choice, request: job.request, order: job.order }] : [];
 }
 
 /** Tokens of all answers so far, and drafts that were right. */

@@ -27,7 +27,7 @@ function run(
   let tokens = 0;
   let last: readonly number[] = [];
   for (let pass = 0; pass < passes; pass++) {
-    last = budget.plan(chances, answers, mostDrafted);
+    last = budget.plan(chances, { answers, most: mostDrafted });
     const drafted = last.reduce((sum, length) => sum + length, 0);
     const took = machine(answers, drafted);
     budget.observe(answers, drafted, took);
@@ -76,7 +76,7 @@ test("who gains nothing by a pass is hardly slowed down by it", () => {
 test("a machine that becomes slower for all sizes is not taken for drafts that became dear", () => {
   const { budget } = run(cheap, [sure], 1);
   for (let pass = 0; pass < 20; pass++) budget.observe(1, 0, 5 * cheap(1, 0));
-  expect(budget.plan([sure], 1, mostDrafted)[0]).toBeGreaterThan(10);
+  expect(budget.plan([sure], { answers: 1, most: mostDrafted })[0]).toBeGreaterThan(10);
 });
 
 test("the first pass of a size, which may load what it computes with, says nothing", () => {
@@ -93,7 +93,7 @@ test("what was too dear long ago is tried again", () => {
   const { budget } = run(dear, [sure], 1);
   let drafts = 0;
   for (let pass = 0; pass < 20_000; pass++) {
-    const [drafted = 0] = budget.plan([sure], 1, mostDrafted);
+    const [drafted = 0] = budget.plan([sure], { answers: 1, most: mostDrafted });
     if (drafted > 0) drafts++;
     budget.observe(1, drafted, (drafted === 0 ? 1 : 0.5) * dear(1, drafted));
   }
@@ -126,7 +126,7 @@ describe("for every machine and all drafts", () => {
             const budget = new SpeculationBudget({ always });
             budget.observe(answers, 0, 10);
             budget.observe(answers, 0, 10);
-            const lengths = budget.plan(drafts, answers, most);
+            const lengths = budget.plan(drafts, { answers, most });
             expect(lengths.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(most);
             for (const [i, length] of lengths.entries()) expect(length).toBeLessThanOrEqual(drafts[i]?.length ?? 0);
           }
@@ -135,4 +135,21 @@ describe("for every machine and all drafts", () => {
       { numRuns: 100 },
     );
   });
+});
+
+test("drafts for all must beat answers one by one, where those are faster than all together", () => {
+  const budget = new SpeculationBudget({ always: false });
+  const four = [sure, sure, sure, sure];
+  for (let i = 0; i < 10; i++) {
+    budget.observe(4, 0, 44);
+    for (const drafted of [1, 2, 3, 5, 7, 11, 15, 23, 31]) budget.observe(4, drafted, 44 + 3 * drafted);
+  }
+  const tokens = (otherwise?: number): number =>
+    budget
+      .plan(four, { answers: 4, most: mostDrafted, ...(otherwise !== undefined && { otherwise }) })
+      .reduce((sum, length) => sum + length, 0);
+  budget.observe(4, 0, 44);
+  expect(tokens()).toBeGreaterThan(0);
+  expect(tokens(28)).toBeGreaterThan(0);
+  expect(tokens(12)).toBe(0);
 });

@@ -46,11 +46,16 @@ export class SpeculationBudget {
 
   /**
    * How much of each draft to take. `chances`: for each of the answers that have a draft, how likely it is that each of its tokens is
-   * right with all before it. `answers`: how many there are, those without a draft included. `most`: drafted tokens in all.
+   * right with all before it. `answers`: how many there are, those without a draft included. `most`: drafted tokens in all. `otherwise`:
+   * how long a token of each answer takes where nothing is drafted, in milliseconds, if that is not a pass of all of them.
    */
-  plan(chances: readonly (readonly number[])[], answers: number, most: number): readonly number[] {
+  plan(
+    chances: readonly (readonly number[])[],
+    { answers, most, otherwise }: { readonly answers: number; readonly most: number; readonly otherwise?: number },
+  ): readonly number[] {
     const nothing = chances.map(() => 0);
-    const plain = this.#always ? 0 : this.expectedMs(answers, 0);
+    const together = this.expectedMs(answers, 0);
+    const plain = this.#always ? 0 : (otherwise ?? together);
     if (plain === undefined || (!this.#always && this.#withDrafts >= plainEvery)) return nothing;
     const lengths = [...nothing];
     const gains = chances.map(() => 1);
@@ -66,7 +71,7 @@ export class SpeculationBudget {
       gained += chance;
       if (this.#always) best = lengths;
       if (this.#always || !(sizes as readonly number[]).includes(drafted)) continue;
-      const ms = this.#guessedMs(answers, drafted, plain);
+      const ms = this.#guessedMs(answers, drafted, together ?? plain);
       const slowest = chances.length < answers ? 1 : Math.min(...gains);
       const rate = (answers + gained) / ms;
       if (rate <= bestRate || slowest / ms < leastRate / plain) continue;
