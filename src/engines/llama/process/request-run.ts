@@ -108,10 +108,12 @@ export class RequestRun {
     });
   }
 
-  /** The request ends here, for this reason. */
+  /** The request ends here, for this reason, behind what it said so far. */
   fail(failure: GenerationFailure): GenerationEvent[] {
+    const { events } = this.takeNews();
+    if (this.#ended) return events;
     this.#ended = true;
-    return [{ type: "end", end: { kind: "engine-error", failure } }];
+    return [...events, { type: "end", end: { kind: "engine-error", failure } }];
   }
 
   /** The n choices of each prompt with the highest mean logprob, numbered anew. */

@@ -79,6 +79,8 @@ interface Runner {
 const worthWaiting = 64;
 /** A pass that takes longer is made in a thread beside, so that this one hears who leaves and who comes. In milliseconds. */
 const longPass = 20;
+/** What answers say that have passes one after another is told together, within so many milliseconds: each telling wakes the server. */
+const tellWithin = 20;
 /** A pass that goes on for longer is made once more without those who have left, in milliseconds. */
 const worthRepeating = 50;
 
@@ -120,6 +122,8 @@ export class Scheduler {
       }
     | undefined;
   #isAborted = false;
+  /** When news was told last. */
+  #toldAt = 0;
   #waitsForWork = false;
   #decodeSteps = 0;
   #generatedTokens = 0;
@@ -366,7 +370,8 @@ export class Scheduler {
       for (const { who } of shares) who.sequence.settle();
       if (result === "no-room" && !this.#planner.canDoWithLess(pass)) this.#makeRoom();
     }
-    this.#reportNews(active);
+    const isSoonTold = pass.roundGoesOn && this.#options.clock() - this.#toldAt < tellWithin;
+    if (!isSoonTold || active.some(({ job }) => job?.choice.finished)) this.#reportNews(active);
     if (result === "done") this.#planner.observeStep(pass, this.#options.clock() - begun);
   }
 
@@ -436,6 +441,7 @@ export class Scheduler {
   }
 
   #reportNews(active: readonly Slot[]): void {
+    this.#toldAt = this.#options.clock();
     const results: StepMessage["results"][number][] = [];
     for (const request of new Set(active.map((slot) => slot.job?.request))) {
       if (!request || request.cancelled || request.ended) continue;
