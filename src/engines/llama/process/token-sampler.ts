@@ -2,6 +2,7 @@ import type { Sampling } from "../../../generation/request.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
 import { SamplerChain, type NativeGrammar } from "./c-api/native-sampler.ts";
+import { likeliest } from "./likeliest.ts";
 import { readWindow, withToken, type LogitWindow } from "./raw-logprobs.ts";
 import { certain } from "./thought-budget.ts";
 import type { TokenConstraint } from "./token-constraint.ts";
@@ -159,16 +160,4 @@ function dryOptions(
   const { multiplier, base = dryDefaults.base, allowedLength = dryDefaults.allowedLength, lastN = -1 } = dry;
   const breakers = dry.sequenceBreakers ?? dryDefaults.breakers;
   return { multiplier, base, allowedLength, lastN: lastN < 0 ? room : lastN, breakers };
-}
-
-function likeliest(logits: Float32Array): number {
-  let best = 0;
-  let largest = logits[0] ?? -Infinity;
-  for (let token = 1; token < logits.length; token++) {
-    const logit = logits[token] ?? -Infinity;
-    if (logit <= largest) continue;
-    largest = logit;
-    best = token;
-  }
-  return best;
 }
