@@ -1,31 +1,15 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
 import { NativeContext, type PassResult } from "../../src/engines/llama/process/c-api/native-context.ts";
-import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
 import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/sequence.ts";
 import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
 import type { GenerationEvent } from "../../src/generation/event.ts";
-import { writeProgrammedModel, type ProgrammedModel } from "../fixtures/programmed-model.ts";
-import { openNativeModel } from "./native-model.ts";
+import { useProgrammedModel } from "./native-model.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "truewire-"));
-let programmed: ProgrammedModel;
-let model: NativeModel;
-beforeAll(() => {
-  const path = join(folder, "programmed.gguf");
-  programmed = writeProgrammedModel(path);
-  model = openNativeModel(path);
-});
-afterAll(() => {
-  model.free();
-  rmSync(folder, { recursive: true, force: true });
-});
+const opened = useProgrammedModel();
 
 /** A pass in the other thread: how many tokens of each slot it has, and how it ended. */
 interface Pass {
@@ -39,7 +23,7 @@ interface Pass {
  */
 function scheduler(onPass: (number: number) => void, obeys = false) {
   const shape = { room: 4096, sequences: 4, batchSize: 512, outputs: 8, threads: 1, oneMemory: true } as const;
-  const context = new NativeContext(model, { ...shape, flashAttention: false });
+  const context = new NativeContext(opened.model, { ...shape, flashAttention: false });
   const sequences = [0, 1, 2, 3].map((id) => new Sequence(context, id));
   let now = 0;
   const passes: Pass[] = [];
@@ -66,9 +50,9 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
   const heard = new Map<number, GenerationEvent[]>();
   const running = new Scheduler({
     around: {
-      model,
+      model: opened.model,
       context,
-      vocabulary: new Vocabulary(model),
+      vocabulary: new Vocabulary(opened.model),
       contextSize: 4096,
       newCallId: () => "call_1",
       openConstraint: () => undefined,
@@ -100,7 +84,7 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
     add(id: number, length: number, maxTokens: number): void {
       // No two begin alike.
       const rest = Array.from({ length: length - 2 }, (_, at) => 97 + (at % 26));
-      const prompt = [65 + id, ...rest, programmed.controlToken("<|script:endless|>")];
+      const prompt = [65 + id, ...rest, opened.programmed.controlToken("<|script:endless|>")];
       const request: PreparedRequest = {
         id,
         requestId: `req_${id}`,

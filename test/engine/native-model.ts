@@ -1,4 +1,9 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import koffi from "koffi";
+import { afterAll, beforeAll } from "vitest";
+import { writeProgrammedModel, type ProgrammedModel } from "../fixtures/programmed-model.ts";
 import { libraryFolders } from "../../src/engines/llama/process/c-api/library-folders.ts";
 import { loadLlamaApi, type LlamaApi } from "../../src/engines/llama/process/c-api/llama-api.ts";
 import { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
@@ -15,4 +20,31 @@ export function llamaApi(): LlamaApi {
 /** A model in this process: `free` it. */
 export function openNativeModel(path: string): NativeModel {
   return new NativeModel(llamaApi(), path, { gpuLayers: 0 });
+}
+
+/** The programmed model, in this process, while a file's tests run. */
+export function useProgrammedModel(): { readonly model: NativeModel; readonly programmed: ProgrammedModel } {
+  const folder = mkdtempSync(join(tmpdir(), "truewire-"));
+  let opened: { readonly model: NativeModel; readonly programmed: ProgrammedModel } | undefined;
+  const use = (): NonNullable<typeof opened> => {
+    if (!opened) throw new Error("The programmed model is there while tests run.");
+    return opened;
+  };
+  beforeAll(() => {
+    const path = join(folder, "programmed.gguf");
+    const programmed = writeProgrammedModel(path);
+    opened = { programmed, model: openNativeModel(path) };
+  });
+  afterAll(() => {
+    opened?.model.free();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return {
+    get model() {
+      return use().model;
+    },
+    get programmed() {
+      return use().programmed;
+    },
+  };
 }

@@ -1,10 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { PreparedRequest } from "../../src/engines/llama/preparing/prepared-request.ts";
 import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
-import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
 import { KeptStates } from "../../src/engines/llama/process/kept-states.ts";
 import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/sequence.ts";
@@ -13,21 +9,9 @@ import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
 import type { GenerationEvent } from "../../src/generation/event.ts";
 import type { Limits } from "../../src/generation/request.ts";
-import { writeProgrammedModel, type ProgrammedModel } from "../fixtures/programmed-model.ts";
-import { openNativeModel } from "./native-model.ts";
+import { useProgrammedModel } from "./native-model.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "truewire-"));
-let programmed: ProgrammedModel;
-let model: NativeModel;
-beforeAll(() => {
-  const path = join(folder, "programmed.gguf");
-  programmed = writeProgrammedModel(path);
-  model = openNativeModel(path);
-});
-afterAll(() => {
-  model.free();
-  rmSync(folder, { recursive: true, force: true });
-});
+const opened = useProgrammedModel();
 
 /** A scheduler of three slots with this much room for all of them. */
 function scheduler(
@@ -37,7 +21,7 @@ function scheduler(
   readonly counters: () => Readonly<Record<string, number>>;
   readonly ask: (prompt: readonly number[], maxTokens: number, limits?: Limits) => Promise<readonly GenerationEvent[]>;
 } {
-  const context = new NativeContext(model, {
+  const context = new NativeContext(opened.model, {
     room,
     sequences: 3,
     batchSize: 128,
@@ -46,14 +30,14 @@ function scheduler(
     oneMemory: true,
     flashAttention: false,
   });
-  const vocabulary = new Vocabulary(model);
+  const vocabulary = new Vocabulary(opened.model);
   const sequences = [0, 1, 2].map((id) => new Sequence(context, id));
   const waiting = new Map<number, (events: readonly GenerationEvent[]) => void>();
   const heard = new Map<number, GenerationEvent[]>();
   let counters: Readonly<Record<string, number>> = {};
   const running = new Scheduler({
     around: {
-      model,
+      model: opened.model,
       context,
       vocabulary,
       contextSize: room,
@@ -111,7 +95,7 @@ function scheduler(
 }
 
 function endless(): number[] {
-  return [programmed.controlToken("<|script:endless|>")];
+  return [opened.programmed.controlToken("<|script:endless|>")];
 }
 
 function text(events: readonly GenerationEvent[]): string {

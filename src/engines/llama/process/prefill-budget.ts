@@ -21,6 +21,8 @@ const oldAfter = 512;
 
 /** Pieces may take so many times as long where no answer waits for them: a larger one pays the price of a pass for more tokens. */
 const most = 8;
+/** Beside answers, pieces for many prompts take so long at most, in milliseconds. */
+const mostBesideMs = 400;
 
 /** How many prompt tokens a step may evaluate, learned from how long steps take. */
 export class PrefillBudget {
@@ -42,13 +44,14 @@ export class PrefillBudget {
   }
 
   /**
-   * The same beside so many answers, for so many prompts. Each prompt that waits is worth the time of a piece, up to a quarter of a second
-   * in all: once they are read, their answers cost little more than those that run now, since a batch pays only when it is full.
+   * The same beside so many answers, for so many prompts. Each prompt that waits is worth the time of a piece, up to 400 ms in
+   * all: once they are read, their answers cost little more than those that run now, since a batch pays only when it is full.
    */
   tokensBeside(answers: number, prompts: number): number {
     if (this.#tokenMs === 0) return this.#tokens;
     const share = answers === 0 ? most : Math.min(most, prompts);
-    const ms = answers === 0 ? share * this.#stepMs : Math.min(share * this.#stepMs, Math.max(mostMs, this.#stepMs));
+    const ms =
+      answers === 0 ? share * this.#stepMs : Math.min(share * this.#stepMs, Math.max(mostBesideMs, this.#stepMs));
     const withinTime = Math.max(this.#tokens, ms / this.#tokenMs);
     return Math.round(Math.min(this.#most, this.#tokens * share, withinTime));
   }

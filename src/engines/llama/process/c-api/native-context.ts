@@ -1,9 +1,8 @@
 import { cacheTypes, defaultCacheType, type CacheType } from "../../cache-type.ts";
-import { AbortFlag } from "./abort-flag.ts";
+import { makeContext, type MadeContext } from "./make-context.ts";
 import { NativeBatch } from "./native-batch.ts";
 import type { LlamaApi } from "./llama-api.ts";
 import type { NativeModel } from "./native-model.ts";
-import { attachThreads } from "./attach-threads.ts";
 import type { Pointer } from "./structs.ts";
 
 export interface NativeContextOptions {
@@ -52,8 +51,7 @@ export class NativeContext {
   readonly pointer: Pointer;
   readonly #api: LlamaApi;
   readonly #memory: Pointer;
-  readonly #abort: AbortFlag;
-  readonly #freePool: () => void;
+  readonly #made: MadeContext;
   /**
    * Rows of logits by their addresses, which are the same in each pass. To V8 a new view of memory is as much new memory, for which it
    * would collect garbage.
@@ -69,39 +67,28 @@ export class NativeContext {
     this.oneMemory = oneMemory;
     this.threads = threads;
     this.outputs = Math.min(batchSize, Math.max(options.outputs, sequences));
-    this.#abort = new AbortFlag(api);
-    api.takeComplaint();
-    const pointer = api.llama_init_from_model(model.pointer, {
-      ...api.llama_context_default_params(),
-      n_ctx: room,
-      n_batch: batchSize,
-      n_ubatch: batchSize,
-      n_seq_max: sequences,
-      n_outputs_max: this.outputs,
-      n_threads: threads,
-      n_threads_batch: threads,
-      flash_attn_type: flashAttentionType[`${flashAttention}`],
-      type_k: cacheTypes[cacheTypeK].code,
-      type_v: cacheTypes[cacheTypeV].code,
-      abort_callback: this.#abort.callback,
-      abort_callback_data: this.#abort.data,
-      swa_full: false,
-      kv_unified: oneMemory,
-    });
-    if (pointer === null) throw new Error(api.takeComplaint() ?? "llama.cpp cannot make a context");
+    this.#made = makeContext(
+      model,
+      { room, sequences, batchSize, threads },
+      {
+        n_outputs_max: this.outputs,
+        flash_attn_type: flashAttentionType[`${flashAttention}`],
+        type_k: cacheTypes[cacheTypeK].code,
+        type_v: cacheTypes[cacheTypeV].code,
+        kv_unified: oneMemory,
+      },
+    );
+    const { pointer } = this.#made;
     this.#api = api;
     this.pointer = pointer;
     this.#memory = api.llama_get_memory(pointer);
     this.room = api.llama_n_ctx(pointer);
     this.batch = new NativeBatch(api.koffi, batchSize);
-    this.#freePool = attachThreads(api, pointer, threads);
   }
 
   free(): void {
-    this.#api.llama_free(this.pointer);
-    this.#freePool();
+    this.#made.free();
     this.batch.free();
-    this.#abort.free();
   }
 
   /** Evaluates the batch, now. Throws an Error with llama.cpp's reason. */
@@ -113,7 +100,7 @@ export class NativeContext {
   passBeside(): Promise<PassResult> {
     return new Promise((resolve, reject) => {
       this.#api.llama_decode.async(this.pointer, this.batch.struct, (error, code) => {
-        this.#abort.lower();
+        this.#made.abort.lower();
         try {
           if (error) throw error as Error;
           resolve(this.#resultOf(code));
@@ -126,7 +113,7 @@ export class NativeContext {
 
   /** Ends the pass that is under way in the other thread, on a processor; what a GPU does goes to its end. */
   abort(): void {
-    this.#abort.raise();
+    this.#made.abort.raise();
   }
 
   #resultOf(code: number): PassResult {

@@ -1,6 +1,5 @@
-import { AbortFlag } from "./abort-flag.ts";
-import { attachThreads } from "./attach-threads.ts";
 import type { LlamaApi } from "./llama-api.ts";
+import { makeContext, type MadeContext } from "./make-context.ts";
 import { NativeBatch } from "./native-batch.ts";
 import type { NativeModel } from "./native-model.ts";
 import type { Pointer } from "./structs.ts";
@@ -28,8 +27,7 @@ export class NativeEmbeddingContext {
   /** null: it keeps nothing of what it reads. */
   readonly #memory: Pointer;
   readonly #pass: LlamaApi["llama_decode"];
-  readonly #abort: AbortFlag;
-  readonly #freePool: () => void;
+  readonly #made: MadeContext;
   readonly #length: number;
 
   /** Throws an Error with llama.cpp's reason. */
@@ -41,43 +39,32 @@ export class NativeEmbeddingContext {
     this.sequences = sequences;
     this.threads = threads;
     this.#length = model.embeddingLength;
-    this.#abort = new AbortFlag(api);
-    api.takeComplaint();
-    const pointer = api.llama_init_from_model(model.pointer, {
-      ...api.llama_context_default_params(),
-      n_ctx: room,
-      n_batch: batchSize,
+    this.#made = makeContext(
+      model,
       // What is pooled is what was read in one piece.
-      n_ubatch: batchSize,
-      n_seq_max: sequences,
-      // All tokens of a text that is embedded are outputs.
-      n_outputs_max: batchSize,
-      n_threads: threads,
-      n_threads_batch: threads,
-      pooling_type: poolingType,
-      abort_callback: this.#abort.callback,
-      abort_callback_data: this.#abort.data,
-      embeddings: true,
-      swa_full: false,
-      kv_unified: true,
-    });
-    if (pointer === null) throw new Error(api.takeComplaint() ?? "llama.cpp cannot make a context for embeddings");
+      { room, batchSize, sequences, threads },
+      {
+        // All tokens of a text that is embedded are outputs.
+        n_outputs_max: batchSize,
+        pooling_type: poolingType,
+        embeddings: true,
+        kv_unified: true,
+      },
+    );
+    const { pointer } = this.#made;
     if (api.llama_pooling_type(pointer) !== poolingType) {
-      api.llama_free(pointer);
+      this.#made.free();
       throw new Error("llama.cpp pools in another way than it was asked to");
     }
     this.#pointer = pointer;
     this.#memory = api.llama_get_memory(pointer);
     this.#pass = model.onlyEncodes ? api.llama_encode : api.llama_decode;
     this.batch = new NativeBatch(api.koffi, batchSize);
-    this.#freePool = attachThreads(api, pointer, threads);
   }
 
   free(): void {
-    this.#api.llama_free(this.#pointer);
-    this.#freePool();
+    this.#made.free();
     this.batch.free();
-    this.#abort.free();
   }
 
   /**
@@ -87,7 +74,7 @@ export class NativeEmbeddingContext {
   pass(): Promise<boolean> {
     return new Promise((resolve, reject) => {
       this.#pass.async(this.#pointer, this.batch.struct, (error, code) => {
-        this.#abort.lower();
+        this.#made.abort.lower();
         if (error) reject(error as Error);
         else if (code === 0 || code === aborted) resolve(code === 0);
         else
@@ -102,7 +89,7 @@ export class NativeEmbeddingContext {
 
   /** Ends the pass that is under way, on a processor; what a GPU does goes to its end. */
   abort(): void {
-    this.#abort.raise();
+    this.#made.abort.raise();
   }
 
   /** Forgets what it has read. */
