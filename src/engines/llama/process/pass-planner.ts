@@ -88,22 +88,18 @@ export class PassPlanner {
     const prompts = members.filter(({ choice }) => choice.promptLeft > 0);
     if (prompts.length === 0) return this.#answers(members, true);
     const answers = members.filter(({ choice }) => choice.promptLeft === 0);
-    const allowance = this.#prefill.tokensBeside(answers.length, prompts.length);
-    const ordered = this.#promptTurns.next(prompts);
-    if (this.#context.oneMemory) {
-      const tiled = Math.max(tile, Math.floor((answers.length + allowance) / tile) * tile);
-      return this.#batch([
-        ...answers.map(answerPart),
-        ...this.#pieces(ordered, tiled - answers.length, answers.length),
-      ]);
-    }
-    if (answers.length > 0 && this.#owed > 0) {
+    const { oneMemory } = this.#context;
+    if (!oneMemory && answers.length > 0 && this.#owed > 0) {
       const pass = this.#answers(answers, false);
       this.#owed -= pass.answers;
       return pass;
     }
     this.#owed = answers.length;
-    return this.#batch(this.#pieces(ordered, Math.max(tile, Math.floor(allowance / tile) * tile), 0));
+    const beside = oneMemory ? answers : [];
+    const allowance = this.#prefill.tokensBeside(answers.length, prompts.length);
+    const tiled = Math.max(tile, Math.round((beside.length + allowance) / tile) * tile);
+    const pieces = this.#pieces(this.#promptTurns.next(prompts), tiled - beside.length, beside.length);
+    return this.#batch([...beside.map(answerPart), ...pieces]);
   }
 
   /** A token of each answer and what is drafted, or that of one of them. */
