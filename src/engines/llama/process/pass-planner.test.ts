@@ -127,12 +127,14 @@ test("between two passes of prompts, each answer that waits has a token", () => 
 // Each pass of answers between took a turn of the prompts', too, so that only the shortest one was ever read.
 test("short prompts that keep coming do not hold up a long one", () => {
   const plan = planner(false, 3);
-  const [answer, long, short] = [new Answer(0, 0), new Answer(1, 600), new Answer(2, 20)];
+  const long = new Answer(1, 600);
+  const short = new Answer(2, 200);
+  const members = [new Answer(0, 0), long, short];
   for (let pass = 0; pass < 200 && long.promptLeft > 0; pass++) {
-    const filled = plan.fill([answer, long, short]);
+    const filled = plan.fill(members);
     for (const { who, piece } of filled.shares) if (who.promptLeft > 0) who.promptLeft -= piece.tokens.length;
     plan.observe(filled, 30 + 2 * filled.prompted);
-    if (short.promptLeft === 0) short.promptLeft = 20;
+    if (short.promptLeft === 0) short.promptLeft = 200;
   }
   expect(long.promptLeft).toBe(0);
 });
