@@ -53,7 +53,7 @@ function run(members: readonly Answer[], oneMemory: boolean): Pass<Member & Answ
   const plan = planner(oneMemory, members.length);
   const passes: Pass<Answer>[] = [];
   while (members.some(({ promptLeft }) => promptLeft > 0)) {
-    const pass = plan.fill(members);
+    const pass = plan.next(members);
     passes.push(pass);
     expect(passes.length).toBeLessThan(10_000);
     const ms = 30 + 2 * (pass.prompted + pass.answers);
@@ -131,7 +131,7 @@ test("short prompts that keep coming do not hold up a long one", () => {
   const short = new Answer(2, 200);
   const members = [new Answer(0, 0), long, short];
   for (let pass = 0; pass < 200 && long.promptLeft > 0; pass++) {
-    const filled = plan.fill(members);
+    const filled = plan.next(members);
     for (const { who, piece } of filled.shares) if (who.promptLeft > 0) who.promptLeft -= piece.tokens.length;
     plan.observe(filled, 30 + 2 * filled.prompted);
     if (short.promptLeft === 0) short.promptLeft = 200;

@@ -83,8 +83,8 @@ export class PassPlanner {
     this.#speculation = speculation;
   }
 
-  /** Fills the batch. `members` are in the order of their sequences. */
-  fill<Who extends Member>(members: readonly Who[]): Pass<Who> {
+  /** Fills the batch for the next pass. `members` are in the order of their sequences. */
+  next<Who extends Member>(members: readonly Who[]): Pass<Who> {
     const prompts = members.filter(({ choice }) => choice.promptLeft > 0);
     if (prompts.length === 0) return this.#answers(members, true);
     const answers = members.filter(({ choice }) => choice.promptLeft === 0);

@@ -349,7 +349,7 @@ export class Scheduler {
   /** One pass: a token of each answer or more, and pieces of prompts. */
   async #step(active: readonly Slot[]): Promise<void> {
     const begun = this.#options.clock();
-    const pass = this.#planner.fill(this.#turnOf(active).flatMap(runnerOf));
+    const pass = this.#planner.next(this.#turnOf(active).flatMap(runnerOf));
     const { shares, prompted, drafted } = pass;
     const started = this.#options.clock();
     const result = await this.#pass(pass);
