@@ -31,7 +31,10 @@ export interface SampledToken {
 const defaultRepeatLastN = 64;
 /** llama.cpp's defaults for DRY (common.h, `common_params_sampling`). */
 const dryDefaults = { base: 1.75, allowedLength: 2, breakers: ["\n", ":", '"', "*"] } as const;
-/** How many tokens that a grammar forbids may be drawn before it is asked about all of them. */
+/**
+ * How many tokens that a grammar forbids may be drawn before it is asked about all of them; only one where it had to be asked for the
+ * last token, too: where a model goes its own way, each try is lost time.
+ */
 const fewTries = 3;
 
 /**
@@ -52,6 +55,8 @@ export class TokenSampler {
   readonly #generated: number[] = [];
   readonly #bias: ReadonlyMap<number, number>;
   readonly #endings: readonly number[];
+  /** The grammar was asked about all tokens when the last one was drawn. */
+  #wasAsked = false;
   /** What stood in the logits before it was changed. */
   readonly #raw = new Map<number, number>();
 
@@ -104,11 +109,16 @@ export class TokenSampler {
 
   #drawWithin(grammar: NativeGrammar, logits: Float32Array, index: number): number {
     // A chain with a history takes each token that it draws for one that came.
-    for (let tries = 0; tries < fewTries && !this.#hasHistory; tries++) {
+    const most = this.#hasHistory ? 0 : this.#wasAsked ? 1 : fewTries;
+    for (let tries = 0; tries < most; tries++) {
       const token = this.#draw(logits, index);
-      if (grammar.allowed([token]).length > 0) return token;
+      if (grammar.allowed([token]).length > 0) {
+        this.#wasAsked = false;
+        return token;
+      }
       this.#set(logits, token, -Infinity);
     }
+    this.#wasAsked = true;
     grammar.restrict(logits);
     if (logits[likeliest(logits)] === -Infinity) throw new Error("Every token is banned.");
     return this.#draw(logits, index);
