@@ -17,22 +17,22 @@ export interface Member {
 }
 
 /** A part of a pass: what one choice has in it. */
-export interface Share<Who extends Member> {
-  readonly who: Who;
-  readonly piece: Piece;
-  /** Of its first token, in the batch. */
-  readonly index: number;
-}
-
 interface Part<Who extends Member> {
   readonly who: Who;
   readonly piece: Piece;
 }
 
+/** The same in the batch. */
+export interface Share<Who extends Member> extends Part<Who> {
+  /** Of its first token. */
+  readonly index: number;
+}
+
 export interface Pass<Who extends Member> {
   readonly shares: readonly Share<Who>[];
-  /** Answers that draw a token or more; and how many might have, where they have passes of their own. */
+  /** Answers that draw a token or more. */
   readonly answers: number;
+  /** The same, and those whose own passes come next. */
   readonly waiting: number;
   /** Of answers that have passes of their own, more are to come in this round. */
   readonly roundGoesOn: boolean;

@@ -20,7 +20,10 @@ export interface MadeContext {
   free(): void;
 }
 
-/** Makes one with threads of its own, whose passes can be ended early. `more`: what is not llama.cpp's default. Throws an Error with its reason. */
+/**
+ * Makes one with threads of its own, whose passes can be ended early. `more`: what else is not llama.cpp's default. Throws an Error with
+ * llama.cpp's reason.
+ */
 export function makeContext(model: NativeModel, sizes: ContextSizes, more: Partial<ContextParams>): MadeContext {
   const { api } = model;
   const { room, sequences, batchSize, threads } = sizes;
