@@ -1,11 +1,15 @@
 import { FailureError } from "../../../generation/failure.ts";
 import { GrammarLoadError } from "../../../formats/grammar/gbnf-error.ts";
+import { charactersOf } from "../../../formats/grammar/gbnf-rules.ts";
 import { mostStacks, ParseStacks, tooManyWays, type ParseStack } from "../../../formats/grammar/parse-stacks.ts";
 import { readGbnf, type GbnfRules } from "../../../formats/grammar/read-gbnf.ts";
+import type { TokensByBeginning } from "./tokens-by-beginning.ts";
 import { TokenText } from "./token-text.ts";
 
 /** So many different stacks are remembered, some hundred bytes each. No answer comes near, but for those that nest without end. */
 const mostRemembered = 300_000;
+/** Where more characters may come, any token may. */
+const fewCharacters = 128;
 
 /**
  * Follows answers by their grammar beside llama.cpp, whose time for each token grows with the ways to read the answer so far. How many
@@ -22,27 +26,84 @@ export class FollowedGrammar {
     this.#path = path;
   }
 
-  /** Follows one answer: the function is to be called with the bytes of each token. It throws FailureError when the answer must end. */
-  follow(): (bytes: Uint8Array) => void {
-    const { root, hasTokens } = this.#rules;
-    // Which text a token stands for is not known here.
-    if (hasTokens) return () => {};
-    const text = new TokenText();
-    const stacks = new ParseStacks(() => {
-      if (stacks.size > mostRemembered) throw new GrammarLoadError(tooManyWays);
+  /** Follows one answer from its beginning. */
+  follow(): FollowedAnswer {
+    return new FollowedAnswer(this.#rules, this.#path);
+  }
+}
+
+/** One answer by its grammar: the ways to read it so far. */
+export class FollowedAnswer {
+  readonly #path: string;
+  readonly #text = new TokenText();
+  readonly #stacks: ParseStacks;
+  #ways: Iterable<ParseStack>;
+  /** So many bytes are missing to the end of a character. */
+  #missing = 0;
+  /** Which text a token of the model stands for is not known here. */
+  readonly #namesTokens: boolean;
+  /** llama.cpp may have read otherwise what is not UTF-8. */
+  #isUnsure = false;
+
+  constructor({ root, hasTokens }: GbnfRules, path: string) {
+    this.#path = path;
+    this.#namesTokens = hasTokens;
+    this.#stacks = new ParseStacks(() => {
+      if (this.#stacks.size > mostRemembered) throw new GrammarLoadError(tooManyWays);
     });
-    let ways: Iterable<ParseStack> = stacks.from(root);
-    return (bytes) => {
-      try {
-        for (const character of text.push(bytes)) {
-          const next = stacks.read(ways, character.codePointAt(0) ?? 0);
-          if (next.size > mostStacks) throw new GrammarLoadError(tooManyWays);
-          ways = next;
-        }
-      } catch (error) {
-        throw error instanceof GrammarLoadError ? this.#failure(error) : error;
+    this.#ways = hasTokens ? [] : this.#stacks.from(root);
+  }
+
+  /** A token of these bytes came. Throws FailureError when the answer must end. */
+  read(bytes: Uint8Array): void {
+    if (this.#namesTokens) return;
+    try {
+      for (const character of this.#text.push(bytes)) {
+        if (character === replacement) this.#isUnsure = true;
+        const next = this.#stacks.read(this.#ways, character.codePointAt(0) ?? 0);
+        if (next.size > mostStacks) throw new GrammarLoadError(tooManyWays);
+        this.#ways = next;
       }
-    };
+    } catch (error) {
+      throw error instanceof GrammarLoadError ? this.#failure(error) : error;
+    }
+    for (const byte of bytes)
+      this.#missing = this.#missing > 0 && byte < 0xc0 ? this.#missing - 1 : byteLength(byte) - 1;
+  }
+
+  /**
+   * The tokens that may come next, by their first characters: all that the grammar allows are among them. undefined: they are many, or it
+   * is not known.
+   */
+  next(tokens: TokensByBeginning): readonly number[] | undefined {
+    if (this.#namesTokens || this.#isUnsure || this.#missing > 0) return undefined;
+    try {
+      return this.#few(tokens);
+    } catch (error) {
+      // It is for `read` to say so, if such a token comes.
+      if (error instanceof GrammarLoadError) return undefined;
+      throw error;
+    }
+  }
+
+  #few(tokens: TokensByBeginning): readonly number[] | undefined {
+    const characters = nextCharacters(this.#ways);
+    if (!characters) return undefined;
+    const found = [...tokens.ends];
+    const firstBytes = new Set<number>();
+    for (const character of characters) {
+      const first = firstByte(character);
+      if (firstBytes.has(first)) continue;
+      firstBytes.add(first);
+      // Of a character of several bytes any token may come that begins like it.
+      const behind = character < 0x80 ? nextCharacters(this.#stacks.read(this.#ways, character)) : undefined;
+      const seconds = behind && new Set(Array.from(behind, firstByte));
+      for (const some of tokens.beginning(first, seconds)) {
+        if (found.length + some.length > tokens.most) return undefined;
+        found.push(...some);
+      }
+    }
+    return found;
   }
 
   #failure({ message }: GrammarLoadError): FailureError {
@@ -54,4 +115,31 @@ export class FollowedGrammar {
       code: "invalid_grammar",
     });
   }
+}
+
+const replacement = "\ufffd";
+
+/** All characters that one of these ways goes on with; undefined: they are many. */
+function nextCharacters(ways: Iterable<ParseStack>): ReadonlySet<number> | undefined {
+  const characters = new Set<number>();
+  for (const { place } of ways)
+    for (const [first, last] of place ? charactersOf(place) : []) {
+      if (last - first >= fewCharacters - characters.size) return undefined;
+      for (let character = first; character <= last; character++) characters.add(character);
+    }
+  return characters;
+}
+
+/** Of a code point in UTF-8. */
+function firstByte(codePoint: number): number {
+  if (codePoint < 0x80) return codePoint;
+  if (codePoint < 0x800) return 0xc0 | (codePoint >> 6);
+  return codePoint < 0x10000 ? 0xe0 | (codePoint >> 12) : 0xf0 | (codePoint >> 18);
+}
+
+/** How many bytes a character has that begins with this one. */
+function byteLength(first: number): number {
+  if (first < 0xc0) return 1;
+  if (first < 0xe0) return 2;
+  return first < 0xf0 ? 3 : 4;
 }

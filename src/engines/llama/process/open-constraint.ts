@@ -4,10 +4,12 @@ import { gbnfOfData } from "../../../formats/grammar/grammar.ts";
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { ConstraintPlan, PlannedGrammar } from "../preparing/constraint-plan.ts";
 import type { Observe } from "../../../generation/observe.ts";
-import { Candidates, NativeGrammar } from "./c-api/native-sampler.ts";
+import { Candidates } from "./c-api/candidates.ts";
+import { NativeGrammar } from "./c-api/native-sampler.ts";
 import type { NativeModel } from "./c-api/native-model.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
-import { FollowedGrammar } from "./followed-grammar.ts";
+import { FollowedGrammar, type FollowedAnswer } from "./followed-grammar.ts";
+import { TokensByBeginning } from "./tokens-by-beginning.ts";
 import { UnseenBytes } from "./unseen-bytes.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
@@ -15,6 +17,7 @@ import type { Vocabulary } from "./vocabulary.ts";
 export function constraintOpener(model: NativeModel, vocabulary: Vocabulary, log: Observe): OpenConstraint {
   const unseen = new UnseenBytes(vocabulary);
   const candidates = new Candidates(model.api, model.vocabularySize);
+  let tokens: TokensByBeginning | undefined;
   /** Choices and requests that ask for the same share a plan, and with it what llama.cpp has made of its grammar. */
   const parsed = new WeakMap<ConstraintPlan, ParsedGrammar>();
   const grammarOf = (plan: ConstraintPlan): ParsedGrammar => {
@@ -30,7 +33,8 @@ export function constraintOpener(model: NativeModel, vocabulary: Vocabulary, log
     try {
       // Also where it begins later: a grammar that llama.cpp refuses is to be an error before the answer begins.
       const grammar = grammarOf(plan);
-      return new GrammarConstraint(plan, grammar, unseen, log);
+      tokens ??= new TokensByBeginning(vocabulary);
+      return new GrammarConstraint(plan, { grammar, tokens, unseen, log });
     } catch (error) {
       if (!plan.optional) throw error;
       log(`Calls are not held to their schemas: llama.cpp cannot read the grammar: ${String(error)}`, "warn");
@@ -93,25 +97,28 @@ class ParsedGrammar {
   }
 }
 
+interface GrammarSurroundings {
+  readonly grammar: ParsedGrammar;
+  readonly tokens: TokensByBeginning;
+  readonly unseen: UnseenBytes;
+  readonly log: Observe;
+}
+
 class GrammarConstraint implements TokenConstraint {
   readonly #plan: ConstraintPlan;
-  readonly #parsed: ParsedGrammar;
-  readonly #unseen: UnseenBytes;
-  readonly #log: Observe;
+  readonly #around: GrammarSurroundings;
   #native: NativeGrammar | undefined;
-  #follow: ((bytes: Uint8Array) => void) | undefined;
+  #followed: FollowedAnswer | undefined;
   #settled: boolean;
   #bytes: Uint8Array = new Uint8Array();
   /** The end of the reasoning so far, long enough to hold its closing marker. */
   #tail = "";
 
-  constructor(plan: ConstraintPlan, grammar: ParsedGrammar, unseen: UnseenBytes, log: Observe) {
+  constructor(plan: ConstraintPlan, around: GrammarSurroundings) {
     this.#plan = plan;
-    this.#parsed = grammar;
-    this.#unseen = unseen;
-    this.#log = log;
+    this.#around = around;
     this.#settled = plan.begins === "at-once";
-    if (this.#settled) this.#begin(grammar.whole);
+    if (this.#settled) this.#begin(around.grammar.whole);
   }
 
   get grammar(): NativeGrammar | undefined {
@@ -119,12 +126,16 @@ class GrammarConstraint implements TokenConstraint {
   }
 
   get banned(): readonly number[] {
-    return this.#native === undefined ? [] : this.#unseen.banned(this.#plan.format, this.#bytes);
+    return this.#native === undefined ? [] : this.#around.unseen.banned(this.#plan.format, this.#bytes);
+  }
+
+  get next(): readonly number[] | undefined {
+    return this.#followed?.next(this.#around.tokens);
   }
 
   read(text: string, bytes: Uint8Array, reader: ReaderPlace): void {
     this.#bytes = bytes;
-    this.#follow?.(bytes);
+    this.#followed?.read(bytes);
     if (this.#settled) return;
     if (this.#plan.begins === "after-reasoning") this.#readThought(text, reader);
     else if (callHasBegun(this.#plan.format, reader)) this.#goOn(reader.openCall ?? "", "a call that began otherwise");
@@ -142,14 +153,14 @@ class GrammarConstraint implements TokenConstraint {
   /** Binds from behind a text that has already come. */
   #goOn(written: string, what: string): void {
     this.#settled = true;
-    const rest = this.#parsed.after(written);
+    const rest = this.#around.grammar.after(written);
     if (rest !== null) return this.#begin(rest);
-    this.#log(`A grammar could not begin: the model wrote ${what} (${written.length} characters)`, "warn");
+    this.#around.log(`A grammar could not begin: the model wrote ${what} (${written.length} characters)`, "warn");
   }
 
   #begin({ native, followed }: OpenedGrammar): void {
     this.#native = native.copy();
-    this.#follow = followed.follow();
+    this.#followed = followed.follow();
   }
 
   free(): void {

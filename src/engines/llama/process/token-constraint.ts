@@ -10,6 +10,9 @@ export interface TokenConstraint {
   /** What binds the next token; undefined: nothing does (not yet, or no longer). Whoever draws a token lets it accept that one. */
   readonly grammar: NativeGrammar | undefined;
 
+  /** Where the grammar allows few tokens: those, and perhaps a few more. undefined: they are many, or which ones is not known. */
+  readonly next: readonly number[] | undefined;
+
   /** Tokens that the grammar would let pass and that must not come, while it binds. */
   readonly banned: readonly number[];
 

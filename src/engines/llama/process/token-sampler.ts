@@ -1,6 +1,7 @@
 import type { Sampling } from "../../../generation/request.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
+import type { Candidates } from "./c-api/candidates.ts";
 import { SamplerChain, type NativeGrammar } from "./c-api/native-sampler.ts";
 import { likeliest } from "./likeliest.ts";
 import { readWindow, withToken, type LogitWindow } from "./raw-logprobs.ts";
@@ -31,19 +32,17 @@ export interface SampledToken {
 const defaultRepeatLastN = 64;
 /** llama.cpp's defaults for DRY (common.h, `common_params_sampling`). */
 const dryDefaults = { base: 1.75, allowedLength: 2, breakers: ["\n", ":", '"', "*"] } as const;
-/**
- * How many tokens that a grammar forbids may be drawn before it is asked about all of them; only one where it had to be asked for the
- * last token, too: where a model goes its own way, each try is lost time.
- */
-const fewTries = 3;
+/** How many tokens that a grammar forbids may be drawn before it is asked about all of them, which takes as long as twenty draws. */
+const fewTries = 8;
 
 /**
  * Draws a choice's tokens. What concerns single tokens (biases, penalties, bans) is written into the logits where llama.cpp keeps them;
  * the likeliest token is found there, too. For all other draws llama.cpp's own chain reads them: DRY, top-k, top-p, min-p, XTC,
  * temperature, in this order.
  *
- * A grammar is asked about the drawn token alone, which most often is allowed. If not, that token is out and the next one is drawn,
- * which makes the same distribution as asking about all tokens first; after a few of them all are asked about.
+ * Where a grammar allows few characters, only tokens that begin with them are looked at. Elsewhere it is asked about the drawn token
+ * alone, which most often is allowed. If not, that token is out and the next one is drawn, which makes the same distribution as asking
+ * about all tokens first; after a few of them all are asked about.
  */
 export class TokenSampler {
   readonly #options: TokenSamplerOptions;
@@ -55,8 +54,6 @@ export class TokenSampler {
   readonly #generated: number[] = [];
   readonly #bias: ReadonlyMap<number, number>;
   readonly #endings: readonly number[];
-  /** The grammar was asked about all tokens when the last one was drawn. */
-  #wasAsked = false;
   /** What stood in the logits before it was changed. */
   readonly #raw = new Map<number, number>();
 
@@ -91,8 +88,8 @@ export class TokenSampler {
     const needsRaw = message.logprobs !== undefined || message.bestOf > message.n;
     const window = needsRaw ? readWindow(logits, message.logprobs?.top ?? 0) : undefined;
     this.#change(logits);
-    const { grammar } = constraint ?? {};
-    const token = grammar ? this.#drawWithin(grammar, logits, index) : this.#draw(logits, index);
+    const grammar = constraint?.grammar;
+    const token = grammar ? this.#drawWithin(constraint, grammar, logits, index) : this.#draw(logits, index);
     if (grammar && !this.#options.vocabulary.endsGeneration(token)) grammar.accept(token);
     this.#generated.push(token);
     this.#counts.set(token, (this.#counts.get(token) ?? 0) + 1);
@@ -107,21 +104,22 @@ export class TokenSampler {
     return this.#chain ? this.#chain.sample(this.#options.context, index) : likeliest(logits);
   }
 
-  #drawWithin(grammar: NativeGrammar, logits: Float32Array, index: number): number {
+  #drawWithin(constraint: TokenConstraint, grammar: NativeGrammar, logits: Float32Array, index: number): number {
+    const { next } = constraint;
+    if (next) return this.#drawAmong(grammar.among(logits, next));
     // A chain with a history takes each token that it draws for one that came.
-    const most = this.#hasHistory ? 0 : this.#wasAsked ? 1 : fewTries;
+    const most = this.#hasHistory ? 0 : fewTries;
     for (let tries = 0; tries < most; tries++) {
       const token = this.#draw(logits, index);
-      if (grammar.allowed([token]).length > 0) {
-        this.#wasAsked = false;
-        return token;
-      }
+      if (grammar.allows(token)) return token;
       this.#set(logits, token, -Infinity);
     }
-    this.#wasAsked = true;
-    grammar.restrict(logits);
-    if (logits[likeliest(logits)] === -Infinity) throw new Error("Every token is banned.");
-    return this.#draw(logits, index);
+    return this.#drawAmong(grammar.among(logits));
+  }
+
+  #drawAmong(candidates: Candidates): number {
+    if (candidates.length === 0) throw new Error("Every token is banned.");
+    return this.#chain ? this.#chain.sampleAmong(candidates) : candidates.likeliest();
   }
 
   #set(logits: Float32Array, token: number, logit: number): void {

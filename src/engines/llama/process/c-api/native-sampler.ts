@@ -1,3 +1,4 @@
+import type { Candidates } from "./candidates.ts";
 import type { NativeContext } from "./native-context.ts";
 import type { NativeModel } from "./native-model.ts";
 import type { LlamaApi } from "./llama-api.ts";
@@ -63,6 +64,13 @@ export class SamplerChain extends NativeSampler {
   sample(context: NativeContext, index: number): number {
     return this.api.llama_sampler_sample(this.pointer, context.pointer, index);
   }
+
+  /** Draws one of these. */
+  sampleAmong(candidates: Candidates): number {
+    const token = candidates.draw(this.pointer);
+    this.api.llama_sampler_accept(this.pointer, token);
+    return token;
+  }
 }
 
 /** A grammar as llama.cpp follows it, for one answer. */
@@ -85,85 +93,22 @@ export class NativeGrammar extends NativeSampler {
     return new NativeGrammar(this.api, this.api.llama_sampler_clone(this.pointer), this.#candidates);
   }
 
-  /** Which of these tokens may come next. */
-  allowed(tokens: readonly number[]): number[] {
-    this.#candidates.set(tokens);
-    this.api.llama_sampler_apply(this.pointer, this.#candidates.pointer);
-    return this.#candidates.possible();
+  /** The token may come next. */
+  allows(token: number): boolean {
+    this.#candidates.setOnly(token);
+    this.#candidates.restrict(this.pointer);
+    return this.#candidates.length > 0;
   }
 
-  /** Bans all tokens that may not come next: of those that are possible at all. */
-  restrict(logits: Float32Array): void {
-    this.#candidates.setPossible(logits);
-    this.api.llama_sampler_apply(this.pointer, this.#candidates.pointer);
-    this.#candidates.banOthers(logits);
+  /** Those of these tokens, or of all, that may come next and are not banned: good until anything else is asked. */
+  among(logits: Float32Array, tokens?: readonly number[]): Candidates {
+    this.#candidates.set(logits, tokens);
+    this.#candidates.restrict(this.pointer);
+    return this.#candidates;
   }
 
   /** A token came, which is allowed and does not end the answer. */
   accept(token: number): void {
     this.api.llama_sampler_accept(this.pointer, token);
-  }
-}
-
-/** `llama_token_data_array` (llama.h): what samplers are applied to. One is enough for all, as each is used at once. */
-export class Candidates {
-  readonly pointer: Pointer;
-  readonly #ids: Int32Array;
-  readonly #logits: Float32Array;
-  readonly #header: BigInt64Array;
-  readonly #data: bigint;
-  #length = 0;
-
-  constructor({ koffi }: LlamaApi, most: number) {
-    // Three numbers of four bytes for each: id, logit, probability.
-    this.#data = koffi.alloc("uint8_t", most * 12) as bigint;
-    const data = koffi.view(this.#data, most * 12);
-    this.#ids = new Int32Array(data);
-    this.#logits = new Float32Array(data);
-    const header = koffi.alloc("uint8_t", 32) as bigint;
-    this.#header = new BigInt64Array(koffi.view(header, 32));
-    this.pointer = header;
-  }
-
-  /** Makes these tokens the candidates, all alike. */
-  set(tokens: readonly number[]): void {
-    this.#length = 0;
-    for (const token of tokens) this.#add(token);
-    this.#close();
-  }
-
-  /** The same of all tokens that are not banned. */
-  setPossible(logits: Float32Array): void {
-    this.#length = 0;
-    for (let token = 0; token < logits.length; token++) if (logits[token] !== -Infinity) this.#add(token);
-    this.#close();
-  }
-
-  /** Bans those of the candidates that a sampler has ruled out. */
-  banOthers(logits: Float32Array): void {
-    for (let i = 0; i < this.#length; i++)
-      if (this.#logits[i * 3 + 1] === -Infinity) logits[this.#ids[i * 3] ?? 0] = -Infinity;
-  }
-
-  #add(token: number): void {
-    const at = this.#length++ * 3;
-    this.#ids[at] = token;
-    this.#logits[at + 1] = 1;
-    this.#logits[at + 2] = 0;
-  }
-
-  #close(): void {
-    this.#header[0] = BigInt.asIntN(64, this.#data);
-    this.#header[1] = BigInt(this.#length);
-    this.#header[2] = -1n;
-    this.#header[3] = 0n;
-  }
-
-  /** Those that no sampler has ruled out. */
-  possible(): number[] {
-    const tokens: number[] = [];
-    for (let i = 0; i < this.#length; i++)
-      if (this.#logits[i * 3 + 1] !== -Infinity) tokens.push(this.#ids[i * 3] ?? 0);
-    return tokens;
   }
 }
