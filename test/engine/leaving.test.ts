@@ -81,7 +81,7 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
     running,
     passes,
     events: (id: number): readonly GenerationEvent[] => heard.get(id) ?? [],
-    add(id: number, length: number, maxTokens: number): void {
+    add(id: number, length: number, maxTokens: number, cachePrompt?: boolean): void {
       // No two begin alike.
       const rest = Array.from({ length: length - 2 }, (_, at) => 97 + (at % 26));
       const prompt = [65 + id, ...rest, opened.programmed.controlToken("<|script:endless|>")];
@@ -94,7 +94,7 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
         bestOf: 1,
         reading: { format: plainText, prefix: "", callsAllowed: false },
         sampling: { temperature: 0 },
-        limits: { maxTokens },
+        limits: { maxTokens, ...(cachePrompt !== undefined && { cachePrompt }) },
         telling: {},
         echo: false,
         promptParam: "prompt",
@@ -154,3 +154,30 @@ test("clients who come and leave do not hold up the others: no two passes in a r
   expect(one.passes.map(({ result }) => result)).toContain("aborted");
   expect(endedAt).toBeLessThan(100);
 });
+
+// Its slot was taken until others' prompts had been read on, for half a second.
+test.each([true, false])(
+  "a client who leaves during a pass without a part in it frees the slot at once, and the others answer as ever (cache: %s)",
+  async (cachePrompt) => {
+    const busy = (): number => one.running.slots().filter((slot) => slot.busy).length;
+    let before: number | undefined;
+    let after: number | undefined;
+    const one = scheduler((number) => {
+      if (number !== 2) return;
+      before = busy();
+      one.running.cancel(3);
+      after = busy();
+      one.add(4, 300, 20);
+    });
+    for (const id of [1, 2, 3]) one.add(id, 1000, 20, cachePrompt);
+    await one.rest();
+    expect([before, after]).toEqual([3, 2]);
+    expect(one.events(3).at(-1)?.type).not.toBe("end");
+    const alone = scheduler(() => {});
+    for (const id of [1, 2, 4]) {
+      alone.add(id, id === 4 ? 300 : 1000, 20);
+      await alone.rest();
+      expect(text(one.events(id))).toBe(text(alone.events(id)));
+    }
+  },
+);

@@ -363,13 +363,17 @@ export class Choice {
     return text;
   }
 
-  /** Lets go of the sequence, whatever state the choice is in. */
+  /** Lets go of the sequence, whatever state the choice is in. Touches nothing of the context, which may be at work. */
   release(): void {
     this.#sampler?.free();
     this.#sampler = undefined;
     this.#constraint?.free();
-    if (this.#message.limits.cachePrompt === false) this.#sequence?.clear();
     this.#sequence = undefined;
+  }
+
+  /** What its sequence knows is not to be kept for others. */
+  get forgets(): boolean {
+    return this.#message.limits.cachePrompt === false;
   }
 }
 

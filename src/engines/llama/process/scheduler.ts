@@ -94,7 +94,7 @@ const worthRepeating = 50;
  * the answer that began last gives its part back, waits, and is read again when another one has ended.
  *
  * A choice whose reader is too far behind pauses; a cancelled one is gone after the pass that is under way, which is ended early when
- * it is for nobody else, or mostly.
+ * it is for nobody else, or mostly; at once when it has no part in it.
  */
 export class Scheduler {
   readonly #options: SchedulerOptions;
@@ -102,6 +102,8 @@ export class Scheduler {
   readonly #waiting = new FairQueue<Job>();
   /** They had begun when the room ran out: who began first is first. */
   #interrupted: Job[] = [];
+  /** What they know is to be kept for nobody. During a pass in the other thread nothing of its memory may be touched. */
+  readonly #toForget: Sequence[] = [];
   readonly #requests = new Map<number, RequestRun>();
   readonly #planner: PassPlanner;
   readonly #watch: CacheWatch;
@@ -189,8 +191,21 @@ export class Scheduler {
     const request = this.#requests.get(id);
     if (!request) return;
     request.cancelled = true;
+    if (this.#underWay) this.#freeBeside(this.#underWay.pass, request);
     if (this.#isForNobody()) this.#options.around.context.abort();
     this.stir();
+  }
+
+  /** A request that has no part in the pass that is under way need not wait for its end. */
+  #freeBeside({ shares }: Pass<Runner>, request: RequestRun): void {
+    let freed = false;
+    for (const slot of this.#slots) {
+      const { job } = slot;
+      if (job?.request !== request || shares.some(({ who }) => who.slot === slot)) continue;
+      this.#free(slot, job);
+      freed = true;
+    }
+    if (freed) this.tellState();
   }
 
   /**
@@ -264,16 +279,22 @@ export class Scheduler {
     for (const slot of this.#slots) {
       const { job } = slot;
       if (!job || !(job.choice.finished || isOver(job))) continue;
-      job.choice.release();
-      slot.job = undefined;
-      slot.usedAt = this.#turn;
+      this.#free(slot, job);
       freed = true;
     }
+    for (const sequence of this.#toForget.splice(0)) sequence.clear();
     for (const job of this.#interrupted) if (isOver(job)) job.choice.release();
     this.#interrupted = this.#interrupted.filter((job) => !isOver(job));
     if (this.#waiting.dropWhere(isOver)) freed = true;
     for (const [id, request] of this.#requests) if (request.cancelled || request.ended) this.#requests.delete(id);
     if (freed) this.tellState();
+  }
+
+  #free(slot: Slot, job: Job): void {
+    job.choice.release();
+    if (job.choice.forgets) this.#toForget.push(slot.sequence);
+    slot.job = undefined;
+    slot.usedAt = this.#turn;
   }
 
   /** Gives free slots to waiting choices, of one owner after the other, first come first served. */
