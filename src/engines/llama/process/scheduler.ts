@@ -3,19 +3,23 @@ import type { GenerationFailure } from "../../../generation/event.ts";
 import type { CacheMiss } from "../../../generation/cache-miss.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
-import { FairQueue } from "../../lifecycle/fair-queue.ts";
 import type { ModelState, StepCounters, StepMessage } from "../protocol.ts";
 import type { PassResult } from "./c-api/native-context.ts";
 import { AdapterTurns } from "./adapter-turns.ts";
 import { CacheWatch } from "./cache-watch.ts";
-import type { Choice, ChoiceSurroundings } from "./choice.ts";
+import type { ChoiceSurroundings } from "./choice.ts";
+import { isOver, runnerOf, type Job, type Runner, type Slot } from "./job.ts";
 import type { KeptStates } from "./kept-states.ts";
 import { PassPlanner, type Pass } from "./pass-planner.ts";
 import { placeFor, type Place, type Placing } from "./placing.ts";
 import { queueFull } from "./queue-full.ts";
 import { RequestRun } from "./request-run.ts";
 import type { Sequence } from "./sequence.ts";
+import { RunningPass } from "./running-pass.ts";
 import type { SpeculationBudget } from "./speculation-budget.ts";
+import { StepCounts } from "./step-counts.ts";
+import { WaitingJobs } from "./waiting-jobs.ts";
+import { makeRoom } from "./make-room.ts";
 
 export interface SchedulerOptions {
   readonly around: ChoiceSurroundings;
@@ -50,39 +54,8 @@ export interface WorkBeside {
   readonly counters: Partial<StepCounters>;
 }
 
-interface Slot {
-  readonly sequence: Sequence;
-  job: Job | undefined;
-  /** The turn in which it was last used. */
-  usedAt: number;
-}
-
-interface Job {
-  readonly request: RequestRun;
-  readonly choice: Choice;
-  readonly owner: string | undefined;
-  /** Who came later has the larger number. */
-  readonly order: number;
-}
-
-/** A slot at work. */
-interface Runner {
-  readonly slot: Slot;
-  readonly job: Job;
-  readonly sequence: Sequence;
-  readonly choice: Choice;
-  readonly request: RequestRun;
-  readonly order: number;
-}
-
-/** From so many tokens on, a prompt that another choice is reading just now is worth waiting for. */
-const worthWaiting = 64;
-/** A pass that takes longer is made in a thread beside, so that this one hears who leaves and who comes. In milliseconds. */
-const longPass = 20;
 /** What answers say that have passes one after another is told together, within so many milliseconds: each telling wakes the server. */
 const tellWithin = 20;
-/** A pass that goes on for longer is made once more without those who have left, in milliseconds. */
-const worthRepeating = 50;
 
 /**
  * Drives all sequences together, which is what makes batching pay: each step is one pass of llama.cpp, of answers that advance by a
@@ -99,13 +72,13 @@ const worthRepeating = 50;
 export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #slots: readonly Slot[];
-  readonly #waiting = new FairQueue<Job>();
-  /** They had begun when the room ran out: who began first is first. */
-  #interrupted: Job[] = [];
+  readonly #waiting: WaitingJobs;
   /** What they know is to be kept for nobody. During a pass in the other thread nothing of its memory may be touched. */
   readonly #toForget: Sequence[] = [];
   readonly #requests = new Map<number, RequestRun>();
   readonly #planner: PassPlanner;
+  readonly #running: RunningPass;
+  readonly #counts = new StepCounts();
   readonly #watch: CacheWatch;
   readonly #placing: Placing;
   readonly #adapterTurns = new AdapterTurns();
@@ -114,25 +87,9 @@ export class Scheduler {
   #changed = false;
   #turn = 0;
   #jobs = 0;
-  /** The pass in the other thread. `again`: the one before it was ended. */
-  #underWay:
-    | {
-        readonly pass: Pass<Runner>;
-        readonly expectedMs: number;
-        readonly started: number;
-        readonly again: boolean;
-      }
-    | undefined;
-  #isAborted = false;
   /** When news was told last. */
   #toldAt = 0;
   #waitsForWork = false;
-  #decodeSteps = 0;
-  #generatedTokens = 0;
-  #promptTokens = 0;
-  #cachedTokens = 0;
-  #draftedTokens = 0;
-  #acceptedTokens = 0;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -141,6 +98,8 @@ export class Scheduler {
     const { states, sharesBeginnings } = options;
     this.#placing = { states, sharesBeginnings, oneMemory: options.around.context.oneMemory };
     this.#slots = options.sequences.map((sequence) => ({ sequence, job: undefined, usedAt: 0 }));
+    this.#waiting = new WaitingJobs(sharesBeginnings);
+    this.#running = new RunningPass(options.around.context, options.clock);
     const { around, batchSize, speculation } = options;
     this.#planner = new PassPlanner({ context: around.context, batchSize, slots: this.#slots.length, speculation });
   }
@@ -154,11 +113,11 @@ export class Scheduler {
       const run = new RequestRun(this.#options.around, message, prompts, this.#options.chance);
       const free = this.#slots.filter((slot) => !slot.job).length;
       // A request that finds slots free is always taken, however many choices it has.
-      const waiting = this.#waiting.lengthOf(owner);
+      const waiting = this.#waiting.freshOf(owner);
       if (waiting >= free && waiting + run.choices.length - free > this.#options.queueLimit)
         throw new FailureError(queueFull(waiting));
       this.#requests.set(run.id, run);
-      for (const choice of run.choices) this.#waiting.push({ request: run, choice, owner, order: ++this.#jobs }, owner);
+      for (const choice of run.choices) this.#waiting.push({ request: run, choice, owner, order: ++this.#jobs });
       this.stir();
     } catch (error) {
       const failed: GenerationFailure = { kind: "internal", message: String(error), status: 500 };
@@ -191,8 +150,8 @@ export class Scheduler {
     const request = this.#requests.get(id);
     if (!request) return;
     request.cancelled = true;
-    if (this.#underWay) this.#freeBeside(this.#underWay.pass, request);
-    if (this.#isForNobody()) this.#options.around.context.abort();
+    if (this.#running.underWay) this.#freeBeside(this.#running.underWay, request);
+    this.#running.endIfForNobody();
     this.stir();
   }
 
@@ -206,21 +165,6 @@ export class Scheduler {
       freed = true;
     }
     if (freed) this.tellState();
-  }
-
-  /**
-   * The pass that is under way is for clients who have left; or most of it is, it goes on for long, and others' part of it can be made
-   * once more: not twice in a row, or clients who come and leave would hold up the others.
-   */
-  #isForNobody(): boolean {
-    if (!this.#underWay) return false;
-    const { pass, expectedMs, started, again } = this.#underWay;
-    const { shares } = pass;
-    const left = shares.filter(({ who }) => who.request.cancelled);
-    if (left.length === shares.length) return true;
-    const tokens = (of: typeof shares): number => of.reduce((sum, { piece }) => sum + piece.tokens.length, 0);
-    if (again || this.#options.around.model.isRecurrent || 2 * tokens(left) < tokens(shares)) return false;
-    return started + expectedMs - this.#options.clock() > worthRepeating;
   }
 
   taken(id: number, tokens: number): void {
@@ -283,9 +227,7 @@ export class Scheduler {
       freed = true;
     }
     for (const sequence of this.#toForget.splice(0)) sequence.clear();
-    for (const job of this.#interrupted) if (isOver(job)) job.choice.release();
-    this.#interrupted = this.#interrupted.filter((job) => !isOver(job));
-    if (this.#waiting.dropWhere(isOver)) freed = true;
+    if (this.#waiting.dropOver()) freed = true;
     for (const [id, request] of this.#requests) if (request.cancelled || request.ended) this.#requests.delete(id);
     if (freed) this.tellState();
   }
@@ -300,7 +242,7 @@ export class Scheduler {
   /** Gives free slots to waiting choices, of one owner after the other, first come first served. */
   #admit(): void {
     for (let begun = 0; ; begun++) {
-      const job = this.#next();
+      const job = this.#waiting.next(this.#slots);
       const place = job && placeFor(job.choice, this.#slots, this.#placing);
       if (!place) {
         // A long prompt brings no news for seconds.
@@ -308,9 +250,7 @@ export class Scheduler {
         return;
       }
       const { slot } = place;
-      const begins = !this.#interrupted.includes(job);
-      if (begins) this.#waiting.take(job);
-      else this.#interrupted = this.#interrupted.filter((other) => other !== job);
+      const begins = this.#waiting.take(job);
       const { states } = this.#options.states;
       const known = [...this.#slots.map(({ sequence }) => sequence), ...states].map(({ tokens }) => tokens);
       const missed = this.#watch.takes(this.#slots.indexOf(slot), job, known);
@@ -321,7 +261,7 @@ export class Scheduler {
         job.choice.begin(slot.sequence);
       });
       if (begins) {
-        this.#cachedTokens += job.choice.cachedTokens;
+        this.#counts.began(job.choice.cachedTokens);
         this.#watch.began(job.request.id, missed, job.choice.cachedTokens);
       }
       // A prompt that is only given back is done before its first step.
@@ -342,54 +282,27 @@ export class Scheduler {
     if (sequence.length > 0) states.moved(source, count);
   }
 
-  /** The choice that is to have the next free slot; undefined: there is none, or no slot. */
-  #next(): Job | undefined {
-    if (this.#slots.every(({ job }) => job)) return undefined;
-    const [interrupted] = this.#interrupted;
-    // Others would take the room that it waits for.
-    if (interrupted) return this.#slots.some(({ job }) => job) && !this.#roomFreed() ? undefined : interrupted;
-    for (const job of this.#waiting) if (!this.#waitsForSibling(job)) return job;
-    return undefined;
-  }
-
-  /** Some slot is idle, and what it knows can be forgotten. */
-  #roomFreed(): boolean {
-    return this.#slots.some(({ job, sequence }) => !job && sequence.length > 0);
-  }
-
-  /** Another choice of the same prompt is reading it just now: what it knows then is worth waiting for. */
-  #waitsForSibling(job: Job): boolean {
-    const { choice, request } = job;
-    if (!this.#options.sharesBeginnings || !choice.usesCache || choice.prompt.length <= worthWaiting) return false;
-    return this.#slots.some(
-      ({ job: other }) =>
-        other?.request === request && other.choice.prompt === choice.prompt && other.choice.promptLeft > 0,
-    );
-  }
-
   /** One pass: a token of each answer or more, and pieces of prompts. */
   async #step(active: readonly Slot[]): Promise<void> {
     const begun = this.#options.clock();
     const pass = this.#planner.next(this.#turnOf(active).flatMap(runnerOf));
-    const { shares, prompted, drafted } = pass;
+    const { shares } = pass;
     const started = this.#options.clock();
     const result = await this.#pass(pass);
     if (result === "done") {
       this.#planner.observe(pass, this.#options.clock() - started);
-      const before = totals(active);
-      for (const { who, piece, index } of shares) {
-        this.#attempt(who.job, () => who.choice.passed(piece, index));
-        if (who.choice.wantsCheckpoint) this.#options.states.mark(who.sequence);
-      }
-      const after = totals(active);
-      this.#decodeSteps++;
-      this.#promptTokens += prompted;
-      this.#draftedTokens += drafted;
-      this.#generatedTokens += after.generated - before.generated;
-      this.#acceptedTokens += after.accepted - before.accepted;
+      this.#counts.passed(pass, active, () => {
+        for (const { who, piece, index } of shares) {
+          this.#attempt(who.job, () => who.choice.passed(piece, index));
+          if (who.choice.wantsCheckpoint) this.#options.states.mark(who.sequence);
+        }
+      });
     } else {
       for (const { who } of shares) who.sequence.settle();
-      if (result === "no-room" && !this.#planner.canDoWithLess(pass)) this.#makeRoom();
+      if (result === "no-room" && !this.#planner.canDoWithLess(pass)) {
+        const interrupted = makeRoom(this.#slots, this.#options.states);
+        if (interrupted) this.#waiting.interrupt(interrupted);
+      }
     }
     const isSoonTold = pass.roundGoesOn && this.#options.clock() - this.#toldAt < tellWithin;
     if (!isSoonTold || active.some(({ job }) => job?.choice.finished)) this.#reportNews(active);
@@ -407,42 +320,12 @@ export class Scheduler {
 
   /** Evaluates the batch. If that fails, the requests in it end. */
   async #pass(pass: Pass<Runner>): Promise<PassResult | "failed"> {
-    const { context } = this.#options.around;
-    const expectedMs = this.#planner.expectedMs(pass);
     try {
-      if (expectedMs < longPass) {
-        // Messages are read between passes.
-        await new Promise((resolve) => setImmediate(resolve));
-        return context.pass();
-      }
-      this.#underWay = { pass, expectedMs, started: this.#options.clock(), again: this.#isAborted };
-      const result = await context.passBeside();
-      this.#isAborted = result === "aborted";
-      return result;
+      return await this.#running.make(pass, this.#planner.expectedMs(pass));
     } catch (error) {
       for (const { who } of pass.shares) this.#fail(who.job, error);
       return "failed";
-    } finally {
-      this.#underWay = undefined;
     }
-  }
-
-  /** The memory is full: forgets what is least needed. */
-  #makeRoom(): void {
-    const [idle, ...more] = this.#slots.filter(({ job, sequence }) => !job && sequence.length > 0);
-    if (idle) {
-      const oldest = more.reduce((slot, other) => (other.usedAt < slot.usedAt ? other : slot), idle);
-      this.#options.states.keep(oldest.sequence);
-      return oldest.sequence.clear();
-    }
-    const [busy, ...others] = this.#slots.flatMap((slot) => (slot.job ? [{ slot, job: slot.job }] : []));
-    if (!busy) return;
-    if (others.length === 0) return busy.job.choice.cut();
-    const { slot, job } = others.reduce((last, other) => (other.job.order > last.job.order ? other : last), busy);
-    this.#options.states.keep(slot.sequence);
-    job.choice.giveBack();
-    slot.job = undefined;
-    this.#interrupted = [job, ...this.#interrupted];
   }
 
   /** Does a job's work; when it fails, the job's request ends. */
@@ -481,14 +364,9 @@ export class Scheduler {
     const { waiting, grammarsMade } = this.#options.preparing();
     return {
       busy: this.#slots.filter((slot) => slot.job).length,
-      queued: this.#waiting.length + this.#interrupted.length + waiting,
+      queued: this.#waiting.length + waiting,
       counters: {
-        decodeSteps: this.#decodeSteps,
-        generatedTokens: this.#generatedTokens,
-        promptTokens: this.#promptTokens,
-        cachedTokens: this.#cachedTokens,
-        draftedTokens: this.#draftedTokens,
-        acceptedTokens: this.#acceptedTokens,
+        ...this.#counts.counters,
         grammarsMade,
         vocabularyScans: this.#options.around.vocabulary.scans,
         ...this.#options.beside?.counters,
@@ -498,24 +376,3 @@ export class Scheduler {
 }
 
 const idle = { promptTokens: 0, cachedTokens: 0, evaluatedTokens: 0, generatedTokens: 0, tokensLeft: null };
-
-function runnerOf(slot: Slot): Runner[] {
-  const { job, sequence } = slot;
-  return job ? [{ slot, job, sequence, choice: job.choice, request: job.request, order: job.order }] : [];
-}
-
-/** Tokens of all answers so far, and drafts that were right. */
-function totals(active: readonly Slot[]): { readonly generated: number; readonly accepted: number } {
-  let generated = 0;
-  let accepted = 0;
-  for (const { job } of active) {
-    generated += job?.choice.generatedTokens ?? 0;
-    accepted += job?.choice.guesses.accepted ?? 0;
-  }
-  return { generated, accepted };
-}
-
-/** Nobody waits for it any more. */
-function isOver({ request }: Job): boolean {
-  return request.cancelled || request.ended;
-}
