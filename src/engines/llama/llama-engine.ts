@@ -23,11 +23,11 @@ import { askedText, nestedTooDeeply, type AskedText } from "./asked-text.ts";
 import { defaultLoadTimeoutMs } from "./defaults.ts";
 import { Delivery } from "./delivery.ts";
 import { HangWatch } from "./hang-watch.ts";
+import { KeptProcess } from "./kept-process.ts";
 import { listedAdapters } from "./listed-adapters.ts";
 import { LookUps } from "./look-ups.ts";
 import { ModelQuestions } from "./model-questions.ts";
-import { ModelProcess } from "./model-process.ts";
-import type { ModelProcessListeners } from "./model-process.ts";
+import type { ModelProcess, ModelProcessListeners } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
 import type {
   Answer,
@@ -40,13 +40,9 @@ import type {
   ToModel,
 } from "./protocol.ts";
 import { checkEndpoint, wrongEndpoint } from "./wrong-endpoint.ts";
-import { RestartPause } from "../lifecycle/restart-pause.ts";
 
 /** How long a process that has work may make no progress. */
 const defaultStepTimeoutMs = 120_000;
-/** Requests wait for a restart that is this near; for a later one they are refused with the time to retry. */
-const worthWaitingMs = 2000;
-
 /** A local model, in a process of its own that comes back when it crashes. Opened by `openLlamaEngine`. */
 export class LlamaEngine implements Engine {
   readonly #options: LlamaEngineOptions;
@@ -58,17 +54,12 @@ export class LlamaEngine implements Engine {
   readonly #deliveries = new Map<number, Delivery>();
   /** Requests that came while the process was restarting. */
   readonly #unsent = new Map<number, Submission>();
-  readonly #pause = new RestartPause();
   readonly #lookUps = new LookUps();
   readonly #questions = new ModelQuestions((question, signal, text) => this.#lookUp(question, signal, text));
   readonly #watch: HangWatch;
-  #process: ModelProcess;
+  readonly #process: KeptProcess;
   #modelState: ModelState | undefined;
-  #restarts = 0;
   #nextId = 1;
-  #restartTimer: NodeJS.Timeout | undefined;
-  /** When the process is started again, by the clock of `performance.now`. */
-  #restartAt = 0;
 
   constructor(
     options: LlamaEngineOptions,
@@ -79,12 +70,20 @@ export class LlamaEngine implements Engine {
   ) {
     this.#options = options;
     this.#open = { ...open, model: opened.path, contextSize: opened.contextSize };
-    this.#process = process;
+    this.#process = new KeptProcess(process, {
+      open: this.#open,
+      loadTimeoutMs: options.loadTimeoutMs ?? defaultLoadTimeoutMs,
+      lifecycle: this.#lifecycle,
+      listeners: () => this.listeners(),
+      log: (line, level) => options.log?.(line, level),
+      onReady: () => this.#sendUnsent(),
+      onLate: (message) => this.#refuseUnsent(message),
+    });
     const timeoutMs = options.stepTimeoutMs ?? defaultStepTimeoutMs;
     this.#watch = new HangWatch(timeoutMs, {
       isBusy: () => this.#isBusy(),
-      ask: () => this.#process.send({ type: "ping" }),
-      onHung: () => this.#process.end(`made no progress for ${timeoutMs / 1000} seconds and was ended`),
+      ask: () => this.#process.current.send({ type: "ping" }),
+      onHung: () => this.#process.current.end(`made no progress for ${timeoutMs / 1000} seconds and was ended`),
     });
     this.#model = {
       id: options.name ?? fileStem(opened.path),
@@ -140,7 +139,7 @@ export class LlamaEngine implements Engine {
   #lookUp(question: (asked: string) => Question, signal: AbortSignal, text: AskedText = ""): Promise<Answer> {
     const { state, message = "The model is restarting." } = this.#lifecycle.health();
     if (state === "closed") return Promise.reject(new FailureError(shuttingDown.failure));
-    if (state !== "ready") return Promise.reject(new FailureError(gone(message, this.#restartIn())));
+    if (state !== "ready") return Promise.reject(new FailureError(gone(message, this.#process.restartIn)));
     const id = this.#nextId++;
     this.#lifecycle.begin(id);
     const answer = this.#lookUps.wait(id, signal, {
@@ -150,7 +149,7 @@ export class LlamaEngine implements Engine {
         const refuse = (failure: GenerationFailure): void => this.#lookUps.answer(id, { about: "failure", failure });
         this.#send(id, text, message, isWanted, refuse);
       },
-      leave: () => this.#process.send({ type: "cancel", id }),
+      leave: () => this.#process.current.send({ type: "cancel", id }),
     });
     return answer.finally(() => this.#lifecycle.end(id));
   }
@@ -161,7 +160,7 @@ export class LlamaEngine implements Engine {
     observer?: GenerationObserver,
   ): AsyncGenerator<readonly GenerationEvent[]> {
     const id = this.#nextId++;
-    const delivery = new Delivery((tokens) => this.#process.send({ type: "taken", id, tokens }), observer);
+    const delivery = new Delivery((tokens) => this.#process.current.send({ type: "taken", id, tokens }), observer);
     const abandon = (): void => this.#abandon(id, delivery);
     if (signal.aborted) delivery.end({ kind: "client-gone" });
     else this.#submit(id, request, delivery);
@@ -215,8 +214,8 @@ export class LlamaEngine implements Engine {
     refuse: (failure: GenerationFailure) => void,
   ): void {
     this.#watch.start();
-    if (typeof text === "string") return this.#process.send(message(text));
-    const process = this.#process;
+    if (typeof text === "string") return this.#process.current.send(message(text));
+    const process = this.#process.current;
     process.sendInPieces(id, text, isWanted, message).catch((error: unknown) => {
       process.send({ type: "cancel", id });
       refuse(error instanceof RangeError ? nestedTooDeeply : unwritable(error));
@@ -240,7 +239,7 @@ export class LlamaEngine implements Engine {
     const { state, message } = this.#lifecycle.health();
     if (state === "closed") return shuttingDown;
     if (state === "failed")
-      return { kind: "rejected", failure: gone(message ?? "The model failed.", this.#restartIn()) };
+      return { kind: "rejected", failure: gone(message ?? "The model failed.", this.#process.restartIn) };
     if (state === "restarting" && this.#unsentOf(owner) >= this.#open.queueLimit)
       return { kind: "rejected", failure: gone("The model is restarting.", 2) };
     return undefined;
@@ -250,15 +249,10 @@ export class LlamaEngine implements Engine {
     return [...this.#unsent.values()].filter((message) => message.owner === owner).length;
   }
 
-  /** Whole seconds until the process is started again. */
-  #restartIn(): number {
-    return Math.max(1, Math.ceil((this.#restartAt - performance.now()) / 1000));
-  }
-
   #abandon(id: number, delivery: Delivery): void {
     if (!this.#deliveries.has(id)) return;
     delivery.end({ kind: "client-gone" });
-    if (!this.#unsent.delete(id)) this.#process.send({ type: "cancel", id });
+    if (!this.#unsent.delete(id)) this.#process.current.send({ type: "cancel", id });
     this.#forget(id);
   }
 
@@ -276,7 +270,7 @@ export class LlamaEngine implements Engine {
       if (written) for (const [choice, text] of written) delivery.observer?.inspection?.written(choice, text);
       delivery.push(events, tokens);
       const last = events.at(-1);
-      if (last?.type === "end" && last.end.kind === "done") this.#pause.succeeded();
+      if (last?.type === "end" && last.end.kind === "done") this.#process.succeeded();
       if (delivery.ended) this.#forget(id);
     }
   }
@@ -315,46 +309,21 @@ export class LlamaEngine implements Engine {
       this.#forget(id);
     }
     this.#lookUps.fail(failure);
-    if (!closing) this.#restart();
+    if (!closing) this.#process.restart();
   }
 
-  #restart(): void {
-    const pause = this.#pause.next(performance.now());
-    this.#restartAt = performance.now() + pause;
-    this.#restarts++;
-    if (pause <= worthWaitingMs) {
-      this.#lifecycle.become("restarting", "The model's process crashed and is being restarted.");
-    } else this.#refuseUntilRestart(pause);
-    this.#restartTimer = setTimeout(() => void this.#startAgain(), pause);
-  }
-
-  /** The restart is far off: waiting requests are refused, and new ones until then. */
-  #refuseUntilRestart(pause: number): void {
-    const message = `The model's process has failed ${this.#pause.crashes} times in a row; it is started again after ${pause / 1000} seconds.`;
-    this.#options.log?.(message, "warn");
-    this.#lifecycle.become("failed", message);
-    for (const id of this.#unsent.keys()) {
-      this.#deliveries.get(id)?.end({ kind: "rejected", failure: gone(message, this.#restartIn()) });
-      this.#forget(id);
-    }
-    this.#unsent.clear();
-  }
-
-  async #startAgain(): Promise<void> {
-    const { loadTimeoutMs = defaultLoadTimeoutMs } = this.#options;
-    this.#process = new ModelProcess(this.#open, loadTimeoutMs, this.listeners());
-    this.#lifecycle.become("restarting", "The model's process crashed and is being restarted.");
-    try {
-      await this.#process.opened;
-    } catch (error) {
-      if (this.#lifecycle.state === "closed") return;
-      this.#options.log?.(error instanceof Error ? error.message : String(error), "warn");
-      return this.#restart();
-    }
-    this.#lifecycle.become("ready");
+  #sendUnsent(): void {
     const waiting = [...this.#unsent.values()];
     this.#unsent.clear();
     for (const submission of waiting) this.#sendRequest(submission);
+  }
+
+  #refuseUnsent(message: string): void {
+    for (const id of this.#unsent.keys()) {
+      this.#deliveries.get(id)?.end({ kind: "rejected", failure: gone(message, this.#process.restartIn) });
+      this.#forget(id);
+    }
+    this.#unsent.clear();
   }
 
   listeners(): ModelProcessListeners {
@@ -376,17 +345,17 @@ export class LlamaEngine implements Engine {
       ...this.#lifecycle.health(),
       ...(this.#generates && { slots: { busy: state?.busy ?? 0, total: this.#open.slots } }),
       queued: (state?.queued ?? 0) + this.#unsent.size,
-      counters: { ...state?.counters, restarts: this.#restarts },
+      counters: { ...state?.counters, restarts: this.#process.restarts },
     };
   }
 
   /** The id of the process that holds the model. */
   get processId(): number | undefined {
-    return this.#process.pid;
+    return this.#process.current.pid;
   }
 
   close(graceMs: number): Promise<void> {
-    clearTimeout(this.#restartTimer);
+    this.#process.stopWaiting();
     return this.#lifecycle.close(graceMs, {
       stop: (id) => {
         this.#lookUps.answer(id, { about: "failure", failure: shuttingDown.failure });
@@ -396,7 +365,7 @@ export class LlamaEngine implements Engine {
       release: () => {
         this.#watch.stop();
         this.#lookUps.fail(shuttingDown.failure);
-        return this.#open.keepCache ? this.#process.leave() : this.#process.stop();
+        return this.#open.keepCache ? this.#process.current.leave() : this.#process.current.stop();
       },
     });
   }
