@@ -17,15 +17,22 @@ interface Pass {
   result?: PassResult;
 }
 
+interface Asked {
+  readonly cachePrompt?: boolean;
+  readonly n?: number;
+}
+
 /**
- * A scheduler of four slots in which each token seems to take 1 ms; `onPass` is called when a pass in the other thread has begun. A small
+ * A scheduler of four slots in which each token seems to take 1 ms (`msOf`); `onPass` is called when a pass in the other thread has begun. A small
  * model is often done before it hears that it is to end: `obeys`: it never is.
  */
-function scheduler(onPass: (number: number) => void, obeys = false) {
+function scheduler(onPass: (number: number) => void, obeys = false, msOf = (tokens: number): number => tokens) {
   const shape = { room: 4096, sequences: 4, batchSize: 512, outputs: 8, threads: 1, oneMemory: true } as const;
   const context = new NativeContext(opened.model, { ...shape, flashAttention: false });
   const sequences = [0, 1, 2, 3].map((id) => new Sequence(context, id));
   let now = 0;
+  let toldTokens = 0;
+  let beforeShortPass = (): void => {};
   const passes: Pass[] = [];
   const { pass, passBeside, abort } = context;
   let isToEnd = false;
@@ -34,7 +41,8 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
     if (!obeys) abort.call(context);
   };
   context.pass = () => {
-    now += context.batch.length;
+    beforeShortPass();
+    now += msOf(context.batch.length);
     return pass.call(context);
   };
   context.passBeside = async () => {
@@ -44,7 +52,7 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
     const passing = obeys ? undefined : passBeside.call(context);
     onPass(passes.length);
     made.result = obeys && isToEnd ? "aborted" : await (passing ?? passBeside.call(context));
-    now += made.tokens;
+    now += msOf(made.tokens);
     return made.result;
   };
   const heard = new Map<number, GenerationEvent[]>();
@@ -68,6 +76,7 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
     report({ results }) {
       for (const [id, tokens, events] of results) {
         running.taken(id, tokens);
+        toldTokens += tokens;
         heard.set(id, [...(heard.get(id) ?? []), ...events]);
       }
     },
@@ -80,8 +89,16 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
   return {
     running,
     passes,
+    /** Tokens that were drawn and are not told. */
+    get untold(): number {
+      return running.slots().reduce((sum, { generatedTokens }) => sum + generatedTokens, 0) - toldTokens;
+    },
+    /** Called before each pass that is not made in the other thread. */
+    set beforeShortPass(call: () => void) {
+      beforeShortPass = call;
+    },
     events: (id: number): readonly GenerationEvent[] => heard.get(id) ?? [],
-    add(id: number, length: number, maxTokens: number, cachePrompt?: boolean): void {
+    add(id: number, length: number, maxTokens: number, { cachePrompt, n = 1 }: Asked = {}): void {
       // No two begin alike.
       const rest = Array.from({ length: length - 2 }, (_, at) => 97 + (at % 26));
       const prompt = [65 + id, ...rest, opened.programmed.controlToken("<|script:endless|>")];
@@ -90,8 +107,8 @@ function scheduler(onPass: (number: number) => void, obeys = false) {
         requestId: `req_${id}`,
         preparingMs: 0,
         prompts: [{ type: "tokens", tokens: prompt }],
-        n: 1,
-        bestOf: 1,
+        n,
+        bestOf: n,
         reading: { format: plainText, prefix: "", callsAllowed: false },
         sampling: { temperature: 0 },
         limits: { maxTokens, ...(cachePrompt !== undefined && { cachePrompt }) },
@@ -169,7 +186,7 @@ test.each([true, false])(
       after = busy();
       one.add(4, 300, 20);
     });
-    for (const id of [1, 2, 3]) one.add(id, 1000, 20, cachePrompt);
+    for (const id of [1, 2, 3]) one.add(id, 1000, 20, { cachePrompt });
     await one.rest();
     expect([before, after]).toEqual([3, 2]);
     expect(one.events(3).at(-1)?.type).not.toBe("end");
@@ -181,3 +198,27 @@ test.each([true, false])(
     }
   },
 );
+
+// Where answers have passes one after another, their tokens are told together. What the first choice had said was lost.
+test("a request that fails says what it had drawn before its end", async () => {
+  const one = scheduler(
+    () => {},
+    false,
+    (tokens) => (tokens === 1 ? 1 : 10),
+  );
+  let said = 0;
+  one.beforeShortPass = () => {
+    if (one.untold === 0) return;
+    said = text(one.events(1)).length;
+    throw new Error("The test lets it fail.");
+  };
+  one.add(1, 40, 400, { n: 2 });
+  await one.rest();
+  const { type, ...rest } = one.events(1).at(-1) ?? { type: "none" };
+  expect(type).toBe("end");
+  expect(rest).toMatchObject({
+    end: { kind: "engine-error", failure: { message: "The model failed: The test lets it fail." } },
+  });
+  expect(said).toBeGreaterThan(10);
+  expect(text(one.events(1)).length).toBeGreaterThan(said);
+});
