@@ -98,6 +98,8 @@ export interface TokenizeRequest {
   readonly model: string;
   /** A conversation is told as the model's template writes it. */
   readonly input: TextToTokenize | { readonly kind: "chat"; readonly request: GenerationRequest };
+  /** The bytes of each token are wanted, too. */
+  readonly withBytes: boolean;
   /** The client's own JSON, for a server that is asked. */
   readonly body: Readonly<Record<string, unknown>>;
 }

@@ -16,7 +16,8 @@ export async function tokenize(reply: Reply, service: Service): Promise<void> {
   if (!engine.tokenize) throw tellsNoTokens(name);
   const meant = { ...request, model: model.engineModel };
   const told = await untilGone(reply, engine.tokenize(meant, reply.exchange.departure.signal));
-  reply.send(200, "application/json", writeTokens(told, form, withTexts, model.info.contextLength));
+  const written = await takeSteps(writeTokens(told, form, withTexts, model.info.contextLength));
+  reply.send(200, "application/json", written);
 }
 
 /** `POST /detokenize`. */

@@ -296,13 +296,20 @@ describe("a programmed model", () => {
   });
 
   test("soon guesses nothing where no guess is right", async () => {
-    const ask = async (maxTokens: number) =>
-      (await guessing.complete("<|script:noise|>", { sampling: { seed: 5 }, limits: { maxTokens } })).timings;
-    const { draftedTokens: early = 0 } = (await ask(1400)) ?? {};
-    const { draftedTokens: all = 0 } = (await ask(2800)) ?? {};
+    const drafted = async (seed: number, maxTokens: number): Promise<number> => {
+      const asked = { sampling: { seed }, limits: { maxTokens } };
+      return (await guessing.complete("<|script:noise|>", asked)).timings?.draftedTokens ?? 0;
+    };
+    const seeds = [5, 6, 7, 8, 9];
+    let early = 0;
+    let all = 0;
+    for (const seed of seeds) {
+      early += await drafted(seed, 1400);
+      all += await drafted(seed, 2800);
+    }
     expect(early).toBeGreaterThan(0);
-    // In the second half nearly every two words stood somewhere before.
-    expect(all - early).toBeLessThan(100);
+    // In the second half nearly every two words stood somewhere before. How many are tried differs from text to text.
+    expect((all - early) / (seeds.length * 1400)).toBeLessThan(0.1);
   });
 
   test("stays no further ahead of its reader than without guesses", async () => {

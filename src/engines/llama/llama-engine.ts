@@ -26,7 +26,7 @@ import { HangWatch } from "./hang-watch.ts";
 import { KeptProcess } from "./kept-process.ts";
 import { listedAdapters } from "./listed-adapters.ts";
 import { LookUps } from "./look-ups.ts";
-import { ModelQuestions } from "./model-questions.ts";
+import { ModelQuestions, type MoreOfQuestion } from "./model-questions.ts";
 import type { ModelProcess, ModelProcessListeners } from "./model-process.ts";
 import type { LlamaEngineOptions } from "./options.ts";
 import type {
@@ -55,7 +55,7 @@ export class LlamaEngine implements Engine {
   /** Requests that came while the process was restarting. */
   readonly #unsent = new Map<number, Submission>();
   readonly #lookUps = new LookUps();
-  readonly #questions = new ModelQuestions((question, signal, text) => this.#lookUp(question, signal, text));
+  readonly #questions = new ModelQuestions((question, signal, more) => this.#lookUp(question, signal, more));
   readonly #watch: HangWatch;
   readonly #process: KeptProcess;
   #modelState: ModelState | undefined;
@@ -136,7 +136,11 @@ export class LlamaEngine implements Engine {
   }
 
   /** Asks the model's process. Rejects with `FailureError`, also when the process ends or `signal` is aborted meanwhile. */
-  #lookUp(question: (asked: string) => Question, signal: AbortSignal, text: AskedText = ""): Promise<Answer> {
+  #lookUp(
+    question: (asked: string) => Question,
+    signal: AbortSignal,
+    { text = "", hear = () => {} }: MoreOfQuestion = {},
+  ): Promise<Answer> {
     const { state, message = "The model is restarting." } = this.#lifecycle.health();
     if (state === "closed") return Promise.reject(new FailureError(shuttingDown.failure));
     if (state !== "ready") return Promise.reject(new FailureError(gone(message, this.#process.restartIn)));
@@ -150,6 +154,7 @@ export class LlamaEngine implements Engine {
         this.#send(id, text, message, isWanted, refuse);
       },
       leave: () => this.#process.current.send({ type: "cancel", id }),
+      hear,
     });
     return answer.finally(() => this.#lifecycle.end(id));
   }

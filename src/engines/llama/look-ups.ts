@@ -1,10 +1,12 @@
 import type { GenerationFailure } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
-import type { Answer } from "./protocol.ts";
+import type { Answer, SomeTokens } from "./protocol.ts";
 
 interface Waiting {
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: unknown) => void;
+  /** Hears what comes before the answer. */
+  readonly hear: (some: SomeTokens) => void;
 }
 
 /** Questions to the model's process whose answers have not come. */
@@ -23,7 +25,11 @@ export class LookUps {
   async wait(
     id: number,
     signal: AbortSignal,
-    { ask, leave }: { readonly ask: () => void; readonly leave: () => void },
+    {
+      ask,
+      leave,
+      hear = () => {},
+    }: { readonly ask: () => void; readonly leave: () => void } & Partial<Pick<Waiting, "hear">>,
   ): Promise<Answer> {
     signal.throwIfAborted();
     const left = (): void => {
@@ -33,7 +39,7 @@ export class LookUps {
     signal.addEventListener("abort", left, { once: true });
     try {
       return await new Promise<Answer>((resolve, reject) => {
-        this.#waiting.set(id, { resolve, reject });
+        this.#waiting.set(id, { resolve, reject, hear });
         ask();
       });
     } finally {
@@ -45,6 +51,7 @@ export class LookUps {
   answer(id: number, answer: Answer): void {
     const waiting = this.#waiting.get(id);
     if (answer.about === "failure") waiting?.reject(new FailureError(answer.failure));
+    else if (answer.about === "some-tokens") waiting?.hear(answer);
     else waiting?.resolve(answer);
   }
 

@@ -11,14 +11,21 @@ import type {
 import { FailureError } from "../../generation/failure.ts";
 import type { GenerationRequest, TextPrompt } from "../../generation/request.ts";
 import { askedText, nestedTooDeeply, type AskedText } from "./asked-text.ts";
-import type { Answer, AskedOfModel, Question } from "./protocol.ts";
+import { mostTokensTold, type Answer, type AskedOfModel, type Question, type SomeTokens } from "./protocol.ts";
 
 /** Asks the model's process. Rejects with `FailureError`, also when the process ends or `signal` is aborted meanwhile. */
 export type AskModel = (
   question: (asked: string) => Question,
   signal: AbortSignal,
-  text?: AskedText,
+  more?: MoreOfQuestion,
 ) => Promise<Answer>;
+
+export interface MoreOfQuestion {
+  /** What is asked about. */
+  readonly text?: AskedText;
+  /** Hears tokens that come before the answer. */
+  readonly hear?: (some: SomeTokens) => void;
+}
 
 /** What can be asked of a local model besides generations. Everything rejects with `FailureError`. */
 export class ModelQuestions {
@@ -30,20 +37,39 @@ export class ModelQuestions {
 
   /** The tokens of a prompt as the model's template writes it and its tokenizer cuts it. */
   async countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
-    return (await this.#promptTokens(request, signal, request.owner)).tokens.length;
+    const answer = await this.#askTokens(request, "count", signal, { owner: request.owner });
+    return answer.count;
   }
 
-  tokenize({ input }: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
-    if (input.kind === "chat") return this.#promptTokens(input.request, signal, input.request.owner);
-    const { text, addSpecial, parseSpecial } = input;
-    const prompt: TextPrompt = { kind: "text", prompts: [text] };
-    const tokenizing = { addSpecial, parseSpecial };
-    return this.#promptTokens({ prompt, sampling: {}, limits: {}, tokenizing }, signal);
+  async tokenize({ input, withBytes }: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
+    const tokens: number[] = [];
+    const bytes: (readonly number[])[] = [];
+    const hear = (some: SomeTokens): void => {
+      for (const token of some.tokens) tokens.push(token);
+      for (const each of some.bytes ?? []) bytes.push(each);
+    };
+    const wants = withBytes ? "bytes" : "ids";
+    if (input.kind === "chat")
+      await this.#askTokens(input.request, wants, signal, { owner: input.request.owner, hear });
+    else {
+      const { text, addSpecial, parseSpecial } = input;
+      const prompt: TextPrompt = { kind: "text", prompts: [text] };
+      const asked = { prompt, sampling: {}, limits: {}, tokenizing: { addSpecial, parseSpecial } };
+      await this.#askTokens(asked, wants, signal, { hear });
+    }
+    return { tokens, ...(withBytes && { bytes }) };
   }
 
   async detokenize({ tokens }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
-    const answer = await this.#ask(() => ({ about: "text", tokens }), signal);
-    return answer.about === "text" ? answer.text : wrongAnswer(answer);
+    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+    let text = "";
+    for (let from = 0; from < tokens.length; from += mostTokensTold) {
+      const some = tokens.slice(from, from + mostTokensTold);
+      const answer = await this.#ask(() => ({ about: "bytes", tokens: some }), signal);
+      if (answer.about !== "bytes") return wrongAnswer(answer);
+      text += decoder.decode(Buffer.from(answer.bytes, "base64"), { stream: true });
+    }
+    return text + decoder.decode();
   }
 
   /** The prompt of a conversation, as the model's template writes it. */
@@ -91,19 +117,30 @@ export class ModelQuestions {
     return answer.about === "slots" ? answer.slots : wrongAnswer(answer);
   }
 
-  async #promptTokens(request: AskedOfModel, signal: AbortSignal, owner?: string): Promise<Tokenization> {
+  async #askTokens(
+    request: AskedOfModel,
+    wants: "count" | "ids" | "bytes",
+    signal: AbortSignal,
+    { owner, hear }: { readonly owner?: string | undefined } & Pick<MoreOfQuestion, "hear">,
+  ): Promise<{ readonly count: number }> {
     const answer = await this.#askOf(
       request,
-      (asked) => ({ about: "tokens", ...(owner !== undefined && { owner }), asked }),
+      (asked) => ({ about: "tokens", ...(owner !== undefined && { owner }), asked, wants }),
       signal,
+      hear,
     );
     return answer.about === "tokens" ? answer : wrongAnswer(answer);
   }
 
-  async #askOf(request: AskedOfModel, question: (asked: string) => Question, signal: AbortSignal): Promise<Answer> {
+  async #askOf(
+    request: AskedOfModel,
+    question: (asked: string) => Question,
+    signal: AbortSignal,
+    hear?: MoreOfQuestion["hear"],
+  ): Promise<Answer> {
     const text = askedText(request);
     if (text === null) throw new FailureError(nestedTooDeeply);
-    return this.#ask(question, signal, text);
+    return this.#ask(question, signal, { text, ...(hear && { hear }) });
   }
 }
 

@@ -47,9 +47,14 @@ export type FromModel =
 /** What the server asks of a model beside generations. */
 export type Question =
   | { readonly about: "slots" }
-  | { readonly about: "text"; readonly tokens: readonly number[] }
+  | { readonly about: "bytes"; readonly tokens: readonly number[] }
   /** `asked`: an `AskedOfModel` as JSON text, or what is left of it after its pieces. */
-  | { readonly about: "tokens"; readonly owner?: string; readonly asked: string }
+  | {
+      readonly about: "tokens";
+      readonly owner?: string;
+      readonly asked: string;
+      readonly wants: "count" | "ids" | "bytes";
+    }
   /** Its prompt, a conversation, as the model's template writes it. */
   | { readonly about: "prompt"; readonly owner?: string; readonly asked: string }
   /** The vectors of its prompts, cut to `dimensions`. */
@@ -59,13 +64,26 @@ export type Question =
 
 export type Answer =
   | { readonly about: "slots"; readonly slots: readonly SlotState[] }
-  | { readonly about: "text"; readonly text: string }
-  | { readonly about: "tokens"; readonly tokens: readonly number[]; readonly bytes: readonly (readonly number[])[] }
+  /** As base64: characters may begin in the tokens of one question and end in those of the next. */
+  | { readonly about: "bytes"; readonly bytes: string }
+  /** Some of the tokens; more come, or their number. */
+  | SomeTokens
+  | { readonly about: "tokens"; readonly count: number }
   | { readonly about: "prompt"; readonly text: string }
   /** Each as base64 of little-endian 32-bit numbers: as JSON it would take four times the time. */
   | { readonly about: "embeddings"; readonly vectors: readonly string[]; readonly promptTokens: number }
   | { readonly about: "scores"; readonly scores: readonly number[]; readonly promptTokens: number }
   | { readonly about: "failure"; readonly failure: GenerationFailure };
+
+export interface SomeTokens {
+  readonly about: "some-tokens";
+  readonly tokens: readonly number[];
+  /** The bytes of each, where they are wanted. */
+  readonly bytes?: readonly (readonly number[])[];
+}
+
+/** So many tokens are in one message at most: what takes longer to write and to read holds up other answers. */
+export const mostTokensTold = 4096;
 
 export interface OpenMessage {
   readonly type: "open";

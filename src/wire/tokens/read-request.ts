@@ -45,7 +45,11 @@ export function* readTokenizeRequest(
   if (name === "messages") {
     const request = yield* readConversation(body, model, id, options);
     const withTexts = flag(body, "return_token_strs") ?? false;
-    return { request: { id, model, input: { kind: "chat", request }, body }, form: "vllm", withTexts };
+    return {
+      request: { id, model, input: { kind: "chat", request }, withBytes: withTexts, body },
+      form: "vllm",
+      withTexts,
+    };
   }
   const text = content ?? prompt;
   if (typeof text !== "string") throw issueFailure(name, text, z.string().safeParse(text).error?.issues ?? []);
@@ -53,10 +57,11 @@ export function* readTokenizeRequest(
   const isLlama = name === "content";
   const addSpecial = isLlama ? (flag(body, "add_special") ?? false) : (flag(body, "add_special_tokens") ?? true);
   const parseSpecial = isLlama ? (flag(body, "parse_special") ?? true) : true;
+  const withTexts = flag(body, isLlama ? "with_pieces" : "return_token_strs") ?? false;
   return {
-    request: { id, model, input: { kind: "text", text, addSpecial, parseSpecial }, body },
+    request: { id, model, input: { kind: "text", text, addSpecial, parseSpecial }, withBytes: withTexts, body },
     form: isLlama ? "llama.cpp" : "vllm",
-    withTexts: flag(body, isLlama ? "with_pieces" : "return_token_strs") ?? false,
+    withTexts,
   };
 }
 

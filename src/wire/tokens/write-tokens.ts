@@ -1,33 +1,48 @@
 import type { ModelAdapter, SlotState, Tokenization } from "../../generation/engine.ts";
+import type { Steps } from "../../generation/steps.ts";
 import type { TokensForm } from "./read-request.ts";
+
+/** So many tokens are written in one step. */
+const inAStep = 1024;
 
 /**
  * The body of `POST /tokenize`, as llama.cpp's server (its README, "POST /tokenize") or vLLM (its `TokenizeResponse`) writes it.
  * `contextLength`: of the model, where it is known.
  */
-export function writeTokens(
+export function* writeTokens(
   { tokens, bytes }: Tokenization,
   form: TokensForm,
   withTexts: boolean,
   contextLength: number | undefined,
-): string {
+): Steps<string> {
   const pieces = withTexts && bytes ? bytes : undefined;
   if (form === "llama.cpp") {
-    const shown = pieces ? tokens.map((id, at) => ({ id, piece: pieceOf(pieces[at] ?? []) })) : tokens;
-    return JSON.stringify({ tokens: shown });
+    const shown = (id: number, at: number): unknown => (pieces ? { id, piece: pieceOf(pieces[at] ?? []) } : id);
+    return `{"tokens":${yield* writeList(tokens, shown)}}`;
   }
-  return JSON.stringify({
-    count: tokens.length,
-    max_model_len: contextLength ?? null,
-    tokens,
-    token_strs:
-      pieces?.map((piece) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(piece))) ?? null,
-  });
+  const numbers = yield* writeList(tokens, (token) => token);
+  const texts = pieces ? yield* writeList(pieces, textOf) : "null";
+  const length = JSON.stringify(contextLength ?? null);
+  return `{"count":${tokens.length},"max_model_len":${length},"tokens":${numbers},"token_strs":${texts}}`;
+}
+
+function* writeList<Item>(items: readonly Item[], shown: (item: Item, at: number) => unknown): Steps<string> {
+  const written: string[] = [];
+  for (let from = 0; from < items.length; from += inAStep) {
+    const some = items.slice(from, from + inAStep).map((item, at) => shown(item, from + at));
+    written.push(JSON.stringify(some).slice(1, -1));
+    yield;
+  }
+  return `[${written.join(",")}]`;
 }
 
 /** The body of `POST /detokenize`: the text under llama.cpp's name and under vLLM's, since both are asked in the same way. */
 export function writeText(text: string): string {
   return JSON.stringify({ content: text, prompt: text });
+}
+
+function textOf(bytes: readonly number[]): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Uint8Array.from(bytes));
 }
 
 /** A text; its bytes, where they are no whole characters. */

@@ -5,7 +5,15 @@ import { endpointsOf } from "../file/endpoints-of.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { Observe } from "../../../generation/observe.ts";
 import type { OpenProgress } from "../options.ts";
-import type { Answer, FromModel, OpenMessage, Question, StepMessage, ToModel } from "../protocol.ts";
+import {
+  mostTokensTold,
+  type Answer,
+  type FromModel,
+  type OpenMessage,
+  type Question,
+  type StepMessage,
+  type ToModel,
+} from "../protocol.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
 import { newCallId } from "./call-id.ts";
 import { constraintOpener } from "./open-constraint.ts";
@@ -22,7 +30,7 @@ import { OneAtATime } from "./one-at-a-time.ts";
 import { Scheduler } from "./scheduler.ts";
 import { SpeculationBudget } from "./speculation-budget.ts";
 import { TextPieces } from "./text-pieces.ts";
-import { textOf } from "./token-text.ts";
+import { bytesOf } from "./token-text.ts";
 import { thoughtBans } from "./thought-ban.ts";
 import { tokenizePrompt } from "./tokenize-prompt.ts";
 import type { Vocabulary } from "./vocabulary.ts";
@@ -107,12 +115,12 @@ async function answerTo(id: number, question: Question): Promise<Answer | null> 
   switch (question.about) {
     case "slots":
       return { about: "slots", slots: scheduler?.slots() ?? [] };
-    case "text":
-      return { about: "text", text: textOf(vocabulary, question.tokens) };
+    case "bytes":
+      return { about: "bytes", bytes: bytesOf(vocabulary, question.tokens).toString("base64") };
     case "tokens": {
       const tokens = await intake.tokensOf(id, question.asked, question.owner);
-      const spelled = vocabulary;
-      return tokens ? { about: "tokens", tokens, bytes: tokens.map((token) => [...spelled.bytes(token)]) } : null;
+      if (tokens && question.wants !== "count") await tellTokens(id, tokens, question.wants === "bytes" && vocabulary);
+      return tokens && { about: "tokens", count: tokens.length };
     }
     case "prompt": {
       const { bosText } = vocabulary;
@@ -124,6 +132,16 @@ async function answerTo(id: number, question: Question): Promise<Answer | null> 
     case "scores":
       if (!embeddings) throw new Error("The model ranks no documents.");
       return embeddings.score(id, question);
+  }
+}
+
+/** Tells tokens, with their bytes by a vocabulary, in messages between which the model works on. */
+async function tellTokens(id: number, tokens: readonly number[], spelled: Vocabulary | false): Promise<void> {
+  for (let from = 0; from < tokens.length; from += mostTokensTold) {
+    const some = tokens.slice(from, from + mostTokensTold);
+    const bytes = spelled && some.map((token) => [...spelled.bytes(token)]);
+    tell({ type: "looked-up", id, answer: { about: "some-tokens", tokens: some, ...(bytes && { bytes }) } });
+    await new Promise((resolve) => setImmediate(resolve));
   }
 }
 

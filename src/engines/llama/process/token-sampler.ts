@@ -4,6 +4,8 @@ import type { NativeContext } from "./c-api/native-context.ts";
 import type { Candidates } from "./c-api/candidates.ts";
 import { SamplerChain, type NativeGrammar } from "./c-api/native-sampler.ts";
 import { likeliest } from "./likeliest.ts";
+import { softmaxDraw } from "./softmax-draw.ts";
+import { seededRandom } from "./seed.ts";
 import { readWindow, withToken, type LogitWindow } from "./raw-logprobs.ts";
 import { certain } from "./thought-budget.ts";
 import type { TokenConstraint } from "./token-constraint.ts";
@@ -37,8 +39,8 @@ const fewTries = 8;
 
 /**
  * Draws a choice's tokens. What concerns single tokens (biases, penalties, bans) is written into the logits where llama.cpp keeps them;
- * the likeliest token is found there, too. For all other draws llama.cpp's own chain reads them: DRY, top-k, top-p, min-p, XTC,
- * temperature, in this order.
+ * the likeliest token is found there, too, or one is drawn by the temperature alone. For all other draws llama.cpp's own chain reads
+ * them: DRY, top-k, top-p, min-p, XTC, temperature, in this order.
  *
  * Where a grammar allows few characters, only tokens that begin with them are looked at. Elsewhere it is asked about the drawn token
  * alone, which most often is allowed. If not, that token is out and the next one is drawn, which makes the same distribution as asking
@@ -47,8 +49,9 @@ const fewTries = 8;
 export class TokenSampler {
   readonly #options: TokenSamplerOptions;
   readonly #sampling: Sampling;
-  /** undefined: the likeliest token is taken. */
+  /** undefined: `pick` draws. */
   readonly #chain: SamplerChain | undefined;
+  readonly #pick: (logits: Float32Array) => number = likeliest;
   readonly #hasHistory: boolean;
   readonly #counts = new Map<number, number>();
   readonly #generated: number[] = [];
@@ -68,8 +71,12 @@ export class TokenSampler {
       ignoreEos || minTokens > 0 ? [...vocabulary.endTokens(), ...(minTokens > 0 ? stopTokenIds : [])] : [];
     const { temperature = 1, topK, topP, minP, xtc, dry } = sampling;
     this.#hasHistory = dry !== undefined && dry.multiplier > 0;
-    const drawsLikeliest = temperature <= 0 && !this.#hasHistory && !(xtc && xtc.probability > 0);
-    if (drawsLikeliest) return;
+    const isPlain = !this.#hasHistory && !(xtc && xtc.probability > 0);
+    if (isPlain && temperature <= 0) return;
+    if (isPlain && (topK ?? 0) <= 0 && (topP ?? 1) >= 1 && (minP ?? 0) <= 0) {
+      this.#pick = softmaxDraw(temperature, seededRandom(seed));
+      return;
+    }
     this.#chain = new SamplerChain(context.model, {
       temperature,
       seed,
@@ -101,7 +108,7 @@ export class TokenSampler {
   }
 
   #draw(logits: Float32Array, index: number): number {
-    return this.#chain ? this.#chain.sample(this.#options.context, index) : likeliest(logits);
+    return this.#chain ? this.#chain.sample(this.#options.context, index) : this.#pick(logits);
   }
 
   #drawWithin(constraint: TokenConstraint, grammar: NativeGrammar, logits: Float32Array, index: number): number {
@@ -119,7 +126,7 @@ export class TokenSampler {
 
   #drawAmong(candidates: Candidates): number {
     if (candidates.length === 0) throw new Error("Every token is banned.");
-    return this.#chain ? this.#chain.sampleAmong(candidates) : candidates.likeliest();
+    return this.#chain ? this.#chain.sampleAmong(candidates) : candidates.pick(this.#pick);
   }
 
   #set(logits: Float32Array, token: number, logit: number): void {

@@ -19,15 +19,10 @@ export class TokenText {
   }
 }
 
-/** The text of tokens, control tokens included. Throws FailureError for an id that the model does not have. */
-export function textOf(vocabulary: Vocabulary, tokens: readonly number[]): string {
-  const text = new TokenText();
-  let whole = "";
-  for (const token of tokens) {
-    checkToken(vocabulary, token, "tokens");
-    whole += text.push(vocabulary.bytes(token));
-  }
-  return whole + text.end();
+/** The bytes of tokens, control tokens included. Throws FailureError for an id that the model does not have. */
+export function bytesOf(vocabulary: Vocabulary, tokens: readonly number[]): Buffer {
+  for (const token of tokens) checkToken(vocabulary, token, "tokens");
+  return Buffer.concat(tokens.map((token) => vocabulary.bytes(token)));
 }
 
 /** Throws FailureError, 400, for an id that the model does not have. `param`: where it stood. */

@@ -71,12 +71,10 @@ export class Candidates {
     ) as number;
   }
 
-  /** The one with the largest logit, the first of several. */
-  likeliest(): number {
-    let best = 0;
-    for (let i = 1; i < this.#length; i++)
-      if ((this.#logits[i * numbers + 1] ?? 0) > (this.#logits[best * numbers + 1] ?? 0)) best = i;
-    return this.#ids[best * numbers] ?? 0;
+  /** Draws one of them: `draw` finds the place of a logit among these. */
+  pick(draw: (logits: Float32Array) => number): number {
+    const logits = Float32Array.from({ length: this.#length }, (_, i) => this.#logits[i * numbers + 1] ?? 0);
+    return this.#ids[draw(logits) * numbers] ?? 0;
   }
 
   #add(token: number, logit: number): void {
