@@ -7,14 +7,17 @@ import { writeProgrammedModel } from "../test/fixtures/programmed-model.ts";
 import { programmedTemplate } from "../test/fixtures/programmed-template.ts";
 import { writeRandomModel } from "../test/fixtures/random-model.ts";
 import { directWay, httpWay, llamaServerWay, type Way } from "./engine-ways.ts";
+import { llamaBench } from "./llama-bench.ts";
 import { llamaServerFile } from "./llama-server.ts";
+import { recordedAt, recordedRate } from "./recorded-llama-server.ts";
 import { processCpuMs, wakeUpMicroseconds } from "./process-cpu.ts";
 
 /**
  * Measures the local engine through HTTP on a random model of 135 million parameters, beside llama.cpp's own server where
- * `TRUEWIRE_LLAMA_SERVER` names one: decoding with several streams, prompts, and what is asked of the sampler. Both answer in turns; a
- * figure is the median of its rounds. Where other work shares the machine, CPU time a token says more than tokens a second: it counts
- * all processes of a way. Then what the server itself costs, on a model that costs nothing. Linux only.
+ * `TRUEWIRE_LLAMA_SERVER` names one, or else beside what that reached when it was last recorded: decoding with several streams, prompts,
+ * and what is asked of the sampler. Both answer in turns; a figure is the median of its rounds. Where other work shares the machine, CPU
+ * time a token says more than tokens a second: it counts all processes of a way. `llama-bench`, beside that server, says what llama.cpp
+ * alone can do. Then what the server itself costs, on a model that costs nothing. Linux only.
  *
  *     TRUEWIRE_LLAMA_SERVER=llama.cpp/build/bin/llama-server npm run bench engine -- [--threads 1,2] [--streams 1,4,8,16] [--rounds 5]
  */
@@ -120,9 +123,10 @@ for (const threads of values.threads.split(",").map(Number)) {
   const theirs = await llamaServerWay(options);
   const machine = `${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)}, Node ${process.version}`;
   console.log(`\n135M Q8_0, ${threads} thread${threads > 1 ? "s" : ""}, median of ${rounds}; ${machine}`);
-  if (!theirs) console.log("No llama-server: TRUEWIRE_LLAMA_SERVER names one.");
+  if (!theirs) console.log(`llama-server as on ${recordedAt}: TRUEWIRE_LLAMA_SERVER names one to measure.`);
   row("", "streams", "tokens/s", "llama-server", "ratio", "CPU ms/token", "llama-server", "ratio");
   for (const way of [ours, theirs]) await way?.generate(nextPrompt(), 8);
+  const limits = llamaBench({ model, threads, promptTokens: 1000, tokens, rounds });
   for (const each of cases) {
     const mine: Rate[] = [];
     const other: Rate[] = [];
@@ -130,9 +134,13 @@ for (const threads of values.threads.split(",").map(Number)) {
       mine.push(await measure(ours, each));
       if (theirs) other.push(await measure(theirs, each));
     }
+    if (!theirs) other.push(...[recordedRate(threads, each.name, each.streams)].filter((rate) => rate !== undefined));
     const [a, b] = [mine, other].map((rates) => median(rates.map((rate) => rate.perSecond)));
     const [c, d] = [mine, other].map((rates) => median(rates.map((rate) => rate.cpuMs)));
     row(each.name, String(each.streams), a ?? 0, b ?? 0, (a ?? 0) / (b ?? 0), c ?? 0, d ?? 0, (d ?? 0) / (c ?? 0));
+    const limit =
+      each.streams > 1 ? undefined : { decode: limits?.decode, "prompt of 1000": limits?.prompt }[each.name];
+    if (limit !== undefined) row("  llama-bench", "", limit, "", (a ?? 0) / limit);
   }
   await ours.close();
   await theirs?.close();
