@@ -66,6 +66,7 @@ test.each([
   ["characters of several bytes", 'root ::= ("é" | "ü" | "漢字" | "😀" | "e") [à-ö] "漢"* [😀-😂]{1,2}'],
   ["a text that may end anywhere", 'root ::= ("a" ("b" ("c")?)?)?'],
   ["white space", 'root ::= [ \\t\\n]* "{" [ \\n]* "}" [ \\n]*'],
+  ["a name of an end token", 'root ::= ("<" [^>]* ">")*'],
   ["U+FFFD", 'root ::= "\\uFFFD"? "ab" "c"'],
 ])("nor in a grammar of %s", (_name, gbnf) => {
   fc.assert(

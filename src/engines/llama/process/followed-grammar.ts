@@ -87,23 +87,35 @@ export class FollowedAnswer {
   }
 
   #few(tokens: TokensByBeginning): readonly number[] | undefined {
-    const characters = nextCharacters(this.#ways);
-    if (!characters) return undefined;
+    const secondBytes = this.#nextBytes();
+    if (!secondBytes) return undefined;
     const found = [...tokens.ends];
-    const firstBytes = new Set<number>();
-    for (const character of characters) {
-      const first = firstByte(character);
-      if (firstBytes.has(first)) continue;
-      firstBytes.add(first);
-      // Of a character of several bytes any token may come that begins like it.
-      const behind = character < 0x80 ? nextCharacters(this.#stacks.read(this.#ways, character)) : undefined;
-      const seconds = behind && new Set(Array.from(behind, firstByte));
+    for (const [first, seconds] of secondBytes)
       for (const some of tokens.beginning(first, seconds)) {
         if (found.length + some.length > tokens.most) return undefined;
         found.push(...some);
       }
-    }
     return found;
+  }
+
+  /** The bytes that the next token may begin with, each with those that may follow it (undefined: any); undefined: they are many. */
+  #nextBytes(): ReadonlyMap<number, ReadonlySet<number> | undefined> | undefined {
+    const bytes = new Map<number, Set<number> | undefined>();
+    for (const way of this.#ways) {
+      const characters = nextCharacters(way);
+      if (!characters) return undefined;
+      const behind = firstBytes(this.#stacks.after(way));
+      for (const character of characters) {
+        const first = firstByte(character);
+        const known = bytes.has(first) ? bytes.get(first) : new Set<number>();
+        // Of a character of several bytes any token may come that begins like it.
+        const seconds = character < 0x80 && behind ? known : undefined;
+        for (const second of behind ?? []) seconds?.add(second);
+        bytes.set(first, seconds);
+      }
+      if (bytes.size > fewCharacters) return undefined;
+    }
+    return bytes;
   }
 
   #failure({ message }: GrammarLoadError): FailureError {
@@ -119,15 +131,25 @@ export class FollowedAnswer {
 
 const replacement = "\ufffd";
 
-/** All characters that one of these ways goes on with; undefined: they are many. */
-function nextCharacters(ways: Iterable<ParseStack>): ReadonlySet<number> | undefined {
-  const characters = new Set<number>();
-  for (const { place } of ways)
-    for (const [first, last] of place ? charactersOf(place) : []) {
-      if (last - first >= fewCharacters - characters.size) return undefined;
-      for (let character = first; character <= last; character++) characters.add(character);
-    }
+/** The characters that a way goes on with; undefined: they are many. */
+function nextCharacters({ place }: ParseStack): readonly number[] | undefined {
+  const characters: number[] = [];
+  for (const [first, last] of place ? charactersOf(place) : []) {
+    if (last - first >= fewCharacters - characters.length) return undefined;
+    for (let character = first; character <= last; character++) characters.push(character);
+  }
   return characters;
+}
+
+/** The first bytes of what these ways go on with; undefined: they are many. */
+function firstBytes(ways: Iterable<ParseStack>): ReadonlySet<number> | undefined {
+  const bytes = new Set<number>();
+  for (const way of ways) {
+    const characters = nextCharacters(way);
+    if (!characters) return undefined;
+    for (const character of characters) bytes.add(firstByte(character));
+  }
+  return bytes;
 }
 
 /** Of a code point in UTF-8. */

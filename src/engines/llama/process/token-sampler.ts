@@ -118,6 +118,7 @@ export class TokenSampler {
     const most = this.#hasHistory ? 0 : fewTries;
     for (let tries = 0; tries < most; tries++) {
       const token = this.#draw(logits, index);
+      if (logits[token] === -Infinity) break;
       if (grammar.allows(token)) return token;
       this.#set(logits, token, -Infinity);
     }

@@ -18,7 +18,10 @@ export class TokensByBeginning {
   constructor(vocabulary: Pick<Vocabulary, "size" | "bytes" | "endTokens">) {
     this.ends = vocabulary.endTokens();
     this.most = vocabulary.size * mostOfAll;
+    const ends = new Set(this.ends);
     for (let token = 0; token < vocabulary.size; token++) {
+      // Each is to be told once, whatever its name is.
+      if (ends.has(token)) continue;
       const [first, second] = vocabulary.bytes(token);
       if (first === undefined) continue;
       this.#byFirst[first]?.push(token);
