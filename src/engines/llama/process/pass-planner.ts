@@ -34,8 +34,6 @@ export interface Pass<Who extends Member> {
   readonly answers: number;
   /** The same, and those whose own passes come next. */
   readonly waiting: number;
-  /** Of answers that have passes of their own, more are to come in this round. */
-  readonly roundGoesOn: boolean;
   /** Tokens of prompts, and drafted ones. */
   readonly prompted: number;
   readonly drafted: number;
@@ -110,8 +108,7 @@ export class PassPlanner {
     if (!alone || drafts)
       return this.#batch(members.map((who, at) => ({ who, piece: who.choice.answerPiece(drafts?.[at]) })));
     this.#lastAlone = alone.who.sequence.id;
-    const roundGoesOn = members.at(-1) !== alone.who;
-    return { ...this.#batch([answerPart(alone.who)]), waiting: members.length, roundGoesOn };
+    return { ...this.#batch([answerPart(alone.who)]), waiting: members.length };
   }
 
   /** Whose turn it is, of answers that have passes of their own. */
@@ -166,7 +163,7 @@ export class PassPlanner {
       for (const [i, token] of tokens.entries()) batch.add(token, length + i, id, i >= silent);
       shares.push({ who, piece, index });
     }
-    return { shares, answers, waiting: answers, roundGoesOn: false, prompted, drafted };
+    return { shares, answers, waiting: answers, prompted, drafted };
   }
 
   /** What is drafted for each; undefined: for nobody anything. `oneByOne`: without drafts, each would have a pass of its own. */

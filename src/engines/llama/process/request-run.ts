@@ -21,8 +21,8 @@ export class RequestRun {
   readonly #choicesPerPrompt: number;
   #begun: number | undefined;
   #firstToken: number | undefined;
-  /** Tokens that the reader has not taken yet. */
-  #ahead = 0;
+  /** Tokens that the reader has taken. */
+  #takenTokens = 0;
   #toldTokens = 0;
   #ended = false;
   #promptTold = false;
@@ -61,12 +61,21 @@ export class RequestRun {
     return Math.floor(mostAhead - this.#ahead / this.choices.length);
   }
 
+  get #generated(): number {
+    return this.choices.reduce((sum, choice) => sum + choice.generatedTokens, 0);
+  }
+
+  /** Tokens that the reader has not taken yet, whether it was told of them or not. */
+  get #ahead(): number {
+    return this.#generated - this.#takenTokens;
+  }
+
   get ended(): boolean {
     return this.#ended;
   }
 
   taken(tokens: number): void {
-    this.#ahead -= tokens;
+    this.#takenTokens += tokens;
   }
 
   /** A choice got its sequence. */
@@ -76,10 +85,9 @@ export class RequestRun {
 
   /** What became known since the last call: how many tokens, and their events, up to the request's end. */
   takeNews(): { tokens: number; events: GenerationEvent[]; written?: WrittenText[] } {
-    const generated = this.choices.reduce((sum, choice) => sum + choice.generatedTokens, 0);
+    const generated = this.#generated;
     const tokens = generated - this.#toldTokens;
     this.#toldTokens = generated;
-    this.#ahead += tokens;
     if (generated > 0) this.#firstToken ??= performance.now();
     let events = this.choices.flatMap((choice) => choice.takeEvents());
     // What the prompt cost is known before anything is said. Of several prompts it is not: others may still wait for a slot.

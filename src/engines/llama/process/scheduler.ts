@@ -54,7 +54,10 @@ export interface WorkBeside {
   readonly counters: Partial<StepCounters>;
 }
 
-/** What answers say that have passes one after another is told together, within so many milliseconds: each telling wakes the server. */
+/**
+ * What answers say is told together, within so many milliseconds of wall time: each telling wakes the server, which takes a core from
+ * llama.cpp where all compute. Ends, and what a prompt's last piece brings, are told at once, and all before a pass that takes longer.
+ */
 const tellWithin = 20;
 
 /**
@@ -87,7 +90,8 @@ export class Scheduler {
   #changed = false;
   #turn = 0;
   #jobs = 0;
-  /** When news was told last. */
+  /** Requests in passes since news was told last, and when that was. */
+  readonly #untold = new Set<RequestRun>();
   #toldAt = 0;
   #waitsForWork = false;
 
@@ -189,13 +193,17 @@ export class Scheduler {
     for (;;) {
       this.#turn++;
       // Answers and what is beside them have a pass by turns.
-      if (beside?.hasWork === true) await beside.pass(this.#slots.some(({ job }) => job));
+      if (beside?.hasWork === true) {
+        this.#tellNews();
+        await beside.pass(this.#slots.some(({ job }) => job));
+      }
       this.#sweep();
       if (this.#work) this.#doWork(this.#work);
       this.#admit();
       const active = this.#slots.filter(({ job }) => job && !job.choice.finished && job.request.mayRunOn);
       if (active.length > 0) await this.#step(active);
-      else if (!this.#changed && beside?.hasWork !== true) {
+      else this.#tellNews();
+      if (active.length === 0 && !this.#changed && beside?.hasWork !== true) {
         this.#waitsForWork = true;
         await new Promise<void>((resolve) => (this.#wake = resolve));
         this.#waitsForWork = false;
@@ -266,7 +274,8 @@ export class Scheduler {
       }
       // A prompt that is only given back is done before its first step.
       if (job.choice.finished) {
-        this.#reportNews([slot]);
+        this.#untold.add(job.request);
+        this.#tellNews();
         this.stir();
       }
     }
@@ -287,8 +296,11 @@ export class Scheduler {
     const begun = this.#options.clock();
     const pass = this.#planner.next(this.#turnOf(active).flatMap(runnerOf));
     const { shares } = pass;
+    const expectedMs = this.#planner.expectedMs(pass);
+    if (expectedMs > tellWithin) this.#tellNews();
+    for (const { who } of shares) this.#untold.add(who.request);
     const started = this.#options.clock();
-    const result = await this.#pass(pass);
+    const result = await this.#pass(pass, expectedMs);
     if (result === "done") {
       this.#planner.observe(pass, this.#options.clock() - started);
       this.#counts.passed(pass, active, () => {
@@ -304,8 +316,8 @@ export class Scheduler {
         if (interrupted) this.#waiting.interrupt(interrupted);
       }
     }
-    const isSoonTold = pass.roundGoesOn && this.#options.clock() - this.#toldAt < tellWithin;
-    if (!isSoonTold || active.some(({ job }) => job?.choice.finished)) this.#reportNews(active);
+    const isUrgent = pass.prompted > 0 || shares.some(({ who }) => who.choice.finished);
+    if (isUrgent || performance.now() - this.#toldAt >= tellWithin) this.#tellNews();
     if (result === "done") this.#planner.observeStep(pass, this.#options.clock() - begun);
   }
 
@@ -319,9 +331,9 @@ export class Scheduler {
   }
 
   /** Evaluates the batch. If that fails, the requests in it end. */
-  async #pass(pass: Pass<Runner>): Promise<PassResult | "failed"> {
+  async #pass(pass: Pass<Runner>, expectedMs: number): Promise<PassResult | "failed"> {
     try {
-      return await this.#running.make(pass, this.#planner.expectedMs(pass));
+      return await this.#running.make(pass, expectedMs);
     } catch (error) {
       for (const { who } of pass.shares) this.#fail(who.job, error);
       return "failed";
@@ -344,15 +356,16 @@ export class Scheduler {
     this.#report([[job.request.id, 0, events]]);
   }
 
-  #reportNews(active: readonly Slot[]): void {
-    this.#toldAt = this.#options.clock();
+  #tellNews(): void {
+    this.#toldAt = performance.now();
     const results: StepMessage["results"][number][] = [];
-    for (const request of new Set(active.map((slot) => slot.job?.request))) {
-      if (!request || request.cancelled || request.ended) continue;
+    for (const request of this.#untold) {
+      if (request.cancelled || request.ended) continue;
       const { tokens, events, written } = request.takeNews();
       if (events.length === 0 && tokens === 0) continue;
       results.push(written ? [request.id, tokens, events, written] : [request.id, tokens, events]);
     }
+    this.#untold.clear();
     if (results.length > 0) this.#report(results);
   }
 
