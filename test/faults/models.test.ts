@@ -64,7 +64,7 @@ fault("a model is asked for while another one, whose room it needs, answers", as
 });
 
 fault("no other model makes room within `loadWait`", async () => {
-  const server = await serveThese([lazy("a"), lazy("b")], ["memory: 200MiB", "loadWait: 1s"]);
+  const server = await serveThese([lazy("a"), lazy("b")], ["memory: 200MiB", "loadWait: 300ms"]);
   const running = outcome(begun(server, "a", { max_tokens: 8000 }));
   await until(async () => (await health(server)).includes('"busy":1'), "it runs");
   const refused = await plain(server, "b");

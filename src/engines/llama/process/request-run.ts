@@ -70,6 +70,11 @@ export class RequestRun {
     return this.#generated - this.#takenTokens;
   }
 
+  /** Its news are told as they come: each chunk is to have the usage so far. */
+  get isToldAtOnce(): boolean {
+    return this.#message.telling.wantsRunningUsage === true;
+  }
+
   get ended(): boolean {
     return this.#ended;
   }

@@ -316,7 +316,7 @@ export class Scheduler {
         if (interrupted) this.#waiting.interrupt(interrupted);
       }
     }
-    const isUrgent = pass.prompted > 0 || shares.some(({ who }) => who.choice.finished);
+    const isUrgent = pass.prompted > 0 || shares.some(({ who }) => who.choice.finished || who.request.isToldAtOnce);
     if (isUrgent || performance.now() - this.#toldAt >= tellWithin) this.#tellNews();
     if (result === "done") this.#planner.observeStep(pass, this.#options.clock() - begun);
   }
