@@ -30,8 +30,19 @@ function begun(server: TestServer, model: string, more: object = {}): Promise<Re
   return ask(server.url, model, "endless", { stream: true, ...more });
 }
 
+/**
+ * 0: there is none yet. Until it has become another program it is a copy of the server, which waits for that: a test that stopped such a
+ * one stopped the server.
+ */
 function modelProcess(server: TestServer): number {
-  return childrenOf(server.process.pid ?? 0)[0] ?? 0;
+  const commandOf = (pid: number): string => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+    } catch {
+      return "";
+    }
+  };
+  return childrenOf(server.process.pid ?? 0).find((pid) => commandOf(pid).includes("llama/process/main")) ?? 0;
 }
 
 const plain = (server: TestServer, model: string): Promise<string> => outcome(ask(server.url, model, "plain"));
