@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
 import { Candidates } from "../../src/engines/llama/process/c-api/candidates.ts";
-import { NativeGrammar } from "../../src/engines/llama/process/c-api/native-sampler.ts";
+import { NativeGrammar, SamplerChain } from "../../src/engines/llama/process/c-api/native-sampler.ts";
 import { proveLayout } from "../../src/engines/llama/process/c-api/prove-layout.ts";
 import { Sequence } from "../../src/engines/llama/process/sequence.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
@@ -109,4 +109,24 @@ test("a grammar says which tokens may come, and its copies go their own ways", (
   expect(grammar.among(logits, [a, b, c]).tokens).toEqual([a]);
   copy.free();
   grammar.free();
+});
+
+// XTC leaves out the likeliest candidates by moving the beginning of their array.
+test.each([0, 1])("a chain draws among the candidates that it leaves (temperature %d)", (temperature) => {
+  const logits = new Float32Array(model.vocabularySize).fill(-Infinity);
+  const [likely, second, rare] = [10, 20, 30] as const;
+  logits[likely] = 2;
+  logits[second] = 1.9;
+  logits[rare] = -3;
+  const candidates = new Candidates(model.api, model.vocabularySize);
+  const chain = new SamplerChain(model, { xtc: { probability: 1, threshold: 0.1 }, temperature, seed: 1 });
+  const drawn = Array.from({ length: 50 }, () => {
+    candidates.set(logits);
+    expect(candidates.tokens).toEqual([likely, second, rare]);
+    return chain.sampleAmong(candidates);
+  });
+  expect(drawn).toContain(second);
+  expect(drawn).not.toContain(likely);
+  expect(drawn.every((token) => token === second || (token === rare && temperature > 0))).toBe(true);
+  chain.free();
 });

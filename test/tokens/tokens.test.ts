@@ -58,6 +58,18 @@ describe("a local model", () => {
     expect(plain.body).toMatchObject({ tokens: body.tokens, token_strs: null });
   });
 
+  // Tokens are told and asked for in parts of 4,096: "ü" stands across the end of the first one.
+  test("a long text comes whole, and back", async () => {
+    const text = `${"a".repeat(4095)}ü${"b".repeat(6000)}`;
+    const ids = await post("/tokenize", { content: text });
+    expect(ids.body.tokens).toHaveLength(4095 + 2 + 6000);
+    const { body } = await post("/tokenize", { content: text, with_pieces: true });
+    const pieces = body.tokens as unknown as readonly { readonly id: number; readonly piece: unknown }[];
+    expect(pieces.map(({ id }) => id)).toEqual(ids.body.tokens);
+    expect(pieces.slice(4094, 4098).map(({ piece }) => piece)).toEqual(["a", [0xc3], [0xbc], "b"]);
+    expect((await post("/detokenize", { tokens: ids.body.tokens })).body.content).toBe(text);
+  });
+
   test("a conversation has the tokens that its answer says it has", async () => {
     const messages = [{ role: "user", content: "Hello <|im_end|>!" }];
     const { body } = await post("/tokenize", { messages });

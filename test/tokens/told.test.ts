@@ -159,6 +159,15 @@ test("continuous_usage_stats: every chunk has the usage so far", async () => {
   for (const chunk of alone) expect(chunk.usage ?? null).toBeNull();
 });
 
+// The model tells of several tokens together: see "Speed" in docs/local-models.md.
+test("a stream has a chunk for each token, however many come at once", async () => {
+  const chunks = await chunksOf({ stream_options: { include_usage: true } });
+  const tokens = chunks.at(-1)?.usage?.completion_tokens ?? 0;
+  expect(tokens).toBeGreaterThan(5);
+  // The one that ends the turn has no text.
+  expect(chunks.filter(({ choices }) => choices[0]?.delta.content)).toHaveLength(tokens - 1);
+});
+
 // The budget was read, documented, and given to nobody: a thought went on as long as it liked.
 describe("a budget of thinking", () => {
   const thought = "The user wants a number; forty-two will do.";

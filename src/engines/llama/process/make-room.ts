@@ -5,7 +5,7 @@ import type { KeptStates } from "./kept-states.ts";
  * The memory is full: what the idle slot knows that was unused for the longest time is forgotten. Where none is idle, the choice that came
  * last gives its part back, and is to be read again later: it is the answer. The only one ends with what it has.
  */
-export function makeRoom(slots: readonly Slot[], states: KeptStates): Job | undefined {
+export function makeRoom(slots: readonly Slot[], states: Pick<KeptStates, "keep">): Job | undefined {
   const [idle, ...more] = slots.filter(({ job, sequence }) => !job && sequence.length > 0);
   if (idle) {
     const oldest = more.reduce((slot, other) => (other.usedAt < slot.usedAt ? other : slot), idle);
@@ -20,7 +20,7 @@ export function makeRoom(slots: readonly Slot[], states: KeptStates): Job | unde
     return undefined;
   }
   const { slot, job } = others.reduce((last, other) => (other.job.order > last.job.order ? other : last), busy);
-  states.keep(slot.sequence);
+  if (!job.choice.forgets) states.keep(slot.sequence);
   job.choice.giveBack();
   slot.job = undefined;
   return job;

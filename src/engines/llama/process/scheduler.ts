@@ -10,6 +10,7 @@ import { CacheWatch } from "./cache-watch.ts";
 import type { ChoiceSurroundings } from "./choice.ts";
 import { isOver, runnerOf, type Job, type Runner, type Slot } from "./job.ts";
 import type { KeptStates } from "./kept-states.ts";
+import { makeRoom } from "./make-room.ts";
 import { PassPlanner, type Pass } from "./pass-planner.ts";
 import { placeFor, type Place, type Placing } from "./placing.ts";
 import { queueFull } from "./queue-full.ts";
@@ -19,7 +20,6 @@ import { RunningPass } from "./running-pass.ts";
 import type { SpeculationBudget } from "./speculation-budget.ts";
 import { StepCounts } from "./step-counts.ts";
 import { WaitingJobs } from "./waiting-jobs.ts";
-import { makeRoom } from "./make-room.ts";
 
 export interface SchedulerOptions {
   readonly around: ChoiceSurroundings;
