@@ -25,12 +25,13 @@ const rooms = {
   generation: [],
   formats: ["generation"],
   templates: ["generation"],
-  wire: ["generation"],
+  apis: ["generation"],
+  wire: ["generation", "apis"],
   "engines/lifecycle": ["generation"],
   "engines/llama": ["generation", "formats", "templates", "engines/lifecycle"],
   "engines/upstream": ["generation", "formats", "templates", "wire", "engines/lifecycle"],
   "engines/program": ["generation", "formats", "wire", "engines/lifecycle"],
-  check: ["generation", "wire"],
+  check: ["generation", "apis", "wire"],
   capture: ["generation", "wire"],
   inspect: ["generation", "capture"],
   config: ["generation", "formats", "wire"],
@@ -45,7 +46,7 @@ const rooms = {
   entry: [...belowApp, "app", "library", "check"],
 };
 /** Rooms, or parts of them, that run in a browser as they are; the page runs nowhere else, and may use what browsers have. */
-const pure = ["generation", "formats", "templates", "wire", "check/rules"];
+const pure = ["generation", "formats", "templates", "apis", "wire", "check/rules"];
 
 const root = "src";
 const files = walk(root).filter((file) => /\.tsx?$/.test(file));

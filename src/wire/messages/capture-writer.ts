@@ -1,9 +1,10 @@
+import { inWireOrder } from "../../apis/members.ts";
+import * as schema from "../../apis/messages/schema.ts";
 import { isObject, nonEmpty } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
 import type { Profile } from "../profile.ts";
 import { eventText, padding, pingText } from "./event-text.ts";
 import { messageId } from "./ids.ts";
-import { inOrder } from "./member-order.ts";
 import type { MessageEvent } from "./message-event.ts";
 
 export interface CaptureContext {
@@ -29,12 +30,12 @@ export class CaptureWriter {
 
   write(event: MessageEvent): string {
     if (event.type === "ping") return pingText;
-    const json = JSON.stringify(inOrder(this.#members(event), "event"));
+    const json = JSON.stringify(this.#ordered(event));
     const { profile, random } = this.#context;
     return eventText(event.type, json.slice(0, -1), padding(profile, random));
   }
 
-  #members(event: Exclude<MessageEvent, { type: "ping" }>): JsonObject {
+  #ordered(event: Exclude<MessageEvent, { type: "ping" }>): unknown {
     switch (event.type) {
       case "message_start": {
         this.#isOwn = isAnthropics(event.message);
@@ -42,16 +43,20 @@ export class CaptureWriter {
         return { type: event.type, message: orderedMessage(message) };
       }
       case "content_block_delta":
-        return { ...event, delta: inOrder(event.delta, "delta") };
+        return inWireOrder(schema.streamEvent, event);
       case "message_delta": {
         const { type, delta, rest } = event;
         const ending = this.#isOwn ? delta : { stop_sequence: null, stop_details: null, ...delta };
-        return { type, delta: inOrder(ending, "ending"), ...(this.#isOwn ? rest : { usage: {}, ...rest }) };
+        return inWireOrder(schema.streamEvent, {
+          type,
+          delta: ending,
+          ...(this.#isOwn ? rest : { usage: {}, ...rest }),
+        });
       }
       case "content_block_start":
       case "content_block_stop":
       case "message_stop":
-        return { ...event };
+        return inWireOrder(schema.streamEvent, event);
     }
   }
 }
@@ -73,7 +78,7 @@ function isAnthropics({ id, usage }: JsonObject): boolean {
 function orderedMessage(message: JsonObject): unknown {
   const { usage } = message;
   const isOlder = Object.keys(message)[0] === "id" || !isObject(usage) || !("cache_creation" in usage);
-  return inOrder(message, isOlder ? "olderMessage" : "message");
+  return inWireOrder(isOlder ? schema.messageUntil2025 : schema.message, message);
 }
 
 function todaysMessage(message: JsonObject, { random, now }: CaptureContext): JsonObject {

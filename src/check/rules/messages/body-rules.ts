@@ -1,3 +1,4 @@
+import { errorStatuses } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../generation/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import { vendorOf } from "../exchange.ts";
@@ -5,7 +6,6 @@ import { shown } from "../place.ts";
 import type { BodyRule, Offence } from "../rule.ts";
 import type { BodyView, Json } from "../view.ts";
 import { errorShapeOffence, overflowOffence } from "./error-shape.ts";
-import { errorTypes } from "./known-types.ts";
 
 const hidden = "errors look like answers";
 const misunderstood = "requests are misunderstood";
@@ -51,7 +51,7 @@ export const messageBodyRules: readonly BodyRule[] = [
     *judge(view) {
       const { type } = errorOf(view);
       const { status } = view.exchange.response;
-      const fitting = typeof type === "string" && Object.hasOwn(errorTypes, type) ? errorTypes[type] : undefined;
+      const fitting = typeof type === "string" && Object.hasOwn(errorStatuses, type) ? errorStatuses[type] : undefined;
       if (!fitting) yield atName(view, "type", `an error of type ${shown(type)}`);
       else if (!fitting.includes(status)) yield atName(view, "type", `${shown(type)} with status ${status}`);
     },

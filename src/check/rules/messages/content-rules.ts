@@ -1,7 +1,10 @@
+import { isOpen, membersOf, variantsOf } from "../../../apis/members.ts";
+import { contentBlock } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../generation/json.ts";
 import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
 import { shown } from "../place.ts";
 import { messageDemands } from "./message-demands.ts";
+import type { Json } from "../view.ts";
 import { callsIn, type MessageBlock, type MessageRule, type MessageView } from "./message-view.ts";
 
 const lost = "text is lost or wrong";
@@ -44,8 +47,8 @@ export const contentRules: readonly MessageRule[] = [
     shown: ({ isStream, blocks }) => !isStream && blocks.length > 0,
     *judge({ blocks }) {
       for (const { value, at } of blocks) {
-        const wrong = (wantedMembers[String(value.type)] ?? []).find(([name, right]) => !right(value[name]));
-        if (wrong) yield at(wrong[0], `${String(value.type)} with ${wrong[0]} ${shown(value[wrong[0]])}`);
+        const name = wrongMember(value);
+        if (name !== undefined) yield at(name, `${String(value.type)} with ${name} ${shown(value[name])}`);
       }
     },
   },
@@ -180,15 +183,17 @@ export const contentRules: readonly MessageRule[] = [
   },
 ];
 
-const wantedMembers: Readonly<Record<string, readonly (readonly [string, (value: unknown) => boolean])[]>> = {
-  text: [["text", (value) => typeof value === "string"]],
-  thinking: [
-    ["thinking", (value) => typeof value === "string"],
-    ["signature", (value) => typeof value === "string"],
-  ],
-  redacted_thinking: [["data", isNamed]],
-  tool_use: [["input", isObject]],
-};
+/** The first member of a block whose value is of another type than its schema says. A call's id and name have rules of their own. */
+function wrongMember(block: Json): string | undefined {
+  const schema = variantsOf(contentBlock).get(block.type);
+  if (schema === undefined || isOpen(schema)) return undefined;
+  const members = membersOf(schema).filter(
+    ({ name, always, since }) => always && since === undefined && !ofCalls.has(name),
+  );
+  return members.find(({ name, schema }) => !schema.safeParse(block[name]).success)?.name;
+}
+
+const ofCalls: ReadonlySet<string> = new Set(["id", "name"]);
 
 function demands({ exchange }: MessageView) {
   return messageDemands(exchange.request.body);

@@ -1,8 +1,10 @@
+import { z } from "zod";
+import { isOpen, membersOf, variantsOf } from "../../../apis/members.ts";
+import { contentBlock, contentDelta, extendedBlocks } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../generation/json.ts";
 import { atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 import { parsedJson, type StreamView } from "../view.ts";
-import { deltaMembers, deltaTypes } from "./known-types.ts";
 import { messageEvents, textIn } from "./stream-events.ts";
 
 const endpoints = ["messages"] as const;
@@ -35,7 +37,8 @@ export const deltaRules: readonly StreamRule[] = [
           yield atMember(start.chunk, "content_block", `content_block is ${shown(block)}`);
           continue;
         }
-        const missing = (startMembers[block.type] ?? []).find((name) => !(name in value));
+        const schema = variantsOf(contentBlock).get(block.type);
+        const missing = schema && requiredMembers(schema).find((name) => !(name in value));
         if (missing !== undefined) yield atMember(start.chunk, "content_block", `${block.type} without ${missing}`);
       }
     },
@@ -74,11 +77,8 @@ export const deltaRules: readonly StreamRule[] = [
     shown: hasBlocks,
     *judge(view) {
       for (const { value, deltas } of blocks(view)) {
-        const fitting = typeof value.type === "string" ? deltaTypes[value.type] : undefined;
-        if (!fitting) continue;
         for (const { event, value: delta } of deltas) {
-          const isKnown = Object.values(deltaTypes).some((types) => types.includes(String(delta.type)));
-          if (isKnown && !fitting.includes(String(delta.type)))
+          if (judgedBlocks.has(value.type) && extendedBlocks.get(delta.type)?.has(value.type) === false)
             yield atMember(event.chunk, "delta", `${String(delta.type)} in a block of type ${String(value.type)}`);
         }
       }
@@ -97,7 +97,7 @@ export const deltaRules: readonly StreamRule[] = [
     *judge(view) {
       for (const { event, value: delta } of blocks(view).flatMap(({ deltas }) => deltas)) {
         const { type } = delta;
-        const member = typeof type === "string" ? deltaMembers[type] : undefined;
+        const member = typeof type === "string" ? textMember(type) : undefined;
         if (typeof type !== "string") yield atMember(event.chunk, "delta", `a delta of type ${shown(type)}`);
         else if (member !== undefined && typeof delta[member] !== "string")
           yield atMember(event.chunk, member, `${member} is ${shown(delta[member])}`);
@@ -164,9 +164,20 @@ export const deltaRules: readonly StreamRule[] = [
   },
 ];
 
-const startMembers: Readonly<Record<string, readonly string[]>> = {
-  text: ["text"],
-  thinking: ["thinking", "signature"],
-  redacted_thinking: ["data"],
-  tool_use: ["id", "name", "input"],
-};
+/** The members that a block begins with, besides its type, whatever its date. */
+function requiredMembers(schema: z.ZodObject): readonly string[] {
+  const required = membersOf(schema).filter(({ always, since }) => always && since === undefined && !isOpen(schema));
+  return required.flatMap(({ name }) => (name === "type" ? [] : [name]));
+}
+
+/** The member of a delta that is appended to the block's text; undefined for a delta of another kind. */
+function textMember(type: string): string | undefined {
+  const schema = variantsOf(contentDelta).get(type);
+  return schema && membersOf(schema).find(({ schema }) => schema instanceof z.ZodString)?.name;
+}
+
+/** The blocks whose deltas are known: all but the results of Anthropic's own tools, which may get deltas of any type. */
+const judgedBlocks: ReadonlySet<unknown> = new Set([
+  ...[...variantsOf(contentBlock)].flatMap(([type, schema]) => (isOpen(schema) ? [] : [type])),
+  ...[...extendedBlocks.values()].flatMap((types) => [...types]),
+]);

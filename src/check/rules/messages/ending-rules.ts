@@ -1,14 +1,17 @@
+import { z } from "zod";
+import { membersOf, unwrapped } from "../../../apis/members.ts";
+import { stopReason, usage as usageSchema } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../generation/json.ts";
 import { shown } from "../place.ts";
-import { stopReasons } from "./known-types.ts";
 import { callsIn, type MessageRule, type MessageView } from "./message-view.ts";
 import { promptTokens } from "./usage-counts.ts";
 
 const ending = "the answer seems to end wrongly";
 const breaking = "tool calls break";
-const counts = "token counts are wrong";
+const wrongCounts = "token counts are wrong";
 const reasons = "Anthropic's documentation: Handling stop reasons";
 
+const counts = membersOf(usageSchema).filter(({ schema }) => unwrapped(schema) instanceof z.ZodNumber);
 const hasUsage = ({ message, isComplete }: MessageView) => isComplete && isObject(message.usage);
 
 /** Why a message ended, and what it cost. Source: 316 recorded streams and 586 recorded bodies of 2024 to 2026; issues as named. */
@@ -23,7 +26,8 @@ export const endingRules: readonly MessageRule[] = [
     judges: "message",
     shown: ({ isComplete }) => isComplete,
     *judge({ message, at }) {
-      if (!stopReasons.has(message.stop_reason)) yield at("stop_reason", `stop_reason ${shown(message.stop_reason)}`);
+      if (!stopReason.safeParse(message.stop_reason).success)
+        yield at("stop_reason", `stop_reason ${shown(message.stop_reason)}`);
     },
   },
   {
@@ -75,7 +79,7 @@ export const endingRules: readonly MessageRule[] = [
   {
     id: "messages/usage",
     severity: "error",
-    concern: counts,
+    concern: wrongCounts,
     says: "A message has a usage: input_tokens and output_tokens, and where they are there the tokens of the cache, all whole numbers.",
     source: "Anthropic's documentation: Messages; recordings 902 of 902; free-claude-code #209",
     breaks: ["official SDKs", "AI SDK (schema)", "Claude Code (undefined is not an object)"],
@@ -87,18 +91,17 @@ export const endingRules: readonly MessageRule[] = [
         yield at("usage", `usage is ${shown(usage)}`);
         return;
       }
-      for (const name of ["input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"]) {
+      for (const { name, schema, since } of counts) {
         const count = usage[name];
-        const isOptional = name.startsWith("cache_") && (count === undefined || count === null);
-        if (!isOptional && !(Number.isInteger(count) && (count as number) >= 0))
-          yield at(name, `${name} is ${shown(count)}`);
+        const isAbsent = since !== undefined && count === undefined;
+        if (!isAbsent && !schema.safeParse(count).success) yield at(name, `${name} is ${shown(count)}`);
       }
     },
   },
   {
     id: "messages/usage-counted",
     severity: "warning",
-    concern: counts,
+    concern: wrongCounts,
     says: "The tokens of prompt and answer were counted: neither is 0 in the end.",
     source: "recordings 902 of 902; Ollama #13934, grok2api #612, AIClient2API #71",
     breaks: ["Claude Code (it does not see its context fill, and never compacts)", "callers that budget"],
@@ -113,7 +116,7 @@ export const endingRules: readonly MessageRule[] = [
   {
     id: "messages/usage-thinking",
     severity: "error",
-    concern: counts,
+    concern: wrongCounts,
     says: "thinking_tokens are part of output_tokens.",
     source: "official SDKs: output_tokens_details; recordings 169 of 169",
     breaks: ["callers that budget (they subtract)"],

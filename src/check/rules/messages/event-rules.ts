@@ -1,8 +1,9 @@
+import { variantsOf } from "../../../apis/members.ts";
+import { contentBlock, contentDelta, errorStatuses, streamEvent } from "../../../apis/messages/schema.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 import { isObject } from "../../../generation/json.ts";
 import { errorShapeOffence, overflowOffence } from "./error-shape.ts";
-import { deltaTypes, errorTypes, eventTypes, isKnownBlock } from "./known-types.ts";
 import { messageEvents } from "./stream-events.ts";
 import type { StreamView } from "../view.ts";
 
@@ -11,7 +12,12 @@ const hidden = "errors look like answers";
 const errors = "Anthropic's documentation: Errors";
 
 const failed = (view: StreamView) => messageEvents(view).errors.length > 0;
-const knownDeltas = new Set<unknown>(Object.values(deltaTypes).flat());
+const knownEvents = variantsOf(streamEvent);
+const knownBlocks = variantsOf(contentBlock);
+const knownDeltas = variantsOf(contentDelta);
+/** Anthropic adds tools of its own more often than SDKs are published. */
+const isKnownBlock = (type: unknown) =>
+  knownBlocks.has(type) || (typeof type === "string" && type.endsWith("_tool_result"));
 
 /** The events of a streamed message as such, and errors among them. Source: 316 recorded streams of 2024 to 2026. */
 export const eventRules: readonly StreamRule[] = [
@@ -46,7 +52,7 @@ export const eventRules: readonly StreamRule[] = [
       const { events } = messageEvents(view);
       for (const { type, chunk } of events) {
         const { content_block: block, delta } = chunk.value;
-        if (type === "" || !eventTypes.has(type)) yield atMember(chunk, "type", `an event of type ${shown(type)}`);
+        if (!knownEvents.has(type)) yield atMember(chunk, "type", `an event of type ${shown(type)}`);
         else if (type === "content_block_start" && isObject(block) && !isKnownBlock(block.type))
           yield atMember(chunk, "content_block", `a block of type ${shown(block.type)}`);
         else if (type === "content_block_delta" && isObject(delta) && !knownDeltas.has(delta.type))
@@ -129,7 +135,7 @@ export const eventRules: readonly StreamRule[] = [
     *judge(view) {
       for (const { chunk } of messageEvents(view).errors) {
         const { error } = chunk.value;
-        if (isObject(error) && typeof error.type === "string" && !Object.hasOwn(errorTypes, error.type))
+        if (isObject(error) && typeof error.type === "string" && !Object.hasOwn(errorStatuses, error.type))
           yield atMember(chunk, "error", `an error of type ${shown(error.type)}`);
       }
     },

@@ -1,12 +1,14 @@
+import type { z } from "zod";
+import { variantsOf } from "../../../apis/members.ts";
+import { error, message, model, modelList, streamEvent, tokenCount } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../generation/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import { firstDifference, laidOut } from "../profile/json-layout.ts";
-import { membersOffence } from "../profile/member-order.ts";
+import { memberDifference } from "../profile/member-order.ts";
 import type { ProfileRule } from "../profile/profile-rule.ts";
 import type { Offence } from "../rule.ts";
-import type { BodyView, StreamView } from "../view.ts";
-import { messageOffence, eventOffence, errorOffence, modelsOffence } from "./member-orders.ts";
+import type { BodyView, Json, StreamView } from "../view.ts";
 
 const concern = "it is not the form that was demanded";
 const breaks = ["tests that compare bytes"];
@@ -94,7 +96,8 @@ export const messageProfileRules: readonly ProfileRule[] = [
       shown: hasEvents,
       *judge(view, profile) {
         for (const chunk of view.chunks) {
-          const found = eventOffence(chunk.value, profile === "lean");
+          const schema = variantsOf(streamEvent).get(chunk.value.type);
+          const found = schema && memberDifference(schema, chunk.value, profile === "lean");
           if (found !== undefined) yield atMember(chunk, "type", found);
         }
       },
@@ -172,15 +175,19 @@ function isAnthropicsId(id: unknown): boolean {
 
 function bodyOffence(view: BodyView, further: boolean): string | undefined {
   const body = objectOf(view);
-  if (isFailure(view)) return errorOffence(body, further);
-  switch (view.exchange.endpoint) {
+  const schema = isFailure(view) ? error : bodySchema(view, body);
+  return schema && memberDifference(schema, body, further);
+}
+
+function bodySchema({ exchange }: BodyView, body: Json): z.ZodObject | undefined {
+  switch (exchange.endpoint) {
     case "messages":
-      return messageOffence(body, further);
+      return message;
     case "message-tokens":
-      return membersOffence(body, ["input_tokens"], further);
+      return tokenCount;
     case "anthropic-models":
     case "anthropic-model":
-      return modelsOffence(body, further);
+      return Array.isArray(body.data) ? modelList : model;
     default:
       return undefined;
   }

@@ -1,3 +1,5 @@
+import type { z } from "zod";
+import { isOpen, membersOf, nested } from "../../../apis/members.ts";
 import type { Json } from "../view.ts";
 
 /**
@@ -14,4 +16,19 @@ export function membersOffence(object: Json, wanted: readonly string[], further:
   const known = keys.filter((key) => names.includes(key));
   const due = names.filter((name) => name in object);
   return known.join() === due.join() ? undefined : `the order ${known.join(", ")}`;
+}
+
+/**
+ * Compares the members of `object`, and of the objects inside it, with the vendor's current answers: none missing, none added (unless
+ * `further`), and all in the order of the wire. Returns the first difference, `undefined` if there is none.
+ */
+export function memberDifference(schema: z.ZodObject, object: Json, further: boolean): string | undefined {
+  const wanted = membersOf(schema).map(({ name, always }) => (always ? name : `${name}?`));
+  const own = membersOffence(object, wanted, further || isOpen(schema));
+  if (own !== undefined) return own;
+  for (const { name, object: inner, schema: described } of nested(schema, object)) {
+    const found = memberDifference(described, inner, further);
+    if (found !== undefined) return `${name} with ${found}`;
+  }
+  return undefined;
 }

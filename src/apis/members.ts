@@ -1,0 +1,112 @@
+import { z } from "zod";
+import { isObject } from "../generation/json.ts";
+import type { JsonObject } from "../generation/json.ts";
+
+/** A member of an object on the wire, as the object's schema describes it. */
+export interface Member {
+  readonly name: string;
+  readonly schema: z.ZodType;
+  /** The vendor's current answers always have it. */
+  readonly always: boolean;
+  /** The month since which answers have it, as `2025-08`; absent where they always had it. */
+  readonly since?: string;
+}
+
+const listed = new WeakMap<z.ZodObject, readonly Member[]>();
+
+/** Returns the members of an object's schema, in the order of the wire. */
+export function membersOf(schema: z.ZodObject): readonly Member[] {
+  let members = listed.get(schema);
+  if (members === undefined) {
+    members = Object.entries(schema.shape as Readonly<Record<string, z.ZodType>>).map(([name, schema]) => {
+      const since = schema.meta()?.["since"];
+      return {
+        name,
+        schema,
+        always: !(schema instanceof z.ZodOptional),
+        ...(typeof since === "string" && { since }),
+      };
+    });
+    listed.set(schema, members);
+  }
+  return members;
+}
+
+/** True for a schema that lists only some of the members that an object may have. */
+export function isOpen(schema: z.ZodObject): boolean {
+  return schema.def.catchall instanceof z.ZodUnknown;
+}
+
+/** Returns the schema inside `.optional()` and `.nullable()`. */
+export function unwrapped(schema: z.ZodType): z.ZodType {
+  let inner = schema;
+  while (inner instanceof z.ZodOptional || inner instanceof z.ZodNullable) inner = inner.unwrap() as z.ZodType;
+  return inner;
+}
+
+/**
+ * Returns the object schema that describes `value`: the schema itself, or the variant of a discriminated union whose type `value` has.
+ * `undefined` where it is another kind of schema, or the type is not one of the union's.
+ */
+export function objectSchema(schema: z.ZodType, value: JsonObject): z.ZodObject | undefined {
+  const inner = unwrapped(schema);
+  if (inner instanceof z.ZodObject) return inner;
+  return inner instanceof z.ZodDiscriminatedUnion ? variantsOf(inner).get(value[inner.def.discriminator]) : undefined;
+}
+
+const variants = new WeakMap<z.ZodDiscriminatedUnion, ReadonlyMap<unknown, z.ZodObject>>();
+
+/** Returns the objects of a discriminated union by the value of their discriminator, in the union's order. */
+export function variantsOf(union: z.ZodDiscriminatedUnion): ReadonlyMap<unknown, z.ZodObject> {
+  let found = variants.get(union);
+  if (found === undefined) {
+    const objects = union.options.filter((option) => option instanceof z.ZodObject);
+    found = new Map(
+      objects.map((option) => [(option.shape[union.def.discriminator] as z.ZodLiteral).value as unknown, option]),
+    );
+    variants.set(union, found);
+  }
+  return found;
+}
+
+/**
+ * Returns `value` with the members that `schema` lists in the schema's order, followed by all others in their own order. Objects and
+ * arrays inside are ordered by their schemas; what no schema describes is returned as it is.
+ */
+export function inWireOrder(schema: z.ZodType, value: unknown): unknown {
+  const inner = unwrapped(schema);
+  if (Array.isArray(value))
+    return inner instanceof z.ZodArray
+      ? value.map((item: unknown) => inWireOrder(inner.element as z.ZodType, item))
+      : value;
+  const described = isObject(value) ? objectSchema(inner, value) : undefined;
+  if (!isObject(value) || described === undefined) return value;
+  const listed = membersOf(described).filter(({ name }) => Object.hasOwn(value, name));
+  const names = new Set(listed.map(({ name }) => name));
+  return Object.fromEntries([
+    ...listed.map(({ name, schema }) => [name, inWireOrder(schema, value[name])] as const),
+    ...Object.entries(value).filter(([name]) => !names.has(name)),
+  ]);
+}
+
+/** An object inside another one. */
+export interface Nested {
+  /** The object's type where it is one of several, else the name of its member. */
+  readonly name: string;
+  readonly object: JsonObject;
+  readonly schema: z.ZodObject;
+}
+
+/** Returns the objects directly inside `value` that `schema` describes, in the order of the wire; those in arrays, too. */
+export function nested(schema: z.ZodObject, value: JsonObject): readonly Nested[] {
+  return membersOf(schema).flatMap(({ name, schema: member }) => {
+    const inner = unwrapped(member);
+    const held = value[name];
+    const [kind, items] = inner instanceof z.ZodArray ? [inner.element as z.ZodType, held] : [inner, [held]];
+    return (Array.isArray(items) ? (items as unknown[]) : []).filter(isObject).flatMap((object) => {
+      const described = objectSchema(kind, object);
+      if (described === undefined) return [];
+      return [{ name: described === kind ? name : String(object["type"]), object, schema: described }];
+    });
+  });
+}

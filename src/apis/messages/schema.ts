@@ -1,0 +1,269 @@
+import { z } from "zod";
+
+/*
+ * The objects that Anthropic's Messages API answers with. The keys of each shape are in the order in which Anthropic writes them.
+ *
+ * Two notes say when a member is there:
+ * - `.optional()`: today's answers have it in some cases only, which the comment names.
+ * - `.meta({ since })`: every answer has had it since that month; older recordings do not.
+ *
+ * Source: 487 recorded streams and 965 recorded bodies of api.anthropic.com, April 2024 to August 2026; the types of Anthropic's
+ * TypeScript SDK 1.12.0; https://platform.claude.com/docs/en/api/messages.
+ */
+
+const count = z.int().min(0);
+
+const cacheCreation = z.object({
+  ephemeral_5m_input_tokens: count,
+  ephemeral_1h_input_tokens: count,
+});
+
+/** Uses of Anthropic's own tools. */
+const serverToolUse = z.object({
+  web_search_requests: count.optional(),
+  web_fetch_requests: count.optional(),
+});
+
+/** One sampling step of a message that took several: compaction, the advisor tool. */
+const iteration = z.object({
+  input_tokens: count,
+  output_tokens: count,
+  cache_read_input_tokens: count,
+  cache_creation_input_tokens: count,
+  cache_creation: cacheCreation,
+  type: z.string(),
+});
+
+/** The usage of a message, and of `message_start`. `input_tokens` does not include the two counts of cached tokens. */
+export const usage = z.object({
+  input_tokens: count,
+  cache_creation_input_tokens: count.nullable().meta({ since: "2024-08" }),
+  cache_read_input_tokens: count.nullable().meta({ since: "2024-08" }),
+  cache_creation: cacheCreation.meta({ since: "2025-08" }),
+  output_tokens: count,
+  // Where the request enables thinking, and always for models since Claude Opus 4.8. Since 2026-05.
+  output_tokens_details: z.object({ thinking_tokens: count }).optional(),
+  service_tier: z.enum(["standard", "priority", "batch"]).meta({ since: "2025-05" }),
+  inference_geo: z.string().meta({ since: "2026-02" }),
+  server_tool_use: serverToolUse.optional(),
+  iterations: z.array(iteration).optional(),
+});
+
+/** The usage of `message_delta`: cumulative since August 2025, `output_tokens` alone before. */
+export const finalUsage = usage
+  .omit({ cache_creation: true, service_tier: true, inference_geo: true })
+  .extend({ input_tokens: count.meta({ since: "2025-08" }) });
+
+const citation = z.object({
+  type: z.enum([
+    "char_location",
+    "page_location",
+    "content_block_location",
+    "web_search_result_location",
+    "search_result_location",
+  ]),
+  cited_text: z.string(),
+  source: z.string().optional(),
+  url: z.string().optional(),
+  document_index: count.optional(),
+  document_title: z.string().nullable().optional(),
+  title: z.string().nullable().optional(),
+  search_result_index: count.optional(),
+  start_char_index: count.optional(),
+  end_char_index: count.optional(),
+  start_page_number: count.optional(),
+  end_page_number: count.optional(),
+  start_block_index: count.optional(),
+  end_block_index: count.optional(),
+  encrypted_index: z.string().optional(),
+  file_id: z.string().nullable().optional(),
+});
+
+const caller = z.looseObject({ type: z.string() });
+
+/** A use of one of Anthropic's own tools. Its members besides these depend on the tool. */
+function serverCall<const Type extends string>(type: Type) {
+  return z.looseObject({
+    type: z.literal(type),
+    id: z.string(),
+    name: z.string(),
+    input: z.record(z.string(), z.unknown()),
+    caller: caller.optional(),
+    server_name: z.string().optional(),
+  });
+}
+
+/** The result of one of Anthropic's own tools. */
+function serverResult<const Type extends string>(type: Type) {
+  return z.looseObject({
+    type: z.literal(type),
+    tool_use_id: z.string(),
+    is_error: z.boolean().optional(),
+    content: z.unknown(),
+    caller: caller.optional(),
+  });
+}
+
+/** The blocks of a message's content. A stream's `content_block_start` has the same members, with empty values. */
+export const contentBlock = z.discriminatedUnion("type", [
+  z.object({
+    // `[]` where citations are enabled.
+    citations: z.array(citation).optional(),
+    type: z.literal("text"),
+    text: z.string(),
+  }),
+  z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() }),
+  z.object({ type: z.literal("redacted_thinking"), data: z.string().min(1) }),
+  z.object({
+    type: z.literal("tool_use"),
+    id: z.string(),
+    name: z.string(),
+    input: z.record(z.string(), z.unknown()),
+    caller: caller.meta({ since: "2026-03" }),
+  }),
+  z.looseObject({ type: z.literal("compaction") }),
+  z.looseObject({ type: z.literal("container_upload") }),
+  serverCall("server_tool_use"),
+  serverCall("mcp_tool_use"),
+  serverResult("mcp_tool_result"),
+  serverResult("web_search_tool_result"),
+  serverResult("web_fetch_tool_result"),
+  serverResult("code_execution_tool_result"),
+  serverResult("bash_code_execution_tool_result"),
+  serverResult("text_editor_code_execution_tool_result"),
+  serverResult("tool_search_tool_result"),
+  serverResult("advisor_tool_result"),
+]);
+
+/** What `content_block_delta` appends to a block. */
+export const contentDelta = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("text_delta"), text: z.string() }),
+  z.object({
+    type: z.literal("thinking_delta"),
+    thinking: z.string(),
+    // With the beta thinking-token-count.
+    estimated_tokens: count.optional(),
+  }),
+  z.object({ type: z.literal("signature_delta"), signature: z.string() }),
+  z.object({ type: z.literal("input_json_delta"), partial_json: z.string() }),
+  z.object({ type: z.literal("citations_delta"), citation }),
+  z.looseObject({ type: z.literal("compaction_delta") }),
+]);
+
+/** The types of block that each delta extends, by its type. */
+export const extendedBlocks: ReadonlyMap<unknown, ReadonlySet<unknown>> = new Map([
+  ["text_delta", new Set(["text"])],
+  ["citations_delta", new Set(["text"])],
+  ["thinking_delta", new Set(["thinking"])],
+  ["signature_delta", new Set(["thinking"])],
+  ["input_json_delta", new Set(["tool_use", "server_tool_use", "mcp_tool_use"])],
+  ["compaction_delta", new Set(["compaction"])],
+]);
+
+export const stopReason = z.enum([
+  "end_turn",
+  "max_tokens",
+  "stop_sequence",
+  "tool_use",
+  "pause_turn",
+  "compaction",
+  "refusal",
+  "model_context_window_exceeded",
+]);
+
+const stopDetails = z.object({
+  type: z.literal("refusal"),
+  category: z.string().nullable(),
+  explanation: z.string().nullable(),
+});
+
+const container = z.object({ id: z.string(), expires_at: z.string() });
+const contextManagement = z.looseObject({ applied_edits: z.array(z.unknown()) });
+
+const head = {
+  id: z.string().min(1),
+  type: z.literal("message"),
+  role: z.literal("assistant"),
+};
+const content = z.array(contentBlock);
+const stop = {
+  stop_reason: stopReason.nullable(),
+  stop_sequence: z.string().nullable(),
+};
+
+/** A message. Its model has been the first member since 30 October 2025. */
+export const message = z.object({
+  model: z.string().min(1),
+  ...head,
+  content,
+  container: container.nullable().optional(),
+  ...stop,
+  stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
+  usage,
+  context_management: contextManagement.optional(),
+});
+
+/** A message as it was before 30 October 2025. */
+export const messageUntil2025 = z.object({ ...head, model: z.string().min(1), content, ...stop, usage });
+
+/** The error in a body, and in the event `error`. */
+export const error = z.object({
+  type: z.literal("error"),
+  error: z.object({ type: z.string().min(1), message: z.string().min(1) }),
+  request_id: z.string().nullable().meta({ since: "2025-11" }),
+});
+
+/** The types of errors, and the statuses that they come with. Source: https://platform.claude.com/docs/en/api/errors. */
+export const errorStatuses: Readonly<Record<string, readonly number[]>> = {
+  invalid_request_error: [400, 422],
+  authentication_error: [401],
+  billing_error: [402, 403],
+  permission_error: [403],
+  not_found_error: [404],
+  request_too_large: [413],
+  rate_limit_error: [429],
+  api_error: [500, 501, 502],
+  timeout_error: [408, 504],
+  overloaded_error: [503, 529],
+};
+
+/** The events of a stream. */
+export const streamEvent = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("message_start"), message }),
+  z.object({ type: z.literal("content_block_start"), index: count, content_block: contentBlock }),
+  z.object({ type: z.literal("content_block_delta"), index: count, delta: contentDelta }),
+  z.object({ type: z.literal("content_block_stop"), index: count }),
+  z.object({
+    type: z.literal("message_delta"),
+    delta: z.object({
+      ...stop,
+      stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
+      container: container.nullable().optional(),
+    }),
+    usage: finalUsage,
+    context_management: contextManagement.optional(),
+  }),
+  z.object({ type: z.literal("message_stop") }),
+  z.object({ type: z.literal("ping") }),
+  error,
+]);
+
+/** The answer of count_tokens. */
+export const tokenCount = z.object({ input_tokens: z.int().min(1) });
+
+export const model = z.object({
+  type: z.literal("model"),
+  id: z.string().min(1),
+  display_name: z.string(),
+  created_at: z.iso.datetime({ offset: true }),
+  max_input_tokens: count.nullable().optional(),
+  max_tokens: count.nullable().optional(),
+  capabilities: z.record(z.string(), z.unknown()).nullable().optional(),
+});
+
+export const modelList = z.object({
+  data: z.array(model),
+  has_more: z.boolean(),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+});
