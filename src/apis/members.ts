@@ -6,7 +6,7 @@ import type { JsonObject } from "../generation/json.ts";
 export interface Member {
   readonly name: string;
   readonly schema: z.ZodType;
-  /** The vendor's current answers always have it. */
+  /** The vendor's answers always have it: today's if `since` is present, else those of every date. */
   readonly always: boolean;
   /** The month since which answers have it, as `2025-08`; absent where they always had it. */
   readonly since?: string;

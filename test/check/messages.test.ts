@@ -34,7 +34,7 @@ function recorded(file: (typeof files)[number], since: string): { name: string; 
   return readRecordings(file).flatMap((recording) => {
     const endpoint = endpointOf(recording);
     const { name, date, fidelity } = recording;
-    if (endpoint === undefined || (date ?? "") < since || !fidelity.startsWith("raw")) return [];
+    if (endpoint === undefined || (date ?? "") < since || !/^raw($| )/.test(fidelity)) return [];
     return [{ name, exchange: exchangeOfRecording(recording, endpoint) }];
   });
 }

@@ -9,7 +9,7 @@ export interface Recording {
   readonly endpoint: string;
   readonly status: number;
   readonly date: string | null;
-  /** Only `raw` bodies are the original bytes. */
+  /** Only the bodies of `raw` and `raw (body only)` are the original bytes. */
   readonly fidelity: string;
   readonly request: Record<string, unknown> | null;
   readonly headers: Record<string, string>;
@@ -20,7 +20,12 @@ export function readRecordings(file: string): readonly Recording[] {
   const lines = readFileSync(new URL(`${file}.jsonl`, recordings), "utf8")
     .split("\n")
     .filter(Boolean);
-  return lines.map((line) => JSON.parse(line) as Recording);
+  return lines.map((line) => {
+    const recording = JSON.parse(line) as Recording & { readonly request: unknown };
+    // Some recorders kept a request as its text.
+    const { request } = recording;
+    return typeof request === "string" ? { ...recording, request: JSON.parse(request || "null") } : recording;
+  });
 }
 
 export function exchangeOfRecording(recording: Recording, endpoint: Exchange["endpoint"]): Exchange {

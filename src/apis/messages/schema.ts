@@ -6,6 +6,7 @@ import { z } from "zod";
  * Two notes say when a member is there:
  * - `.optional()`: today's answers have it in some cases only, which the comment names.
  * - `.meta({ since })`: every answer has had it since that month; older recordings do not.
+ * - both: every answer has had it since that month, and the checker accepts answers of before.
  *
  * Source: 487 recorded streams and 965 recorded bodies of api.anthropic.com, April 2024 to August 2026; the types of Anthropic's
  * TypeScript SDK 1.12.0; https://platform.claude.com/docs/en/api/messages.
@@ -177,7 +178,9 @@ const stopDetails = z.object({
   explanation: z.string().nullable(),
 });
 
-const container = z.object({ id: z.string(), expires_at: z.string() });
+/** `null` since September 2026 where the request names no container. */
+const container = z.object({ id: z.string(), expires_at: z.string() }).nullable().optional().meta({ since: "2026-09" });
+const inputTransformation = z.looseObject({ type: z.string(), path: z.string(), reason: z.string() });
 const contextManagement = z.looseObject({ applied_edits: z.array(z.unknown()) });
 
 const head = {
@@ -196,10 +199,14 @@ export const message = z.object({
   model: z.string().min(1),
   ...head,
   content,
-  container: container.nullable().optional(),
+  container,
   ...stop,
   stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
   usage,
+  // What Anthropic changed in the request, where the request has `block_binding`.
+  input_transformations: z.array(inputTransformation).optional(),
+  // Of the prompt cache; `null` where the request does not ask for them.
+  diagnostics: z.looseObject({}).nullable().optional().meta({ since: "2026-09" }),
   context_management: contextManagement.optional(),
 });
 
@@ -238,7 +245,7 @@ export const streamEvent = z.discriminatedUnion("type", [
     delta: z.object({
       ...stop,
       stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
-      container: container.nullable().optional(),
+      container,
     }),
     usage: finalUsage,
     context_management: contextManagement.optional(),

@@ -9,6 +9,7 @@ import type {
 import { isObject, nonEmpty } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
 import type { MessageEvent } from "./message-event.ts";
+import { nativeMessage } from "./native-members.ts";
 
 /** The block that is being told. */
 interface Told {
@@ -85,6 +86,9 @@ export class EventTeller {
     this.#identity = source;
     const start: StartEvent = { type: "start", choice: 0, source };
     this.#owed = [start];
+    const native = nativeMessage(message);
+    if (Object.keys(native).length > 0)
+      this.#owed.push({ type: "extra", place: "chunk", dialect: "messages", value: native });
     this.#addUsage(message["usage"], this.#owed);
   }
 
@@ -194,13 +198,11 @@ export class EventTeller {
   #messageDelta(delta: JsonObject, rest: JsonObject, out: GenerationEvent[]): void {
     // A call that the limit cut has no end of its own.
     if (this.#told?.type === "tool_use") this.#blockStop(out);
-    const { stop_reason: reason, stop_details, container } = delta;
-    const { context_management } = rest;
+    const { stop_reason: reason, stop_details } = delta;
     const value = {
       ...(ownReasons.has(reason) && { stop_reason: reason }),
       ...(isObject(stop_details) && { stop_details }),
-      ...(isObject(container) && { container }),
-      ...(isObject(context_management) && { context_management }),
+      ...nativeMessage({ ...delta, ...rest }),
     };
     if (Object.keys(value).length > 0) out.push({ type: "extra", place: "chunk", dialect: "messages", value });
     this.#addUsage(rest["usage"], out);

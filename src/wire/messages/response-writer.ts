@@ -1,3 +1,5 @@
+import { inWireOrder } from "../../apis/members.ts";
+import { message } from "../../apis/messages/schema.ts";
 import type { GeneratedCall, GeneratedPart, GeneratedThought, Generation } from "../../generation/accumulate.ts";
 import { isObject } from "../../generation/json.ts";
 import type { MessageContext } from "./asked-message.ts";
@@ -16,15 +18,14 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
   const choice = choices.find(({ choice }) => choice === 0);
   let native = noNativeMembers;
   for (const extra of extras) native = withNativeMembers(native, extra);
-  const { container, contextManagement } = native;
-  return JSON.stringify({
+  const written = {
     ...messageHead(context, source),
     content: (choice?.parts ?? []).flatMap((part) => blockOf(part, context) ?? []),
-    ...(container !== undefined && { container }),
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
     usage: messageUsage(usage, native.usage, context.settings),
-    ...(contextManagement !== undefined && { context_management: contextManagement }),
-  });
+    ...native.message,
+  };
+  return JSON.stringify(inWireOrder(message, written));
 }
 
 function blockOf(part: GeneratedPart, context: MessageContext): Members | undefined {

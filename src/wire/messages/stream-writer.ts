@@ -1,3 +1,5 @@
+import { inWireOrder } from "../../apis/members.ts";
+import { message as messageSchema } from "../../apis/messages/schema.ts";
 import type {
   AnnotationEvent,
   ChoiceEvent,
@@ -324,8 +326,9 @@ export class MessageStreamWriter implements StreamWriter {
       stop_sequence: null,
       stop_details: null,
       usage: messageUsage(this.#usage, this.#native.usage, this.#context.settings),
+      ...this.#native.message,
     };
-    return this.#eventText("message_start", `"message":${JSON.stringify(message)}`);
+    return this.#eventText("message_start", `"message":${JSON.stringify(inWireOrder(messageSchema, message))}`);
   }
 
   #end(end: GenerationEnd): string {
@@ -336,13 +339,13 @@ export class MessageStreamWriter implements StreamWriter {
       const json = JSON.stringify(errorObject(end.failure, asked.requestId));
       return eventText("error", json.slice(0, -1), padding(profile, random));
     }
-    const { container, contextManagement } = this.#native;
+    const { container, context_management: managed } = this.#native.message;
     const start = this.#begun ? "" : this.#messageStart();
     const ending = messageEnd(this.#finish, this.#refused, this.#native);
     const delta = { ...ending, ...(container !== undefined && { container }) };
     const members = `"delta":${JSON.stringify(delta)},"usage":${JSON.stringify(finalUsage(this.#usage, this.#native.usage))}`;
-    const managed = contextManagement === undefined ? "" : `,"context_management":${JSON.stringify(contextManagement)}`;
-    const last = this.#eventText("message_delta", members + managed);
+    const management = managed === undefined ? "" : `,"context_management":${JSON.stringify(managed)}`;
+    const last = this.#eventText("message_delta", members + management);
     return start + this.#close() + last + this.#eventText("message_stop", "");
   }
 
