@@ -82,7 +82,7 @@ const citation = z.object({
 
 const caller = z.looseObject({ type: z.string() });
 
-/** A use of one of Anthropic's own tools. Its members besides these depend on the tool. */
+/** A use of one of Anthropic's own tools. Each tool may add members. */
 function serverCall<const Type extends string>(type: Type) {
   return z.looseObject({
     type: z.literal(type),

@@ -1,3 +1,5 @@
+import { variantsOf } from "../../apis/members.ts";
+import { streamEvent } from "../../apis/messages/schema.ts";
 import type { GenerationEnd, GenerationEvent, SourceIdentity } from "../../generation/event.ts";
 import { isObject } from "../../generation/json.ts";
 import type { AnswerReaderOptions } from "../source-port.ts";
@@ -90,13 +92,5 @@ export class MessageReader extends AnswerReader {
   }
 }
 
-const streamed: ReadonlySet<string> = new Set([
-  "message",
-  "message_start",
-  "content_block_start",
-  "content_block_delta",
-  "content_block_stop",
-  "message_delta",
-  "message_stop",
-  "ping",
-]);
+/** The events that are no error; some servers send the whole message in their place. */
+const streamed: ReadonlySet<unknown> = new Set(["message", ...variantsOf(streamEvent).keys()]);

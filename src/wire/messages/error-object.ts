@@ -1,3 +1,4 @@
+import { errorStatuses } from "../../apis/messages/schema.ts";
 import type { GenerationFailure } from "../../generation/event.ts";
 import { internalError, malformedJson } from "../failures.ts";
 
@@ -8,25 +9,12 @@ export interface AnthropicError {
   readonly message: string;
 }
 
-const types: ReadonlySet<string> = new Set([
-  "invalid_request_error",
-  "authentication_error",
-  "billing_error",
-  "permission_error",
-  "not_found_error",
-  "request_too_large",
-  "rate_limit_error",
-  "timeout_error",
-  "api_error",
-  "overloaded_error",
-]);
-
 export function anthropicError(failure: GenerationFailure): AnthropicError {
   const { status, type } = kindOf(failure);
   const { sourceType } = failure;
   return {
     status,
-    type: sourceType !== undefined && types.has(sourceType) ? sourceType : type,
+    type: sourceType !== undefined && Object.hasOwn(errorStatuses, sourceType) ? sourceType : type,
     message: words(failure),
   };
 }

@@ -1,15 +1,7 @@
+import { stopReason } from "../../apis/messages/schema.ts";
 import { isObject, nonEmpty } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
-
-/** The blocks that a delta may be of; a type that is not here is left alone. */
-export const rightKinds: Readonly<Record<string, ReadonlySet<string> | undefined>> = {
-  text_delta: new Set(["text"]),
-  citations_delta: new Set(["text"]),
-  thinking_delta: new Set(["thinking"]),
-  signature_delta: new Set(["thinking"]),
-  input_json_delta: new Set(["tool_use", "server_tool_use", "mcp_tool_use"]),
-};
 
 /** A message with its usage under Anthropic's names. */
 export function mendMessage(message: JsonObject, repairs: RepairLog): JsonObject {
@@ -134,17 +126,6 @@ function inputText(input: unknown): string {
   return isObject(input) && Object.keys(input).length === 0 ? "" : JSON.stringify(input);
 }
 
-const stopReasons: ReadonlySet<unknown> = new Set([
-  "end_turn",
-  "max_tokens",
-  "stop_sequence",
-  "tool_use",
-  "pause_turn",
-  "refusal",
-  "model_context_window_exceeded",
-  "compaction",
-]);
-
 const otherReasons: Readonly<Record<string, string | undefined>> = {
   length: "max_tokens",
   tool_calls: "tool_use",
@@ -154,7 +135,8 @@ const otherReasons: Readonly<Record<string, string | undefined>> = {
 
 /** A reason of Anthropic's; `calls`: how many tools the message uses. */
 export function mendStopReason(reason: unknown, calls: number, repairs: RepairLog): string {
-  const known = stopReasons.has(reason) ? String(reason) : (otherReasons[String(reason)] ?? "end_turn");
+  const own = stopReason.safeParse(reason);
+  const known = own.success ? own.data : (otherReasons[String(reason)] ?? "end_turn");
   const mended = known === "end_turn" && calls > 0 ? "tool_use" : known;
   if (mended !== reason) repairs.note("stop-reason");
   return mended;

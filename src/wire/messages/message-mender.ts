@@ -1,8 +1,9 @@
+import { extendedBlocks } from "../../apis/messages/schema.ts";
 import { isObject, nonEmpty } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
 import { JsonProgress } from "../tolerant/json-progress.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
-import { mendBlock, mendDelta, mendMessage, mendStopReason, mendUsage, pieceOf, rightKinds } from "./mend-shapes.ts";
+import { mendBlock, mendDelta, mendMessage, mendStopReason, mendUsage, pieceOf } from "./mend-shapes.ts";
 import type { MessageEvent } from "./message-event.ts";
 
 /** The block that is being told. */
@@ -230,8 +231,7 @@ export class MessageMender {
 
   #continue(block: OpenBlock, delta: JsonObject): void {
     const type = String(delta["type"]);
-    const kinds = rightKinds[type];
-    if (kinds && !kinds.has(block.type)) {
+    if (extendedBlocks.get(type)?.has(block.type) === false) {
       this.#repairs.note("delta-kind");
       this.#stray(block.source, delta);
       return;

@@ -164,7 +164,7 @@ export const deltaRules: readonly StreamRule[] = [
   },
 ];
 
-/** The members that a block begins with, besides its type, whatever its date. */
+/** The members that a block of any date begins with, without its type. */
 function requiredMembers(schema: z.ZodObject): readonly string[] {
   const required = membersOf(schema).filter(({ always, since }) => always && since === undefined && !isOpen(schema));
   return required.flatMap(({ name }) => (name === "type" ? [] : [name]));

@@ -20,7 +20,7 @@ export function membersOffence(object: Json, wanted: readonly string[], further:
 
 /**
  * Compares the members of `object`, and of the objects inside it, with the vendor's current answers: none missing, none added (unless
- * `further`), and all in the order of the wire. Returns the first difference, `undefined` if there is none.
+ * `further`), and all in the order of the wire. Returns the first difference, or `undefined`.
  */
 export function memberDifference(schema: z.ZodObject, object: Json, further: boolean): string | undefined {
   const wanted = membersOf(schema).map(({ name, always }) => (always ? name : `${name}?`));

@@ -1,0 +1,66 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { inWireOrder, membersOf, nested, variantsOf } from "./members.ts";
+
+const block = z.discriminatedUnion("type", [
+  z.object({ citations: z.array(z.unknown()).optional(), type: z.literal("text"), text: z.string() }),
+  z.object({ type: z.literal("call"), id: z.string(), input: z.record(z.string(), z.unknown()) }),
+]);
+const usage = z.object({ input: z.number(), output: z.number().meta({ since: "2025-08" }) });
+const message = z.object({ id: z.string(), content: z.array(block), usage: usage.nullable().optional() });
+
+test("members have the order of the schema, at every depth, and unknown members follow", () => {
+  const value = {
+    usage: { output: 2, total: 3, input: 1 },
+    extra: true,
+    content: [
+      { text: "a", type: "text", citations: [] },
+      { b: 1, type: "new", a: 2 },
+    ],
+    id: "1",
+  };
+  expect(JSON.stringify(inWireOrder(message, value))).toBe(
+    '{"id":"1","content":[{"citations":[],"type":"text","text":"a"},{"b":1,"type":"new","a":2}],"usage":{"input":1,"output":2,"total":3},"extra":true}',
+  );
+});
+
+test("for every JSON value: ordering changes no value", () => {
+  const keys = fc.constantFrom("id", "content", "usage", "type", "text", "input", "__proto__", "constructor", "x");
+  const values = fc.letrec<{ value: unknown }>((tie) => ({
+    value: fc.oneof(
+      { depthSize: "small" },
+      fc.constantFrom<unknown>(null, true, 0, "text", "call"),
+      fc.array(tie("value"), { maxLength: 3 }),
+      fc.array(fc.tuple(keys, tie("value")), { maxLength: 5 }).map((entries) => Object.fromEntries(entries)),
+    ),
+  })).value;
+  const sorted = (value: unknown) =>
+    JSON.stringify(value, (_, member: unknown) =>
+      typeof member === "object" && member !== null && !Array.isArray(member)
+        ? Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+        : member,
+    );
+  fc.assert(
+    fc.property(values, (value) => {
+      expect(sorted(inWireOrder(message, value))).toBe(sorted(value));
+    }),
+  );
+});
+
+test("a member's description says whether answers always have it, and since when", () => {
+  expect(membersOf(message).map(({ name, always }) => [name, always])).toEqual([
+    ["id", true],
+    ["content", true],
+    ["usage", false],
+  ]);
+  expect(membersOf(usage).map(({ since }) => since)).toEqual([undefined, "2025-08"]);
+});
+
+test("objects inside an object come with their schemas, those of an unknown type not at all", () => {
+  const content = [{ type: "call", id: "1", input: {} }, { type: "new" }, "text"];
+  expect(nested(message, { usage: { input: 1 }, content })).toEqual([
+    { name: "call", object: content[0], schema: variantsOf(block).get("call") },
+    { name: "usage", object: { input: 1 }, schema: usage },
+  ]);
+});
