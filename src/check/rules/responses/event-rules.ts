@@ -1,7 +1,7 @@
 import { atFrame, atLine, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
+import { events as schemas } from "../../../apis/responses/schema.ts";
 import { specOffence } from "../spec/validate.ts";
-import { events as schemas } from "./schemas.ts";
 import { endTypes, fromStart, storyOf } from "./stream-story.ts";
 
 const endpoints = ["responses", "response-socket"] as const;
@@ -53,7 +53,7 @@ export const eventRules: readonly StreamRule[] = [
     endpoints,
     *judge(view) {
       for (const { chunk, type } of storyOf(view).events) {
-        const isKnown = type in schemas || hosted.test(type) || endTypes.has(type) || type === "keepalive";
+        const isKnown = schemas.has(type) || hosted.test(type) || endTypes.has(type) || type === "keepalive";
         if (!isKnown && type !== "undefined") yield atMember(chunk, "type", `an event of type ${shown(type)}`);
       }
     },
@@ -139,7 +139,7 @@ export const eventRules: readonly StreamRule[] = [
     endpoints,
     *judge(view) {
       for (const { chunk, type, value } of storyOf(view).events) {
-        const schema = Object.hasOwn(schemas, type) ? schemas[type] : undefined;
+        const schema = schemas.get(type);
         const offence = schema && specOffence(schema, value);
         if (offence) yield atMember(chunk, offence.member, `${type}: ${offence.path} ${offence.found}`);
       }

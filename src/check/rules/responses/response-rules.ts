@@ -1,10 +1,10 @@
 import { ownIdOffences } from "../own-ids.ts";
 import { shown } from "../place.ts";
 import type { Offence } from "../rule.ts";
+import { response as schema } from "../../../apis/responses/schema.ts";
 import { specOffence } from "../spec/validate.ts";
 import type { Json } from "../view.ts";
 import { callsOf, contentOf, isWhole, type ResponseView } from "./response-view.ts";
-import { response as schema } from "./schemas.ts";
 import type { ResponseRule } from "./response-rule.ts";
 
 const lost = "text is lost or wrong";

@@ -1,12 +1,12 @@
 import { isObject } from "../../../generation/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import type { Exchange } from "../exchange.ts";
+import { compaction } from "../../../apis/responses/schema.ts";
 import { ownIdOffences } from "../own-ids.ts";
 import { shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
 import { specOffence } from "../spec/validate.ts";
 import type { BodyView, Json } from "../view.ts";
-import { compaction } from "./schemas.ts";
 
 /** A whole answer of an endpoint. */
 function isOf(endpoint: Exchange["endpoint"]): (view: BodyView) => boolean {

@@ -1,10 +1,14 @@
+import type { z } from "zod";
+import { chatChunk, chatCompletion, failure } from "../../../apis/chat/schema.ts";
+import { completion } from "../../../apis/completions/schema.ts";
+import { embeddings } from "../../../apis/embeddings/schema.ts";
+import { model, modelList } from "../../../apis/models/schema.ts";
 import { type Exchange, vendorOf } from "../exchange.ts";
 import { atMember } from "../place.ts";
 import type { BodyRule, StreamRule } from "../rule.ts";
 import { isObject } from "../../../generation/json.ts";
 import { type BodyView } from "../view.ts";
 import { atName } from "../body/body-place.ts";
-import { chatChunk, chatCompletion, completion, embeddings, failure, model, modelList } from "./schemas.ts";
 import { specOffence } from "./validate.ts";
 
 const source = "OpenAI's OpenAPI document";
@@ -53,13 +57,13 @@ export const specBodyRules: readonly BodyRule[] = [
   },
 ];
 
-function schemaOf({ exchange }: BodyView): object | undefined {
+function schemaOf({ exchange }: BodyView): z.ZodType | undefined {
   if (vendorOf(exchange) !== "OpenAI") return undefined;
   return exchange.response.status >= 400 ? failure : schemas[exchange.endpoint];
 }
 
 /** Responses are judged in ../responses/. */
-const schemas: Partial<Readonly<Record<Exchange["endpoint"], object>>> = {
+const schemas: Partial<Readonly<Record<Exchange["endpoint"], z.ZodType>>> = {
   chat: chatCompletion,
   completions: completion,
   models: modelList,

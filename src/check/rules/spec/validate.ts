@@ -1,46 +1,81 @@
-import { schemaErrors } from "./schema-errors.ts";
-import type { SchemaError } from "./schema-errors.ts";
+import type { z } from "zod";
 
 export interface SpecOffence {
-  /** Where in the JSON, as a client would write it: `choices[0].delta.content`. */
+  /** The place in the JSON, as a client would write it: `choices[0].delta.content`. */
   readonly path: string;
   readonly found: string;
-  /** The last name of the path, to find the place in the text; "" for the whole. */
+  /** The last name of the path, which finds the place in the text; "" for the whole value. */
   readonly member: string;
 }
 
-/** The first thing in which a value leaves its schema; undefined when it does not. */
-export function specOffence(schema: object, value: unknown): SpecOffence | undefined {
-  const error = mostTelling(schemaErrors(schema, value));
-  if (!error) return undefined;
-  const { missing } = error;
-  const path = [...error.path, ...(missing === undefined ? [] : [missing])];
+type Issue = z.core.$ZodIssue;
+
+/** Returns the first difference between a value and its schema, or `undefined`. */
+export function specOffence(schema: z.ZodType, value: unknown): SpecOffence | undefined {
+  const result = schema.safeParse(value);
+  if (result.success) return undefined;
+  const [first] = result.error.issues
+    .map((issue) => innermost(issue, []))
+    .toSorted((a, b) => b.path.length - a.path.length);
+  if (first === undefined) return undefined;
+  const { path, issue } = first;
+  const missing = issue.code !== "custom" && isMissing(value, path);
   return {
-    path: path.reduce(
-      (text, name) => (/^\d+$/.test(name) ? `${text}[${name}]` : text === "" ? name : `${text}.${name}`),
+    path: path.reduce<string>(
+      (text, name) =>
+        typeof name === "number" ? `${text}[${name}]` : text === "" ? String(name) : `${text}.${String(name)}`,
       "",
     ),
-    found: missing === undefined ? error.message : "is missing",
-    member: path.findLast((name) => !/^\d+$/.test(name)) ?? "",
+    found: missing ? "is missing" : words(issue),
+    member: String(path.findLast((name) => typeof name === "string") ?? ""),
   };
+}
+
+interface Place {
+  readonly issue: Issue;
+  readonly path: readonly PropertyKey[];
 }
 
 /**
- * Of a union every branch reports its own errors. Meant was the branch whose constants fit (`type: "function"`), and of those the one
- * that got deepest into the value. An error of the union itself ("must match a schema in anyOf") says least and comes last.
+ * An issue of a union contains the issues of each alternative. The alternative that was meant is the one whose discriminator fits; of
+ * several, the one with the longest path to its first issue.
  */
-function mostTelling(errors: readonly SchemaError[]): SchemaError | undefined {
-  const notMeant = new Set(errors.filter(({ keyword }) => keyword === "const").map(branchOf));
-  const rank = (error: SchemaError): number => {
-    if (error.keyword === "anyOf") return 0;
-    const branch = branchOf(error);
-    if (branch === "") return 3;
-    return notMeant.has(branch) || error.message === "must be null" ? 1 : 2;
-  };
-  return errors.toSorted((a, b) => rank(b) - rank(a) || b.path.length - a.path.length)[0];
+function innermost(issue: Issue, parent: readonly PropertyKey[]): Place {
+  const path = [...parent, ...issue.path];
+  if (issue.code !== "invalid_union" || issue.errors.length === 0) return { issue, path };
+  const alternatives = issue.errors.flatMap(([first]) => (first === undefined ? [] : [innermost(first, path)]));
+  const depth = (place: Place): number => (isOfType(place.issue) ? -1 : place.path.length);
+  return alternatives.toSorted((a, b) => depth(b) - depth(a))[0] ?? { issue, path };
 }
 
-/** The union's branch that an error stands in; "" for none. */
-function branchOf({ schemaPath }: SchemaError): string {
-  return /^.*\/anyOf\/\d+/.exec(`/${schemaPath.join("/")}`)?.[0] ?? "";
+/** True for an alternative that was not meant: its discriminator is another one. */
+function isOfType(issue: Issue): boolean {
+  return issue.code === "invalid_format" || (issue.code === "invalid_union" && issue.errors.length === 0);
+}
+
+function isMissing(value: unknown, path: readonly PropertyKey[]): boolean {
+  const name = path.at(-1);
+  const parent = path
+    .slice(0, -1)
+    .reduce<unknown>((inner, name) => (inner as Record<PropertyKey, unknown>)[name], value);
+  return name !== undefined && !Object.hasOwn(parent as object, name);
+}
+
+function words(issue: Issue): string {
+  switch (issue.code) {
+    case "invalid_type":
+      return `must be ${issue.expected === "int" ? "integer" : issue.expected === "record" ? "object" : issue.expected}`;
+    case "invalid_value":
+      return issue.values.length === 1
+        ? `must be ${JSON.stringify(issue.values[0])}`
+        : `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
+    case "too_small":
+      return `must be >= ${issue.minimum}`;
+    case "too_big":
+      return `must be <= ${issue.maximum}`;
+    case "invalid_union":
+      return "has an unknown type";
+    default:
+      return issue.code === "custom" ? issue.message : `has another form: ${issue.message}`;
+  }
 }
