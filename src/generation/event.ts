@@ -350,6 +350,11 @@ export interface GenerationFailure {
   readonly sourceType?: string;
   /** Of kind "context-overflow", where known: the tokens of the prompt, and the most that there is room for. */
   readonly tokens?: { readonly asked: number; readonly most: number };
+  /**
+   * The prompt fits, and the request's limit on the answer's length is too high. `max`: the highest limit that the source takes, in tokens;
+   * null where its message does not say. `context`: the maximum of prompt and answer together, where `max` is null.
+   */
+  readonly answerLimit?: { readonly max: number } | { readonly max: null; readonly context: number };
   /** Of kind "not-found", where it is a model: its name, as the client gave it. */
   readonly model?: string;
   /** For 429 and 503: after how many seconds a retry makes sense. */

@@ -43,12 +43,28 @@ export function errorObject(failure: GenerationFailure): {
   return { message, type: errorType(failure), param, code };
 }
 
-/** The source's own word, else OpenAI's for such a failure. */
+/** The source's own word where it is one of OpenAI's, else OpenAI's for such a failure. */
 function errorType({ kind, status, sourceType }: GenerationFailure): string {
-  if (sourceType !== undefined) return sourceType;
+  if (sourceType !== undefined && types.has(sourceType)) return sourceType;
   if (kind === "overloaded" && status === 429) return "requests";
   return status < 500 ? "invalid_request_error" : "server_error";
 }
+
+/**
+ * The types of OpenAI's errors: those of the recordings, and those that its guides and client libraries name. Servers have others:
+ * `api_error` (Ollama), `exceed_context_size_error` (llama.cpp), Anthropic's `overloaded_error`.
+ */
+const types: ReadonlySet<string> = new Set([
+  "invalid_request_error",
+  "authentication_error",
+  "permission_error",
+  "rate_limit_error",
+  "rate_limit_exceeded",
+  "insufficient_quota",
+  "requests",
+  "tokens",
+  "server_error",
+]);
 
 /** Whether OpenAI refuses it before its application sees the request. */
 function isGatewayFailure({ status, param }: GenerationFailure): boolean {

@@ -16,10 +16,20 @@ export interface SourcePort {
   /** The headers by which it knows its client, in lower case. `key`: undefined where there is none. */
   headers(key: string | undefined): Readonly<Record<string, string>>;
   writeRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody;
+  /** How a request limits the length of its answer. */
+  readonly answerLimit: SourceAnswerLimit;
   /** How it counts the tokens of a prompt, where it has a way to ask for that. */
   readonly tokenCount?: SourceTokenCount;
   /** A reader for one answer. */
   reader(options: AnswerReaderOptions): EventReader;
+}
+
+/** How a request's body limits the length of the answer, in tokens. */
+export interface SourceAnswerLimit {
+  /** The members that do. The first is the one to write where a request has none. */
+  readonly members: readonly [string, ...string[]];
+  /** How a body says that the answer may be as long as the context allows; "required": it cannot say so. */
+  readonly none: "absent" | "null" | "required";
 }
 
 /** The part of an API that counts the tokens of a prompt. */

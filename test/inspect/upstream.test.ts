@@ -157,3 +157,22 @@ describe("an upstream's answer, beside ours", () => {
     expect([capture.status, await capture.text()]).toEqual([409, expect.stringContaining("too long")]);
   });
 });
+
+test("a limit that was lowered is a repair of the request that was sent again", async () => {
+  const { url, client } = await gateway((response, body, attempt) => {
+    if (attempt > 1) return say(response, body, "Hello");
+    const message = "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]";
+    return response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify({ error: { message } }));
+  });
+  const messages = [{ role: "user" as const, content: "Hi" }];
+  await client.chat.completions.create({ model: "m", messages, max_tokens: 32_000 });
+  const request = await newest(url);
+  expect(request).toMatchObject({ outcome: "finished", attempts: 2, repairs: { "max-tokens": 1 } });
+  expect(request.asked).toMatchObject([
+    { status: 400, repairs: [] },
+    { status: 200, repairs: [{ id: "max-tokens", at: 0 }] },
+  ]);
+  expect(request.asked.map(({ body }) => (JSON.parse(body.text) as { max_tokens: number }).max_tokens)).toEqual([
+    32_000, 8192,
+  ]);
+});

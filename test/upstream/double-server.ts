@@ -29,6 +29,9 @@ export interface Double {
     readonly usage?: readonly [prompt: number, completion: number];
     readonly error?: string;
     readonly status?: number;
+    readonly type?: string;
+    readonly code?: string;
+    readonly tooLong?: string;
   };
 }
 

@@ -125,6 +125,32 @@ describe("a strict reader of our own: every rule of the wire, on the bytes", () 
   });
 });
 
+/** Types like "api_error" and "exceed_context_size_error", which OpenAI does not have, were passed on, and only some prompts were "too long". */
+describe("refusals keep their status and words, in the words of each API", () => {
+  const refusals = doubles.filter(({ expect }) => expect.type !== undefined);
+  const ask = async (path: string, body: object): Promise<{ status: number; error: Record<string, unknown> }> => {
+    const response = await fetch(`${truewire.url}/v1${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ stream: true, ...body }),
+    });
+    return { status: response.status, ...((await response.json()) as { error: Record<string, unknown> }) };
+  };
+
+  test.each(titled(refusals))("%s", async (_, double) => {
+    const { error, status, type, code = null, tooLong } = double.expect;
+    const message = expect.stringContaining(error ?? "") as unknown;
+    const chat = await ask("/chat/completions", requestOf(double));
+    expect(chat).toEqual({ status, error: { message, type, param: null, code } });
+    const responses = await ask("/responses", { model: double.id, input: "Hi" });
+    const param = code === null ? null : "input";
+    expect(responses).toEqual({ status, error: { message, type, param, code } });
+    const { messages, model } = requestOf(double);
+    const anthropic = await ask("/messages", { model, messages, max_tokens: 10 });
+    expect(anthropic.error["message"]).toEqual(tooLong === undefined ? message : `prompt is too long: ${tooLong}`);
+  });
+});
+
 describe("the same through repair", () => {
   const streams = doubles.filter(({ type, options }) => type !== "application/json" && options.format === undefined);
   test.each(titled(streams))("%s", (_, double) => {

@@ -7,19 +7,27 @@ import type { FailedAttempt, RetryBudget } from "./retry-policy.ts";
 import type { Target } from "./target.ts";
 import type { TargetSet } from "./target-set.ts";
 
+export type RefusedLimit = NonNullable<GenerationFailure["answerLimit"]>;
+
 export interface GenerationPlan {
   readonly targets: TargetSet;
   readonly budget: RetryBudget;
   readonly retries: number;
   /** The models to try, in order, as the upstream calls them; more than one where there are fallbacks. */
   readonly models: readonly string[];
-  /** What an attempt at a model of a target is. Every attempt has a reader of its own. `headers`: sent beside its own. */
+  /**
+   * What an attempt at a model of a target is. Every attempt has a reader of its own. `headers`: sent with its own. `limit`: the highest
+   * limit on the answer's length that the model takes, in tokens; null: none may be sent; undefined: not known.
+   */
   prepare(
     model: string,
     target: Target,
     fresh: boolean,
     headers?: AttemptObserver["headers"],
+    limit?: number | null,
   ): AttemptOptions | Promise<AttemptOptions>;
+  /** The `limit` of another attempt, after a refusal of the request's own limit; undefined: there is no use in one. */
+  limitAfter(refused: RefusedLimit): number | null | undefined | Promise<number | null | undefined>;
   /** Follows an attempt that begins, where anybody does. */
   observe(attempt: ObservedAttempt): AttemptObserver | undefined;
   /** An attempt failed and another one follows. */
@@ -87,16 +95,17 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     const { targets, models, prepare } = this.#plan;
     for (const [at, model] of models.entries()) {
       const tried = new Set<Target>();
+      let limit: number | null | undefined;
       for (let attempt = 1; ; attempt++) {
         if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
         const target = targets.choose(tried);
         tried.add(target);
         const begun = performance.now();
         const observer = (this.#observer = this.#plan.observe({ url: target.url, model }));
-        let batch = await this.#begin(prepare(model, target, false, observer?.headers));
+        let batch = await this.#begin(prepare(model, target, false, observer?.headers, limit));
         // No attempt was made yet: the connection was gone before it was used.
         if (this.#attempt?.neverArrived === true) {
-          batch = await this.#begin(prepare(model, target, true, observer?.headers));
+          batch = await this.#begin(prepare(model, target, true, observer?.headers, limit));
         }
         const end = batch && failedEnd(batch);
         if (!end || this.#abandoned) {
@@ -107,6 +116,18 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
         const { failure } = end;
         if (isServersFault(failure)) targets.failed(target, failure.cause);
         else targets.succeeded(target);
+        // Refused before anything was generated, so the next attempt costs neither load nor much time.
+        if (failure.answerLimit && limit === undefined) {
+          limit = await this.#plan.limitAfter(failure.answerLimit);
+          if (limit !== undefined) {
+            observer?.ended(end);
+            this.#observer = undefined;
+            this.#plan.retried(failure, model, target);
+            tried.delete(target);
+            attempt--;
+            continue;
+          }
+        }
         const hasOther = targets.hasFresh(tried);
         const wait = this.#waitAfter({ end, number: attempt, tookMs: performance.now() - begun, hasOther });
         const isLastModel = at === models.length - 1;

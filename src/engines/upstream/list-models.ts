@@ -9,6 +9,12 @@ import { isMisconfigured } from "./transport-failure.ts";
 const patienceMs = 10_000;
 const longestList = 16 * 1024 * 1024;
 
+/** A model that a server lists. */
+export interface UpstreamModel extends ModelInfo {
+  /** The highest limit on the length of an answer that the server can take: its context, less one token of prompt. Absent: not known. */
+  readonly highestLimit?: number;
+}
+
 /** A server answered, but not with its models. */
 class ModelListError extends Error {
   readonly status: number;
@@ -40,7 +46,7 @@ export async function listModels(
   headers: Readonly<Record<string, string>>,
   source: SourcePort,
   sight: NativeSight,
-): Promise<ModelInfo[]> {
+): Promise<UpstreamModel[]> {
   const { statusCode, body } = await target.transport.request({
     method: "GET",
     path: target.path(source.modelsPath ?? "/models"),
@@ -58,7 +64,7 @@ export async function listModels(
   const models = readModelList(text);
   if (!models) throw new ModelListError(`${target.url}/models did not return a model list`, statusCode);
   await sight.learn(models, target, headers);
-  return models.map(({ id, created, ownedBy, contextLength, sees }) => {
+  return models.map(({ id, created, ownedBy, contextLength, contextIsEnforced, sees }) => {
     const known = sees ?? sight.of(id);
     return {
       id,
@@ -66,6 +72,7 @@ export async function listModels(
       ownedBy: ownedBy ?? "upstream",
       endpoints: endpointsOf(source),
       ...(contextLength !== null && { contextLength }),
+      ...(contextLength !== null && contextIsEnforced && { highestLimit: contextLength - 1 }),
       ...(known !== undefined && { sees: known }),
     };
   });

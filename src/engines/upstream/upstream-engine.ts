@@ -17,6 +17,8 @@ import type { Inspection } from "../../generation/inspection.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { withoutTexts } from "../../generation/without-texts.ts";
 import { completionsSource } from "../../wire/completions/source-port.ts";
+import { lowerAnswerLimit, setAnswerLimit } from "../../wire/lower-answer-limit.ts";
+import type { RequestBody } from "../../wire/request-dialect.ts";
 import { sourcePorts } from "../../wire/source-ports.ts";
 import type { SourcePort, SourceTokenCount } from "../../wire/source-port.ts";
 import { modelOnlyChats } from "../../wire/failures.ts";
@@ -33,8 +35,9 @@ import { bodyText } from "./body-text.ts";
 import { embed } from "./embed.ts";
 import { rerank } from "./rerank.ts";
 import { GenerationStream } from "./generation-stream.ts";
-import type { GenerationPlan } from "./generation-stream.ts";
+import type { GenerationPlan, RefusedLimit } from "./generation-stream.ts";
 import { answers, endpointsOf, listModels } from "./list-models.ts";
+import type { UpstreamModel } from "./list-models.ts";
 import { NativeSight } from "./native-sight.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { RetryBudget } from "./retry-policy.ts";
@@ -47,6 +50,8 @@ import type { OpenTransport } from "./transport.ts";
 import { Watch } from "./watch.ts";
 
 const defaults = { firstEventMs: 600_000, idleMs: 120_000, answerLimit: 16 * 1024 * 1024, retries: 2 };
+/** How long a server may take to count a prompt whose generation waits for that. */
+const countMs = 10_000;
 /** How often the upstream's model list is read again. */
 const refreshMs = 60_000;
 
@@ -67,7 +72,7 @@ export class UpstreamEngine implements Engine {
   readonly #watch: Watch;
   readonly #firstEventMs: number;
   readonly #idleMs: number;
-  #models: readonly ModelInfo[] = [];
+  #models: readonly UpstreamModel[] = [];
   #refresh: NodeJS.Timeout | undefined;
   readonly #lifecycle = new EngineLifecycle<GenerationStream>();
   #retries = 0;
@@ -205,8 +210,9 @@ export class UpstreamEngine implements Engine {
       budget: this.#budget,
       retries,
       models: names.map((name) => models?.[name] ?? name),
-      prepare: (model, target, fresh, headers) =>
-        this.#prepare(request, model, target, fresh, headers, observer?.inspection),
+      prepare: (model, target, fresh, headers, limit) =>
+        this.#prepare(request, model, target, fresh, headers, observer?.inspection, limit),
+      limitAfter: (refused) => this.#limitAfter(refused, request),
       observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
         this.#retries++;
@@ -230,6 +236,7 @@ export class UpstreamEngine implements Engine {
     fresh: boolean,
     traceHeaders: AttemptObserver["headers"] | undefined,
     inspection: Inspection | undefined,
+    limit: number | null | undefined,
   ): AttemptOptions | Promise<AttemptOptions> {
     const { dialect, format, name, answerLimit = defaults.answerLimit, log } = this.#options;
     const { prompt, stream, tools } = request;
@@ -267,8 +274,36 @@ export class UpstreamEngine implements Engine {
       inspect: undefined,
     };
     const withBody = (body: string): AttemptOptions => inspected({ ...options, body }, inspection);
-    const body = bodyText(source.writeRequest(request, { ...dialect, model }));
+    const members = source.writeRequest(request, { ...dialect, model });
+    if (inspection) options.reader.repairs.keepPlaces();
+    if (this.#fitLimit(members, model, source, limit)) options.reader.repairs.note("max-tokens");
+    const body = bodyText(members);
     return typeof body === "string" ? withBody(body) : body.then(withBody);
+  }
+
+  /**
+   * Lowers the limit on the answer's length in a request's body to what the model takes: to `limit`, which comes from a refusal, else to
+   * what is left of the context by a prompt of one token. Returns whether the body was changed.
+   */
+  #fitLimit(body: RequestBody, model: string, source: SourcePort, limit: number | null | undefined): boolean {
+    const { dialect = {} } = this.#options;
+    const max = limit === undefined ? this.#models.find(({ id }) => id === model)?.highestLimit : limit;
+    if (max === undefined) return false;
+    if (lowerAnswerLimit(body, max, source.answerLimit, dialect)) return true;
+    // The request had no limit, and the server's own was too high.
+    return typeof limit === "number" && setAnswerLimit(body, limit, source.answerLimit, dialect);
+  }
+
+  /** See `GenerationPlan`. If neither the refusal names a limit nor the API can do without one, the server is asked to count the prompt. */
+  #limitAfter(refused: RefusedLimit, request: GenerationRequest): number | null | Promise<number | null | undefined> {
+    if (refused.max !== null) return refused.max;
+    const { answerLimit, tokenCount } = this.#source;
+    if (answerLimit.none !== "required") return null;
+    if (!tokenCount) return Promise.resolve(undefined);
+    return this.#countTokens(tokenCount, request, AbortSignal.timeout(countMs)).then(
+      (tokens) => (tokens < refused.context ? refused.context - tokens : undefined),
+      () => undefined,
+    );
   }
 
   /**
@@ -284,7 +319,7 @@ export class UpstreamEngine implements Engine {
     return new Watch(Math.min(this.#firstEventMs, this.#idleMs));
   }
 
-  async #listedModels(): Promise<readonly ModelInfo[]> {
+  async #listedModels(): Promise<readonly UpstreamModel[]> {
     const { name, urls } = this.#options;
     const reasons: unknown[] = [];
     for (const target of this.#targets.targets) {

@@ -7,6 +7,7 @@ import { writeChatRequest } from "./write-request.ts";
 export const chatSource: SourcePort = {
   name: "chat",
   path: "/chat/completions",
+  answerLimit: { members: ["max_tokens", "max_completion_tokens"], none: "absent" },
   headers: bearer,
   writeRequest: writeChatRequest,
   reader: (options) => new ChatStreamReader(options),

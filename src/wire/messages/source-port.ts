@@ -10,6 +10,7 @@ export const messagesSource: SourcePort = {
   name: "messages",
   singleChoice: true,
   path: "/messages",
+  answerLimit: { members: ["max_tokens"], none: "required" },
   modelsPath: "/models?limit=1000",
   headers: (key) => ({ ...(key !== undefined && { "x-api-key": key }), "anthropic-version": "2023-06-01" }),
   writeRequest: writeMessageRequest,

@@ -31,3 +31,19 @@ test("llama.cpp tells it in its second list; a model that is multimodal may only
   expect(sees(list(["completion"]))).toEqual([false]);
   expect(sees(list(["completion", "multimodal"]))).toEqual([null]);
 });
+
+test("which context a server enforces, as each server's list tells it", () => {
+  const context = (entry: object): unknown => {
+    const [model] = readModelList(JSON.stringify({ data: [{ id: "m", ...entry }] })) ?? [];
+    return [model?.contextLength, model?.contextIsEnforced];
+  };
+  expect(context({ max_model_len: 32_768 })).toEqual([32_768, true]);
+  expect(context({ context_length: 131_072, top_provider: { max_completion_tokens: 8192 } })).toEqual([131_072, true]);
+  expect(context({ context_window: 8192 })).toEqual([8192, true]);
+  expect(context({ max_context_length: 131_072, loaded_context_length: 4096 })).toEqual([4096, true]);
+  expect(context({ max_context_length: 131_072 })).toEqual([131_072, false]);
+  expect(context({ max_input_tokens: 200_000, max_tokens: 64_000 })).toEqual([200_000, false]);
+  expect(context({ meta: { n_ctx_train: 40_960, n_ctx: 65_536 } })).toEqual([65_536, false]);
+  expect(context({ meta: { n_ctx_train: 40_960 } })).toEqual([40_960, false]);
+  expect(context({})).toEqual([null, false]);
+});

@@ -11,6 +11,8 @@ export interface ListedModel {
   readonly ownedBy: string | null;
   /** Tokens of prompt and answer together, where told. */
   readonly contextLength: number | null;
+  /** Whether the server refuses requests whose prompt and limit are together more than `contextLength`. */
+  readonly contextIsEnforced: boolean;
   /** Whether it takes images; null: not told. */
   readonly sees: boolean | null;
 }
@@ -34,7 +36,7 @@ export function readModelList(body: string): readonly ListedModel[] | null {
         id,
         created: typeof created === "number" && created > 0 ? Math.floor(created) : 0,
         ownedBy: typeof owner === "string" && owner !== "" ? owner : null,
-        contextLength: contextLength(entry),
+        ...context(entry),
         sees: sight(entry) ?? sight(twins.find(({ name }) => name === id) ?? {}),
       },
     ];
@@ -47,18 +49,21 @@ function secondsOf(time: unknown): number {
   return Number.isNaN(ms) ? 0 : ms / 1000;
 }
 
-/** vLLM's, OpenRouter's and Together's, Groq's, Mistral's, Anthropic's, and llama.cpp's name for it. */
-function contextLength(entry: JsonObject): number | null {
-  const meta = isObject(entry["meta"]) ? entry["meta"]["n_ctx_train"] : undefined;
-  const told = [
-    entry["max_model_len"],
-    entry["context_length"],
-    entry["context_window"],
-    entry["max_context_length"],
-    entry["max_input_tokens"],
-    meta,
-  ];
-  return told.find((value): value is number => typeof value === "number" && value > 0) ?? null;
+/**
+ * The members that hold the context which a server runs a model with: vLLM and SGLang, OpenRouter and Together, Groq, LM Studio. Members
+ * that describe the model, or its prompts alone, are no limit: Mistral's and LM Studio's, Anthropic's, llama.cpp's `n_ctx_train` (a server
+ * may run a model with more).
+ */
+const enforced = ["max_model_len", "context_length", "context_window", "loaded_context_length"] as const;
+const described = ["max_context_length", "max_input_tokens"] as const;
+
+function context(entry: JsonObject): Pick<ListedModel, "contextLength" | "contextIsEnforced"> {
+  const isLength = (value: unknown): value is number => typeof value === "number" && value > 0;
+  const limit = enforced.map((name) => entry[name]).find(isLength);
+  if (limit !== undefined) return { contextLength: limit, contextIsEnforced: true };
+  const meta = isObject(entry["meta"]) ? entry["meta"] : {};
+  const known = [...described.map((name) => entry[name]), meta["n_ctx"], meta["n_ctx_train"]].find(isLength);
+  return { contextLength: known ?? null, contextIsEnforced: false };
 }
 
 /**

@@ -8,6 +8,7 @@ export const responsesSource: SourcePort = {
   name: "responses",
   singleChoice: true,
   path: "/responses",
+  answerLimit: { members: ["max_output_tokens"], none: "absent" },
   headers: bearer,
   writeRequest: writeResponsesRequest,
   reader: (options) => new ResponseReader(options),

@@ -2,6 +2,8 @@ import type { FailureKind, GenerationFailure } from "../../generation/event.ts";
 import { kindOfStatus } from "../../generation/failure.ts";
 import { isObject } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
+import { readLengthRefusal } from "./length-refusals.ts";
+import type { LengthRefusal } from "./length-refusals.ts";
 
 /** OpenAI's error types, and the statuses that go with them when a source tells no status. */
 const statusOfType: Readonly<Record<string, number>> = {
@@ -71,22 +73,63 @@ function failureFrom(error: JsonObject, responseStatus: number | undefined): Gen
   const type = ownType !== null && /^[a-z_]+$/.test(ownType) && ownType !== "error" ? ownType : null;
   const status = failureStatus(responseStatus ?? told ?? (type === null ? undefined : statusOfType[type]));
   const code = text(error["code"]);
-  const message = text(error["message"]) ?? text(error["detail"]) ?? text(error["msg"]);
+  const message = messageOf(error);
   const ownCode = code !== null && !/^\d+$/.test(code) ? code : null;
-  const tokens = overflowTokens(message ?? "", error);
-  const kind = tokens ? "context-overflow" : (kinds[ownCode ?? ""] ?? kinds[type ?? ""] ?? kindOfStatus(status));
-  const overflows = kind === "context-overflow";
-  return {
-    kind,
-    ...(tokens && { tokens }),
+  const named = kinds[ownCode ?? ""] ?? kinds[type ?? ""];
+  const failure: GenerationFailure = {
+    kind: named ?? kindOfStatus(status),
     message: message === null ? "The upstream reported an error without a message." : shown(message, longestMessage),
     status,
     sourceType: type ?? typeOfStatus(status),
     param: shownOrNull(error["param"]),
-    // OpenAI's code, by which its clients know that they must compact their history.
-    code: ownCode === null ? (overflows ? "context_length_exceeded" : null) : shown(ownCode, longestName),
+    code: ownCode === null ? null : shown(ownCode, longestName),
     cause: boundedCause(error),
   };
+  // A rate limit may be on tokens, too.
+  if (status === 401 || status === 403 || status === 429) return failure;
+  const refusal = lengthRefusal(error, message) ?? (named === "context-overflow" ? { kind: "prompt" as const } : null);
+  return refusal ? refusedLength(failure, refusal) : failure;
+}
+
+/** What the members of an error say about lengths. Xiaomi says it in `param` (AQBot-Desktop/AQBot#93). */
+function lengthRefusal(error: JsonObject, message: string | null): LengthRefusal | null {
+  // llama.cpp has members for the numbers (ggml-org/llama.cpp#15780).
+  const { n_prompt_tokens: asked, n_ctx: most, param } = error;
+  if (typeof asked === "number" && typeof most === "number") return { kind: "prompt", tokens: { asked, most } };
+  return readLengthRefusal(message ?? "") ?? readLengthRefusal(text(param) ?? "");
+}
+
+/** The failure of a request whose prompt or limit is too long: the client's fault, also where the server's status is 5xx. */
+function refusedLength(failure: GenerationFailure, refusal: LengthRefusal): GenerationFailure {
+  const status = failure.status < 500 ? failure.status : 400;
+  const own = { ...failure, status, ...(status !== failure.status && { sourceType: typeOfStatus(status) }) };
+  if (refusal.kind === "prompt") {
+    const { tokens } = refusal;
+    // OpenAI's code, by which its clients know that they must compact their history.
+    return { ...own, kind: "context-overflow", ...(tokens && { tokens }), code: "context_length_exceeded" };
+  }
+  const { kind: _, ...answerLimit } = refusal;
+  // OpenAI has the code of a long prompt for this, too; a client would compact a history that fits.
+  const code = own.code === "context_length_exceeded" ? null : (own.code ?? null);
+  return { ...own, kind: "invalid-request", answerLimit, code };
+}
+
+/** The words of an error: also those in Mistral's list of details, and those of the server that OpenRouter asked. */
+function messageOf(error: JsonObject): string | null {
+  const { message, metadata } = error;
+  if (isObject(message) && message["detail"] !== undefined) return detailText(message["detail"]);
+  const raw = isObject(metadata) ? text(metadata["raw"]) : null;
+  if (raw !== null && message === "Provider returned error") return rawMessage(raw);
+  return text(message) ?? text(error["detail"]) ?? text(error["msg"]);
+}
+
+/** The message of an error that is given as a text: as JSON, or as the message itself. */
+function rawMessage(raw: string): string {
+  try {
+    return readFailure(JSON.parse(raw))?.message ?? raw;
+  } catch {
+    return raw;
+  }
 }
 
 /** A source may send a hundred megabytes as its error, or what steers a terminal. In characters. */
@@ -116,20 +159,6 @@ const kinds: Readonly<Record<string, FailureKind>> = {
   exceed_context_size_error: "context-overflow",
   overloaded_error: "overloaded",
 };
-
-/**
- * The tokens of a prompt that was longer than the model's context, and the most that it may have, in the words of those who tell:
- * Anthropic; OpenAI, vLLM and SGLang; llama.cpp, which has members for them. undefined: it is no such failure, or does not tell.
- */
-function overflowTokens(message: string, error: JsonObject): GenerationFailure["tokens"] {
-  const { n_prompt_tokens: asked, n_ctx: most } = error;
-  if (typeof asked === "number" && typeof most === "number") return { asked, most };
-  const told =
-    /prompt is too long: (?<asked>\d+) tokens > (?<most>\d+) maximum/.exec(message) ??
-    /maximum context length is (?<most>\d+) tokens\D+(?<asked>\d+) (?:input )?tokens/.exec(message);
-  const { asked: needed, most: room } = told?.groups ?? {};
-  return needed === undefined || room === undefined ? undefined : { asked: Number(needed), most: Number(room) };
-}
 
 /** A failure's status: the source's own where it is one, else 502 (the upstream answered badly). */
 function failureStatus(status: number | undefined): number {

@@ -81,6 +81,7 @@ const sentences = {
   "stop-reason": "The stop reason was missing, or not one of Anthropic's.",
   "message-stop": "The closing message_stop was missing.",
   "after-message": "Something followed the end of the message and was dropped.",
+  "max-tokens": "The request's limit on the answer's length was higher than the server takes, and was lowered.",
 } as const;
 
 /** So many places of one answer are kept. */

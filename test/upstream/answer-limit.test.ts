@@ -1,0 +1,211 @@
+import { afterEach, describe, expect, test } from "vitest";
+import type { TruewireServer } from "../../src/app/create-server.ts";
+import { startGateway } from "./gateway.ts";
+import { anthropic, deepseek, groq, openai, sglang, startLimited, vllm, vllmThatCuts } from "./limited-server.ts";
+import type { LimitedServer, Refuse } from "./limited-server.ts";
+
+/*
+ * Agents ask for answers of 32,000 or 128,000 tokens. Servers that refuse what does not fit were answered for: vLLM's message about the limit
+ * became "prompt is too long: 12037 tokens > 32768 maximum", Claude Code compacted a conversation that fits, and stopped.
+ */
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function serve(
+  refuse: Refuse,
+  { listed, counted, ...options }: Parameters<typeof startGateway>[1] & { listed?: object; counted?: number } = {},
+): Promise<{ server: LimitedServer; gateway: TruewireServer }> {
+  const server = await startLimited(refuse, listed, counted);
+  closing.push(() => server.close());
+  const gateway = await startGateway(server.url, { retries: 0, ...options });
+  closing.push(() => gateway.close(0));
+  return { server, gateway };
+}
+
+interface Asked {
+  readonly status: number;
+  readonly text: string;
+}
+
+type Api = "chat" | "responses" | "messages";
+
+/** A request for an answer of `limit` tokens, as each API's agents write it. */
+async function ask(gateway: TruewireServer, api: Api, limit: number | undefined, stream: boolean): Promise<Asked> {
+  const messages = [{ role: "user", content: "Fix the bug." }];
+  const request = {
+    chat: { path: "/chat/completions", body: { messages, max_completion_tokens: limit } },
+    responses: { path: "/responses", body: { input: "Fix the bug.", max_output_tokens: limit } },
+    messages: { path: "/messages?beta=true", body: { messages, max_tokens: limit } },
+  }[api];
+  const response = await fetch(`${gateway.url}/v1${request.path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "anthropic-version": "2023-06-01" },
+    body: JSON.stringify({ model: "m", stream, ...request.body }),
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+const apis = ["chat", "responses", "messages"] as const;
+const every = apis.flatMap((api) => [false, true].map((stream): [Api, boolean] => [api, stream]));
+const limitIn = (body: Readonly<Record<string, unknown>> | undefined): unknown =>
+  body?.["max_completion_tokens"] ?? body?.["max_tokens"];
+
+describe("a limit that does not fit is lowered to what does, before anything is shown", () => {
+  const servers: readonly [string, Refuse, number | undefined][] = [
+    ["vLLM 0.9 to 0.13", vllm(32_768, 12_037), 20_731],
+    ["vLLM since 0.16", vllmThatCuts(32_768, 12_037), undefined],
+    ["SGLang", sglang(32_768, 12_037), 20_730],
+    ["DeepSeek", deepseek, 8192],
+    ["Groq", groq, 8192],
+    ["OpenAI", openai, 16_384],
+  ];
+  describe.each(servers)("%s", (_, refuse, most) => {
+    test.each(every)("%s, streamed: %j", async (api, stream) => {
+      const { server, gateway } = await serve(refuse);
+      const { status, text } = await ask(gateway, api, 32_000, stream);
+      expect(status).toBe(200);
+      expect(text).toContain("Hello");
+      expect(text).not.toMatch(/too (?:long|large)/);
+      expect(server.bodies.map(limitIn)).toEqual([32_000, most]);
+      // Nothing else of the request changes.
+      const [first, second] = server.bodies;
+      const limits = { max_tokens: undefined, max_completion_tokens: undefined };
+      expect({ ...second, ...limits }).toEqual({ ...first, ...limits });
+    });
+  });
+
+  test("Anthropic's own API, and the budget of its reasoning", async () => {
+    const { server, gateway } = await serve(anthropic, { api: "messages" });
+    const response = await fetch(`${gateway.url}/v1/messages`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "anthropic-version": "2023-06-01" },
+      body: JSON.stringify({
+        model: "m",
+        max_tokens: 32_000,
+        thinking: { type: "enabled", budget_tokens: 31_999 },
+        messages: [{ role: "user", content: "Hi" }],
+      }),
+    });
+    expect(await response.text()).toContain("Hello");
+    expect(server.bodies.at(-1)).toMatchObject({
+      max_tokens: 8192,
+      thinking: { type: "enabled", budget_tokens: 4096 },
+    });
+  });
+
+  test("an API that cannot ask for all room has the server count the prompt", async () => {
+    const { server, gateway } = await serve(vllmThatCuts(32_768, 12_037), { api: "messages", counted: 12_037 });
+    expect((await ask(gateway, "messages", 32_000, true)).text).toContain("Hello");
+    expect(server.bodies.map(limitIn)).toEqual([32_000, 20_731]);
+  });
+
+  test("a server that cannot count is not asked again, and its words are the client's", async () => {
+    const { server, gateway } = await serve(vllmThatCuts(32_768, 12_037), { api: "messages" });
+    const { status, text } = await ask(gateway, "messages", 32_000, true);
+    expect(status).toBe(400);
+    expect(JSON.parse(text)).toMatchObject({
+      type: "error",
+      error: { type: "invalid_request_error", message: expect.stringMatching(/^This model's maximum context length/) },
+    });
+    expect(server.bodies).toHaveLength(1);
+  });
+
+  test("a text that is continued gets all room", async () => {
+    const { server, gateway } = await serve(vllmThatCuts(32_768, 12_037));
+    const response = await fetch(`${gateway.url}/v1/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "m", prompt: "Once", max_tokens: 32_000 }),
+    });
+    await response.text();
+    // Absent, it would be 16.
+    expect(server.bodies.map(({ max_tokens: limit }) => limit)).toEqual([32_000, null]);
+  });
+
+  test("a server whose own default is too high gets a limit", async () => {
+    // The API of DeepInfra: a request without a limit asks for the whole context.
+    const { server, gateway } = await serve((limit = 32_768) => vllm(32_768, 12_037)(limit));
+    expect((await ask(gateway, "chat", undefined, false)).text).toContain("Hello");
+    expect(server.bodies.map(limitIn)).toEqual([undefined, 20_731]);
+  });
+
+  test("members that the configuration renames are lowered under their own names", async () => {
+    const server = await startLimited(() => null, { max_model_len: 4096 });
+    closing.push(() => server.close());
+    const gateway = await startGateway(server.url, {
+      requests: { maxTokensMember: "max_tokens", rename: { max_tokens: "max_new_tokens" } },
+    });
+    closing.push(() => gateway.close(0));
+    await ask(gateway, "chat", 32_000, false);
+    expect(server.bodies).toMatchObject([{ max_new_tokens: 4095 }]);
+  });
+});
+
+describe("a limit that cannot fit the context that the server lists", () => {
+  test.each(every)("is lowered before it is sent (%s, streamed: %j)", async (api, stream) => {
+    const { server, gateway } = await serve(() => null, { listed: { max_model_len: 32_768 } });
+    expect((await ask(gateway, api, 128_000, stream)).text).toContain("Hello");
+    expect(server.bodies.map(limitIn)).toEqual([32_767]);
+  });
+
+  test.each([32_000, 32_767, 1])("and one of %i tokens, which may fit, is sent as it is", async (limit) => {
+    const { server, gateway } = await serve(() => null, { listed: { max_model_len: 32_768 } });
+    await ask(gateway, "messages", limit, false);
+    expect(server.bodies.map(limitIn)).toEqual([limit]);
+  });
+
+  test("a context that only describes the model lowers nothing: llama.cpp may run it with more", async () => {
+    const { server, gateway } = await serve(() => null, { listed: { meta: { n_ctx_train: 8192 } } });
+    await ask(gateway, "messages", 32_000, false);
+    expect(server.bodies.map(limitIn)).toEqual([32_000]);
+  });
+});
+
+describe("never more than once", () => {
+  test.each(apis)("a server that refuses again has the last word (%s)", async (api) => {
+    const message = "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]";
+    const { server, gateway } = await serve(() => ({ status: 400, body: { error: { message } } }), { retries: 2 });
+    const { status, text } = await ask(gateway, api, 32_000, true);
+    expect(status).toBe(400);
+    expect((JSON.parse(text) as { error: object }).error).toMatchObject({ message });
+    expect(text).not.toContain("context_length_exceeded");
+    expect(server.bodies).toHaveLength(2);
+  });
+
+  test("OpenAI's code for a long prompt does not stand beside a limit", async () => {
+    const message =
+      "This model's maximum context length is 8192 tokens. However, you requested 8256 tokens (64 in the messages, 8192 in the completion). Please reduce the length of the messages or completion.";
+    const error = { message, type: "invalid_request_error", param: "messages", code: "context_length_exceeded" };
+    const { gateway } = await serve(() => ({ status: 400, body: { error } }));
+    const { text } = await ask(gateway, "responses", 8192, false);
+    expect(JSON.parse(text)).toMatchObject({ error: { message, code: null } });
+  });
+});
+
+describe("a prompt that leaves no room is too long, in the client's words", () => {
+  const full: readonly [string, Refuse][] = [
+    ["vLLM", vllm(32_768, 40_000)],
+    ["vLLM since 0.16", vllmThatCuts(32_768, 40_000)],
+    ["SGLang", sglang(32_768, 40_000)],
+  ];
+  test.each(full)("%s", async (name, refuse) => {
+    const { server, gateway } = await serve(refuse);
+    // What vLLM's newer versions count of a prompt is cut at its context.
+    const asked = name === "vLLM since 0.16" ? 32_769 : 40_000;
+    const chat = await ask(gateway, "chat", 100, false);
+    expect(chat.status).toBe(400);
+    expect(JSON.parse(chat.text)).toMatchObject({
+      error: { type: "invalid_request_error", code: "context_length_exceeded" },
+    });
+    const responses = await ask(gateway, "responses", 100, true);
+    expect(JSON.parse(responses.text)).toMatchObject({ error: { param: "input", code: "context_length_exceeded" } });
+    const messages = await ask(gateway, "messages", 100, true);
+    expect(JSON.parse(messages.text)).toMatchObject({
+      error: { type: "invalid_request_error", message: `prompt is too long: ${asked} tokens > 32768 maximum` },
+    });
+    if (name !== "vLLM since 0.16") expect(server.bodies).toHaveLength(3);
+  });
+});
