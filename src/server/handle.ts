@@ -1,6 +1,7 @@
 import { FailureError } from "../generation/failure.ts";
 import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../wire/failures.ts";
 import { requestId } from "../wire/ids.ts";
+import type { HeaderReader, Voice } from "../wire/voice.ts";
 import { askedProfile } from "./asked-profile.ts";
 import type { Exchange } from "./exchange.ts";
 import { preflightHeaders } from "./origins.ts";
@@ -8,7 +9,7 @@ import { plainPath } from "./plain-path.ts";
 import { Reply } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import type { ObservedApi } from "./request-record.ts";
-import { knownPaths, pathAsNamed, routeOf } from "./routes.ts";
+import { knownPaths, pathAsNamed, routeOf, voiceOfUnknown } from "./routes.ts";
 import type { Route } from "./route.ts";
 import type { Service, Settings } from "./service.ts";
 
@@ -83,13 +84,12 @@ function methodsOf({ methods }: Route): string[] {
 function placeOf(reply: Reply, settings: Settings): { readonly route: Route; readonly parameter: string } {
   const { exchange } = reply;
   const { method, path } = exchange;
+  const found = routeOf(path);
+  const voice = found?.route.voice ?? ((header: HeaderReader): Voice => voiceOfUnknown(path, header));
+  reply.voice = typeof voice === "function" ? voice((name) => exchange.header(name)) : voice;
   reply.headers = settings.origins.headersFor(exchange);
   reply.askedProfile = askedProfile(exchange);
-  const found = routeOf(path);
   if (!found) throw reply.profile.judgesAsVendor ? unknownUrl(method, path) : unknownPath(method, path, knownPaths());
-  const { route } = found;
-  const header = (name: string): string | undefined => exchange.header(name);
-  reply.voice = typeof route.voice === "function" ? route.voice(header) : route.voice;
   return found;
 }
 

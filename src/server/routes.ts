@@ -1,5 +1,6 @@
 import { modelDoesNotExist, unknownPath } from "../wire/failures.ts";
 import { writeModel, writeModelList } from "../wire/models/write-models.ts";
+import { ollamaVoice } from "../wire/ollama-voice.ts";
 import { openaiVoice } from "../wire/openai-voice.ts";
 import { ports } from "../wire/ports.ts";
 import type { PortSocket } from "../wire/port-socket.ts";
@@ -117,6 +118,16 @@ function routesOf(port: ServedPort): [string, Route][] {
 /** The API whose list of models is meant; OpenAI's, where the headers do not say. */
 function listingVoice(header: HeaderReader): Voice {
   return ports.find(({ voice }) => voice.models?.isMeant(header) === true)?.voice ?? openaiVoice;
+}
+
+/**
+ * The voice of an error at a path that is not known: of Ollama's API or of the API whose path it is below (`/v1/messages/batches`), else of
+ * the API that the headers are from.
+ */
+export function voiceOfUnknown(path: string, header: HeaderReader): Voice {
+  if (/^\/+api(?:\/|$)/.test(path)) return ollamaVoice;
+  const plain = plainPath(path);
+  return ports.find((port) => plain.startsWith(`${port.path}/`))?.voice ?? listingVoice(header);
 }
 
 /** Paths that are known without the version in front, as other servers have them. */

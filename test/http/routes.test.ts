@@ -83,6 +83,35 @@ describe.each(transports)("paths through $name", ({ open }) => {
     }
   });
 
+  /** They got OpenAI's error object, from which Anthropic's SDKs read no type, and Ollama's clients an object where they expect a text. */
+  test.each<[string, string, Record<string, string>, "anthropic" | "openai" | "ollama"]>([
+    ["POST", "/v1/messages/batches", {}, "anthropic"],
+    ["GET", "/messages/batches/b/results", {}, "anthropic"],
+    ["POST", "/v1/files", { "anthropic-version": "2023-06-01" }, "anthropic"],
+    ["GET", "/v1/organizations/me", { "x-api-key": "k" }, "anthropic"],
+    ["POST", "/v1/files", {}, "openai"],
+    ["POST", "/v1/responses/r/x", { "x-api-key": "k" }, "openai"],
+    ["GET", "/v1/messages-of-others", {}, "openai"],
+    ["GET", "/apis", {}, "openai"],
+    ["GET", "/api/tags", {}, "ollama"],
+    ["POST", "/api/chat", { "anthropic-version": "2023-06-01" }, "ollama"],
+    ["GET", "/api", {}, "ollama"],
+  ])("an unknown path, %s %s with %j, is a 404 in the form of its API: %s", async (method, path, headers, form) => {
+    const response = await api.fetch(path, { method, headers });
+    expect(response.status).toBe(404);
+    const message = expect.stringContaining(`There is no ${method} ${path} here.`) as unknown;
+    const expected = {
+      anthropic: {
+        type: "error",
+        error: { type: "not_found_error", message },
+        request_id: response.headers.get("request-id"),
+      },
+      openai: { error: { message, type: "invalid_request_error", param: null, code: null } },
+      ollama: { error: message },
+    };
+    expect(await response.json()).toEqual(expected[form]);
+  });
+
   test("names that every object has are no paths", async () => {
     for (const path of ["/v1/constructor", "/constructor/x", "/v1/__proto__", "/toString"]) {
       expect((await api.fetch(path)).status).toBe(404);
