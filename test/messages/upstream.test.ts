@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import { eventually, post, startGateway } from "../upstream/gateway.ts";
+import { startLimited } from "../upstream/limited-server.ts";
 import { startScripted } from "../upstream/scripted-server.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";
 import { askMessage } from "./support.ts";
@@ -174,4 +175,31 @@ describe("an upstream that speaks the Messages API", () => {
     await eventually(() => upstream.open() === 0, "the upstream was left");
     await asked;
   });
+});
+
+/** A server of the Messages API without `count_tokens`, such as Ollama, made the compaction of Codex a 404; over chat it worked. */
+describe("a Messages server that cannot count tokens", () => {
+  test.each(["messages", "chat"] as const)(
+    "compacts a conversation of Responses as a server of chat does (%s)",
+    async (api) => {
+      const server = await startLimited(() => null);
+      const gateway = await startGateway(server.url, { api });
+      const ask = (path: string): Promise<Response> =>
+        fetch(`${gateway.url}/v1/responses/${path}`, {
+          method: "POST",
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify({ model: "m", input: "My name is Ada." }),
+        });
+      const compacted = await ask("compact");
+      expect(compacted.status).toBe(200);
+      const { object, output, usage } = (await compacted.json()) as { object: string; output: Json[]; usage: Json };
+      expect(object).toBe("response.compaction");
+      expect(output.map(({ type }) => type)).toEqual(["message", "compaction"]);
+      expect(usage).toMatchObject({ input_tokens: 0, total_tokens: 0 });
+      // A client that asks for the count is told that there is none.
+      expect((await ask("input_tokens")).status).toBeGreaterThanOrEqual(400);
+      await gateway.close();
+      await server.close();
+    },
+  );
 });

@@ -9,22 +9,30 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close();
 });
 
-/** A server that answers these paths with this status to GET, any other with 404; its base URL, and the paths that were asked. */
-async function serve(statuses: Readonly<Record<string, number>>): Promise<{ url: string; asked: string[] }> {
+/** How a server answers a POST without a body, by its path; 404 elsewhere. `get`: how it answers a GET at all of them. */
+type Statuses = Readonly<Record<string, number>>;
+
+/** A server that speaks Responses. Its base URL, and what it was asked, with the length of the body. */
+async function serve(statuses: Statuses, get = 404): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
   const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`);
-    const status = statuses[request.url?.replace("/v1", "") ?? ""] ?? 404;
-    response.statusCode = request.method === "POST" ? 200 : status;
-    const events = [
-      { type: "response.output_text.delta", delta: "Hello" },
-      {
-        type: "response.completed",
-        response: { status: "completed", output: [], usage: { input_tokens: 1, output_tokens: 1 } },
-      },
-    ];
-    if (request.method === "POST") response.end(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
-    else response.end(JSON.stringify({ data: [{ id: "m" }] }));
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => (body += text));
+    request.on("end", () => {
+      const path = request.url?.replace("/v1", "") ?? "";
+      asked.push(`${request.method} ${path} ${body.length}`);
+      if (path === "/models") return response.end(JSON.stringify({ data: [{ id: "m" }] }));
+      response.statusCode = request.method === "GET" ? get : body === "" ? (statuses[path] ?? 404) : 200;
+      if (body === "") return response.end();
+      const events = [
+        { type: "response.output_text.delta", delta: "Hello" },
+        {
+          type: "response.completed",
+          response: { status: "completed", output: [], usage: { input_tokens: 1, output_tokens: 1 } },
+        },
+      ];
+      return response.end(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""));
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   closers.push(() => new Promise((resolve) => server.close(resolve)));
@@ -32,18 +40,43 @@ async function serve(statuses: Readonly<Record<string, number>>): Promise<{ url:
 }
 
 describe("a server whose API nobody has named", () => {
-  test.each([
-    [{ "/chat/completions": 405, "/responses": 405 }, "chat"],
-    [{ "/chat/completions": 500, "/responses": 405 }, "chat"],
-    [{ "/responses": 405 }, "responses"],
-    [{ "/responses": 401 }, "responses"],
-    [{ "/messages": 405 }, "messages"],
-    [{ "/responses": 200, "/messages": 503 }, "chat"],
-    [{}, "chat"],
-  ])("%j speaks %s", async (statuses, api) => {
-    const { url, asked } = await serve(statuses);
-    expect(await findApi({ urls: [url], name: "test" })).toBe(api);
-    expect(asked.every((line) => line.startsWith("GET "))).toBe(true);
+  test.each<[string, Statuses, string]>([
+    ["all three: vLLM, Ollama", { "/chat/completions": 422, "/responses": 400, "/messages": 400 }, "chat"],
+    ["chat: an old llama.cpp", { "/chat/completions": 500 }, "chat"],
+    ["chat, with the wrong key", { "/chat/completions": 401, "/responses": 401, "/messages": 401 }, "chat"],
+    ["a proxy whose server is starting", { "/chat/completions": 503, "/messages": 503 }, "chat"],
+    ["anything, with a 200", { "/chat/completions": 200, "/responses": 200, "/messages": 200 }, "chat"],
+    ["Responses", { "/responses": 400 }, "responses"],
+    ["Responses, with the wrong key", { "/responses": 401 }, "responses"],
+    ["Messages", { "/messages": 400 }, "messages"],
+    ["Messages, behind a server of files", { "/chat/completions": 405, "/messages": 400 }, "messages"],
+    [
+      "Messages, where the rest answers 200",
+      { "/chat/completions": 404, "/responses": 200, "/messages": 401 },
+      "messages",
+    ],
+    ["no path that is known", {}, "chat"],
+    ["no path for certain", { "/messages": 502 }, "chat"],
+  ])("that refuses an empty POST as %s", async (_, statuses, api) => {
+    // A GET decided: 404 (llama.cpp's answer at paths for POST) was "not there", and 200 (a page at every path) was chat.
+    for (const get of [200, 404, 405]) {
+      const { url, asked } = await serve(statuses, get);
+      expect(await findApi({ urls: [url], name: "test" })).toBe(api);
+      expect(asked.every((line) => /^POST \S+ 0$/.test(line))).toBe(true);
+    }
+  });
+
+  test("is asked with the headers of the configuration", async () => {
+    const seen: unknown[] = [];
+    const server = createServer((request, response) => {
+      seen.push([request.url, request.headers["authorization"]]);
+      response.writeHead(request.headers["authorization"] === "Token x" ? 404 : 401).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    closers.push(() => new Promise((resolve) => server.close(resolve)));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    await findApi({ urls: [url], name: "test", headers: { Authorization: "Token x" } });
+    expect(seen).toEqual(["/chat/completions", "/responses", "/messages"].map((path) => [path, "Token x"]));
   });
 
   test("that does not answer is taken for chat", async () => {
@@ -51,11 +84,11 @@ describe("a server whose API nobody has named", () => {
   });
 
   test("is asked in the API that was found", async () => {
-    const { url, asked } = await serve({ "/responses": 405, "/models": 200 });
+    const { url, asked } = await serve({ "/responses": 400 });
     const gateway = await startGateway(url);
     closers.push(() => gateway.close());
     const { text } = await ask(gateway, { stream: true });
     expect(text).toContain('"content":"Hello"');
-    expect(asked).toContain("POST /v1/responses");
+    expect(asked).toContainEqual(expect.stringMatching(/^POST \/responses [1-9]/));
   });
 });

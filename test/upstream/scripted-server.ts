@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 export interface ScriptedServer {
   /** The base URL, `/v1` included. */
   readonly url: string;
-  /** Chat and other generating requests that came, in order; GET requests are not counted. */
+  /** Chat and other generating requests that came, in order; GET requests, and those without a body, are not counted. */
   readonly requests: readonly {
     readonly path: string;
     readonly headers: IncomingMessage["headers"];
@@ -32,6 +32,8 @@ export async function startScripted(script: Script, port = 0): Promise<ScriptedS
     let text = "";
     request.setEncoding("utf8").on("data", (piece: string) => (text += piece));
     request.on("end", () => {
+      // As every server does. Truewire asks so which API there is.
+      if (text === "") return response.writeHead(400).end('{"error":{"message":"The body is empty."}}');
       const body = JSON.parse(text) as Record<string, unknown>;
       requests.push({ path: request.url ?? "", headers: request.headers, body });
       script(response, body, requests.length);

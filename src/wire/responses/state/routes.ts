@@ -1,5 +1,7 @@
+import { FailureError } from "../../../generation/failure.ts";
+import type { GenerationRequest } from "../../../generation/request.ts";
 import type { JsonValue } from "../../json-text.ts";
-import type { PortAnswer, PortCall, PortRoute } from "../../port-state.ts";
+import type { CalledModel, PortAnswer, PortCall, PortRoute } from "../../port-state.ts";
 import { missingModel } from "../../failures.ts";
 import { bodyText } from "../body-text.ts";
 import { ResponseIds } from "../ids.ts";
@@ -56,7 +58,7 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   const all = [...recalled.history, ...own].map((item) => ({ item, path: "" }));
   // What was compacted before is not sealed twice.
   const items = (await call.inTurns(withoutCompactions(all))).map(({ item }) => item as Item);
-  const tokens = named.canCount ? await named.countTokens(request) : 0;
+  const tokens = named.canCount ? await countOrNone(named, request) : 0;
   const value = {
     id,
     object: "response.compaction",
@@ -75,4 +77,14 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   };
   // The items were read from JSON.
   return { body: bodyText(value as JsonValue, call.profile) };
+}
+
+/** A conversation can be compacted without its count, so a server that cannot count it (Ollama has no `count_tokens`) is no reason to refuse. */
+async function countOrNone(model: CalledModel, request: GenerationRequest): Promise<number> {
+  try {
+    return await model.countTokens(request);
+  } catch (error) {
+    if (error instanceof FailureError) return 0;
+    throw error;
+  }
 }
