@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import { startGateway } from "./gateway.ts";
@@ -142,6 +143,29 @@ describe("a limit that does not fit is lowered to what does, before anything is 
     await ask(gateway, "chat", 32_000, false);
     expect(server.bodies).toMatchObject([{ max_new_tokens: 4095 }]);
   });
+});
+
+const captures = "../shared/client-captures/claude-code-2.1.330-max-tokens.jsonl";
+if (!existsSync(captures))
+  console.warn("answer-limit.test: ../shared/client-captures is absent, nothing is sent again");
+
+test.skipIf(!existsSync(captures))("captured requests of Claude Code are answered by vLLM", async () => {
+  const { server, gateway } = await serve(vllm(32_768, 12_037), { listed: { max_model_len: 32_768 } });
+  for (const line of readFileSync(captures, "utf8").trim().split("\n")) {
+    const { url, headers, body } = JSON.parse(line) as { url: string; headers: Record<string, string>; body: object };
+    const response = await fetch(gateway.url + url, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "anthropic-version": "2023-06-01",
+        "anthropic-beta": headers["anthropic-beta"] ?? "",
+      },
+      body: JSON.stringify({ ...body, model: "m" }),
+    });
+    expect(await response.text()).toContain("Hello");
+    // 128,000 is more than the context, and the context is more than the prompt leaves of it.
+    expect(server.bodies.slice(-2).map(limitIn)).toEqual([32_767, 20_731]);
+  }
 });
 
 describe("a limit that cannot fit the context that the server lists", () => {
