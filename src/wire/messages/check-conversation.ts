@@ -33,9 +33,12 @@ export function* checkConversation(
     }
     if (message.role === "system") continue;
     if (message.role === "user") {
-      const results = new Set(blocks.flatMap((block) => (block.type === "tool_result" ? [block.tool_use_id] : [])));
+      const { leading, all } = resultIds(blocks);
+      if (leading.size < all.size && !judgesAsVendor) warnings.push(`messages.${index}: ${movedResults}`);
+      // Anthropic reads only the results that come before every other block.
+      const results = judgesAsVendor ? leading : all;
       const called = new Set(open);
-      for (const id of results) if (!called.has(id)) complain(`messages.${index}`, unexpectedResult(id));
+      for (const id of all) if (!called.has(id)) complain(`messages.${index}`, unexpectedResult(id));
       const missing = open.filter((id) => !results.has(id));
       if (missing.length > 0) complain(`messages.${index - 1}`, unansweredCall(missing));
       open = [];
@@ -50,6 +53,26 @@ export function* checkConversation(
 function blocksOf({ content }: RawMessage): readonly RawBlock[] {
   return typeof content === "object" ? content : [];
 }
+
+/** The ids that a message's `tool_result` blocks answer: all, and those of the blocks that come before every other block. */
+function resultIds(blocks: readonly RawBlock[]): {
+  readonly leading: ReadonlySet<string>;
+  readonly all: ReadonlySet<string>;
+} {
+  const all = new Set<string>();
+  const leading = new Set<string>();
+  let isLeading = true;
+  for (const block of blocks) {
+    if (block.type !== "tool_result") isLeading = false;
+    else {
+      all.add(block.tool_use_id);
+      if (isLeading) leading.add(block.tool_use_id);
+    }
+  }
+  return { leading, all };
+}
+
+const movedResults = "`tool_result` blocks come first in a message; these were moved before its other blocks";
 
 function isEmpty({ role, content, output_config: config }: RawMessage, isLast: boolean): boolean {
   return (content?.length ?? 0) === 0 && !(isLast && role === "assistant") && !config;

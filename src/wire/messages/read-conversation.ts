@@ -1,4 +1,4 @@
-import { contentOf, partsOf } from "../../generation/assistant-parts.ts";
+import { callsOf, contentOf, partsOf } from "../../generation/assistant-parts.ts";
 import type {
   AssistantMessage,
   AssistantPart,
@@ -6,6 +6,7 @@ import type {
   ContentPart,
   FilePart,
   Message,
+  SystemMessage,
   ToolMessage,
   UserMessage,
 } from "../../generation/message.ts";
@@ -46,8 +47,8 @@ interface Reading {
 }
 
 /**
- * A conversation in the neutral form: the system prompt first; a user's results of calls as messages of their own; messages of one role
- * in a row as one, as Anthropic reads them.
+ * A conversation in the neutral form: the system prompt first; a user's results of calls as messages of their own, directly after the
+ * calls; messages of one role in a row as one, as Anthropic reads them.
  */
 export function* readConversation({ system, messages: raw }: RawRequest, warnings: string[]): Steps<ReadConversation> {
   const names = new Map<string, string>();
@@ -275,35 +276,61 @@ function* argumentsOf(input: Readonly<Record<string, unknown>>, path: string): S
   }
 }
 
-/** Messages of users or of the assistant in a row become one, whose parts are put together once. */
+/**
+ * Puts messages together into turns as Anthropic reads them: messages of users or of the assistant in a row become one, whose parts are
+ * concatenated once, and the results of a turn's calls come directly after the calls. A result that follows no call becomes part of the
+ * user's message. Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls ("tool result blocks must
+ * come first in the content array").
+ */
 class Turns {
   readonly #messages: Message[];
-  #row: (UserMessage | AssistantMessage)[] = [];
+  #assistant: AssistantMessage[] = [];
+  /** The messages since the assistant's last one. */
+  #replies: (SystemMessage | UserMessage | ToolMessage)[] = [];
 
   constructor(messages: Message[]) {
     this.#messages = messages;
   }
 
   add(message: Message): void {
-    if (message.role !== this.#row[0]?.role) this.end();
-    if (message.role === "user" || message.role === "assistant") this.#row.push(message);
-    else this.#messages.push(message);
+    if (message.role !== "assistant") {
+      this.#replies.push(message);
+      return;
+    }
+    if (this.#replies.length > 0) this.end();
+    this.#assistant.push(message);
   }
 
   end(): void {
-    const row = this.#row;
-    this.#row = [];
-    const [first] = row;
-    if (!first) return;
-    if (row.length === 1) this.#messages.push(first);
-    else if (first.role === "user")
-      this.#messages.push({ ...first, content: row.flatMap((one) => (one.role === "user" ? userParts(one) : [])) });
-    else
-      this.#messages.push({
-        ...first,
-        content: contentOf(row.flatMap((one) => (one.role === "assistant" ? partsOf(one) : []))),
-      });
+    const assistant = joinedAssistant(this.#assistant);
+    const replies = this.#replies;
+    this.#assistant = [];
+    this.#replies = [];
+    if (assistant) this.#messages.push(assistant);
+    const hasCalls = assistant !== undefined && callsOf(assistant).length > 0;
+    if (hasCalls) for (const reply of replies) if (reply.role === "tool") this.#messages.push(reply);
+    let users: UserMessage[] = [];
+    const endUsers = (): void => {
+      const [first] = users;
+      if (first) this.#messages.push(users.length === 1 ? first : { ...first, content: users.flatMap(userParts) });
+      users = [];
+    };
+    for (const reply of replies) {
+      if (reply.role === "user") users.push(reply);
+      else if (reply.role === "tool") {
+        if (!hasCalls) users.push({ role: "user", content: reply.content, ...(reply.path && { path: reply.path }) });
+      } else {
+        endUsers();
+        this.#messages.push(reply);
+      }
+    }
+    endUsers();
   }
+}
+
+function joinedAssistant(row: readonly AssistantMessage[]): AssistantMessage | undefined {
+  const [first] = row;
+  return first && row.length > 1 ? { ...first, content: contentOf(row.flatMap(partsOf)) } : first;
 }
 
 function userParts({ content }: UserMessage): readonly ContentPart[] {

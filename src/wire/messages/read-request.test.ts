@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { FailureError } from "../../generation/failure.ts";
+import type { Message } from "../../generation/message.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { exact, lean } from "../profile.ts";
 import type { MessageReadOptions } from "./read-request.ts";
@@ -27,6 +28,71 @@ function refusalOf(members: Json, options: MessageReadOptions = { profile: exact
 }
 
 const says = (content: unknown, role = "user"): Json => ({ messages: [{ role, content }] });
+
+const text = (words: string): Json => ({ type: "text", text: words });
+const result = (id: string): Json => ({ type: "tool_result", tool_use_id: id, content: `result of ${id}` });
+const call = (id: string): Json => ({ type: "tool_use", id, name: "f", input: {} });
+
+/** A conversation whose assistant makes the calls t and u, followed by messages with these contents, all of the user's. */
+function afterCalls(...contents: readonly unknown[]): Json {
+  const replies = contents.map((content) => ({ role: "user", content }));
+  return { messages: [...hello.messages, { role: "assistant", content: [call("t"), call("u")] }, ...replies] };
+}
+
+// A text before or between results became a user's message between the calls and their results: local models and chat servers refused it
+// in the words of another API, with an index of the rewritten conversation; programs took it. No test had a text in that place.
+describe("results come directly after their calls", () => {
+  const inOrder = ["user", "assistant", "tool t", "tool u", "user"];
+  const orders: [string, Json][] = [
+    ["a text before the results", afterCalls([text("a"), result("t"), result("u")])],
+    ["a text between the results", afterCalls([result("t"), text("a"), result("u")])],
+    ["results in two messages, with a text between", afterCalls([result("t")], "a", [result("u")])],
+    ["results behind a message of their own", afterCalls("a", [result("t"), result("u")])],
+  ];
+  test.each(orders)("%s", (_, members) => {
+    const { prompt } = read(members);
+    const roles = prompt.kind === "chat" ? prompt.messages.map(roleOf) : [];
+    expect(roles).toEqual(inOrder);
+    expect(refusalOf(members)).toMatch(/^400 messages\.1: `tool_use` ids were found without/);
+  });
+
+  test("a system message between the calls and their results stays behind the results", () => {
+    const { messages } = afterCalls([result("t"), result("u")]) as { messages: Json[] };
+    const { prompt } = read({ messages: messages.toSpliced(2, 0, { role: "system", content: "Hurry." }) });
+    const roles = prompt.kind === "chat" ? prompt.messages.map(roleOf) : [];
+    expect(roles).toEqual(["user", "assistant", "tool t", "tool u", "system"]);
+  });
+
+  test("a result without a call is part of the user's message", () => {
+    const { prompt } = read({ messages: [{ role: "user", content: [result("t"), text("a")] }] });
+    const content = [text("result of t"), text("a")];
+    expect(prompt).toMatchObject({ messages: [{ role: "user", content, path: "messages.0" }] });
+  });
+
+  test("a Messages server gets the blocks in the order that Anthropic asks for", () => {
+    const { passthrough } = read(afterCalls([text("a"), result("t"), text("b"), result("u")]));
+    const ordered = afterCalls([result("t"), result("u"), text("a"), text("b")]);
+    expect(passthrough?.body).toEqual({ ...hello, ...ordered });
+  });
+
+  test("for any order of blocks: profile lean reads, with every block and the results first", () => {
+    const blocks = [result("t"), result("u"), text("a"), text("b")];
+    fc.assert(
+      fc.property(fc.shuffledSubarray(blocks, { minLength: 4 }), fc.nat(4), (shuffled, cut) => {
+        const contents = [shuffled.slice(0, cut), shuffled.slice(cut)].filter((content) => content.length > 0);
+        const { prompt } = read(afterCalls(...contents));
+        const messages = prompt.kind === "chat" ? prompt.messages : [];
+        expect(messages.slice(2, 4).map(({ role }) => role)).toEqual(["tool", "tool"]);
+        const texts = shuffled.filter(({ type }) => type === "text");
+        expect(messages.slice(4)).toMatchObject([{ role: "user", content: texts }]);
+      }),
+    );
+  });
+});
+
+function roleOf(message: Message): string {
+  return message.role === "tool" ? `tool ${message.toolCallId}` : message.role;
+}
 
 describe("the conversation", () => {
   test("system prompt, texts, calls and results become neutral messages", () => {
@@ -371,6 +437,14 @@ describe("refusals are in Anthropic's words", () => {
           ...hello.messages,
         ],
       },
+    ],
+    [
+      "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: t, u. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+      afterCalls([text("It says:"), result("t"), result("u")]),
+    ],
+    [
+      "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: u. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+      afterCalls([result("t"), text("and"), result("u")]),
     ],
     [
       "messages: final assistant content cannot end with trailing whitespace",

@@ -29,6 +29,7 @@ import type { FailureError } from "../../generation/failure.ts";
 import { invalidRequest } from "../../generation/failure.ts";
 import { issueFailure, refusal } from "./request-issue.ts";
 import type { RawRequest } from "./request-shapes.ts";
+import { withResultsFirst } from "./results-first.ts";
 
 /** A request as it was read. */
 export interface ReadMessageRequest {
@@ -70,6 +71,7 @@ export function* messageRequestInSteps(
   };
   const reasoning = reasoningOf(raw);
   const output = outputOf(raw);
+  const members = body as Readonly<Record<string, unknown>>;
   const request: GenerationRequest = {
     id: requestId,
     model: raw.model,
@@ -81,7 +83,7 @@ export function* messageRequestInSteps(
     extra: {},
     passthrough: {
       dialect: "messages",
-      body: body as Readonly<Record<string, unknown>>,
+      body: profile.judgesAsVendor ? members : withResultsFirst(members),
       headers: betaHeaders(header),
     },
     ...toolMembers(tools),
