@@ -11,9 +11,10 @@ export async function openProgramModel(model: ProgramModelConfig, name: string, 
   const { program, watch, threads, toolFormat, showErrors } = model;
   const errors = showErrors === undefined ? {} : { showErrors };
   const format = toolFormat === undefined ? {} : { format: formatOf(toolFormat) };
+  const log = observerOf(options.log, name);
   if (typeof program !== "string") {
     // The engine checks what it was given, and says what it expected.
-    return openLocalProgram({ program: program as LocalProgramOptions["program"], name, ...format, ...errors });
+    return openLocalProgram({ program: program as LocalProgramOptions["program"], name, log, ...format, ...errors });
   }
   const { openProgramEngine } = await import("../engines/program/open-program-engine.ts");
   return openProgramEngine({
@@ -23,6 +24,6 @@ export async function openProgramModel(model: ProgramModelConfig, name: string, 
     ...errors,
     ...(watch !== undefined && { watch }),
     ...(threads !== undefined && { threads }),
-    log: observerOf(options.log, name),
+    log,
   });
 }

@@ -1,6 +1,7 @@
 import type { Format } from "../../formats/format.ts";
 import { plainText } from "../../formats/plain-text.ts";
 import type { Engine } from "../../generation/engine.ts";
+import type { Observe } from "../../generation/observe.ts";
 import { toolCallId } from "../../wire/ids.ts";
 import { classify, ProgramLoadError } from "./classify-program.ts";
 import type { LanguageModel } from "./language-model.ts";
@@ -17,6 +18,8 @@ export interface LocalProgramOptions {
   readonly format?: Format;
   /** Tell clients the words of any exception; default: only of those that are meant for them. */
   readonly showErrors?: boolean;
+  /** Receives warnings about the program. */
+  readonly log?: Observe;
 }
 
 /** Opens a program that is already in memory, without any Node built-in. Throws `ProgramLoadError` for a value that is not a program. */
@@ -25,12 +28,14 @@ export function openLocalProgram({
   name = "program",
   format = plainText,
   showErrors = false,
+  log,
 }: LocalProgramOptions): Engine {
   const loaded = classify(program);
   if (loaded?.kind !== "program") {
     throw new ProgramLoadError("A program must be a function or an AI SDK language model.");
   }
-  const run = { format, showErrors, newCallId: () => toolCallId(Math.random) };
+  const warn = (line: string): void => log?.(line, "warn");
+  const run = { format, showErrors, warn, newCallId: () => toolCallId(Math.random) };
   return new ProgramEngine(
     {
       models: undefined,

@@ -38,11 +38,11 @@ async function moduleRunner(module: string, options: ProgramEngineOptions): Prom
   if (!existsSync(path)) throw new ProgramLoadError(`${module} does not exist.`);
   const setup = { path, format: options.format ?? plainText, showErrors: options.showErrors ?? false };
   const limit = options.threads ?? Math.max(2, availableParallelism());
-  let pool = await WorkerPool.open(setup, limit);
+  let pool = await WorkerPool.open(setup, limit, options.log);
   const watcher = options.watch
     ? watchProgram(path, async () => {
         try {
-          const next = await WorkerPool.open(setup, limit);
+          const next = await WorkerPool.open(setup, limit, options.log);
           const old = pool;
           pool = next;
           options.log?.(`${module} loaded anew`, "info");

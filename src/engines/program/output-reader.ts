@@ -15,23 +15,29 @@ export interface OutputReaderOptions {
   readonly tools?: readonly Tool[];
   readonly callsAllowed: boolean;
   readonly stop?: readonly string[];
+  /** Called once, for the first tool call that the program makes although the request allows none. */
+  readonly onDroppedCall?: (name: string) => void;
 }
 
 /**
  * Turns what one run of a program yields into events of one choice, in their legal order whatever the program does: the choice is
- * opened with its first event, a call left open is ended by what follows it, and there is one finish.
+ * opened with its first event, a call left open is ended by what follows it, and there is one finish. Drops tool calls where the
+ * request allows none.
  */
 export class OutputReader {
   readonly #choice: number;
   readonly #newCallId: () => string;
   /** Tools whose calls hold text in place of arguments, by name. */
   readonly #custom: ReadonlySet<string>;
+  readonly #callsAllowed: boolean;
+  #onDroppedCall: (name: string) => void;
   readonly #newReader: () => TextReader;
   #text: TextReader;
   readonly #assembler: ChoiceAssembler;
   /** How many calls the program has made, beside those in its text. */
   #calls = 0;
-  #openCall: { readonly index: number; readonly isCustom: boolean; arguments: string[] } | undefined;
+  /** `index` is `null` for a call that is dropped. */
+  #openCall: { readonly index: number | null; readonly isCustom: boolean; arguments: string[] } | undefined;
   #reason: FinishReason | undefined;
   usage: Usage | undefined;
   timings: Timings | undefined;
@@ -41,6 +47,8 @@ export class OutputReader {
     this.#assembler = new ChoiceAssembler(options.choice);
     this.#newCallId = options.newCallId;
     this.#custom = new Set(options.tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name));
+    this.#callsAllowed = options.callsAllowed;
+    this.#onDroppedCall = options.onDroppedCall ?? (() => {});
     this.#newReader = () =>
       new TextReader({
         format: options.format,
@@ -73,8 +81,14 @@ export class OutputReader {
     this.#endCall();
     this.#assembler.add(this.#text.end());
     const stop = this.#text.stopped ?? undefined;
-    this.#assembler.finish(stop === undefined ? (this.#reason ?? "stop") : "stop", stop);
+    this.#assembler.finish(stop === undefined ? this.#finishReason() : "stop", stop);
     return this.#assembler.take();
+  }
+
+  #finishReason(): FinishReason {
+    const reason = this.#reason ?? "stop";
+    const announcesCalls = reason === "tool-calls" || reason === "function-call";
+    return announcesCalls && !this.#assembler.hasCalls ? "stop" : reason;
   }
 
   #readText(text: string): void {
@@ -154,6 +168,12 @@ export class OutputReader {
   #startCall(name: string, id: string | undefined): void {
     if (typeof name !== "string" || name === "") throw new TypeError("A program made a tool call without a name.");
     this.#endCall();
+    if (!this.#callsAllowed) {
+      this.#openCall = { index: null, isCustom: false, arguments: [] };
+      this.#onDroppedCall(name);
+      this.#onDroppedCall = () => {};
+      return;
+    }
     // The text before the call is complete, so what the reader still holds back was not a marker. A new reader reads what follows.
     this.#assembler.add(this.#text.end());
     this.#text = this.#newReader();
@@ -167,20 +187,26 @@ export class OutputReader {
   #addArguments(text: string): void {
     if (this.#openCall === undefined)
       throw new TypeError("A program yielded a tool-call-delta without a tool-call-start.");
-    if (text === "") return;
+    const { index } = this.#openCall;
+    if (text === "" || index === null) return;
     this.#openCall.arguments.push(text);
-    this.#emit({ type: "tool-call-delta", choice: this.#choice, index: this.#openCall.index, arguments: text });
+    this.#emit({ type: "tool-call-delta", choice: this.#choice, index, arguments: text });
   }
 
   #endCall(): void {
     const call = this.#openCall;
     if (call === undefined) return;
+    const { index } = call;
+    if (index === null) {
+      this.#openCall = undefined;
+      return;
+    }
     // A call without arguments has `{}`, never an empty string (vLLM issue 28806).
     if (call.arguments.length === 0 && !call.isCustom) this.#addArguments("{}");
     this.#openCall = undefined;
     const raw = call.arguments.join("");
     const status = call.isCustom || isJsonObject(raw) ? "succeeded" : "failed";
-    const end = { type: "tool-call-end", choice: this.#choice, index: call.index, status } as const;
+    const end = { type: "tool-call-end", choice: this.#choice, index, status } as const;
     this.#emit(status === "failed" ? { ...end, raw } : end);
   }
 

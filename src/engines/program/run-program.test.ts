@@ -78,6 +78,47 @@ test("only what the client set reaches the program, under OpenAI's names", async
   expect(seen).not.toHaveProperty("tools");
 });
 
+// The calls that a program makes as events went out whatever the client asked for; only calls in its text were held to the request.
+describe("a program that calls a tool although the request allows none", () => {
+  const program = defineProgram(function* () {
+    yield "Let me";
+    yield { type: "tool-call", name: "look", arguments: { at: 1 } } as const;
+    yield { type: "tool-call-start", name: "look" } as const;
+    yield { type: "tool-call-delta", arguments: "{}" } as const;
+    yield " see.";
+    yield { type: "finish", reason: "tool-calls" } as const;
+  });
+  const tools = [{ type: "function", function: { name: "look" } }];
+  const bodies: [string, Record<string, unknown>][] = [
+    ["there are no tools", {}],
+    ["the list of tools is empty", { tools: [] }],
+    ["tool_choice is none", { tools, tool_choice: "none" }],
+    ["function_call is none", { functions: [{ name: "look" }], function_call: "none" }],
+  ];
+  test.each(bodies)("where %s: the client gets the text alone, and the log one line", async (_, body) => {
+    const lines: string[] = [];
+    const events: GenerationEvent[] = [];
+    const options = {
+      format: plainText,
+      newCallId: () => "c",
+      showErrors: false,
+      warn: (line: string) => lines.push(line),
+    };
+    for await (const batch of runProgram(program, requestOf(body), new AbortController().signal, options))
+      events.push(...batch);
+    expect(accumulate(events).choices).toMatchObject([
+      { text: "Let me see.", toolCalls: [], finish: { reason: "stop" } },
+    ]);
+    expect(events.some(({ type }) => type.startsWith("tool-call"))).toBe(false);
+    expect(lines).toEqual([expect.stringMatching(/^req_1: a tool call of the program was dropped, because .*: look$/)]);
+  });
+
+  test("where the request has the tool, the calls go out", async () => {
+    const [choice] = accumulate(await run(program, requestOf({ tools }))).choices;
+    expect(choice).toMatchObject({ toolCalls: [{ name: "look" }, { name: "look" }], finish: { reason: "tool-calls" } });
+  });
+});
+
 test("the program may ask for the response schema", async () => {
   const output = {
     type: "json-schema",

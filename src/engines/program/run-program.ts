@@ -14,6 +14,8 @@ export interface RunOptions {
   readonly newCallId: () => string;
   /** Clients are told the words of any exception. */
   readonly showErrors: boolean;
+  /** Receives one line for each defect of the program that does not fail the request. */
+  readonly warn?: (line: string) => void;
 }
 
 /**
@@ -72,7 +74,8 @@ async function* runChoice(
     choice,
     newCallId: options.newCallId,
     format: options.format,
-    callsAllowed: request.tools !== undefined && request.toolChoice?.type !== "none",
+    callsAllowed: (request.tools?.length ?? 0) > 0 && request.toolChoice?.type !== "none",
+    onDroppedCall: (name) => options.warn?.(droppedCall(name, request)),
     ...(request.tools && { tools: request.tools }),
     ...(request.limits.stop && { stop: request.limits.stop }),
   });
@@ -84,6 +87,11 @@ async function* runChoice(
   }
   report(reader.usage);
   yield reader.end();
+}
+
+function droppedCall(name: string, { id, toolChoice }: GenerationRequest): string {
+  const reason = toolChoice?.type === "none" ? "the request has `tool_choice: none`" : "the request has no tools";
+  return `${id}: a tool call of the program was dropped, because ${reason}: ${name.slice(0, 100)}`;
 }
 
 /** A program's items, however it returns them; the return value of a generator is its last item. */

@@ -22,5 +22,7 @@ export type FromWorker =
   | { readonly type: "ready"; readonly blocking: boolean; readonly models?: readonly ModelInfo[] }
   | { readonly type: "failed"; readonly message: string }
   | { readonly type: "events"; readonly run: number; readonly events: readonly GenerationEvent[] }
+  /** A line for the server's log. */
+  | { readonly type: "warning"; readonly line: string }
   /** The run is over: its generator has returned, its `finally` blocks have run. */
   | { readonly type: "done"; readonly run: number };

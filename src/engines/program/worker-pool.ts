@@ -1,5 +1,6 @@
 import type { ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
+import type { Observe } from "../../generation/observe.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { FairQueue } from "../lifecycle/fair-queue.ts";
 import { failureEnd } from "./program-failure.ts";
@@ -16,6 +17,7 @@ const queueLimit = 256;
 export class WorkerPool {
   readonly #setup: WorkerSetup;
   readonly #limit: number;
+  readonly #log: Observe | undefined;
   readonly #threads = new Set<WorkerThread>();
   readonly #waiting = new FairQueue<() => void>();
   /** Threads that are starting: they count towards the limit. */
@@ -23,8 +25,9 @@ export class WorkerPool {
   readonly blocking: boolean;
   readonly models: readonly ModelInfo[] | undefined;
 
-  private constructor(setup: WorkerSetup, limit: number, first: WorkerThread) {
+  private constructor(setup: WorkerSetup, limit: number, first: WorkerThread, log: Observe | undefined) {
     this.#setup = setup;
+    this.#log = log;
     this.#limit = first.blocking ? limit : 1;
     this.#add(first);
     this.blocking = first.blocking;
@@ -32,8 +35,8 @@ export class WorkerPool {
   }
 
   /** Loads the program in a first thread. Throws `ProgramLoadError`. */
-  static async open(setup: WorkerSetup, limit: number): Promise<WorkerPool> {
-    return new WorkerPool(setup, limit, await WorkerThread.start(setup));
+  static async open(setup: WorkerSetup, limit: number, log?: Observe): Promise<WorkerPool> {
+    return new WorkerPool(setup, limit, await WorkerThread.start(setup, log), log);
   }
 
   get running(): number {
@@ -111,7 +114,7 @@ export class WorkerPool {
   async #start(): Promise<WorkerThread> {
     this.#starting++;
     try {
-      return this.#add(await WorkerThread.start(this.#setup)).claim();
+      return this.#add(await WorkerThread.start(this.#setup, this.#log)).claim();
     } finally {
       this.#starting--;
       // Runs that came meanwhile for a program of one thread can use it now; and where it did not start, another one may be tried.

@@ -2,6 +2,7 @@ import { Worker } from "node:worker_threads";
 import type { ModelInfo } from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
+import type { Observe } from "../../generation/observe.ts";
 import { ProgramLoadError } from "./classify-program.ts";
 import type { FromWorker, ToWorker, WorkerSetup } from "./worker-messages.ts";
 
@@ -20,6 +21,7 @@ interface Run {
 /** One worker thread with a program loaded in it. */
 export class WorkerThread {
   readonly #worker: Worker;
+  readonly #log: Observe | undefined;
   readonly #runs = new Map<number, Run>();
   #nextRun = 0;
   #claimed = 0;
@@ -30,8 +32,9 @@ export class WorkerThread {
   /** The models of an Engine; undefined for a program. */
   readonly models: readonly ModelInfo[] | undefined;
 
-  private constructor(worker: Worker, ready: FromWorker & { type: "ready" }) {
+  private constructor(worker: Worker, ready: FromWorker & { type: "ready" }, log: Observe | undefined) {
     this.#worker = worker;
+    this.#log = log;
     this.blocking = ready.blocking;
     this.models = ready.models;
     worker.on("message", (message: FromWorker) => this.#receive(message));
@@ -41,10 +44,10 @@ export class WorkerThread {
   }
 
   /** Starts a thread and loads the program. Throws `ProgramLoadError`. */
-  static async start(setup: WorkerSetup): Promise<WorkerThread> {
+  static async start(setup: WorkerSetup, log?: Observe): Promise<WorkerThread> {
     const worker = new Worker(new URL("./worker.js", import.meta.url), { workerData: setup });
     const ready = await firstMessage(worker, setup.path);
-    return new WorkerThread(worker, ready);
+    return new WorkerThread(worker, ready, log);
   }
 
   get alive(): boolean {
@@ -103,6 +106,7 @@ export class WorkerThread {
   }
 
   #receive(message: FromWorker): void {
+    if (message.type === "warning") this.#log?.(message.line, "warn");
     if (message.type !== "events" && message.type !== "done") return;
     const run = this.#runs.get(message.run);
     if (!run) return;

@@ -68,7 +68,12 @@ function batches(
   signal: AbortSignal,
 ): AsyncIterable<readonly GenerationEvent[]> {
   if (loaded.kind === "engine") return untilAborted(loaded.engine.generate(request), signal);
-  return runProgram(loaded.program, request, signal, { format, showErrors, newCallId: () => toolCallId(Math.random) });
+  return runProgram(loaded.program, request, signal, {
+    format,
+    showErrors,
+    newCallId: () => toolCallId(Math.random),
+    warn: (line) => send({ type: "warning", line }),
+  });
 }
 
 /** The iteration is returned from when the signal aborts. */
