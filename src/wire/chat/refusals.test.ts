@@ -279,8 +279,42 @@ describe("profile exact also refuses what only OpenAI does", () => {
       strict({ ...closed, required: [], properties: { a: {} } }),
       `${inContext}(), 'required' is required to be supplied and to be an array including every key in properties. Missing 'a'.`,
     ],
+    // A local model's grammar refused these, in words of its own; a program got them.
+    [
+      "tools[0].function.parameters",
+      { tools: [{ type: "function", function: { name: "f", parameters: { properties: { a: { type: "nope" } } } } }] },
+      "Invalid schema for function 'f': 'nope' is not valid under any of the given schemas.",
+    ],
+    [
+      schemaPath,
+      format({ name: "n", schema: { anyOf: [{ items: { type: ["string", null] } }] } }),
+      "Invalid schema for response_format 'n': ['string', None] is not valid under any of the given schemas.",
+    ],
+    [
+      schemaPath,
+      strict({ ...closed, required: ["a"], properties: { a: { $ref: "https://example.com/a.json" } } }),
+      `${inContext}('properties', 'a'), reference can only point to definitions defined at the top level of the schema.`,
+    ],
+    [
+      schemaPath,
+      strict({ ...closed, required: ["a"], properties: { a: { items: { $ref: "#/$defs/b" } } }, $defs: { c: {} } }),
+      `${inContext}('properties', 'a', 'items'), reference to component '#/$defs/b' which was not found in the schema.`,
+    ],
   ])("%s", (param, members, message) => {
     expect(refusal(members, { profile: exact })).toMatchObject({ message, param });
     expect(() => read(members)).not.toThrow();
+  });
+
+  test("members that are named like keywords, and references to definitions of the schema, are no mistake", () => {
+    const schema = {
+      ...closed,
+      required: ["type", "next"],
+      properties: {
+        type: { enum: ["nope"], type: "string" },
+        next: { anyOf: [{ $ref: "#" }, { $ref: "#/$defs/a~1b" }] },
+      },
+      $defs: { "a/b": { type: ["string", "null"] } },
+    };
+    expect(() => read(strict(schema), { profile: exact })).not.toThrow();
   });
 });

@@ -416,6 +416,19 @@ describe("refusals are in Anthropic's words", () => {
       "tools.0.custom.input_schema.type: Input should be 'object'",
       { tools: [{ name: "f", input_schema: { type: "string" } }] },
     ],
+    [
+      "tools.1.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12). Learn more about tool use at https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview.",
+      {
+        tools: [
+          { name: "f", input_schema: { type: "object", properties: { type: { type: "string" } } } },
+          { name: "g", input_schema: { type: "object", properties: { a: { type: "nope" } } } },
+        ],
+      },
+    ],
+    [
+      "output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false",
+      { output_config: { format: { type: "json_schema", schema: { type: "object", properties: {} } } } },
+    ],
     ["tools.0.custom.input_schema.type: Field required", { tools: [{ name: "f", input_schema: {} }] }],
     ["tools.0.custom.name: Field required", { tools: [{ input_schema: { type: "object" } }] }],
     ["frequency_penalty: Extra inputs are not permitted", { frequency_penalty: 1 }],

@@ -12,6 +12,7 @@ import type { Steps } from "../../generation/steps.ts";
 import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
+import { schemasIn } from "../request/check-schema.ts";
 import { checkedInSteps } from "../request/check-in-steps.ts";
 import { mostUnknown } from "../request/size-limits.ts";
 import { tooManyUnknown } from "../request/refusals.ts";
@@ -62,6 +63,7 @@ export function* messageRequestInSteps(
   const raw = yield* checkedRequest(body, { profile, forwards, countsTokens }, warnings);
   yield* checkConversation(raw, profile, warnings);
   checkThinking(raw, profile, warnings);
+  checkOutput(raw, profile);
   const tools = yield* readTools(raw, yield* toolChanges(raw.messages), { profile, forwards, warnings });
   const { messages, isPrefilled } = yield* readConversation(raw, warnings);
   const prompt: ChatPrompt = {
@@ -162,6 +164,17 @@ function checkThinking(
   const words = "`max_tokens` must be greater than `thinking.budget_tokens`";
   if (judgesAsVendor) throw refusal("max_tokens", words);
   warnings.push(words);
+}
+
+/** Anthropic takes only schemas whose objects are closed. Source: recordings of 2026. */
+function checkOutput({ output_config: config, output_format: older }: RawRequest, { judgesAsVendor }: Profile): void {
+  const schema = config?.format?.schema ?? older?.schema;
+  if (!judgesAsVendor || schema === undefined) return;
+  const path = config?.format ? "output_config.format.schema" : "output_format.schema";
+  for (const { type, additionalProperties } of schemasIn(schema)) {
+    if (type === "object" && additionalProperties !== false)
+      throw refusal(path, "For 'object' type, 'additionalProperties' must be explicitly set to false");
+  }
 }
 
 function samplingOf({ temperature, top_p: topP, top_k: topK }: RawRequest): Sampling {

@@ -2,6 +2,7 @@ import type { HostedTool, JsonSchema, Tool, ToolChoice } from "../../generation/
 import { Pace } from "../../generation/steps.ts";
 import type { Steps } from "../../generation/steps.ts";
 import type { Profile } from "../profile.ts";
+import { unknownType } from "../request/check-schema.ts";
 import { refusal } from "./request-issue.ts";
 import type { RawRequest, RawTool } from "./request-shapes.ts";
 import type { ToolChanges } from "./tool-changes.ts";
@@ -41,6 +42,8 @@ export function* readTools(raw: RawRequest, { available, defined }: ToolChanges,
       hostedTools.push(hostedTool(tool.type, tool, path, judge));
     else {
       if (tools.has(tool.name) && !isDefined.has(tool)) complain(judge, "tools", "Tool names must be unique.");
+      if (judge.profile.judgesAsVendor && unknownType(tool.input_schema) !== undefined)
+        throw refusal(`${path}.custom.input_schema`, invalidSchema);
       tools.set(tool.name, ownTool(tool, `${path}.custom.input_schema`));
     }
     if (pace.isOver()) yield;
@@ -56,6 +59,10 @@ export function* readTools(raw: RawRequest, { available, defined }: ToolChanges,
     ...(toolChoice && { toolChoice }),
   };
 }
+
+/** Source: errors of 2026-08, https://github.com/anthropics/claude-code/issues/86665. */
+const invalidSchema =
+  "JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12). Learn more about tool use at https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview.";
 
 function ownTool({ name, description, input_schema: schema, strict }: RawTool, path: string): Tool {
   return {

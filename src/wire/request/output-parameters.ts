@@ -7,7 +7,7 @@ import type { Parameter } from "./parameter.ts";
 import { checkName } from "./check-name.ts";
 import { invalidValue, missingParameter, unsupportedParameter } from "./refusals.ts";
 import { anyObject, expecting, strings } from "./shapes.ts";
-import { checkStrictSchema } from "./strict-schema.ts";
+import { checkSchema } from "./check-schema.ts";
 
 const responseFormat = z.discriminatedUnion(
   "type",
@@ -113,7 +113,11 @@ function readJsonSchema(
   if (draft.profile.judgesAsVendor) {
     if (name === undefined || name === null) throw missingParameter(`${path}.name`);
     checkName(`${path}.name`, name);
-    if (strict) checkStrictSchema(schema, `response_format '${name}'`, `${path}.schema`, "invalid_json_schema");
+    checkSchema(schema, strict ?? false, {
+      subject: `response_format '${name}'`,
+      param: `${path}.schema`,
+      code: "invalid_json_schema",
+    });
   }
   const constraint: OutputConstraint = {
     type: "json-schema",

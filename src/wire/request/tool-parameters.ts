@@ -7,7 +7,7 @@ import { checkName } from "./check-name.ts";
 import { honoured } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
 import { arrayTooLong, emptyArray } from "./refusals.ts";
-import { checkStrictSchema } from "./strict-schema.ts";
+import { checkSchema } from "./check-schema.ts";
 import { functionCallShape, functionsShape, toolChoiceShape, toolsShape } from "./tool-shapes.ts";
 import type { RawFunction, RawFunctionCall, RawNamedTool, RawTool, RawToolChoice } from "./tool-shapes.ts";
 
@@ -115,8 +115,12 @@ function checkParameters(
     const message = `Invalid schema for function '${name}': schema must be a JSON Schema of 'type: "object"', got 'type: ${JSON.stringify(type)}'.`;
     throw invalidRequest(message, path, "invalid_function_parameters");
   }
-  if (strict && draft.profile.judgesAsVendor) {
-    checkStrictSchema(parameters, `function '${name}'`, path, "invalid_function_parameters");
+  if (draft.profile.judgesAsVendor) {
+    checkSchema(parameters, strict, {
+      subject: `function '${name}'`,
+      param: path,
+      code: "invalid_function_parameters",
+    });
   }
 }
 

@@ -7,7 +7,7 @@ import type { JsonValue } from "../json-text.ts";
 import { checkName } from "../request/check-name.ts";
 import { mostTools } from "../request/size-limits.ts";
 import { arrayTooLong } from "../request/refusals.ts";
-import { checkStrictSchema } from "../request/strict-schema.ts";
+import { checkSchema } from "../request/check-schema.ts";
 import { toolSearch } from "./call-kind.ts";
 import { RawMembers } from "./raw-members.ts";
 import { madeStrict } from "./made-strict.ts";
@@ -121,8 +121,9 @@ function readFunction(outer: RawMembers, strict: boolean): ReadTool {
   }
   // OpenAI makes a function strict where the client does not say (all of 84 recordings); elsewhere nobody does.
   const made = strict && members.value["strict"] === undefined && asked ? madeStrict(asked) : null;
-  if (isStrict === true && strict && asked) {
-    checkStrictSchema(asked, `function '${name}'`, path, "invalid_function_parameters");
+  if (strict && asked) {
+    const subject = `function '${name}'`;
+    checkSchema(asked, isStrict === true, { subject, param: path, code: "invalid_function_parameters" });
   }
   const parameters = made ?? asked;
   const binds = made === null ? isStrict : true;

@@ -12,7 +12,7 @@ import type { Parameter } from "../request/parameter.ts";
 import { missingParameter, numberBelow, unsupportedEnumValue, unsupportedParameter } from "../request/refusals.ts";
 import { mostMessages, mostTools } from "../request/size-limits.ts";
 import { anyObject, expecting, integer, list, strings } from "../request/shapes.ts";
-import { checkStrictSchema } from "../request/strict-schema.ts";
+import { checkSchema } from "../request/check-schema.ts";
 import { madeStrict } from "./made-strict.ts";
 import { asSent } from "./read-tools.ts";
 import type { ResponsesDraft } from "./responses-draft.ts";
@@ -365,8 +365,9 @@ function readFormat(format: NonNullable<z.infer<typeof textShape>["format"]>, dr
   const made = judgesAsVendor && format.strict === undefined && typeof asked === "object" ? madeStrict(asked) : null;
   const strict = made !== null || (format.strict ?? false);
   const schema = strict && judgesAsVendor ? withoutDialect(made ?? asked) : asked;
-  if (strict && made === null && judgesAsVendor) {
-    checkStrictSchema(schema, `response_format '${name ?? "response"}'`, path, "invalid_json_schema");
+  if (judgesAsVendor) {
+    const subject = `response_format '${name ?? "response"}'`;
+    checkSchema(schema, strict && made === null, { subject, param: path, code: "invalid_json_schema" });
   }
   const description = format.description ?? null;
   const called = name ?? "response";
