@@ -70,7 +70,6 @@ function calledModel(name: string, reply: Reply, directory: ModelView): CalledMo
     throw unknownModel(name, directory, modelNotFound(name, ids));
   }
   return {
-    canCount: model.from.engine.countTokens !== undefined,
     countTokens: (request) => tokensOf(model, request, reply),
   };
 }

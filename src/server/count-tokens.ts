@@ -1,3 +1,4 @@
+import { estimateTokens } from "../generation/estimate-tokens.ts";
 import { FailureError } from "../generation/failure.ts";
 import { modelNotFound } from "../wire/failures.ts";
 import type { TokenCounter } from "../wire/port.ts";
@@ -12,7 +13,7 @@ import type { Service } from "./service.ts";
 import { takeSteps } from "./turns.ts";
 import { unknownModel } from "./unknown-model.ts";
 
-/** Answers how many tokens a request's prompt has, where its engine can tell. `api`: the port's name. */
+/** Answers how many tokens a request's prompt has. `api`: the port's name. */
 export async function countTokens(api: string, counter: TokenCounter, reply: Reply, service: Service): Promise<void> {
   const { exchange, record, requestId, client } = reply;
   const directory = modelsOf(client, service.directory);
@@ -33,22 +34,26 @@ export async function countTokens(api: string, counter: TokenCounter, reply: Rep
   reply.send(200, "application/json", counter.write(await tokensOf(model, request, reply)));
 }
 
-/** How many tokens a request's prompt has. Rejects with `FailureError` where the model's engine cannot tell. */
+/**
+ * The number of tokens of a request's prompt. If the model's engine or its server cannot count them, the number is an estimate, which
+ * the header `x-truewire-estimate: tokens` of the reply marks. Rejects with `FailureError`.
+ */
 export async function tokensOf(
   { engineModel, from: { engine } }: ServedModel,
   request: GenerationRequest,
-  { exchange }: Reply,
+  reply: Reply,
 ): Promise<number> {
-  if (!engine.countTokens) throw cannotCount(request.model);
-  return engine.countTokens({ ...request, model: engineModel }, exchange.departure.signal).catch((error: unknown) => {
-    throw exchange.departure.happened ? new ClientGone({ cause: error }) : error;
-  });
+  const { departure } = reply.exchange;
+  try {
+    const tokens = await engine.countTokens?.({ ...request, model: engineModel }, departure.signal);
+    if (tokens !== undefined) return tokens;
+  } catch (error) {
+    if (departure.happened) throw new ClientGone({ cause: error });
+    if (!(error instanceof FailureError && withoutPath.has(error.failure.status))) throw error;
+  }
+  reply.addHeaders({ "x-truewire-estimate": "tokens" });
+  return estimateTokens(request);
 }
 
-function cannotCount(model: string): FailureError {
-  return new FailureError({
-    message: `The tokens of a prompt for '${model}' cannot be counted: its server has no way to tell them.`,
-    status: 501,
-    kind: "internal",
-  });
-}
+/** How servers answer at a path that they do not have: many that speak the Messages API have no `count_tokens`. */
+const withoutPath: ReadonlySet<number> = new Set([404, 405, 501]);

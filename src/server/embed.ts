@@ -3,7 +3,7 @@ import { readEmbeddingsRequest } from "../wire/embeddings/read-request.ts";
 import { writeEmbeddings } from "../wire/embeddings/write-embeddings.ts";
 import { modelNotFound } from "../wire/failures.ts";
 import { ClientGone } from "./exchange.ts";
-import { estimateInputs } from "./keys/estimate-tokens.ts";
+import { estimateInputs } from "../generation/estimate-tokens.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import { takeTurn } from "./keys/take-turn.ts";
 import { readJson } from "./read-json.ts";

@@ -6,7 +6,7 @@ import type { AnswerContext, ReadOptions } from "../wire/port.ts";
 import type { DetachedAnswer, KeptRequest, PortState, ServedPort } from "../wire/port-state.ts";
 import type { HeaderReader } from "../wire/voice.ts";
 import type { Client } from "./keys/client.ts";
-import { estimateTokens } from "./keys/estimate-tokens.ts";
+import { estimateTokens } from "../generation/estimate-tokens.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import { takeTurn } from "./keys/take-turn.ts";
 import type { Log } from "./log.ts";

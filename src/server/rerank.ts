@@ -3,7 +3,7 @@ import { modelNotFound } from "../wire/failures.ts";
 import { readRerankRequest } from "../wire/rerank/read-request.ts";
 import { writeRanking } from "../wire/rerank/write-ranking.ts";
 import { ClientGone } from "./exchange.ts";
-import { estimateInputs } from "./keys/estimate-tokens.ts";
+import { estimateInputs } from "../generation/estimate-tokens.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import { takeTurn } from "./keys/take-turn.ts";
 import { readJson } from "./read-json.ts";

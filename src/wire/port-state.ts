@@ -116,9 +116,7 @@ export interface PortCall {
 }
 
 export interface CalledModel {
-  /** Its engine can count tokens. */
-  readonly canCount: boolean;
-  /** The tokens of a request's prompt. Rejects with `FailureError`. */
+  /** The tokens of a request's prompt; an estimate where the model's engine cannot count them. Rejects with `FailureError`. */
   countTokens(request: GenerationRequest): Promise<number>;
 }
 

@@ -163,7 +163,7 @@ describe.each(transports)("the Messages API through $name", ({ open }) => {
     expect(list.data.map(({ id }) => id)).toEqual(["m", "overflow", "full", "silent"]);
   });
 
-  test("tokens are counted, to the byte; who cannot says so", async () => {
+  test("tokens are counted, to the byte; who cannot count estimates", async () => {
     const counted = await ask("/v1/messages/count_tokens?beta=true", {});
     expect([counted.status, await counted.text()]).toEqual([200, '{"input_tokens":11}']);
     const unknown = await ask("/v1/messages/count_tokens", { model: "nope" });
@@ -171,7 +171,9 @@ describe.each(transports)("the Messages API through $name", ({ open }) => {
     const failing = await ask("/v1/messages/count_tokens", { model: "full" });
     expect([failing.status, await failing.json()]).toMatchObject([529, { error: { type: "overloaded_error" } }]);
     const silent = await ask("/v1/messages/count_tokens", { model: "silent" });
-    expect([silent.status, await silent.json()]).toMatchObject([501, { type: "error", error: { type: "api_error" } }]);
+    expect([silent.status, await silent.json()]).toEqual([200, { input_tokens: 3 }]);
+    expect(silent.headers.get("x-truewire-estimate")).toBe("tokens");
+    expect(counted.headers.get("x-truewire-estimate")).toBeNull();
     expect((await ask("/v1/messages/count_tokens", { messages: 5 })).status).toBe(400);
   });
 

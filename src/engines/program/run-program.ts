@@ -81,7 +81,11 @@ async function* runChoice(
   });
   for await (const item of itemsOf(program, request, choice, signal)) {
     signal.throwIfAborted();
+    const { usage } = reader;
     const events = reader.read(item);
+    // An API may write the prompt's tokens at the beginning of the answer. Several runs count together, at the end.
+    if (choicesOf(request) === 1 && reader.usage && reader.usage !== usage)
+      events.unshift({ type: "usage", usage: reader.usage });
     if (events.length > 0) yield events;
     if (reader.stopped) break;
   }

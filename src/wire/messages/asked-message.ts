@@ -5,6 +5,8 @@ export interface AskedMessage {
   /** The server's id for the request; a failure within a stream names it. */
   readonly requestId: string;
   readonly thoughts: ShownThoughts;
+  /** Estimates the tokens of the prompt, for an answer whose source has not counted them. Absent: such an answer says 0. */
+  readonly estimatePrompt?: () => number;
 }
 
 /**

@@ -7,6 +7,7 @@ import type {
   ReasoningOptions,
   Sampling,
 } from "../../generation/request.ts";
+import { estimateTokens } from "../../generation/estimate-tokens.ts";
 import { atOnce } from "../../generation/steps.ts";
 import type { Steps } from "../../generation/steps.ts";
 import type { ReadOptions } from "../port.ts";
@@ -92,7 +93,12 @@ export function* messageRequestInSteps(
     ...(reasoning && { reasoning }),
     ...(output && { output }),
   };
-  return { request, asked: { requestId, thoughts: shownThoughts(reasoning, profile) }, warnings };
+  const asked: AskedMessage = {
+    requestId,
+    thoughts: shownThoughts(reasoning, profile),
+    estimatePrompt: () => estimateTokens(request),
+  };
+  return { request, asked, warnings };
 }
 
 /** What the client says of the form of its request: which of Anthropic's versions, and which members under trial. */

@@ -1,6 +1,12 @@
 import { inWireOrder } from "../../apis/members.ts";
 import { message } from "../../apis/messages/schema.ts";
-import type { GeneratedCall, GeneratedPart, GeneratedThought, Generation } from "../../generation/accumulate.ts";
+import type {
+  GeneratedCall,
+  GeneratedChoice,
+  GeneratedPart,
+  GeneratedThought,
+  Generation,
+} from "../../generation/accumulate.ts";
 import { isObject } from "../../generation/json.ts";
 import type { MessageContext } from "./asked-message.ts";
 import { citationOf } from "./citation.ts";
@@ -8,7 +14,7 @@ import { callId, messageHead } from "./identity.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import { ownSignature, sealThought } from "./sealed-thought.ts";
 import { messageEnd } from "./stop-reason.ts";
-import { messageUsage } from "./usage.ts";
+import { estimatedUsage, messageUsage } from "./usage.ts";
 
 type Members = { [name: string]: unknown };
 
@@ -22,10 +28,18 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
     ...messageHead(context, source),
     content: (choice?.parts ?? []).flatMap((part) => blockOf(part, context) ?? []),
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
-    usage: messageUsage(usage, native.usage, context.settings),
+    usage: messageUsage(usage ?? estimatedUsage(context.asked, charactersOf(choice)), native.usage, context.settings),
     ...native.message,
   };
   return JSON.stringify(inWireOrder(message, written));
+}
+
+/** Characters that the model has written. */
+function charactersOf(choice: GeneratedChoice | undefined): number {
+  if (!choice) return 0;
+  const { text, refusal, reasoning, toolCalls } = choice;
+  const said = (text ?? "").length + (refusal ?? "").length + (reasoning ?? "").length;
+  return toolCalls.reduce((sum, { arguments: args }) => sum + args.length, said);
 }
 
 function blockOf(part: GeneratedPart, context: MessageContext): Members | undefined {

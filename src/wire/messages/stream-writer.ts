@@ -27,7 +27,7 @@ import { itemEvents } from "./item-text.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import { ownSignature, sealThought } from "./sealed-thought.ts";
 import { messageEnd } from "./stop-reason.ts";
-import { finalUsage, messageUsage } from "./usage.ts";
+import { estimatedUsage, finalUsage, messageUsage } from "./usage.ts";
 
 /** The block that is being written. */
 interface Block {
@@ -62,6 +62,8 @@ export class MessageStreamWriter implements StreamWriter {
   readonly #context: MessageContext;
   #source: SourceIdentity | undefined;
   #usage: Usage | undefined;
+  /** Characters that the model has written, for an estimate of its tokens. */
+  #characters = 0;
   #native = noNativeMembers;
   #begun = false;
   #blocks = 0;
@@ -99,6 +101,12 @@ export class MessageStreamWriter implements StreamWriter {
       case "usage":
         this.#usage = event.usage;
         return "";
+      case "text-delta":
+      case "refusal-delta":
+      case "reasoning-delta":
+      case "tool-call-delta":
+        if (event.choice === 0) this.#characters += charactersOf(event);
+        break;
       case "end":
         return (event.end.kind === "done" ? this.#release() : "") + this.#end(event.end);
       case "finish":
@@ -325,10 +333,14 @@ export class MessageStreamWriter implements StreamWriter {
       stop_reason: null,
       stop_sequence: null,
       stop_details: null,
-      usage: messageUsage(this.#usage, this.#native.usage, this.#context.settings),
+      usage: messageUsage(this.#knownUsage(), this.#native.usage, this.#context.settings),
       ...this.#native.message,
     };
     return this.#eventText("message_start", `"message":${JSON.stringify(inWireOrder(messageSchema, message))}`);
+  }
+
+  #knownUsage(): Usage | undefined {
+    return this.#usage ?? estimatedUsage(this.#context.asked, this.#characters);
   }
 
   #end(end: GenerationEnd): string {
@@ -343,7 +355,7 @@ export class MessageStreamWriter implements StreamWriter {
     const start = this.#begun ? "" : this.#messageStart();
     const ending = messageEnd(this.#finish, this.#refused, this.#native);
     const delta = { ...ending, ...(container !== undefined && { container }) };
-    const members = `"delta":${JSON.stringify(delta)},"usage":${JSON.stringify(finalUsage(this.#usage, this.#native.usage))}`;
+    const members = `"delta":${JSON.stringify(delta)},"usage":${JSON.stringify(finalUsage(this.#knownUsage(), this.#native.usage))}`;
     const management = managed === undefined ? "" : `,"context_management":${JSON.stringify(managed)}`;
     const last = this.#eventText("message_delta", members + management);
     return start + this.#close() + last + this.#eventText("message_stop", "");

@@ -1,6 +1,8 @@
+import { tokensOf } from "../../generation/estimate-tokens.ts";
 import type { Usage } from "../../generation/event.ts";
 import type { AnswerSettings } from "../port.ts";
 import type { JsonObject } from "../../generation/json.ts";
+import type { AskedMessage } from "./asked-message.ts";
 
 type Members = { [name: string]: unknown };
 
@@ -24,6 +26,14 @@ export function messageUsage(usage: Usage | undefined, native: JsonObject, setti
     inference_geo: native["inference_geo"] ?? "not_available",
     ...ofServerTools(native),
   };
+}
+
+/**
+ * The usage of an answer whose source has not counted its tokens, estimated from its length in characters; undefined where the prompt
+ * is not known. Anthropic's clients read the size of the conversation from `input_tokens`, so 0 would mislead them.
+ */
+export function estimatedUsage({ estimatePrompt }: AskedMessage, characters: number): Usage | undefined {
+  return estimatePrompt && { promptTokens: estimatePrompt(), completionTokens: tokensOf(characters) };
 }
 
 /** The usage of `message_delta`: all counts again, now final. */

@@ -1,3 +1,4 @@
+import { estimateTokens } from "../../../generation/estimate-tokens.ts";
 import { FailureError } from "../../../generation/failure.ts";
 import type { GenerationRequest } from "../../../generation/request.ts";
 import type { JsonValue } from "../../json-text.ts";
@@ -58,7 +59,7 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   const all = [...recalled.history, ...own].map((item) => ({ item, path: "" }));
   // What was compacted before is not sealed twice.
   const items = (await call.inTurns(withoutCompactions(all))).map(({ item }) => item as Item);
-  const tokens = named.canCount ? await countOrNone(named, request) : 0;
+  const tokens = await countOrEstimate(named, request);
   const value = {
     id,
     object: "response.compaction",
@@ -79,12 +80,12 @@ async function compact(call: PortCall): Promise<PortAnswer> {
   return { body: bodyText(value as JsonValue, call.profile) };
 }
 
-/** A conversation can be compacted without its count, so a server that cannot count it (Ollama has no `count_tokens`) is no reason to refuse. */
-async function countOrNone(model: CalledModel, request: GenerationRequest): Promise<number> {
+/** A conversation can be compacted without its count, so a server that fails to count it is no reason to refuse. */
+async function countOrEstimate(model: CalledModel, request: GenerationRequest): Promise<number> {
   try {
     return await model.countTokens(request);
   } catch (error) {
-    if (error instanceof FailureError) return 0;
+    if (error instanceof FailureError) return estimateTokens(request);
     throw error;
   }
 }

@@ -1,4 +1,4 @@
-import type { GenerationRequest } from "../../generation/request.ts";
+import type { GenerationRequest } from "./request.ts";
 
 /** Characters of a token, about. Source: OpenAI's help center, "What are tokens and how to count them?". */
 const charactersPerToken = 4;

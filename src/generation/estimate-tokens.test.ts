@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Message } from "../../generation/message.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import type { Message } from "./message.ts";
+import type { GenerationRequest } from "./request.ts";
 import { estimateInputs, estimateTokens } from "./estimate-tokens.ts";
 
 const request: Omit<GenerationRequest, "prompt"> = {
