@@ -18,7 +18,7 @@ const unread: ReadonlySet<string> = new Set([
 ]);
 
 /** About how many tokens a request's prompt has, before anybody has counted them; at least 1. */
-export function estimateTokens({ prompt, tools }: GenerationRequest): number {
+export function estimateTokens({ prompt, tools }: Pick<GenerationRequest, "prompt" | "tools">): number {
   if (prompt.kind === "chat") return atLeastOne(tokensOf(charactersIn(prompt.messages) + charactersIn(tools)));
   return atLeastOne(estimateInputs(prompt.prompts));
 }

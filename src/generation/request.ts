@@ -147,9 +147,12 @@ export interface Limits {
   readonly stopTokenIds?: readonly number[];
   /** Keep the prompt's KV cache for later requests; default true. */
   readonly cachePrompt?: boolean;
-  /** "drop-oldest": turns that do not fit the context are left out, the oldest first. Default: the request is refused. */
+  /**
+   * "drop-oldest": the oldest messages of a prompt that is longer than the context are left out (`withoutOldest`). The server does this
+   * when an engine refuses the prompt, so engines need not look at it. Default: the request is refused.
+   */
   readonly overflow?: "drop-oldest";
-  /** A `maxTokens` beyond the context's room is no error; the room counts. */
+  /** A `maxTokens` that is larger than what the context has left is no error: the answer ends where the context does. */
   readonly clampMaxTokens?: boolean;
 }
 

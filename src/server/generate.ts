@@ -21,6 +21,7 @@ import { ownerOf, shelvesOf } from "./shelves.ts";
 import { storeFailure } from "./store-failure.ts";
 import { streamAnswer } from "./stream-answer.ts";
 import { tellEvents } from "./tell-events.ts";
+import { truncatingEngine } from "./truncating-engine.ts";
 import { takeSteps } from "./turns.ts";
 import { unknownModel } from "./unknown-model.ts";
 import { warningHeader } from "./warning-header.ts";
@@ -58,7 +59,13 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
   }
   const { settings: answerSettings } = model.from;
   record.servedModel = model.info.id;
-  const masked = read.preparesOnly === true ? silence : maskedEngine(model.from.engine, settings.mask);
+  // A server of the same API gets the client's own request, and truncates it itself.
+  const truncating = forwards
+    ? model.from.engine
+    : truncatingEngine(model.from.engine, (before, after) =>
+        log.warn({ req: requestId, before, after }, "the prompt was too long: its oldest messages were left out"),
+      );
+  const masked = read.preparesOnly === true ? silence : maskedEngine(truncating, settings.mask);
   const source = kept?.detach ? engineOfRun(masked, reply, service) : recordedEngine(masked, record);
   const turn = client?.limits && (await takeTurn(reply, service, estimateTokens(request)));
   const engine = turn ? turn.engine(source) : source;

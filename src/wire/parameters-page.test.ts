@@ -89,8 +89,9 @@ A parameter that is \`null\` counts as not there. Members that are in no table a
 send them on.
 
 Profile \`exact\` refuses what OpenAI itself refuses and no other server does: more than four stop strings, empty lists of tools,
-names of functions and schemas outside \`^[a-zA-Z0-9_-]{1,64}$\`, strict schemas with objects that are open or have optional
-properties, \`stream_options\` without \`stream\`, \`parallel_tool_calls\` without \`tools\`, and histories whose tool results do not
+names of functions and schemas outside \`^[a-zA-Z0-9_-]{1,64}$\`, schemas with a \`type\` that JSON Schema does not have,
+strict schemas with objects that are open or have optional properties, or with a \`$ref\` to anything but their own definitions,
+\`stream_options\` without \`stream\`, \`parallel_tool_calls\` without \`tools\`, and histories whose tool results do not
 match their calls. Profile \`lean\` takes them; where something has no effect, the log says so.
 
 ## POST /v1/chat/completions

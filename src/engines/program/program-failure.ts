@@ -21,7 +21,7 @@ export function failureEnd(thrown: unknown, { requestId, showErrors }: FailureOp
   if (named(thrown, "RequestError")) {
     const status = statusOf(thrown.status) ?? 400;
     const failure: GenerationFailure = {
-      kind: kindOfStatus(status),
+      kind: thrown.code === "context_length_exceeded" ? "context-overflow" : kindOfStatus(status),
       message,
       status,
       param: text(thrown.param),

@@ -78,6 +78,14 @@ test("only what the client set reaches the program, under OpenAI's names", async
   expect(seen).not.toHaveProperty("tools");
 });
 
+test("a program that says context_length_exceeded has refused a prompt that is too long", async () => {
+  const tooLong = new RequestError("Too long.", { code: "context_length_exceeded" });
+  const [end] = await run(() => {
+    throw tooLong;
+  });
+  expect(end).toMatchObject({ end: { kind: "rejected", failure: { kind: "context-overflow", status: 400 } } });
+});
+
 // The calls that a program makes as events went out whatever the client asked for; only calls in its text were held to the request.
 describe("a program that calls a tool although the request allows none", () => {
   const program = defineProgram(function* () {

@@ -178,7 +178,7 @@ const own: readonly ResponsesParameter[] = [
     "truncation",
     {
       endpoints,
-      note: "`auto` leaves out the oldest turns where a prompt does not fit.",
+      note: "`auto` leaves out the oldest turns of a conversation that the model refuses as too long; instructions and the last question stay. An upstream of this API does it itself.",
       shape: z.enum(["auto", "disabled"]),
     },
     (value, draft: ResponsesDraft) => {
