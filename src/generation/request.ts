@@ -138,6 +138,7 @@ export interface Sampling {
 
 /** When a choice ends. */
 export interface Limits {
+  /** More than the context has room for is no error: the answer ends where the context does. */
   readonly maxTokens?: number;
   /** Not before so many tokens. */
   readonly minTokens?: number;
@@ -152,8 +153,6 @@ export interface Limits {
    * when an engine refuses the prompt, so engines need not look at it. Default: the request is refused.
    */
   readonly overflow?: "drop-oldest";
-  /** A `maxTokens` that is larger than what the context has left is no error: the answer ends where the context does. */
-  readonly clampMaxTokens?: boolean;
 }
 
 /** What the visible answer must be. It binds what follows the reasoning, never the reasoning. */

@@ -98,11 +98,18 @@ describe("truncation of the Responses API", () => {
     const { status } = await ask({ model: "chat", truncation: "auto" });
     expect(status).toBe(200);
     expect(chat.requests.length - before).toBeLessThan(5);
-    const texts = (chat.requests.at(-1)?.body["messages"] as { content: string }[]).map(({ content }) => content);
+    const { messages = [] } = (chat.requests.at(-1)?.body ?? {}) as { messages?: { content: string }[] };
+    const texts = messages.map(({ content }) => content);
     expect(texts[0]).toBe("Keep this rule.");
     expect(texts[1]).toMatch(/^Question /);
     expect(texts.slice(1)).toEqual(input.slice(1 - texts.length).map(({ content }) => content));
     expect(texts.length).toBeGreaterThan(5);
+  });
+
+  test("the Messages API: max_tokens beyond the context is no error", async () => {
+    const messages = [{ role: "user", content: "Hi" }];
+    const response = await fetch(`${local.url}/v1/messages`, json({ model: "local", max_tokens: 128_000, messages }));
+    expect([response.status, await response.json()]).toMatchObject([200, { type: "message", role: "assistant" }]);
   });
 
   test("what cannot be made to fit is refused", async () => {

@@ -193,9 +193,7 @@ function samplingOf({ temperature, top_p: topP, top_k: topK }: RawRequest): Samp
 
 function limitsOf({ max_tokens: maxTokens, stop_sequences: sequences = [] }: RawRequest): Limits {
   const stop = sequences.filter((text) => text !== "");
-  // Agents ask for the most that Anthropic's models can say, whatever the model.
   return {
-    clampMaxTokens: true,
     ...(maxTokens !== undefined && { maxTokens }),
     ...(stop.length > 0 && { stop }),
   };

@@ -19,7 +19,7 @@ export interface PreparedRequest {
   readonly reading: AnswerReading;
   readonly sampling: Sampling;
   readonly limits: Limits;
-  readonly logprobs?: { readonly top: number };
+  readonly logprobs?: NonNullable<GenerationRequest["logprobs"]>;
   /** What is to be told beside the answer. */
   readonly telling: Telling;
   /** Thoughts are closed when they are so many tokens long. */

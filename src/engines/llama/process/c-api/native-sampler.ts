@@ -1,5 +1,6 @@
 import type { Candidates } from "./candidates.ts";
 import type { NativeContext } from "./native-context.ts";
+import type { Sampling } from "../../../../generation/request.ts";
 import type { NativeModel } from "./native-model.ts";
 import type { LlamaApi } from "./llama-api.ts";
 import type { Pointer } from "./structs.ts";
@@ -16,7 +17,7 @@ export interface ChainOptions {
   readonly topK?: number;
   readonly topP?: number;
   readonly minP?: number;
-  readonly xtc?: { readonly probability: number; readonly threshold: number };
+  readonly xtc?: NonNullable<Sampling["xtc"]>;
   /** 0: the likeliest token. */
   readonly temperature: number;
   readonly seed: number;
