@@ -138,7 +138,7 @@ export interface Sampling {
 
 /** When a choice ends. */
 export interface Limits {
-  /** More than the context has room for is no error: the answer ends where the context does. */
+  /** A limit beyond the context size is no error: the answer ends where the context does. */
   readonly maxTokens?: number;
   /** Not before so many tokens. */
   readonly minTokens?: number;

@@ -3,7 +3,7 @@ import type { GenerationFailure } from "./event.ts";
 import type { Message } from "./message.ts";
 import type { GenerationRequest } from "./request.ts";
 
-/** A prompt that did not fit is made to fill this part of the context, so that there is room for the answer and the next turn. */
+/** The share of the context that a shortened prompt may fill; the rest is for the answer and the next turn. */
 const filled = 0.75;
 
 /**

@@ -9,8 +9,8 @@ type Generator = Pick<Engine, "generate">;
 
 /**
  * An engine that leaves out the oldest messages of a prompt that is too long, for requests that ask for it (`limits.overflow`), and tries
- * again. Only a refusal before the first event counts, so no part of an answer comes twice. Whatever source knows its context size and
- * refuses longer prompts works in this way. `onTruncated` is called with the number of messages before and after each attempt.
+ * again. Only a refusal before the first event counts, so no part of an answer comes twice. This works over every source that
+ * knows its context size and refuses longer prompts. `onTruncated` is called with the number of messages before and after each attempt.
  */
 export function truncatingEngine(engine: Generator, onTruncated: (before: number, after: number) => void): Generator {
   return {

@@ -33,7 +33,7 @@ function typeProblem(root: JsonSchema): string | null {
   return type === undefined ? null : `${pythonText(type)} is not valid under any of the given schemas.`;
 }
 
-/** The first `type` in a schema that is not one of JSON Schema's; undefined: there is none. */
+/** Returns the first `type` in a schema that is not one of JSON Schema's, or `undefined`. */
 export function unknownType(root: unknown): unknown {
   for (const { type } of schemasIn(root)) {
     const names: readonly unknown[] = Array.isArray(type) ? type : [type];
