@@ -15,6 +15,8 @@ export interface OutputReaderOptions {
   readonly tools?: readonly Tool[];
   readonly callsAllowed: boolean;
   readonly stop?: readonly string[];
+  /** The prompt, given back before the answer; the client's stop strings do not apply to it. */
+  readonly echo?: string;
   /** Called once, for the first tool call that the program makes although the request allows none. */
   readonly onDroppedCall?: (name: string) => void;
 }
@@ -59,6 +61,7 @@ export class OutputReader {
         ...(options.stop && { stop: options.stop }),
       });
     this.#text = this.#newReader();
+    if (options.echo) this.#emit({ type: "text-delta", choice: options.choice, text: options.echo });
   }
 
   /** True once one of the client's stop strings was found: further output is ignored. */

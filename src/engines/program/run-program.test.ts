@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { accumulate } from "../../generation/accumulate.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import { readChatRequest } from "../../wire/chat/read-request.ts";
+import { readCompletionRequest } from "../../wire/completions/read-request.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { plainText } from "../../formats/plain-text.ts";
 import { defineProgram, type Program, type ProgramInput, RequestError } from "./program.ts";
@@ -84,6 +85,30 @@ test("a program that says context_length_exceeded has refused a prompt that is t
     throw tooLong;
   });
   expect(end).toMatchObject({ end: { kind: "rejected", failure: { kind: "context-overflow", status: 400 } } });
+});
+
+// Both were taken out of what a program gets, and nothing was done in their place.
+describe("legacy completions over a program", () => {
+  const completion = (members: Record<string, unknown>): GenerationRequest =>
+    readCompletionRequest({ model: "m", prompt: ["One, ", "Two, "], ...members }, "req_1").request;
+  const program = defineProgram(() => "STOP three.");
+
+  test("echo gives each prompt back before its answers, whatever the stop strings", async () => {
+    expect(text(await run(program, completion({ echo: true, n: 2, stop: "," })))).toEqual([
+      "One, STOP three.",
+      "One, STOP three.",
+      "Two, STOP three.",
+      "Two, STOP three.",
+    ]);
+    expect(text(await run(program, completion({})))).toEqual(["STOP three.", "STOP three."]);
+  });
+
+  test.each([
+    ["best_of", { best_of: 2 }],
+    ["echo", { echo: true, prompt: [[1, 2]] }],
+  ])("%s is refused where the program cannot do it", async (param, members) => {
+    expect(await run(program, completion(members))).toMatchObject([{ end: { kind: "rejected", failure: { param } } }]);
+  });
 });
 
 // The calls that a program makes as events went out whatever the client asked for; only calls in its text were held to the request.

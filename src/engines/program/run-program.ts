@@ -56,7 +56,13 @@ export async function* runProgram(
 }
 
 /** The parameter that asks for what the program cannot tell. */
-function notOffered(program: Program, { logprobs, wantsTokenIds, promptLogprobs }: GenerationRequest): string | null {
+function notOffered(program: Program, request: GenerationRequest): string | null {
+  const { prompt, n = 1, logprobs, wantsTokenIds, promptLogprobs } = request;
+  if (prompt.kind === "text") {
+    // Without log probabilities, no answer is better than another.
+    if ((prompt.bestOf ?? n) > n) return "best_of";
+    if (prompt.echo && prompt.prompts.some((entry) => typeof entry !== "string")) return "echo";
+  }
   if (logprobs && program.offers?.includes("logprobs") !== true) return "logprobs";
   if (wantsTokenIds) return "return_token_ids";
   return promptLogprobs ? "prompt_logprobs" : null;
@@ -75,6 +81,7 @@ async function* runChoice(
     newCallId: options.newCallId,
     format: options.format,
     callsAllowed: (request.tools?.length ?? 0) > 0 && request.toolChoice?.type !== "none",
+    ...echoOf(request, choice),
     onDroppedCall: (name) => options.warn?.(droppedCall(name, request)),
     ...(request.tools && { tools: request.tools }),
     ...(request.limits.stop && { stop: request.limits.stop }),
@@ -91,6 +98,12 @@ async function* runChoice(
   }
   report(reader.usage);
   yield reader.end();
+}
+
+function echoOf({ prompt, n = 1 }: GenerationRequest, choice: number): { readonly echo?: string } {
+  if (prompt.kind !== "text" || !prompt.echo) return {};
+  const text = prompt.prompts[Math.floor(choice / n)];
+  return typeof text === "string" ? { echo: text } : {};
 }
 
 function droppedCall(name: string, { id, toolChoice }: GenerationRequest): string {
