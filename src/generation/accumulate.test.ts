@@ -40,3 +40,14 @@ test("a generation without an end event is truncated, and what came is kept", ()
     toolCalls: [{ arguments: '{"x', status: null }],
   });
 });
+
+test("parts of a summary may have numbers of any size", () => {
+  // The parts were an array with the source's numbers as indices: joining one with the index 4,294,967,294 ended the process.
+  const numbers = [4_294_967_294, 0, 1.5];
+  const { choices } = accumulate([
+    { type: "start", choice: 0 },
+    ...numbers.map((summary) => ({ type: "reasoning-delta" as const, choice: 0, text: `${summary}`, summary })),
+    { type: "end", end: { kind: "done" } },
+  ]);
+  expect(choices[0]?.parts).toMatchObject([{ type: "reasoning", summary: numbers.map(String) }]);
+});

@@ -140,7 +140,7 @@ export class Accumulator {
       case "reasoning-delta": {
         const part = openPart(this.#choice(event.choice), "reasoning");
         if (event.summary === undefined) part.pieces.push(event.text);
-        else (part.summary[event.summary] ??= []).push(event.text);
+        else summaryPart(part, event.summary).push(event.text);
         break;
       }
       case "refusal-delta": {
@@ -263,7 +263,8 @@ interface SpokenParts {
   readonly id: string | undefined;
   readonly phase: string | undefined;
   readonly pieces: string[];
-  readonly summary: string[][];
+  /** By the source's numbers, which may be of any size, in the order in which they appear. */
+  readonly summary: Map<number, string[]>;
   readonly annotations: Annotation[];
   logprobs: TokenLogprob[] | null;
   signature?: string;
@@ -292,10 +293,16 @@ function newPart(
   id: string | undefined,
   phase: string | undefined,
 ): SpokenParts {
-  const part: SpokenParts = { type, id, phase, pieces: [], summary: [], annotations: [], logprobs: null };
+  const part: SpokenParts = { type, id, phase, pieces: [], summary: new Map(), annotations: [], logprobs: null };
   choice.parts.push(part);
   choice.open = part;
   return part;
+}
+
+function summaryPart({ summary }: SpokenParts, number: number): string[] {
+  let pieces = summary.get(number);
+  if (!pieces) summary.set(number, (pieces = []));
+  return pieces;
 }
 
 const noEnd: EndEvent = {
@@ -369,7 +376,7 @@ function wholeThought({ pieces, summary, id, signature, encrypted }: SpokenParts
     type: "reasoning",
     text: pieces.join(""),
     // A source may leave a number out.
-    summary: Array.from(summary, (part: string[] | undefined) => part?.join("") ?? ""),
+    summary: Array.from(summary.values(), (part) => part.join("")),
     ...(id !== undefined && { id }),
     ...(signature !== undefined && { signature }),
     ...(encrypted !== undefined && { encrypted }),

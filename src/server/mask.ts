@@ -123,8 +123,8 @@ export class MaskedPieces {
 /** The events of one generation without secrets, cut ones included. */
 export class MaskedEvents {
   readonly #mask: Mask;
-  /** Per text: of a choice, and within it of a kind or a call. */
-  readonly #texts = new Map<string, { pieces: MaskedPieces; last: GenerationEvent }>();
+  /** The open text of each choice: within a choice, texts follow each other. */
+  readonly #texts = new Map<number, OpenText>();
 
   constructor(mask: Mask) {
     this.#mask = mask;
@@ -144,14 +144,17 @@ export class MaskedEvents {
       return;
     }
     const key = textKey(event);
-    if (key === null) {
-      this.#flush("choice" in event ? event.choice : undefined, "", out);
+    if (key === null || !("choice" in event) || event.choice === undefined) {
+      if ("choice" in event && event.choice !== undefined) this.#flush(event.choice, out);
+      else for (const choice of this.#texts.keys()) this.#flush(choice, out);
       out.push(this.#mask.value(event));
       return;
     }
-    this.#flush("choice" in event ? event.choice : undefined, key, out);
-    let text = this.#texts.get(key);
-    if (!text) this.#texts.set(key, (text = { pieces: this.#mask.pieces(), last: event }));
+    let text = this.#texts.get(event.choice);
+    if (text?.key !== key) {
+      this.#flush(event.choice, out);
+      this.#texts.set(event.choice, (text = { key, pieces: this.#mask.pieces(), last: event }));
+    }
     text.last = event;
     const before = textOf(event);
     const shown = text.pieces.push(before);
@@ -159,26 +162,32 @@ export class MaskedEvents {
     else if (shown !== "") out.push(withText(event, shown));
   }
 
-  /** Ends the texts of a choice (of all, where an event names none), but for the one that goes on. */
-  #flush(choice: number | undefined, goesOn: string, out: GenerationEvent[]): void {
-    for (const [key, { pieces, last }] of this.#texts) {
-      if (key === goesOn || (choice !== undefined && !key.startsWith(`${choice} `))) continue;
-      const rest = pieces.end();
-      if (rest !== "") out.push(withText(last, rest));
-      this.#texts.delete(key);
-    }
+  /** Ends the open text of a choice. */
+  #flush(choice: number, out: GenerationEvent[]): void {
+    const text = this.#texts.get(choice);
+    if (!text) return;
+    const rest = text.pieces.end();
+    if (rest !== "") out.push(withText(text.last, rest));
+    this.#texts.delete(choice);
   }
+}
+
+interface OpenText {
+  /** Its kind, and the call or the part of a summary that it belongs to. */
+  readonly key: string;
+  readonly pieces: MaskedPieces;
+  last: GenerationEvent;
 }
 
 function textKey(event: GenerationEvent): string | null {
   switch (event.type) {
     case "text-delta":
     case "refusal-delta":
-      return `${event.choice} ${event.type}`;
+      return event.type;
     case "reasoning-delta":
-      return `${event.choice} ${event.type} ${event.summary ?? ""}`;
+      return `${event.type} ${event.summary ?? ""}`;
     case "tool-call-delta":
-      return `${event.choice} ${event.type} ${event.index}`;
+      return `${event.type} ${event.index}`;
     default:
       return null;
   }

@@ -49,6 +49,8 @@ export interface AnswerReaderOptions {
   readonly customTools?: ReadonlySet<string>;
   /** Calls may stand in the text, for a format's reader to find: "tool-calls" without a call is then no error. */
   readonly callsInText?: boolean;
+  /** How many choices were requested; what belongs to others is dropped. Absent: any number, as in a capture. */
+  readonly choices?: number;
   /** The longest event, in characters; default 16 Mi. */
   readonly frameLimit?: number;
 }

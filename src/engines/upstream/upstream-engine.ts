@@ -247,6 +247,7 @@ export class UpstreamEngine implements Engine {
     const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
     const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
     const stage = format !== undefined && isChat ? new TextStage(format, request, newCallId, warn) : undefined;
+    const written = source.writeRequest(request, { ...dialect, model });
     const options: Omit<AttemptOptions, "body"> = {
       target,
       path: target.path(source.path),
@@ -263,6 +264,7 @@ export class UpstreamEngine implements Engine {
         legacyFunctions: isChat && prompt.legacyFunctions === true,
         ...(customTools.length > 0 && { customTools: new Set(customTools) }),
         callsInText: format !== undefined,
+        choices: requestedChoices(request, written),
         frameLimit: answerLimit,
       }),
       transform: stage?.transform,
@@ -274,10 +276,9 @@ export class UpstreamEngine implements Engine {
       inspect: undefined,
     };
     const withBody = (body: string): AttemptOptions => inspected({ ...options, body }, inspection);
-    const members = source.writeRequest(request, { ...dialect, model });
     if (inspection) options.reader.repairs.keepPlaces();
-    if (this.#fitLimit(members, model, source, limit)) options.reader.repairs.note("max-tokens");
-    const body = bodyText(members);
+    if (this.#fitLimit(written, model, source, limit)) options.reader.repairs.note("max-tokens");
+    const body = bodyText(written);
     return typeof body === "string" ? withBody(body) : body.then(withBody);
   }
 
@@ -353,6 +354,12 @@ function inspected(attempt: AttemptOptions, inspection: Inspection | undefined):
   const { target, path, headers, body, reader } = attempt;
   const url = new URL(path.replace(/\?.*/s, ""), target.url.replace(/\/\/[^/]*@/, "//")).href;
   return { ...attempt, inspect: () => inspection.sent({ url, headers, body, repairs: reader.repairs.keepPlaces() }) };
+}
+
+/** The number of choices that a request asks for; the configuration may add an `n` of its own to the body. */
+function requestedChoices({ prompt, n = 1 }: GenerationRequest, { n: written }: RequestBody): number {
+  const prompts = prompt.kind === "text" ? prompt.prompts.length : 1;
+  return prompts * Math.max(n, typeof written === "number" ? written : 1);
 }
 
 /** Only a server of the same API answers with tokens under the names that the client asked by. */

@@ -480,3 +480,32 @@ function expectOrder(events: readonly GenerationEvent[]): void {
     finished ||= event.type === "finish";
   }
 }
+
+test("50,000 blocks that wait for a call's input, with a delta each, are read in linear time", () => {
+  // The list of waiting blocks was searched for each delta, and the end of each block read the next one within its own call, which
+  // exceeded the stack.
+  const count = 50_000;
+  const waiting = Array.from({ length: count }, (_, at) => [textBlock(at + 1), text(at + 1, "a"), stop(at + 1)]).flat();
+  const continued = Array.from({ length: count }, () => json(0, " "));
+  const events = [
+    start,
+    callBlock(0),
+    json(0, "{"),
+    waiting,
+    continued,
+    json(0, "}"),
+    stop(0),
+    ending("tool_use"),
+    last,
+  ];
+  const generation = accumulate(
+    newReader().push(
+      events
+        .flat()
+        .map((event) => stream(event))
+        .join(""),
+    ),
+  );
+  expect(generation.end).toEqual({ kind: "done" });
+  expect(partsOf(generation)).toHaveLength(count + 1);
+});

@@ -43,7 +43,11 @@ export class MessageMender {
   /** Blocks that the source began, and blocks that were told. */
   #starts = 0;
   #count = 0;
-  #waiting: WaitingBlock[] = [];
+  readonly #waiting = new Set<WaitingBlock>();
+  /** The latest of the waiting blocks with each of the source's indices. */
+  readonly #waitingBySource = new Map<number, WaitingBlock>();
+  /** The events of waiting blocks are being read. */
+  #flushing = false;
   #delta: JsonObject | null = null;
   #rest: JsonObject = {};
   #out: MessageEvent[] = [];
@@ -107,7 +111,7 @@ export class MessageMender {
   #end(): void {
     if (this.#stopped) return;
     this.#begin();
-    while (this.#waiting.length > 0) {
+    while (this.#waiting.size > 0) {
       if (this.#mustWait()) this.#endBlock("block-order");
       this.#flushWaiting();
     }
@@ -174,12 +178,18 @@ export class MessageMender {
     const source = this.#sourceIndex(event);
     if (this.#mustWait()) {
       this.#repairs.note("block-order");
-      this.#waiting.push({ source, events: [{ ...event, type: "content_block_start", content_block: block }] });
+      this.#wait(source, [{ ...event, type: "content_block_start", content_block: block }]);
       return;
     }
     this.#endBlock("block-order");
     if (source !== this.#starts++) this.#repairs.note("block-index");
     this.#openBlock(source, block);
+  }
+
+  #wait(source: number, events: JsonObject[]): void {
+    const block = { source, events };
+    this.#waiting.add(block);
+    this.#waitingBySource.set(source, block);
   }
 
   /** A call that is not complete: nothing may come between its pieces. */
@@ -223,7 +233,7 @@ export class MessageMender {
     const source = this.#sourceIndex(event);
     const delta = mendDelta(event["delta"], this.#repairs);
     if (delta === null) return;
-    const waiting = this.#waiting.findLast((block) => block.source === source);
+    const waiting = this.#waitingBySource.get(source);
     if (waiting) waiting.events.push({ ...event, type: "content_block_delta", delta });
     else if (this.#block?.source === source) this.#continue(this.#block, delta);
     else this.#stray(source, delta);
@@ -268,7 +278,7 @@ export class MessageMender {
         { type: "content_block_start", index: source, content_block: block },
         { type: "content_block_delta", index: source, delta },
       ];
-      this.#waiting.push({ source, events });
+      this.#wait(source, events);
       return;
     }
     this.#endBlock(null);
@@ -279,7 +289,7 @@ export class MessageMender {
   #blockStop(event: JsonObject): void {
     this.#begin();
     const source = this.#sourceIndex(event);
-    const waiting = this.#waiting.findLast((block) => block.source === source);
+    const waiting = this.#waitingBySource.get(source);
     if (waiting) waiting.events.push({ ...event, type: "content_block_stop" });
     else if (this.#block?.source === source) {
       this.#endBlock(null);
@@ -311,10 +321,16 @@ export class MessageMender {
 
   /** Tells the blocks that wait, as far as they need not wait for one of their own. */
   #flushWaiting(): void {
-    while (this.#waiting.length > 0 && !this.#mustWait()) {
-      const { events } = this.#waiting.shift() ?? { events: [] };
-      for (const event of events) this.#read(String(event["type"]), event);
+    // The end of a waiting block, which is read below, calls this method again.
+    if (this.#flushing) return;
+    this.#flushing = true;
+    for (const block of this.#waiting) {
+      if (this.#mustWait()) break;
+      this.#waiting.delete(block);
+      if (this.#waitingBySource.get(block.source) === block) this.#waitingBySource.delete(block.source);
+      for (const event of block.events) this.#read(String(event["type"]), event);
     }
+    this.#flushing = false;
   }
 
   /** The last block may lack its stop: a call that the limit has cut has none at Anthropic either. */

@@ -1,5 +1,6 @@
 import type { Annotation, GenerationEvent, TokenLogprob } from "../../generation/event.ts";
 import { qualifiedName } from "../../generation/qualified-name.ts";
+import { JsonProgress } from "../tolerant/json-progress.ts";
 import { chatTokens } from "../tolerant/read-logprobs.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
 import { isObject } from "../../generation/json.ts";
@@ -51,6 +52,8 @@ export class AnswerItem {
   #begun = false;
   #phase: string | undefined;
   #call: { index: number; text: string; name: string } | null = null;
+  /** Follows a call's arguments, to know when they are complete. */
+  readonly #progress = new JsonProgress();
   /** Input that came before the call's name. */
   #waiting = "";
   #encrypted: string | undefined;
@@ -74,7 +77,7 @@ export class AnswerItem {
   /** Whether the item may be taken for complete though nothing says so: another one has begun. */
   get looksComplete(): boolean {
     if (this.kind === "message" || this.kind === "reasoning") return true;
-    return this.kind === "function" && holdsObject(this.#call?.text ?? "");
+    return this.kind === "function" && this.#progress.complete;
   }
 
   /** The item as it was announced. */
@@ -149,6 +152,7 @@ export class AnswerItem {
       return;
     }
     this.#call.text += piece;
+    if (this.kind === "function") this.#progress.push(piece);
     this.#out.push({ type: "tool-call-delta", choice: 0, index: this.#call.index, arguments: piece });
   }
 

@@ -15,6 +15,8 @@ export class AnswerItems {
   readonly #items: AnswerItem[] = [];
   readonly #byIndex = new Map<number, AnswerItem>();
   readonly #byId = new Map<string, AnswerItem>();
+  /** The items of each kind that have not ended, the latest one last. Items that have ended are removed when they are found. */
+  readonly #open = new Map<ItemKind, AnswerItem[]>();
   /** The first item that is not closed, as a position in `#items`. */
   #head = 0;
   #calls = 0;
@@ -37,7 +39,7 @@ export class AnswerItems {
 
   /** An item is announced. */
   added(raw: JsonObject, index: unknown): void {
-    const item = this.#open(kindOf(raw["type"]), nonEmpty(raw["id"]), index);
+    const item = this.#add(kindOf(raw["type"]), nonEmpty(raw["id"]), index);
     item.added(raw);
   }
 
@@ -48,7 +50,7 @@ export class AnswerItems {
     const known = this.#known(kind, id, index);
     if (known?.closed === true) return;
     if (!known) this.#repairs.note("item-added");
-    (known ?? this.#open(kind, id, index)).whole(raw);
+    (known ?? this.#add(kind, id, index)).whole(raw);
   }
 
   /** The item that an event of this kind belongs to; opened where no event has announced it. */
@@ -57,13 +59,13 @@ export class AnswerItems {
     const index = event["output_index"];
     const known = this.#known(kind, id, index);
     if (known && !known.closed) return known;
-    const latest = this.#items.findLast((item) => item.kind === kind && !item.closed && !item.done);
+    const latest = this.#latestOpen(kind);
     if (latest) {
       this.#repairs.note("item-index");
       return latest;
     }
     this.#repairs.note("item-added");
-    return this.#open(kind, id, index);
+    return this.#add(kind, id, index);
   }
 
   /** The items of the whole response, at its end: what never came otherwise comes now. */
@@ -73,7 +75,7 @@ export class AnswerItems {
       const known = this.#known(kind, nonEmpty(raw["id"]), index) ?? this.#sameKindAt(kind, index);
       if (known === undefined) {
         this.#repairs.note("item-added");
-        this.#open(kind, nonEmpty(raw["id"]), index).whole(raw);
+        this.#add(kind, nonEmpty(raw["id"]), index).whole(raw);
       } else if (!known.done && !known.closed) {
         this.#repairs.note("item-done");
         known.whole(raw);
@@ -115,7 +117,17 @@ export class AnswerItems {
     return item?.kind === kind ? item : undefined;
   }
 
-  #open(kind: ItemKind, id: string | undefined, index: unknown): AnswerItem {
+  #latestOpen(kind: ItemKind): AnswerItem | undefined {
+    const open = this.#open.get(kind);
+    let latest = open?.at(-1);
+    while (latest && (latest.closed || latest.done)) {
+      open?.pop();
+      latest = open?.at(-1);
+    }
+    return latest;
+  }
+
+  #add(kind: ItemKind, id: string | undefined, index: unknown): AnswerItem {
     const before = this.#items.at(-1);
     if (before && !before.done && !before.looksComplete) this.#repairs.note("item-order");
     const item = new AnswerItem(kind, id, {
@@ -126,6 +138,9 @@ export class AnswerItems {
     });
     if (index !== this.#items.length) this.#repairs.note("item-index");
     this.#items.push(item);
+    const open = this.#open.get(kind);
+    if (open) open.push(item);
+    else this.#open.set(kind, [item]);
     if (typeof index === "number") this.#byIndex.set(index, item);
     if (id !== undefined) this.#byId.set(id, item);
     return item;

@@ -326,3 +326,25 @@ test.skipIf(!isHere)("LM Studio's streams are read, arguments that only come who
     expect(repairs.filter((id) => id !== "whole-text")).toEqual([]);
   }
 });
+
+test("50,000 items of a source that numbers them as it likes are read in linear time", () => {
+  // All items were searched for the latest open one of a kind, and the arguments of a call that is not the last item were parsed again
+  // with each event.
+  const count = 50_000;
+  const call = { type: "function_call", id: "fc_1", call_id: "call_1", name: "f", arguments: "" };
+  const place = { item_id: "fc_1", output_index: 0 };
+  const events = [
+    { type: "response.output_item.added", output_index: 0, item: call },
+    { type: "response.function_call_arguments.delta", delta: '{"a":"', ...place },
+    ...Array.from({ length: count }, (_, at) => [
+      delta("a", { item_id: `msg_${at}`, output_index: 4_294_967_294 - at }),
+      { type: "response.output_item.done", item: { type: "message", id: `msg_${at}` } },
+      { type: "response.function_call_arguments.delta", delta: "aaaaaaaaaaaaaaaa", ...place },
+    ]).flat(),
+    { type: "response.function_call_arguments.delta", delta: '"}', ...place },
+    completed,
+  ];
+  const generation = accumulate(new ResponseReader({ newCallId: () => "call_new" }).push(sse(events)));
+  expect(generation.end).toEqual({ kind: "done" });
+  expect(partsOf(generation)).toHaveLength(count + 1);
+});

@@ -16,11 +16,19 @@ export interface ChoiceState {
 export class AnswerChoices<Choice extends ChoiceState> {
   readonly #make: (choice: number) => Choice;
   readonly #repairs: RepairLog;
+  readonly #limit: number;
+  /** By their numbers in the answer, which are below `#limit`. */
   #choices = new Map<number, Choice>();
+  /** By the numbers that the source gives them. */
+  #bySource = new Map<number, Choice>();
+  /** No lower number is free. */
+  #free = 0;
 
-  constructor(make: (choice: number) => Choice, repairs: RepairLog) {
+  /** `limit`: the number of choices that were requested. */
+  constructor(make: (choice: number) => Choice, repairs: RepairLog, limit: number) {
     this.#make = make;
     this.#repairs = repairs;
+    this.#limit = limit;
   }
 
   get size(): number {
@@ -38,16 +46,33 @@ export class AnswerChoices<Choice extends ChoiceState> {
     return this.#choices.get(choice);
   }
 
-  /** The choice that an element of `choices` speaks of. One without a usable index has it from its place among `siblings`. */
-  of(raw: JsonObject, position: number, siblings: number): Choice {
+  /**
+   * Returns the choice that an element of `choices` belongs to. An element without a usable index gets it from its place among
+   * `siblings`. The first choices that appear are the requested ones: an index that is too high becomes the lowest free one, and what
+   * belongs to further choices is dropped (`undefined`). An upstream could otherwise make the gateway keep a choice for each event.
+   */
+  of(raw: JsonObject, position: number, siblings: number): Choice | undefined {
     const index = raw["index"];
-    let choice = typeof index === "number" && Number.isInteger(index) && index >= 0 ? index : -1;
-    if (choice === -1) {
+    let source = typeof index === "number" && Number.isInteger(index) && index >= 0 ? index : -1;
+    if (source === -1) {
       this.#repairs.note("choice-index");
-      choice = siblings > 1 ? position : 0;
+      source = siblings > 1 ? position : 0;
     }
-    let state = this.#choices.get(choice);
-    if (!state) this.#choices.set(choice, (state = this.#make(choice)));
+    let state = this.#bySource.get(source);
+    if (state) return state;
+    if (this.#choices.size >= this.#limit) {
+      this.#repairs.note("surplus-choice");
+      return undefined;
+    }
+    let choice = source;
+    if (source >= this.#limit || this.#choices.has(source)) {
+      this.#repairs.note("choice-index");
+      while (this.#choices.has(this.#free)) this.#free++;
+      choice = this.#free;
+    }
+    state = this.#make(choice);
+    this.#choices.set(choice, state);
+    this.#bySource.set(source, state);
     return state;
   }
 

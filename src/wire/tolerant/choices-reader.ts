@@ -44,11 +44,14 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
   #sawWholeAnswer = false;
   #doneSeen = false;
   #knownChunks = new KnownChunks<Choice>();
+  /** Choices whose finish reason has come and waits to be sent. */
+  #finishing = new Set<Choice>();
 
   constructor(options: ChoicesReaderOptions) {
     super(options.frameLimit);
     this.options = options;
-    this.#choices = new AnswerChoices((choice) => this.newChoice(choice), this.repairs);
+    const limit = options.choices ?? Number.POSITIVE_INFINITY;
+    this.#choices = new AnswerChoices((choice) => this.newChoice(choice), this.repairs, limit);
   }
 
   /** Every choice that began has its finish reason. */
@@ -210,6 +213,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
   #choice(raw: JsonObject, position: number, siblings: number): void {
     if (this.ended) return;
     const state = this.#choices.of(raw, position, siblings);
+    if (!state) return;
     const out = this.out;
     if (state.told) {
       // Usage came, or another choice went on while the source was exact. What follows may be OpenAI's farewell to audio.
@@ -244,6 +248,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
       this.repairs.note("finish-with-content");
     }
     state.finish = finish.reason;
+    this.#finishing.add(state);
     this.options.order?.addFinish(state.choice);
     const stop = raw["stop_reason"] ?? raw["matched_stop"] ?? raw["stopping_word"];
     if (typeof stop === "string" && stop !== "") state.stop = stop;
@@ -279,16 +284,17 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
 
   /** Tells the finish of the choices that have one, but for `current`, which goes on. */
   #settleOthers(current: Choice): void {
-    for (const state of this.#choices) if (state !== current && state.finish !== null) this.#tellFinish(state);
+    for (const state of this.#finishing) if (state !== current) this.#tellFinish(state);
   }
 
   #settle(): void {
-    for (const state of this.#choices) this.#tellFinish(state);
+    for (const state of this.#finishing) this.#tellFinish(state);
   }
 
   #tellFinish(state: Choice): void {
     if (state.told || state.finish === null || this.ended) return;
     state.told = true;
+    this.#finishing.delete(state);
     const from = this.#position;
     this.closeChoice(state, this.out);
     const { choice, stop, finish: said } = state;
@@ -318,6 +324,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
       if (state.finish !== null || state.told) continue;
       this.repairs.note("no-finish");
       state.finish = "stop";
+      this.#finishing.add(state);
     }
     if (!this.begun) {
       const stray = this.strayText;

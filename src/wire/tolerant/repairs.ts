@@ -34,6 +34,7 @@ const sentences = {
   "no-model": "A chunk did not name its model.",
   "shared-chunk": "A chunk carried several choices.",
   "choice-index": "A choice had no usable index.",
+  "surplus-choice": "A choice that was not requested was dropped.",
   "no-role": "The role was missing at the start.",
   "late-role": "The role came after the first delta.",
   "repeated-role": "The role was repeated.",
