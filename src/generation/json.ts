@@ -9,3 +9,8 @@ export function isObject(value: unknown): value is JsonObject {
 export function nonEmpty(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
+
+/** A string, a number or a boolean as text; "" for any other value. `String` throws for an object whose member `toString` is no function. */
+export function scalarText(value: unknown): string {
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
+}

@@ -87,7 +87,11 @@ function writeStrategy(strategy: SamplingStrategy): OpenAiParameters {
       return { ...writeRange(strategy), top_k: strategy.topK };
     default: {
       const { type } = strategy as { readonly type: unknown };
-      throw invalidRequest(`Unsupported sampling strategy: ${String(type)}`, "strategy.type", "invalid_value");
+      throw invalidRequest(
+        `Unsupported sampling strategy: ${typeof type === "string" ? type : JSON.stringify(type)}`,
+        "strategy.type",
+        "invalid_value",
+      );
     }
   }
 }

@@ -107,7 +107,11 @@ function schemaOf(key: string, parameter: ParameterDefinition): JsonSchema {
   const { type, description, keywords } = parameter;
   const schemaType = type === undefined ? undefined : schemaTypes.get(type);
   if (type !== undefined && schemaType === undefined) {
-    throw invalidRequest(`Unsupported parameter type: ${String(type)}`, `parameters.${key}.type`, "invalid_value");
+    throw invalidRequest(
+      `Unsupported parameter type: ${typeof type === "string" ? type : JSON.stringify(type)}`,
+      `parameters.${key}.type`,
+      "invalid_value",
+    );
   }
   return {
     ...(schemaType !== undefined && { type: schemaType }),

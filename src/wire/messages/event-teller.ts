@@ -6,7 +6,7 @@ import type {
   StartEvent,
   Usage,
 } from "../../generation/event.ts";
-import { isObject, nonEmpty } from "../../generation/json.ts";
+import { isObject, nonEmpty, scalarText } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
 import type { MessageEvent } from "./message-event.ts";
 import { nativeMessage } from "./native-members.ts";
@@ -101,7 +101,7 @@ export class EventTeller {
   #blockStart(block: JsonObject, out: GenerationEvent[]): void {
     const type = String(block["type"]);
     const call = type === "tool_use" ? this.#calls++ : -1;
-    const name = String(block["name"]);
+    const name = scalarText(block["name"]);
     const isCustom = call >= 0 && this.#customTools.has(name);
     this.#told = {
       block,
@@ -118,7 +118,7 @@ export class EventTeller {
       out.push({ type: "part-start", choice: 0, kind: "reasoning" });
     else if (type === "tool_use") {
       const kind = isCustom ? ({ kind: "custom" } as const) : {};
-      out.push({ type: "tool-call-start", choice: 0, index: call, id: String(block["id"]), name, ...kind });
+      out.push({ type: "tool-call-start", choice: 0, index: call, id: scalarText(block["id"]), name, ...kind });
     }
     // Citations that stand in a whole block.
     if (Array.isArray(block["citations"]))
@@ -164,7 +164,7 @@ export class EventTeller {
         out.push({ type: "part-end", choice: 0, ...(told.signature !== "" && { signature: told.signature }) });
         break;
       case "redacted_thinking":
-        out.push({ type: "part-end", choice: 0, encrypted: String(told.block["data"] ?? "") });
+        out.push({ type: "part-end", choice: 0, encrypted: scalarText(told.block["data"]) });
         break;
       case "tool_use":
         this.#endCall(told, out);

@@ -1,5 +1,5 @@
 import { stopReason } from "../../apis/messages/schema.ts";
-import { isObject, nonEmpty } from "../../generation/json.ts";
+import { isObject, nonEmpty, scalarText } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
 
@@ -10,10 +10,12 @@ export function mendMessage(message: JsonObject, repairs: RepairLog): JsonObject
 }
 
 /** OpenAI's names for the counts, which gateways leave in place. */
-const otherNames: Readonly<Record<string, string>> = {
-  prompt_tokens: "input_tokens",
-  completion_tokens: "output_tokens",
-};
+const otherNames: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    prompt_tokens: "input_tokens",
+    completion_tokens: "output_tokens",
+  }),
+);
 
 export function mendUsage(usage: JsonObject, repairs: RepairLog): JsonObject {
   const mended: { [name: string]: unknown } = {};
@@ -23,7 +25,7 @@ export function mendUsage(usage: JsonObject, repairs: RepairLog): JsonObject {
       repairs.note("usage-value");
       continue;
     }
-    const known = otherNames[name];
+    const known = otherNames.get(name);
     if (known !== undefined) repairs.note("usage-value");
     mended[known ?? name] = value;
   }
@@ -96,7 +98,7 @@ function guessedDelta(delta: JsonObject): string | undefined {
 function textOf(value: unknown, repairs: RepairLog): string {
   if (typeof value === "string") return value;
   if (value !== undefined) repairs.note("content");
-  return typeof value === "number" || typeof value === "boolean" ? String(value) : "";
+  return scalarText(value);
 }
 
 export interface BlockPieces {
@@ -126,17 +128,17 @@ function inputText(input: unknown): string {
   return isObject(input) && Object.keys(input).length === 0 ? "" : JSON.stringify(input);
 }
 
-const otherReasons: Readonly<Record<string, string | undefined>> = {
-  length: "max_tokens",
-  tool_calls: "tool_use",
-  function_call: "tool_use",
-  content_filter: "refusal",
-};
+const otherReasons: ReadonlyMap<unknown, "max_tokens" | "tool_use" | "refusal"> = new Map([
+  ["length", "max_tokens"],
+  ["tool_calls", "tool_use"],
+  ["function_call", "tool_use"],
+  ["content_filter", "refusal"],
+] as const);
 
 /** A reason of Anthropic's; `calls`: how many tools the message uses. */
 export function mendStopReason(reason: unknown, calls: number, repairs: RepairLog): string {
   const own = stopReason.safeParse(reason);
-  const known = own.success ? own.data : (otherReasons[String(reason)] ?? "end_turn");
+  const known = own.success ? own.data : (otherReasons.get(reason) ?? "end_turn");
   const mended = known === "end_turn" && calls > 0 ? "tool_use" : known;
   if (mended !== reason) repairs.note("stop-reason");
   return mended;

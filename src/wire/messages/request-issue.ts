@@ -73,7 +73,7 @@ function ofUnion(issue: Extract<Issue, { code: "invalid_union" }>, path: Path, r
       .map((tag) => `'${String(tag)}'`)
       .toSorted()
       .join(", ");
-    const words = `Input tag '${String(value)}' found using '${issue.discriminator}' does not match any of the expected tags: ${expected}`;
+    const words = `Input tag '${tagText(value)}' found using '${issue.discriminator}' does not match any of the expected tags: ${expected}`;
     return { path: path.slice(0, -1), words };
   }
   // The branch that goes deepest is the one that was meant; of two, the last, which is the usual one.
@@ -83,6 +83,11 @@ function ofUnion(issue: Extract<Issue, { code: "invalid_union" }>, path: Path, r
     .toReversed()
     .toSorted((a, b) => b.path.length - a.path.length);
   return best ? findingOf(best, path, root) : unshaped(path);
+}
+
+/** A tag of any shape. Only strings are converted: an object's own `toString` may be anything. */
+function tagText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 function ranged(issue: Extract<Issue, { code: "too_small" | "too_big" }>, path: Path, words: string): Finding {

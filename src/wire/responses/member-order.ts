@@ -37,11 +37,13 @@ const harms = [
 
 /** 2025-05-01T00:00:00Z: items of responses before have orders of their own. Unix seconds. */
 const alphabetSince = 1_746_057_600;
-const earlyOrders: Readonly<Record<string, readonly string[]>> = {
-  message: ["type", "id", "status", "role", "content"],
-  output_text: ["type", "text", "annotations"],
-  function_call: ["type", "id", "call_id", "name", "arguments", "status"],
-};
+const earlyOrders: ReadonlyMap<unknown, readonly string[]> = new Map(
+  Object.entries({
+    message: ["type", "id", "status", "role", "content"],
+    output_text: ["type", "text", "annotations"],
+    function_call: ["type", "id", "call_id", "name", "arguments", "status"],
+  }),
+);
 
 /**
  * A value of a recorded response with its members in OpenAI's order: a few first, the rest by the alphabet, a response's metadata last.
@@ -73,7 +75,7 @@ function ordered(name: string, value: unknown, form: Form, asked: unknown): Json
 }
 
 function namesInOrder(value: JsonObject, { isEarly }: Form): string[] {
-  const own = isEarly ? earlyOrders[String(value["type"])] : undefined;
+  const own = isEarly ? earlyOrders.get(value["type"]) : undefined;
   const begin = (own ?? first).filter((member) => member in value);
   const rest = Object.keys(value)
     .filter((member) => !begin.includes(member))

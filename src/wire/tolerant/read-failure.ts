@@ -1,26 +1,28 @@
 import type { FailureKind, GenerationFailure } from "../../generation/event.ts";
 import { kindOfStatus } from "../../generation/failure.ts";
-import { isObject } from "../../generation/json.ts";
+import { isObject, scalarText } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
 import { readLengthRefusal } from "./length-refusals.ts";
 import type { LengthRefusal } from "./length-refusals.ts";
 
 /** OpenAI's error types, and the statuses that go with them when a source tells no status. */
-const statusOfType: Readonly<Record<string, number>> = {
-  invalid_request_error: 400,
-  authentication_error: 401,
-  insufficient_quota: 429,
-  permission_error: 403,
-  not_found_error: 404,
-  rate_limit_error: 429,
-  rate_limit_exceeded: 429,
-  request_too_large: 413,
-  api_error: 500,
-  timeout_error: 504,
-  overloaded_error: 503,
-  tokens: 429,
-  requests: 429,
-};
+const statusOfType: ReadonlyMap<string, number> = new Map(
+  Object.entries({
+    invalid_request_error: 400,
+    authentication_error: 401,
+    insufficient_quota: 429,
+    permission_error: 403,
+    not_found_error: 404,
+    rate_limit_error: 429,
+    rate_limit_exceeded: 429,
+    request_too_large: 413,
+    api_error: 500,
+    timeout_error: 504,
+    overloaded_error: 503,
+    tokens: 429,
+    requests: 429,
+  }),
+);
 
 /**
  * The failure that a parsed body tells, or null when it tells none. Takes `{error: {…}}`, `{error: "…"}`, vLLM's `{object: "error",
@@ -68,14 +70,16 @@ export function failureOfText(body: string, status?: number): GenerationFailure 
 }
 
 function failureFrom(error: JsonObject, responseStatus: number | undefined): GenerationFailure {
-  const told = [error["status"], error["code"], error["status_code"]].map(Number).find((n) => n >= 400 && n < 600);
+  const told = [error["status"], error["code"], error["status_code"]]
+    .map((one) => Number(scalarText(one)))
+    .find((n) => n >= 400 && n < 600);
   const ownType = text(error["type"]);
   const type = ownType !== null && /^[a-z_]+$/.test(ownType) && ownType !== "error" ? ownType : null;
-  const status = failureStatus(responseStatus ?? told ?? (type === null ? undefined : statusOfType[type]));
+  const status = failureStatus(responseStatus ?? told ?? (type === null ? undefined : statusOfType.get(type)));
   const code = text(error["code"]);
   const message = messageOf(error);
   const ownCode = code !== null && !/^\d+$/.test(code) ? code : null;
-  const named = kinds[ownCode ?? ""] ?? kinds[type ?? ""];
+  const named = kinds.get(ownCode ?? "") ?? kinds.get(type ?? "");
   const failure: GenerationFailure = {
     kind: named ?? kindOfStatus(status),
     message: message === null ? "The upstream reported an error without a message." : shown(message, longestMessage),
@@ -154,11 +158,13 @@ function boundedCause(error: JsonObject): unknown {
 }
 
 /** What codes and types say beyond the status. */
-const kinds: Readonly<Record<string, FailureKind>> = {
-  context_length_exceeded: "context-overflow",
-  exceed_context_size_error: "context-overflow",
-  overloaded_error: "overloaded",
-};
+const kinds: ReadonlyMap<string, FailureKind> = new Map(
+  Object.entries<FailureKind>({
+    context_length_exceeded: "context-overflow",
+    exceed_context_size_error: "context-overflow",
+    overloaded_error: "overloaded",
+  }),
+);
 
 /** A failure's status: the source's own where it is one, else 502 (the upstream answered badly). */
 function failureStatus(status: number | undefined): number {
@@ -180,7 +186,7 @@ function detailText(detail: unknown): string {
   if (Array.isArray(detail)) {
     const messages = detail.filter(isObject).flatMap((entry) => {
       const message = text(entry["msg"]);
-      const place = Array.isArray(entry["loc"]) ? entry["loc"].join(".") : "";
+      const place = Array.isArray(entry["loc"]) ? entry["loc"].map(scalarText).join(".") : "";
       return message === null ? [] : [place === "" ? message : `${place}: ${message}`];
     });
     if (messages.length > 0) return messages.join("; ");

@@ -1,6 +1,6 @@
 import type { TokenAlternative, TokenLogprob } from "../../generation/event.ts";
 import type { RepairLog } from "./repairs.ts";
-import { isObject } from "../../generation/json.ts";
+import { isObject, scalarText } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
 
 /** The logprobs of one delta: of its text and of its refusal. `asked`: the member was there, if only empty. */
@@ -39,13 +39,13 @@ export function readLogprobs(raw: unknown, text: string, repairs: RepairLog): Re
 export function chatTokens(list: readonly unknown[]): TokenLogprob[] {
   return list.filter(isObject).map((entry) => {
     const top = Array.isArray(entry["top_logprobs"]) ? entry["top_logprobs"].filter(isObject) : [];
-    return token(String(entry["token"] ?? ""), entry["logprob"], entry["bytes"], top.map(alternative));
+    return token(scalarText(entry["token"]), entry["logprob"], entry["bytes"], top.map(alternative));
   });
 }
 
 function alternative(entry: JsonObject): TokenAlternative {
   return {
-    token: String(entry["token"] ?? ""),
+    token: scalarText(entry["token"]),
     logprob: number(entry["logprob"]),
     bytes: bytes(entry["bytes"]),
   };
@@ -61,7 +61,7 @@ function parallelTokens(raw: JsonObject): TokenLogprob[] {
     const alternatives = isObject(top)
       ? Object.entries(top).map(([token, logprob]) => ({ token, logprob: number(logprob), bytes: null }))
       : [];
-    return token(String(text), logprobs[i], null, alternatives);
+    return token(scalarText(text), logprobs[i], null, alternatives);
   });
 }
 

@@ -2,17 +2,19 @@ import { ResponseIds } from "../ids.ts";
 import type { Item } from "./kept-response.ts";
 
 /** By the type of an item, what its id begins with. */
-const prefixes: Readonly<Record<string, string>> = {
-  message: "msg_",
-  reasoning: "rs_",
-  function_call: "fc_",
-  function_call_output: "fco_",
-  custom_tool_call: "ctc_",
-  custom_tool_call_output: "ctco_",
-  tool_search_call: "tsc_",
-  tool_search_output: "tso_",
-  compaction: "cmp_",
-};
+const prefixes: ReadonlyMap<unknown, string> = new Map(
+  Object.entries({
+    message: "msg_",
+    reasoning: "rs_",
+    function_call: "fc_",
+    function_call_output: "fco_",
+    custom_tool_call: "ctc_",
+    custom_tool_call_output: "ctco_",
+    tool_search_call: "tsc_",
+    tool_search_output: "tso_",
+    compaction: "cmp_",
+  }),
+);
 
 /** Items that have a status where they are shown, though a client need not give one. Source: OpenAI's specification, `ItemResource`. */
 const haveStatus: ReadonlySet<unknown> = new Set([
@@ -39,7 +41,7 @@ export function inputItems(
   const whole = (item: Item): Item[] => {
     const { id, type = item["role"] === undefined ? "item_reference" : "message", status, ...rest } = item;
     if (type === "item_reference") return references.has(String(id)) ? [references.get(String(id)) ?? item] : [];
-    const prefix = prefixes[String(type)] ?? "item_";
+    const prefix = prefixes.get(type) ?? "item_";
     const own = typeof id === "string" ? id : ids.item(prefix, created);
     if (type !== "message") {
       const shown = status ?? (haveStatus.has(type) ? "completed" : undefined);
