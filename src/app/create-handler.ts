@@ -9,6 +9,7 @@ import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/masked-log.ts";
 import { NodeExchange } from "../server/node-exchange.ts";
+import { BodyBudget } from "../server/body-budget.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
@@ -79,6 +80,7 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
     directory: new ModelDirectory([]),
     log,
     requests: new Requests(),
+    bodies: new BodyBudget(settings.bodyBudget),
     store: noStore,
     brief: new MemoryStore(briefly),
     runs: new DetachedRuns(),

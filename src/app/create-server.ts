@@ -23,6 +23,7 @@ import type { Log } from "../server/log.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { maskedLog } from "../server/masked-log.ts";
 import { NodeExchange } from "../server/node-exchange.ts";
+import { BodyBudget } from "../server/body-budget.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
 import { briefly, Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
@@ -132,6 +133,7 @@ export async function openServer(
     directory: new ModelDirectory([]),
     log,
     requests: new Requests(),
+    bodies: new BodyBudget(settings.bodyBudget),
     store: noStore,
     brief: side?.brief ?? new MemoryStore(briefly),
     runs: side?.runs ?? new DetachedRuns(),
@@ -193,6 +195,7 @@ export async function openServer(
     service.directory = await pool.use(parsed);
     if (read.certificate) listener.renew?.(read.certificate);
     service.settings = settings = nextSettings;
+    service.bodies.limit = nextSettings.bodyBudget;
     service.inspector = inspector;
     // Of several workers, the primary process tells it once.
     if (!side) {

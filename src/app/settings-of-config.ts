@@ -11,7 +11,7 @@ import { exact, lean } from "../wire/profile.ts";
 
 /** `keyConfigs`: the configuration's keys with hashes, and those of its file. `embedded`: inside somebody else's server, which decides about pages itself unless origins are configured. */
 export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], embedded: boolean): Settings {
-  const { host, corsOrigin, bodyLimit, hold, keepAlive, readerPatience, metrics, metricsKey } = config;
+  const { host, corsOrigin, bodyLimit, bodyBudget, hold, keepAlive, readerPatience, metrics, metricsKey } = config;
   const keys = keyRingOf(config, keyConfigs);
   return {
     profile: config.wire === "exact" ? exact : lean,
@@ -29,8 +29,15 @@ export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], emb
           }),
     mask: new Mask(secretsOf(config)),
     bodyLimit,
+    bodyBudget: bodyBudget ?? heapLimit() / 4,
     holdMs: hold,
     keepAliveMs: keepAlive,
     readerPatienceMs: readerPatience,
   };
+}
+
+/** The limit of V8's heap, in bytes; where it is not known (in other runtimes than Node), 1 GiB. */
+function heapLimit(): number {
+  const v8 = globalThis.process?.getBuiltinModule?.("node:v8");
+  return v8?.getHeapStatistics().heap_size_limit ?? 1024 ** 3;
 }

@@ -42,6 +42,8 @@ export interface TruewireConfig {
   readonly grace?: Duration;
   /** The largest request body; default 32MiB. */
   readonly bodyLimit?: Size;
+  /** What all request bodies may take together, in each process; default: a quarter of the limit of V8's heap. */
+  readonly bodyBudget?: Size;
   /** Time limit for the headers of a request; default 20s. */
   readonly headerTimeout?: Duration;
   /** Time limit for a whole request to arrive; default 5m. */

@@ -30,6 +30,7 @@ export interface Config {
   readonly readerPatience: number;
   readonly grace: number;
   readonly bodyLimit: number;
+  readonly bodyBudget?: number;
   readonly headerTimeout: number;
   readonly requestTimeout: number;
   readonly idleTimeout: number;
@@ -136,6 +137,9 @@ const server = settings(
     readerPatience: duration("15s", "How long the reader of a stream may take nothing while others wait for its slot"),
     grace: duration("10s", "How long running answers may take to finish when the server stops"),
     bodyLimit: size("32MiB", "The largest request body"),
+    bodyBudget: bytes
+      .optional()
+      .describe("What all request bodies may take together, in each process (default: a quarter of the heap's limit)"),
     headerTimeout: duration("20s", "Time limit for the headers of a request"),
     requestTimeout: duration("5m", "Time limit for a whole request to arrive"),
     idleTimeout: duration("75s", "Time limit for a connection without a request"),

@@ -39,7 +39,7 @@ export async function answerPortRoute(
     random: Math.random,
     async readBody() {
       if (reply.client?.limits) await takeTurn(reply, service, 0);
-      const received = await readJson(exchange, service.settings.bodyLimit);
+      const received = await readJson(reply, service);
       reply.record.received(received);
       return received.value;
     },

@@ -17,7 +17,7 @@ import { unknownModel } from "./unknown-model.ts";
 export async function countTokens(api: string, counter: TokenCounter, reply: Reply, service: Service): Promise<void> {
   const { exchange, record, requestId, client } = reply;
   const directory = modelsOf(client, service.directory);
-  const received = await readJson(exchange, service.settings.bodyLimit);
+  const received = await readJson(reply, service);
   record.received(received);
   const body = received.value;
   const model = directory.namedIn(body);

@@ -1,4 +1,5 @@
 import type { Store } from "../store/store.ts";
+import type { BodyLease } from "./body-budget.ts";
 import type { Departure } from "./departure.ts";
 
 /**
@@ -18,8 +19,11 @@ export interface Exchange {
   headers(): readonly (readonly [name: string, value: string])[];
   /** What a framework (`express.json()`) has already made of the body, if one has. */
   readonly parsedBody?: unknown;
-  /** The body's bytes as they came. Rejects with 413 beyond `limit` bytes, with `ClientGone` when the client leaves while sending. */
-  readBody(limit: number): Promise<Uint8Array>;
+  /**
+   * The body's bytes as they came. Rejects with 413 beyond `limit` bytes, with `ClientGone` when the client leaves while sending, and with
+   * 503 or 408 where `lease` finds no room for it.
+   */
+  readBody(limit: number, lease: BodyLease): Promise<Uint8Array>;
   /** Present: the body is a message of a connection; what it means as the body of a request. Throws `FailureError`. */
   readMessage?(body: unknown): unknown;
   /** Present: the client sends further requests by the same connection, and this store ends with it. */

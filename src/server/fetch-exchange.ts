@@ -1,4 +1,5 @@
 import { bodyTooLarge } from "../wire/failures.ts";
+import type { BodyLease } from "./body-budget.ts";
 import { Departure } from "./departure.ts";
 import { ClientGone, withoutBase } from "./exchange.ts";
 import { readAll } from "./read-all.ts";
@@ -43,11 +44,14 @@ export class FetchExchange implements Exchange {
     return [...this.#request.headers];
   }
 
-  async readBody(limit: number): Promise<Uint8Array> {
-    if (Number(this.header("content-length") ?? 0) > limit) throw bodyTooLarge(limit);
+  async readBody(limit: number, lease: BodyLease): Promise<Uint8Array> {
+    const declared = Number(this.header("content-length") ?? Number.NaN);
+    if (declared > limit) throw bodyTooLarge(limit);
     const { body } = this.#request;
     if (!body) return new Uint8Array();
-    return readAll(body, limit, (cause) => new ClientGone({ cause }));
+    const wait = lease.begin(declared);
+    if (wait) await wait;
+    return readAll(body, limit, lease, (cause) => new ClientGone({ cause }));
   }
 
   send(status: number, headers: HeaderFields, body: string): void {

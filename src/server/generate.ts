@@ -5,6 +5,7 @@ import { modelNotFound } from "../wire/failures.ts";
 import type { AnswerContext, ReadOptions } from "../wire/port.ts";
 import type { DetachedAnswer, KeptRequest, PortState, ServedPort } from "../wire/port-state.ts";
 import type { HeaderReader } from "../wire/voice.ts";
+import type { BodyLease } from "./body-budget.ts";
 import type { Client } from "./keys/client.ts";
 import { estimateTokens } from "../generation/estimate-tokens.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
@@ -32,7 +33,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
   const { settings, log } = service;
   const { exchange, record, requestId, client } = reply;
   const directory = modelsOf(client, service.directory);
-  const received = await readJson(exchange, settings.bodyLimit);
+  const received = await readJson(reply, service);
   record.received(received);
   const body = exchange.readMessage ? exchange.readMessage(received.value) : received.value;
   // The model's profile decides what is refused; a request without a model name is checked with the server's.
@@ -162,11 +163,41 @@ async function detach(
     reply.client,
     port.voice.keyIn((name) => exchange.header(name)),
   );
-  const run = await runs.start({ engine, request: { ...request, stream: true }, answer, owner }, log).catch((error) => {
-    throw storeFailure(error);
-  });
+  const { bodyLease } = reply;
+  reply.bodyLease = undefined;
+  const held = withLease(engine, bodyLease);
+  const run = await runs
+    .start({ engine: held, request: { ...request, stream: true }, answer, owner }, log)
+    .catch((error) => {
+      bodyLease?.release();
+      throw storeFailure(error);
+    });
   if (!request.stream) reply.send(200, "application/json", answer.body);
   else await tellEvents(reply, run.pieces(), port.streamHeaders(reply.profile), settings.keepAliveMs);
+}
+
+/** The engine of a run that goes on without its client: the request's body stays in memory until it is answered. */
+function withLease(engine: Pick<Engine, "generate">, lease: BodyLease | undefined): Pick<Engine, "generate"> {
+  if (!lease) return engine;
+  return {
+    generate: (request, observer) => ({
+      [Symbol.asyncIterator]() {
+        const source = engine.generate(request, observer)[Symbol.asyncIterator]();
+        return {
+          async next() {
+            const step = await source.next();
+            if (step.done === true) lease.release();
+            return step;
+          },
+          async return() {
+            lease.release();
+            await source.return?.();
+            return { done: true, value: undefined };
+          },
+        };
+      },
+    }),
+  };
 }
 
 /** Unix time in seconds. */

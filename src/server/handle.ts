@@ -28,6 +28,7 @@ export async function handle(exchange: Exchange, service: Service): Promise<void
   } catch (error) {
     reply.fail(error);
   } finally {
+    reply.bodyLease?.release();
     reply.turn?.answered();
     tell(reply, service);
   }

@@ -16,7 +16,7 @@ export async function modelAsked(
   service: Service,
 ): Promise<{ body: Readonly<Record<string, unknown>>; model: ServedModel; name: string }> {
   const directory = modelsOf(reply.client, service.directory);
-  const body = objectBody((await readJson(reply.exchange, service.settings.bodyLimit)).value);
+  const body = objectBody((await readJson(reply, service)).value);
   const named = body["model"] ?? undefined;
   if (named !== undefined && typeof named !== "string")
     throw invalidRequest("Invalid type for 'model': expected a string.", "model", "invalid_type");

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { bodyTooLarge } from "../wire/failures.ts";
+import { bodyTooSlow } from "./body-budget.ts";
+import type { BodyLease } from "./body-budget.ts";
 import { Departure } from "./departure.ts";
 import { ClientGone, withoutBase } from "./exchange.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
@@ -77,33 +79,45 @@ export class NodeExchange implements Exchange {
     return isLoopback(address.replace(/^::ffff:/, ""));
   }
 
-  readBody(limit: number): Promise<Uint8Array> {
+  readBody(limit: number, lease: BodyLease): Promise<Uint8Array> {
     const request = this.#request;
-    const refuse = (): never => {
-      this.#unread = true;
-      throw bodyTooLarge(limit);
-    };
     return new Promise((resolve, reject) => {
       const pieces: Uint8Array[] = [];
       let size = 0;
       const settle = (action: () => void): void => {
         request.off("data", onData).off("end", onEnd).off("close", onClose);
-        try {
-          action();
-        } catch (error) {
-          reject(error);
-        }
+        action();
+      };
+      const refuse = (error: unknown): void => {
+        this.#unread = true;
+        settle(() => reject(error));
+      };
+      /** Leaves the rest in the socket until there is room for it. */
+      const pause = (wait: Promise<void>): void => {
+        request.pause();
+        wait.then(() => request.resume(), refuse);
       };
       const onData = (piece: Uint8Array): void => {
         size += piece.length;
-        if (size > limit) return settle(refuse);
+        if (size > limit) return refuse(bodyTooLarge(limit));
         pieces.push(piece);
+        const wait = lease.arrived(piece.length);
+        if (wait) pause(wait);
       };
-      const onEnd = (): void => settle(() => resolve(joined(pieces, size)));
+      const onEnd = (): void => {
+        lease.complete(size);
+        settle(() => resolve(joined(pieces, size)));
+      };
       const onClose = (): void => settle(() => reject(new ClientGone()));
-      if (Number(request.headers["content-length"] ?? 0) > limit) return settle(refuse);
+      const declared = declaredLength(request);
+      if (declared > limit) return refuse(bodyTooLarge(limit));
       if (request.destroyed) return onClose();
-      request.on("data", onData).on("end", onEnd).on("close", onClose);
+      lease.onTooSlow = () => refuse(bodyTooSlow());
+      const wait = lease.begin(declared);
+      if (wait) pause(wait);
+      request.on("end", onEnd).on("close", onClose);
+      // Without an explicit pause, a listener for "data" lets the stream flow.
+      request.on("data", onData);
     });
   }
 
@@ -190,6 +204,14 @@ function lookLater(): void {
     if (unread.size > 0) lookLater();
   }, stalledMs / 10);
   timer.unref();
+}
+
+/** In bytes; NaN: not known before the body has come. */
+function declaredLength({ headers }: IncomingMessage): number {
+  const { "content-length": length, "transfer-encoding": coding } = headers;
+  if (length !== undefined) return Number(length);
+  // HTTP/2 declares no coding for a body of unknown length.
+  return coding === undefined && headers[":method"] === undefined ? 0 : Number.NaN;
 }
 
 function pathOf(url: string): string {

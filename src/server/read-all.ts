@@ -1,28 +1,47 @@
 import { bodyTooLarge } from "../wire/failures.ts";
+import { bodyTooSlow } from "./body-budget.ts";
+import type { BodyLease } from "./body-budget.ts";
 
 /**
- * The whole of a byte stream. Rejects with 413 beyond `limit` bytes, and stops reading then; with what `failed` makes of the cause when
- * the stream breaks.
+ * The whole of a byte stream, for which `lease` has begun. Rejects with 413 beyond `limit` bytes, and stops reading then; with 503 or 408
+ * where the lease ends it; with what `failed` makes of the cause when the stream breaks.
  */
 export async function readAll(
   stream: ReadableStream<Uint8Array>,
   limit: number,
+  lease: BodyLease,
   failed: (cause: unknown) => Error,
 ): Promise<Uint8Array> {
   const reader = stream.getReader();
+  const stop = (): void => void reader.cancel().catch(() => {});
+  let isTooSlow = false;
+  lease.onTooSlow = () => {
+    isTooSlow = true;
+    stop();
+  };
   const pieces: Uint8Array[] = [];
   let size = 0;
   for (;;) {
     const { done, value } = await reader.read().catch((cause: unknown) => {
       throw failed(cause);
     });
-    if (done) return joined(pieces, size);
+    if (isTooSlow) throw bodyTooSlow();
+    if (done) {
+      lease.complete(size);
+      return joined(pieces, size);
+    }
     size += value.length;
     if (size > limit) {
-      reader.cancel().catch(() => {});
+      stop();
       throw bodyTooLarge(limit);
     }
     pieces.push(value);
+    const wait = lease.arrived(value.length);
+    if (wait)
+      await wait.catch((error: unknown) => {
+        stop();
+        throw error;
+      });
   }
 }
 

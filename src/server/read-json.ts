@@ -1,26 +1,29 @@
 import { FailureError, invalidRequest } from "../generation/failure.ts";
 import { malformedJson } from "../wire/failures.ts";
 import { BodyCounter, bodyLimits } from "../wire/body-counter.ts";
-import type { Exchange } from "./exchange.ts";
+import type { BodyLease } from "./body-budget.ts";
 import { PiecewiseJson } from "./piecewise-json.ts";
 import { joined, readAll } from "./read-all.ts";
+import type { ReceivedJson } from "./request-record.ts";
+import type { Reply } from "./reply.ts";
+import type { Service } from "./service.ts";
 import { inTurns } from "./turns.ts";
-
-export interface ReceivedJson {
-  readonly value: unknown;
-  /** The length of its text, unpacked; undefined: somebody else has read it. */
-  readonly bytes: number | undefined;
-}
 
 /**
  * The JSON value in a request's body. Accepts `application/json` (and `…+json`), any charset that the platform knows, and bodies packed
- * with gzip or deflate; no content type at all counts as JSON. `limit` bounds the bytes before and after unpacking.
- * Throws `FailureError`: 400 malformed, or more of something than `bodyLimits` allows; 413 too large, 415 another type, charset or packing.
+ * with gzip or deflate; no content type at all counts as JSON. `bodyLimit` bounds the bytes before and after unpacking, and the service's
+ * budget those of all requests: the reply holds its part until it is answered.
+ * Throws `FailureError`: 400 malformed, or more of something than `bodyLimits` allows; 408 too slow while others wait, 413 too large, 415
+ * another type, charset or packing, 503 no room in the budget.
  */
-export async function readJson(exchange: Exchange, limit: number): Promise<ReceivedJson> {
+export async function readJson(reply: Reply, { settings, bodies }: Service): Promise<ReceivedJson> {
+  const { exchange } = reply;
+  const { bodyLimit } = settings;
   const decoder = decoderFor(exchange.header("content-type"));
   if (exchange.parsedBody !== undefined) return { value: exchange.parsedBody, bytes: undefined };
-  const bytes = await unpacked(await exchange.readBody(limit), exchange.header("content-encoding"), limit);
+  const lease = (reply.bodyLease ??= bodies.lease());
+  const came = await exchange.readBody(bodyLimit, lease);
+  const bytes = await unpacked(came, exchange.header("content-encoding"), bodyLimit, lease);
   return { value: await parsed(bytes, decoder), bytes: bytes.length };
 }
 
@@ -99,7 +102,12 @@ function decoderFor(contentType: string | undefined): Decoder {
   }
 }
 
-async function unpacked(bytes: Uint8Array, encoding: string | undefined, limit: number): Promise<Uint8Array> {
+async function unpacked(
+  bytes: Uint8Array,
+  encoding: string | undefined,
+  limit: number,
+  lease: BodyLease,
+): Promise<Uint8Array> {
   const name = encoding?.trim().toLowerCase() ?? "";
   if (name === "" || name === "identity") return bytes;
   const format = ({ gzip: "gzip", "x-gzip": "gzip", deflate: "deflate" } as const)[name];
@@ -110,7 +118,7 @@ async function unpacked(bytes: Uint8Array, encoding: string | undefined, limit: 
   }
   const stream = new Response(bytes.slice()).body?.pipeThrough(new DecompressionStream(format));
   if (!stream) return bytes;
-  return readAll(stream, limit, (cause) => {
+  return readAll(stream, limit, lease, (cause) => {
     const { failure } = invalidRequest(`The request body is not valid ${format} data.`);
     return new FailureError({ ...failure, cause });
   });

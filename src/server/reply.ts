@@ -4,6 +4,7 @@ import { internalError } from "../wire/failures.ts";
 import { openaiVoice } from "../wire/openai-voice.ts";
 import type { Profile } from "../wire/profile.ts";
 import type { Voice } from "../wire/voice.ts";
+import type { BodyLease } from "./body-budget.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 import { ClientGone } from "./exchange.ts";
 import type { Client } from "./keys/client.ts";
@@ -21,6 +22,8 @@ export class Reply {
   askedProfile: Profile | undefined;
   /** Who sent the request; absent where nobody needs a key. */
   client: Client | undefined;
+  /** What the request's body holds of the server's budget, once it is read. */
+  bodyLease: BodyLease | undefined;
   /** Where the client has limits: what was taken for the request. */
   turn: Turn | undefined;
   /** The client has no key, or one for some models only, on a path that needs none where others do: it learns no names of models. */

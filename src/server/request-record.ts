@@ -4,8 +4,14 @@ import { mostText, withoutTexts } from "../generation/without-texts.ts";
 import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../generation/generation-observer.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
 import type { LogFields } from "./log.ts";
-import type { ReceivedJson } from "./read-json.ts";
 import type { RequestTrace } from "./tracing/request-trace.ts";
+
+/** The body of a request. */
+export interface ReceivedJson {
+  readonly value: unknown;
+  /** The length of its text, unpacked; undefined: a framework has read it. */
+  readonly bytes: number | undefined;
+}
 
 /** "refused": the client's own fault, a status from 400 on; "failed": ours or the source's, from 500 on. */
 export type Outcome = "finished" | "refused" | "failed" | "cancelled";

@@ -15,7 +15,7 @@ import { unknownModel } from "./unknown-model.ts";
 export async function rerank(reply: Reply, service: Service): Promise<void> {
   const { exchange, record, requestId, client } = reply;
   const directory = modelsOf(client, service.directory);
-  const received = await readJson(exchange, service.settings.bodyLimit);
+  const received = await readJson(reply, service);
   record.received(received);
   const model = directory.namedIn(received.value);
   const profile = reply.useProfile(model?.from.profile);

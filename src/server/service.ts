@@ -4,6 +4,7 @@ import type { Limiter } from "../limits/limits.ts";
 import type { AdminAccess } from "./admin/admin-access.ts";
 import type { Checker } from "./admin/checker.ts";
 import type { ModelControl } from "./admin/model-control.ts";
+import type { BodyBudget } from "./body-budget.ts";
 import type { DetachedRuns } from "./detached-runs.ts";
 import type { HealthReport } from "./health-report.ts";
 import type { Inspector } from "./inspect/inspector.ts";
@@ -32,6 +33,8 @@ export interface Settings {
   readonly mask: Mask;
   /** Of a request's body, in bytes, packed and unpacked. */
   readonly bodyLimit: number;
+  /** Of all request bodies together, in bytes. */
+  readonly bodyBudget: number;
   /** How long a stream's 200 is held back for the first event, in milliseconds. */
   readonly holdMs: number;
   /** After so many milliseconds without an event, a stream gets a comment. */
@@ -54,6 +57,8 @@ export interface Service {
   /** For browsers. Absent: within somebody else's server, which has pages of its own. */
   readonly page?: PageFiles;
   readonly requests: Requests;
+  /** The memory for request bodies. */
+  readonly bodies: BodyBudget;
   /** What APIs keep for their clients. */
   store: Store;
   /** The same for what must leave no trace: for some minutes, in memory. */

@@ -3,9 +3,14 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
 import type { RawData, WebSocket } from "ws";
+import type { FailureError } from "../generation/failure.ts";
 import { MemoryStore } from "../store/memory-store.ts";
 import type { StoreLimits } from "../store/store.ts";
+import { writeErrorBody } from "../wire/error-body.ts";
 import type { PortSocket } from "../wire/port-socket.ts";
+import { lean } from "../wire/profile.ts";
+import { bodyTooSlow } from "./body-budget.ts";
+import type { BodyLease } from "./body-budget.ts";
 import { admit, handle } from "./handle.ts";
 import { NodeExchange } from "./node-exchange.ts";
 import { socketAt } from "./routes.ts";
@@ -89,9 +94,8 @@ export class WebSockets {
     response.detachSocket(connection);
     if (connection.destroyed) return;
     this.#server.handleUpgrade(request, connection, head, (line) => {
-      const session = new Session(line, exchange, socket, this.#service, this.#limits, () => {
-        this.#sessions.delete(session);
-      });
+      const gone = (): void => void this.#sessions.delete(session);
+      const session = new Session(line, connection, exchange, socket, this.#service, this.#limits, gone);
       this.#sessions.add(session);
       if (this.#isClosing) session.close();
     });
@@ -120,12 +124,15 @@ class Session implements MessageLine {
   readonly #born = performance.now();
   readonly #timer: NodeJS.Timeout;
   #running: SocketExchange | null = null;
+  /** For the message that is being received. */
+  #lease: BodyLease;
   #lastRequest = performance.now();
   #isAlive = true;
   #isClosing = false;
 
   constructor(
     line: WebSocket,
+    connection: Socket,
     by: OpenedBy,
     socket: PortSocket,
     service: Service,
@@ -138,6 +145,8 @@ class Session implements MessageLine {
     this.#service = service;
     this.#limits = limits;
     this.#timer = setInterval(() => this.#look(), limits.pingMs);
+    this.#lease = this.#newLease();
+    connection.on("data", (bytes: Uint8Array) => this.#received(bytes.length));
     line.on("pong", () => {
       this.#isAlive = true;
     });
@@ -146,6 +155,7 @@ class Session implements MessageLine {
     line.on("message", (data) => this.#request(data));
     line.on("close", () => {
       clearInterval(this.#timer);
+      this.#lease.release();
       this.#running?.departure.happen();
       gone();
     });
@@ -170,8 +180,38 @@ class Session implements MessageLine {
     if (!this.#running) this.#line.close(1001, "The server is stopping.");
   }
 
+  #newLease(): BodyLease {
+    const lease = this.#service.bodies.lease();
+    lease.onTooSlow = () => this.#refuse(bodyTooSlow());
+    return lease;
+  }
+
+  /** Counts the bytes of a message before it is complete, its frames included; where there is no room for more, they are not read. */
+  #received(bytes: number): void {
+    const lease = this.#lease;
+    const wait = lease.size === 0 ? lease.begin(Number.NaN) : lease.arrived(bytes);
+    if (!wait) return;
+    this.#line.pause();
+    wait.then(
+      () => this.#line.resume(),
+      (error: unknown) => this.#refuse(error as FailureError),
+    );
+  }
+
+  /** Ends the connection because of a message that cannot be received. */
+  #refuse({ failure }: FailureError): void {
+    void this.send(this.#socket.writeFailure(failure.status, writeErrorBody(failure, lean).body));
+    // RFC 6455's registry: 1013, Try Again Later.
+    this.#line.close(1013, "There is no memory for the message.");
+    this.#line.resume();
+    this.#lease.release();
+  }
+
   #request(data: RawData): void {
+    const lease = this.#lease;
+    this.#lease = this.#newLease();
     if (this.#running) {
+      lease.release();
       void this.send(this.#socket.writeFailure(400, this.#socket.busy));
       return;
     }
@@ -184,7 +224,8 @@ class Session implements MessageLine {
       if (this.#isClosing) setImmediate(() => this.close());
     });
     this.#running = exchange;
-    void handle(exchange, this.#service);
+    lease.complete(message.length);
+    void handle(exchange, this.#service).finally(() => lease.release());
   }
 
   #look(): void {

@@ -9,6 +9,7 @@ import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";
 import { lean } from "../../src/wire/profile.ts";
+import { BodyBudget } from "../../src/server/body-budget.ts";
 import { DetachedRuns } from "../../src/server/detached-runs.ts";
 import { silent } from "../../src/server/log.ts";
 import { listen } from "../../src/server/listen.ts";
@@ -314,6 +315,7 @@ describe("the limits of a connection", () => {
         directory: new ModelDirectory([{ name: "x", engine, aliases: [], settings: {} }]),
         log: silent,
         requests: new Requests(),
+        bodies: new BodyBudget(1e9),
         store: brief,
         brief,
         runs: new DetachedRuns(),

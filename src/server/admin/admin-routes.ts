@@ -47,7 +47,7 @@ function controlOf({ control }: Service): ModelControl {
 /** Does something to the model that the body names: `{"model": "…"}`. */
 function doing(act: (control: ModelControl, name: string, task: Task) => Promise<object>): Answer {
   return async (reply, service) => {
-    const { value: body } = await readJson(reply.exchange, service.settings.bodyLimit);
+    const { value: body } = await readJson(reply, service);
     const name = typeof body === "object" && body !== null && "model" in body ? body.model : undefined;
     if (typeof name !== "string" || name === "")
       throw invalidRequest('Expected a body such as {"model": "NAME"}.', "model", "missing_required_parameter");

@@ -9,14 +9,15 @@ import { failureEvent } from "./failure-event.ts";
 import { readCheck } from "./read-check.ts";
 
 /** `POST /admin/check`: checks another server, and tells what each probe shows as it comes. It ends when its client leaves. */
-export async function checkServer(reply: Reply, { checker, settings }: Service): Promise<void> {
+export async function checkServer(reply: Reply, service: Service): Promise<void> {
+  const { checker, settings } = service;
   if (!checker)
     throw new FailureError({
       message: "Only a server of `truewire serve` or `createServer` checks others.",
       status: 404,
       kind: "not-found",
     });
-  const { value } = await readJson(reply.exchange, settings.bodyLimit);
+  const { value } = await readJson(reply, service);
   const asked = readCheck(value);
   const events = checker.check(asked, reply.exchange.departure.signal);
   await tellEvents(reply, textsOf(events, reply, settings.mask), eventHeaders, settings.keepAliveMs);

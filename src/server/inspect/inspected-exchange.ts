@@ -1,4 +1,5 @@
 import type { Store } from "../../store/store.ts";
+import type { BodyLease } from "../body-budget.ts";
 import type { Departure } from "../departure.ts";
 import type { Exchange, HeaderFields } from "../exchange.ts";
 import type { WatchedRequest } from "./watched-request.ts";
@@ -39,8 +40,8 @@ export class InspectedExchange implements Exchange {
     return this.#inner.headers();
   }
 
-  async readBody(limit: number): Promise<Uint8Array> {
-    const body = await this.#inner.readBody(limit);
+  async readBody(limit: number, lease: BodyLease): Promise<Uint8Array> {
+    const body = await this.#inner.readBody(limit, lease);
     const encoding = this.header("content-encoding")?.trim().toLowerCase() ?? "";
     // What was packed says nothing as it came; what was understood of it does.
     if (encoding === "" || encoding === "identity") this.#watched.came(body);

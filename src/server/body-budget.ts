@@ -1,0 +1,240 @@
+import { FailureError } from "../generation/failure.ts";
+
+export interface BodyBudgetOptions {
+  /** How long a body waits for memory before its request is refused, in milliseconds; default 10 seconds. */
+  readonly waitMs?: number;
+  /** While others wait, a body must arrive at `bytesPerSecond` after this time, in milliseconds; default 5 seconds. */
+  readonly slowAfterMs?: number;
+}
+
+/** While others wait for memory, a body must arrive at least at this rate. In bytes. */
+const bytesPerSecond = 256 * 1024;
+/** What a body of unknown length may have before its next reservation, and the factor by which each one grows. */
+const firstStep = 16 * 1024;
+const growth = 4;
+/** A body leaves this many times its size free for smaller ones, up to a quarter of the budget. */
+const leftForSmaller = 4;
+
+/**
+ * Bounds the bytes of all request bodies that a server holds at once. A body is held from before it is read until its request has been
+ * answered, since the parsed request is as long. A body that finds no room waits, and its socket is not read meanwhile.
+ *
+ * Each body leaves room for smaller ones, and the smallest of those that wait is admitted first, so a request never waits for memory
+ * that only larger requests hold. No body counts for more than half of the budget: one of any size can be served alone.
+ */
+export class BodyBudget {
+  /** In bytes. May change while bodies are held. */
+  limit: number;
+  readonly #waitMs: number;
+  readonly #slowAfterMs: number;
+  #used = 0;
+  /** By size, the smallest first; of one size, in the order of arrival. */
+  readonly #waiting: Waiting[] = [];
+  /** Bodies that are being received. */
+  readonly #receiving = new Set<BodyLease>();
+  #timer: ReturnType<typeof setInterval> | undefined;
+
+  constructor(limit: number, { waitMs = 10_000, slowAfterMs = 5000 }: BodyBudgetOptions = {}) {
+    this.limit = limit;
+    this.#waitMs = waitMs;
+    this.#slowAfterMs = slowAfterMs;
+  }
+
+  /** Bytes that are held now. */
+  get used(): number {
+    return this.#used;
+  }
+
+  /** The room for one request's body, which is empty at first. */
+  lease(): BodyLease {
+    return new BodyLease({
+      grow: (lease, size) => this.#grow(lease, size),
+      release: (lease, bytes) => this.#release(lease, bytes),
+      receiving: (lease, is) => void (is ? this.#receiving.add(lease) : this.#receiving.delete(lease)),
+    });
+  }
+
+  /** Lets a lease hold `size` bytes; a promise: there is no room now. It rejects with 503 when there is none in time. */
+  #grow(lease: BodyLease, size: number): Promise<void> | undefined {
+    const bytes = Math.min(size, Math.floor(this.limit / 2)) - lease.size;
+    if (bytes <= 0) return undefined;
+    const [first] = this.#waiting;
+    if ((!first || first.bytes > bytes) && this.#fits(lease, bytes)) {
+      this.#add(lease, bytes);
+      return undefined;
+    }
+    const begun = performance.now();
+    lease.waits = true;
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = {
+        lease,
+        bytes,
+        admit: () => {
+          waiting.drop();
+          // The time in which it could not arrive does not make it slow.
+          lease.since += performance.now() - begun;
+          resolve();
+        },
+        drop: () => {
+          lease.waits = false;
+          clearTimeout(timer);
+        },
+      };
+      const timer = setTimeout(() => {
+        this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
+        this.#watch();
+        reject(noRoom());
+      }, this.#waitMs);
+      this.#waiting.splice(this.#placeOf(bytes), 0, waiting);
+      this.#watch();
+    });
+  }
+
+  #add(lease: BodyLease, bytes: number): void {
+    this.#used += bytes;
+    lease.size += bytes;
+  }
+
+  #release(lease: BodyLease, bytes: number): void {
+    this.#used -= bytes;
+    this.#receiving.delete(lease);
+    if (lease.waits) {
+      const at = this.#waiting.findIndex((waiting) => waiting.lease === lease);
+      this.#waiting.splice(at, 1)[0]?.drop();
+    }
+    for (let [next] = this.#waiting; next && this.#fits(next.lease, next.bytes); [next] = this.#waiting) {
+      this.#waiting.shift();
+      this.#add(next.lease, next.bytes);
+      next.admit();
+    }
+    this.#watch();
+  }
+
+  #fits({ size }: BodyLease, bytes: number): boolean {
+    const left = Math.min((size + bytes) * leftForSmaller, this.limit / 4);
+    return this.#used + bytes <= this.limit - left;
+  }
+
+  /** Behind those that are not larger. */
+  #placeOf(bytes: number): number {
+    let [low, high] = [0, this.#waiting.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#waiting[middle]?.bytes ?? 0) <= bytes) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  /** Looks for slow senders while others wait. */
+  #watch(): void {
+    if (this.#waiting.length === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    } else this.#timer ??= setInterval(() => this.#endSlow(), Math.min(1000, this.#slowAfterMs / 2));
+  }
+
+  #endSlow(): void {
+    const now = performance.now();
+    for (const lease of this.#receiving) {
+      const allowedMs = this.#slowAfterMs + (lease.received / bytesPerSecond) * 1000;
+      if (!lease.waits && now - lease.since > allowedMs) lease.onTooSlow?.();
+    }
+  }
+}
+
+interface Waiting {
+  readonly lease: BodyLease;
+  readonly bytes: number;
+  admit(): void;
+  drop(): void;
+}
+
+interface Ledger {
+  grow(lease: BodyLease, size: number): Promise<void> | undefined;
+  release(lease: BodyLease, bytes: number): void;
+  receiving(lease: BodyLease, is: boolean): void;
+}
+
+/** What one request's body may hold. Its bytes are given back by `release`. */
+export class BodyLease {
+  readonly #ledger: Ledger;
+  #released = false;
+  /** What it holds of the budget, in bytes. */
+  size = 0;
+  /** The bytes that have arrived, and since when they may: the time of the first reservation, by `performance.now()`. */
+  received = 0;
+  since = 0;
+  /** It waits for room. */
+  waits = false;
+  /** Called where the body arrives too slowly while others wait. */
+  onTooSlow: (() => void) | undefined;
+
+  constructor(ledger: Ledger) {
+    this.#ledger = ledger;
+  }
+
+  /**
+   * Makes room for a body of `bytes` bytes; NaN: its length is not known. A promise: read on when it resolves. It rejects with
+   * `FailureError` 503 when there is no room in time.
+   */
+  begin(bytes: number): Promise<void> | undefined {
+    const wait = this.#ledger.grow(this, Number.isNaN(bytes) ? firstStep : bytes);
+    if (wait) return wait.then(() => this.#receive());
+    this.#receive();
+    return undefined;
+  }
+
+  /** Notes that `bytes` have arrived. A promise: wait for it before anything more is read, as with `begin`. */
+  arrived(bytes: number): Promise<void> | undefined {
+    this.received += bytes;
+    if (this.received <= this.size || this.#released) return undefined;
+    return this.#ledger.grow(this, Math.max(this.received, this.size * growth));
+  }
+
+  /** The body is complete: what was reserved for more of it is given back. `bytes`: its length. */
+  complete(bytes: number): void {
+    this.onTooSlow = undefined;
+    this.#ledger.receiving(this, false);
+    if (bytes >= this.size || this.#released) return;
+    const surplus = this.size - bytes;
+    this.size = bytes;
+    this.#ledger.release(this, surplus);
+  }
+
+  /** Gives everything back; what waits for more waits no longer. */
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    const { size } = this;
+    this.size = 0;
+    this.#ledger.release(this, size);
+  }
+
+  #receive(): void {
+    this.since = performance.now();
+    if (!this.#released) this.#ledger.receiving(this, true);
+  }
+}
+
+/** 503: the budget is used up. */
+function noRoom(): FailureError {
+  return new FailureError({
+    message:
+      "The requests in progress use all the memory that the server has for request bodies. Send the request again later, or a shorter one.",
+    status: 503,
+    kind: "overloaded",
+    code: "request_bodies_full",
+    retryAfterSeconds: 5,
+  });
+}
+
+/** 408: the body arrives too slowly while others wait. */
+export function bodyTooSlow(): FailureError {
+  return new FailureError({
+    message: `The request body arrived too slowly. While other requests wait for memory, at least ${bytesPerSecond} bytes per second must arrive.`,
+    status: 408,
+    kind: "invalid-request",
+    code: "request_body_too_slow",
+  });
+}
