@@ -83,11 +83,18 @@ export async function createClusteredServer(
       models = await goOver(worker, models);
     }
   };
+  const isAlive = ({ peer }: WorkerProcess): Promise<unknown> => peer.ask(workerTopics.alive, null);
   const release = async (): Promise<void> => {
     await pool.close(0);
     await side.close();
   };
-  const workers = new WorkerProcesses({ script: new URL("./worker-main.js", import.meta.url), count, log, begin });
+  const workers = new WorkerProcesses({
+    script: new URL("./worker-main.js", import.meta.url),
+    count,
+    log,
+    begin,
+    isAlive,
+  });
   try {
     [directory] = await Promise.all([opened, workers.start()]);
   } catch (error) {

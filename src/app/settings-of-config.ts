@@ -26,6 +26,7 @@ export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], emb
             allowed: corsOrigin,
             keysRequired: keys.required,
             ...(!embedded && { ownNames: [host] }),
+            otherWay: "with a key (--api-key), or ",
           }),
     mask: new Mask(secretsOf(config)),
     bodyLimit,

@@ -39,6 +39,7 @@ primary.hear("worker.stop", (graceMs) => {
   if (!server) process.exit(0);
   void server.close(graceMs as number).finally(() => process.exit(0));
 });
+primary.answer(workerTopics.alive, () => null);
 primary.answer(workerTopics.reload, async (body) => {
   const next = body as WorkerConfig;
   side.files = next.files;

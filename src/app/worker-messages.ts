@@ -11,6 +11,8 @@ export const workerTopics = {
   failed: "worker.failed",
   /** Asked by the primary: a `WorkerConfig` to go over to → `readonly ModelInfo[]`. */
   reload: "worker.reload",
+  /** Asked by the primary every few seconds → null. */
+  alive: "worker.alive",
 } as const;
 
 /**

@@ -26,6 +26,8 @@ export interface RecordOptions {
   readonly target: string;
   /** Takes each exchange when it is over. What it throws is told, and the next exchange is passed on all the same. */
   readonly keep: (exchange: Omit<CapturedExchange, "from">) => void;
+  /** Why a request is not passed on, from its headers, as the text of an error; `undefined`: it is. */
+  readonly refusal: (header: (name: string) => string | undefined) => string | undefined;
   /** For people: what was recorded, and what could not be. */
   readonly tell: (line: string) => void;
 }
@@ -34,14 +36,24 @@ export interface RecordOptions {
  * A proxy that changes nothing but to ask for unpacked answers, and shows every exchange to `keep`: method, path and body of the request,
  * and the answer with the time of each piece. Headers of requests hold keys and are not kept.
  */
-export function recordServer({ target, keep, tell }: RecordOptions): Server {
+export function recordServer({ target, keep, refusal, tell }: RecordOptions): Server {
   const base = new URL(target);
   const basePath = base.pathname.replace(/\/(?:v1\/?)?$/, "");
   const send = base.protocol === "https:" ? httpsRequest : httpRequest;
 
   return createServer((request, response) => {
     const begun = performance.now();
-    const { method = "GET", url = "/" } = request;
+    const { method = "GET", url = "/", headers: named } = request;
+    const reason = url.startsWith("/")
+      ? refusal((name) => (named[name] === undefined ? undefined : String(named[name])))
+      : "This is no proxy for other servers: use its own address as the base URL.";
+    if (reason !== undefined) {
+      tell(`${method} ${maskedPath(url)}: refused: ${reason}`);
+      response.writeHead(403, { "content-type": "application/json", connection: "close" });
+      const error = { message: reason, type: "invalid_request_error", param: null, code: "not_allowed" };
+      response.end(JSON.stringify({ error }));
+      return;
+    }
     const asked = sizedList<Buffer>();
     const told = sizedList<CapturedPiece>();
     const shown = `${method} ${maskedPath(url)}`;

@@ -1,4 +1,6 @@
 import { appendFileSync, closeSync, fstatSync, ftruncateSync, openSync } from "node:fs";
+import { FailureError } from "../generation/failure.ts";
+import { restrictedOrigins } from "../server/origins.ts";
 import { recordServer } from "../capture/record-server.ts";
 import { writeRecording } from "../capture/recording.ts";
 import { listenUntilSignal } from "./listen-until-signal.ts";
@@ -6,15 +8,34 @@ import { listenUntilSignal } from "./listen-until-signal.ts";
 /** Records until a signal ends it. Throws an error of one sentence when it cannot start. */
 export async function record(
   url: string,
-  { output, ...address }: { readonly output: string; readonly host: string; readonly port: string },
+  {
+    output,
+    corsOrigin,
+    ...address
+  }: {
+    readonly output: string;
+    readonly host: string;
+    readonly port: string;
+    readonly corsOrigin: readonly string[];
+  },
 ): Promise<void> {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new Error(`${url} is not a base URL; expected one such as http://localhost:11434/v1`);
   }
   // Only its user may read what was said.
   const file = openSync(output, "a", 0o600);
+  const origins = restrictedOrigins({ allowed: corsOrigin, keysRequired: false, ownNames: [address.host] });
   const server = recordServer({
     target: url,
+    refusal(header) {
+      try {
+        origins.headersFor({ header });
+        return undefined;
+      } catch (error) {
+        if (error instanceof FailureError) return error.failure.message;
+        throw error;
+      }
+    },
     // At once: the file is good wherever the process ends.
     keep: (exchange) => appendWhole(file, `${writeRecording(exchange)}\n`),
     tell: (line) => console.error(line),

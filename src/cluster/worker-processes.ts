@@ -14,6 +14,9 @@ import { peerDescriptor } from "./worker-socket.ts";
  * milliseconds.
  */
 const patienceMs = 5000;
+/** How often a worker is asked whether it is alive, in milliseconds, and how many questions in a row it may leave unanswered. */
+const heartbeatMs = 2000;
+const longestSilence = 5;
 
 /** A running worker. */
 export interface WorkerProcess {
@@ -29,12 +32,16 @@ export interface WorkerOptions {
   readonly log: Log;
   /** Talks to a worker that has just been started. Resolves when it serves; rejects with why it cannot. One that ends is heard of here. */
   readonly begin: (worker: WorkerProcess) => Promise<void>;
+  /** Asks a worker that serves whether it is alive. Resolves when it answers. */
+  readonly isAlive: (worker: WorkerProcess) => Promise<unknown>;
 }
 
 interface Running extends WorkerProcess {
   readonly process: Worker;
   /** It serves. */
   isReady: boolean;
+  /** How many questions it has not answered since its last answer. */
+  unanswered: number;
   /** How it ended, when it has. */
   readonly ended: Promise<string>;
 }
@@ -45,6 +52,7 @@ export class WorkerProcesses {
   readonly #running = new Map<number, Running>();
   readonly #timers = new Set<NodeJS.Timeout>();
   #isStopping = false;
+  #heartbeat: NodeJS.Timeout | undefined;
 
   constructor(options: WorkerOptions) {
     this.#options = options;
@@ -62,6 +70,7 @@ export class WorkerProcesses {
       args: [],
       stdio: ["ignore", "inherit", "inherit", "ipc", "pipe"],
     });
+    this.#heartbeat = setInterval(() => this.#askAll(), heartbeatMs);
     const numbers = Array.from({ length: this.#options.count }, (_, at) => at + 1);
     try {
       await Promise.all(numbers.map((number) => this.#startFirst(number)));
@@ -74,6 +83,7 @@ export class WorkerProcesses {
   /** Tells all to stop, and resolves when they have ended. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
+    clearInterval(this.#heartbeat);
     for (const timer of this.#timers) clearTimeout(timer);
     await Promise.all(
       [...this.#running.values()].map(async ({ peer, process, ended }) => {
@@ -83,6 +93,27 @@ export class WorkerProcesses {
         clearTimeout(timer);
       }),
     );
+  }
+
+  /**
+   * Asks all workers whether they are alive, and ends those that do not answer any more: a worker that is stopped (SIGSTOP) or hangs keeps
+   * the connections that it was given. Counts questions, not time, so that a machine that wakes from sleep ends none.
+   */
+  #askAll(): void {
+    for (const worker of this.#running.values()) {
+      if (!worker.isReady) continue;
+      if (worker.unanswered >= longestSilence) {
+        const silentMs = worker.unanswered * heartbeatMs;
+        this.#options.log.error({ worker: worker.number, silentMs }, "a worker does not answer and is ended");
+        worker.process.process.kill("SIGKILL");
+        continue;
+      }
+      worker.unanswered++;
+      this.#options.isAlive(worker).then(
+        () => (worker.unanswered = 0),
+        () => {},
+      );
+    }
   }
 
   async #startFirst(number: number): Promise<void> {
@@ -110,7 +141,7 @@ export class WorkerProcesses {
       });
     });
     const peer = socketPeer(socket);
-    const worker: Running = { number, peer, process, ended, isReady: false };
+    const worker: Running = { number, peer, process, ended, isReady: false, unanswered: 0 };
     this.#running.set(number, worker);
     void ended.then(() => {
       if (this.#running.get(number) === worker) this.#running.delete(number);

@@ -275,8 +275,10 @@ const upstream = settings(
     timeouts: settings(
       {
         connect: time.optional().describe("Time limit for the connection (default 10s)"),
-        firstEvent: time.optional().describe("Time limit for the first event (default 10m)"),
-        idle: time.optional().describe("Time limit between events (default 2m)"),
+        firstEvent: time
+          .optional()
+          .describe("Time limit for the first event, and between events while comments arrive (default 10m)"),
+        idle: time.optional().describe("Time limit while nothing arrives (default 2m)"),
       },
       "a mapping such as { firstEvent: 5m }",
     ).optional(),

@@ -17,9 +17,9 @@ const leftForSmaller = 4;
 
 /**
  * Bounds the bytes of all request bodies that a server holds at once. A body is held from before it is read until its request has been
- * answered, since the parsed request is as long. A body that finds no room waits, and its socket is not read meanwhile.
+ * answered, since the parsed request is as long. A body that exceeds the budget waits, and its socket is not read meanwhile.
  *
- * Each body leaves room for smaller ones, and the smallest of those that wait is admitted first, so a request never waits for memory
+ * Each body leaves memory for smaller ones, and the smallest of those that wait is admitted first, so a request never waits for memory
  * that only larger requests hold. No body counts for more than half of the budget: one of any size can be served alone.
  */
 export class BodyBudget {
@@ -45,7 +45,7 @@ export class BodyBudget {
     return this.#used;
   }
 
-  /** The room for one request's body, which is empty at first. */
+  /** The memory for one request's body, which is empty at first. */
   lease(): BodyLease {
     return new BodyLease({
       grow: (lease, size) => this.#grow(lease, size),
@@ -54,7 +54,7 @@ export class BodyBudget {
     });
   }
 
-  /** Lets a lease hold `size` bytes; a promise: there is no room now. It rejects with 503 when there is none in time. */
+  /** Lets a lease hold `size` bytes; a promise: the budget is used up now. It rejects with 503 when it stays used up. */
   #grow(lease: BodyLease, size: number): Promise<void> | undefined {
     const bytes = Math.min(size, Math.floor(this.limit / 2)) - lease.size;
     if (bytes <= 0) return undefined;
@@ -81,9 +81,10 @@ export class BodyBudget {
         },
       };
       const timer = setTimeout(() => {
+        lease.waits = false;
         this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
         this.#watch();
-        reject(noRoom());
+        reject(budgetUsedUp());
       }, this.#waitMs);
       this.#waiting.splice(this.#placeOf(bytes), 0, waiting);
       this.#watch();
@@ -165,7 +166,7 @@ export class BodyLease {
   /** The bytes that have arrived, and since when they may: the time of the first reservation, by `performance.now()`. */
   received = 0;
   since = 0;
-  /** It waits for room. */
+  /** It waits for memory. */
   waits = false;
   /** Called where the body arrives too slowly while others wait. */
   onTooSlow: (() => void) | undefined;
@@ -175,8 +176,8 @@ export class BodyLease {
   }
 
   /**
-   * Makes room for a body of `bytes` bytes; NaN: its length is not known. A promise: read on when it resolves. It rejects with
-   * `FailureError` 503 when there is no room in time.
+   * Reserves memory for a body of `bytes` bytes; NaN: its length is not known. A promise: read on when it resolves. It rejects with
+   * `FailureError` 503 when there is no memory in time.
    */
   begin(bytes: number): Promise<void> | undefined {
     const wait = this.#ledger.grow(this, Number.isNaN(bytes) ? firstStep : bytes);
@@ -218,7 +219,7 @@ export class BodyLease {
 }
 
 /** 503: the budget is used up. */
-function noRoom(): FailureError {
+function budgetUsedUp(): FailureError {
   return new FailureError({
     message:
       "The requests in progress use all the memory that the server has for request bodies. Send the request again later, or a shorter one.",

@@ -21,7 +21,7 @@ export interface Exchange {
   readonly parsedBody?: unknown;
   /**
    * The body's bytes as they came. Rejects with 413 beyond `limit` bytes, with `ClientGone` when the client leaves while sending, and with
-   * 503 or 408 where `lease` finds no room for it.
+   * 503 or 408 where the budget of `lease` is used up.
    */
   readBody(limit: number, lease: BodyLease): Promise<Uint8Array>;
   /** Present: the body is a message of a connection; what it means as the body of a request. Throws `FailureError`. */

@@ -176,7 +176,7 @@ async function detach(
   else await tellEvents(reply, run.pieces(), port.streamHeaders(reply.profile), settings.keepAliveMs);
 }
 
-/** The engine of a run that goes on without its client: the request's body stays in memory until it is answered. */
+/** The engine of a background run: the request's body stays in memory until it is answered. */
 function withLease(engine: Pick<Engine, "generate">, lease: BodyLease | undefined): Pick<Engine, "generate"> {
   if (!lease) return engine;
   return {

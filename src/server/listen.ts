@@ -134,10 +134,18 @@ function refuseBeyondDescriptors(server: Server, limit: number, log: Log): void 
 }
 
 /**
- * What servers in front may read in another way than Node does: a second `Host`, of which Node takes the first, or none, and a body that
- * is packed on its way. Source: RFC 9112, sections 3.2 and 6.1.
+ * What servers in front may read in another way than Node does: a second `Host`, of which Node takes the first, or none; a URL with
+ * another host than `Host` has; and a body that is packed on its way. Source: RFC 9112, sections 3.2 and 6.1.
  */
-function isAmbiguous({ headers, rawHeaders, httpVersion }: IncomingMessage): boolean {
+function isAmbiguous({ headers, rawHeaders, httpVersion, url = "/" }: IncomingMessage): boolean {
+  // The absolute form: GET http://host/path.
+  if (!url.startsWith("/") && url !== "*" && url.includes("://")) {
+    const host = URL.canParse(url) ? new URL(url).host : undefined;
+    const named = `http://${headers.host ?? ""}`;
+    if (host === undefined || !URL.canParse(named)) return true;
+    const ports = /:(?:80|443)$/;
+    if (host.replace(ports, "") !== new URL(named).host.replace(ports, "")) return true;
+  }
   const coding = headers["transfer-encoding"];
   if (coding !== undefined && coding.toLowerCase() !== "chunked") return true;
   let hosts = 0;

@@ -92,7 +92,7 @@ export class NodeExchange implements Exchange {
         this.#unread = true;
         settle(() => reject(error));
       };
-      /** Leaves the rest in the socket until there is room for it. */
+      /** Leaves the rest in the socket until there is memory for it. */
       const pause = (wait: Promise<void>): void => {
         request.pause();
         wait.then(() => request.resume(), refuse);

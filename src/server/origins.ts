@@ -8,7 +8,7 @@ import type { Exchange, HeaderFields } from "./exchange.ts";
  */
 export interface Origins {
   /** Headers for the answer. Throws `FailureError` 403 when the page may not call. */
-  headersFor(exchange: Exchange): HeaderFields;
+  headersFor(exchange: Pick<Exchange, "header">): HeaderFields;
 }
 
 export interface OriginOptions {
@@ -21,6 +21,8 @@ export interface OriginOptions {
   readonly keysRequired: boolean;
   /** Names of this server beside those that no stranger can own. Absent: it is part of another one, which knows its names. */
   readonly ownNames?: readonly string[];
+  /** What else than `--cors-origin` lets it be known by another name, for the message: `with a key (--api-key), or `. */
+  readonly otherWay?: string;
 }
 
 export function restrictedOrigins(options: OriginOptions): Origins {
@@ -38,7 +40,7 @@ export function restrictedOrigins(options: OriginOptions): Origins {
     headersFor(exchange) {
       const host = checksHost ? exchange.header("host") : undefined;
       if (host !== knownHost) {
-        requireOwnHost(host, ownNames);
+        requireOwnHost(host, ownNames, options.otherWay ?? "");
         knownHost = host;
       }
       const origin = exchange.header("origin");
@@ -92,7 +94,7 @@ const noOrigin: HeaderFields = {};
  * The page comes from this very server. A name can be made to point here by anybody (DNS rebinding), an address cannot; with `ownNames`,
  * the name is one that `requireOwnHost` has let pass.
  */
-function isOwn(page: URL, exchange: Exchange, options: OriginOptions): boolean {
+function isOwn(page: URL, exchange: Pick<Exchange, "header">, options: OriginOptions): boolean {
   if (page.host !== exchange.header("host")?.toLowerCase()) return false;
   return (
     options.keysRequired ||
@@ -107,7 +109,7 @@ function isOwn(page: URL, exchange: Exchange, options: OriginOptions): boolean {
  * may read every answer (DNS rebinding). So without keys a request must name the server by what nobody else can own: an address, a
  * name without dots or of a local domain (RFC 6762, RFC 8375, RFC 9476; `.internal` is ICANN's), or one from the configuration.
  */
-function requireOwnHost(host: string | undefined, ownNames: ReadonlySet<string>): void {
+function requireOwnHost(host: string | undefined, ownNames: ReadonlySet<string>, otherWay: string): void {
   if (host === undefined || host === "") return;
   const url = parsedOrigin(`http://${host}`);
   const name = url?.hostname.replace(/\.$/, "") ?? host;
@@ -116,7 +118,7 @@ function requireOwnHost(host: string | undefined, ownNames: ReadonlySet<string>)
     !name.includes(".") || /\.(?:localhost|local|localdomain|lan|internal|home\.arpa|alt)$/i.test(name);
   if (url && (isAddress || isLocalName || ownNames.has(name.toLowerCase()))) return;
   throw new FailureError({
-    message: `This server is not known as '${host}'. Start it with a key (--api-key), or with --cors-origin http://${host}, to serve under this name.`,
+    message: `This server is not known as '${host}'. Start it ${otherWay}with --cors-origin http://${host}, to serve under this name.`,
     status: 403,
     kind: "permission",
     param: null,

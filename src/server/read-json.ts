@@ -14,7 +14,7 @@ import { inTurns } from "./turns.ts";
  * with gzip or deflate; no content type at all counts as JSON. `bodyLimit` bounds the bytes before and after unpacking, and the service's
  * budget those of all requests: the reply holds its part until it is answered.
  * Throws `FailureError`: 400 malformed, or more of something than `bodyLimits` allows; 408 too slow while others wait, 413 too large, 415
- * another type, charset or packing, 503 no room in the budget.
+ * another type, charset or packing, 503 budget used up.
  */
 export async function readJson(reply: Reply, { settings, bodies }: Service): Promise<ReceivedJson> {
   const { exchange } = reply;

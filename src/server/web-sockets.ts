@@ -186,7 +186,7 @@ class Session implements MessageLine {
     return lease;
   }
 
-  /** Counts the bytes of a message before it is complete, its frames included; where there is no room for more, they are not read. */
+  /** Counts the bytes of a message before it is complete, its frames included; when the budget is used up, no more are read. */
   #received(bytes: number): void {
     const lease = this.#lease;
     const wait = lease.size === 0 ? lease.begin(Number.NaN) : lease.arrived(bytes);

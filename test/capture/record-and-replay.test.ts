@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, request as httpRequest } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -189,6 +189,37 @@ describe("record and replay", () => {
       await expect.poll(() => recorder.stderr().match(/not recorded: ENOSPC/g)?.length).toBe(2);
     },
   );
+
+  // Every web page could use the recorded server through it, by its own name or another one that points here (DNS rebinding).
+  test("a page of another site, and a name that anybody may own, are refused, and reach no server", async () => {
+    let asked = 0;
+    const target = createServer((request, response) => {
+      asked++;
+      request.resume().on("end", () => response.end("{}"));
+    });
+    await new Promise<void>((resolve) => target.listen(0, "127.0.0.1", resolve));
+    closing.push(() => target.close());
+    const output = file("pages.jsonl");
+    const url = `http://127.0.0.1:${(target.address() as AddressInfo).port}/v1`;
+    const recorder = await start("record", url, "--output", output);
+    const { port } = new URL(recorder.url);
+    const send = (path: string, headers: Record<string, string>): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const request = httpRequest({ host: "127.0.0.1", port, path, method: "POST", headers }, (response) => {
+          response.resume().on("end", () => resolve(response.statusCode ?? 0));
+        });
+        request.on("error", reject).end("{}");
+      });
+    expect(await send("/v1/chat/completions", { origin: "https://evil.example" })).toBe(403);
+    expect(await send("/v1/chat/completions", { host: "evil.example" })).toBe(403);
+    expect(await send("http://evil.example/v1/chat/completions", {})).toBe(403);
+    expect(asked).toBe(0);
+    expect(await send("/v1/chat/completions?sig=abcdef", { origin: "http://localhost:3000" })).toBe(200);
+    expect(await send("/v1/chat/completions", { host: "localhost" })).toBe(200);
+    await expect.poll(() => readFileSync(output, "utf8").trim().split("\n")).toHaveLength(2);
+    expect(readFileSync(output, "utf8")).not.toContain("abcdef");
+    expect(recorder.stderr()).not.toContain("abcdef");
+  });
 
   test("a server that is not there is a 502, which is not recorded", async () => {
     const output = file("nobody.jsonl");

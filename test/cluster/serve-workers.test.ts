@@ -222,6 +222,19 @@ describe.runIf(process.platform === "linux")("a worker that ends", () => {
     expect(new Set(answered.map(({ worker }) => worker))).toEqual(new Set([1, 2]));
   });
 
+  /** It kept the connections that it was given, and took more of them. */
+  test("stopped (SIGSTOP): it is ended, and another worker takes its place", async () => {
+    const { program } = files();
+    const server = await start([`count=${program}`, "--workers", "2"]);
+    const [victim = 0] = workersOf(server);
+    process.kill(victim, "SIGSTOP");
+    await until(() => workersOf(server).length === 2 && !workersOf(server).includes(victim), "another is there");
+    await until(() => linesOf(server).some(({ msg }) => /has taken the place/.test(String(msg))), "it is said");
+    expect(linesOf(server).map(({ msg }) => msg)).toContain("a worker does not answer and is ended");
+    for (let turn = 0; turn < 6; turn++) await read(ask(server.url, "/v1/chat/completions", chatBody("count", "1")));
+    expect(await server.stop()).toBe(0);
+  });
+
   /** node:cluster forgot it, and its client waited for ever. */
   test("a connection that was handed to a worker which ends before it takes it is closed", async () => {
     const { program } = files();

@@ -94,6 +94,8 @@ describe("connections", () => {
   test.each([
     ["no HTTP at all", "hello there\r\n\r\n"],
     ["a bad header", "GET /v1/models HTTP/1.1\r\nbad header\r\n\r\n"],
+    ["an absolute URL with another host than Host", "GET http://evil.example/health HTTP/1.1\r\nHost: x\r\n\r\n"],
+    ["an absolute URL without a host", "GET http:///health HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["two Host headers", "GET /health HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n"],
     [
       "a body that is packed on its way",

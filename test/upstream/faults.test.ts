@@ -124,6 +124,23 @@ describe("an upstream that falls silent", () => {
     expect(strictMessage((await ask(truewire, stream)).text).text).toBe("Hello");
   });
 
+  // They were life for ever: an upstream that sends nothing else kept its connection, and the client's.
+  test.each([": ping\n\n", "\n", 'data: {"object":"chat.completion.chunk","choices":[]}\n\n'])(
+    "but for %j after some text: an error and [DONE] after the time for the first event",
+    async (noise) => {
+      const source = await upstream((response) => {
+        response.write(hello);
+        const timer = setInterval(() => response.write(noise), 20);
+        response.on("close", () => clearInterval(timer));
+      });
+      const truewire = await gateway(source.url, { timeouts: { firstEvent: "600ms", idle: "300ms" } });
+      const message = strictMessage((await ask(truewire, stream)).text);
+      expect(message).toMatchObject({ text: "Hello", finish: null });
+      expect(message.error).toMatch(/sent no event for 0.6 seconds/);
+      await eventually(() => source.open() === 0, "the upstream's connection is closed");
+    },
+  );
+
   test("but for pings after its finish reason: the stream is ended (Bifrost #6784)", async () => {
     const source = await upstream((response) => {
       response.write(hello + finish);

@@ -9,7 +9,7 @@ import { passedHeaders, retryAfterSeconds } from "./answer-headers.ts";
 import type { ReceivedHeaders } from "./answer-headers.ts";
 import type { Target } from "./target.ts";
 import type { Decoder, Unpacker } from "./transport.ts";
-import { answerTooLong, isLost, silence, transportFailure } from "./transport-failure.ts";
+import { answerTooLong, isLost, silence, transportFailure, withoutEvents } from "./transport-failure.ts";
 import type { Watch, Watched } from "./watch.ts";
 
 /** So much may wait here for a slow reader before the upstream is held back. In bytes. */
@@ -70,7 +70,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   #abortReason: Error | undefined;
   #heard = false;
   #sawEvent = false;
-  /** For how long nothing has arrived, no first event has come, or only noise has come since the finish. */
+  /** For how long nothing has arrived, no event has come, or only noise has come since the finish. */
   #silentMs = 0;
   #waitedMs = 0;
   #farewellMs = 0;
@@ -189,14 +189,18 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   tick(tickMs: number): void {
     const { reader, upstream, firstEventMs, idleMs } = this.#options;
     // A source that is held back is not silent.
-    this.#silentMs = this.#heard || this.#controller?.paused === true ? 0 : this.#silentMs + tickMs;
+    const isHeldBack = this.#controller?.paused === true;
+    this.#silentMs = this.#heard || isHeldBack ? 0 : this.#silentMs + tickMs;
     this.#heard = false;
-    if (!this.#sawEvent) this.#waitedMs += tickMs;
+    this.#waitedMs = isHeldBack ? 0 : this.#waitedMs + tickMs;
     // Pings are signs of life, but not after the finish.
     if (this.#ended || (reader.finished && this.#pending.length === 0)) this.#farewellMs += tickMs;
     if (this.#farewellMs >= farewellMs) this.abort({ kind: "done" });
-    else if (this.#waitedMs >= firstEventMs) this.abort(silence(upstream, firstEventMs / 1000));
+    else if (!this.#sawEvent && this.#waitedMs >= firstEventMs) this.abort(silence(upstream, firstEventMs / 1000));
     else if (this.#sawEvent && this.#silentMs >= idleMs) this.abort(silence(upstream, idleMs / 1000));
+    // Comments and blank lines keep an answer alive, but not for ever: a prompt may take as long to read as before the first event.
+    else if (this.#waitedMs >= Math.max(firstEventMs, idleMs))
+      this.abort(withoutEvents(upstream, Math.max(firstEventMs, idleMs) / 1000));
   }
 
   readonly #readArrived = (): void => {
@@ -264,6 +268,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   #add(events: GenerationEvent[]): void {
     if (events.length === 0) return;
     this.#farewellMs = 0;
+    this.#waitedMs = 0;
     const { transform } = this.#options;
     const told = transform ? transform(events) : events;
     if (!this.#sawEvent) this.#addHeaders(told);

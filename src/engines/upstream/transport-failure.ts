@@ -79,6 +79,15 @@ export function silence(upstream: string, seconds: number): FailedEnd {
   return { kind: "idle-timeout", failure };
 }
 
+/** Something arrived, such as comments, and no event. */
+export function withoutEvents(upstream: string, seconds: number): FailedEnd {
+  const { kind, failure } = silence(upstream, seconds);
+  return {
+    kind,
+    failure: { ...failure, message: `The upstream ${upstream} sent no event for ${seconds} seconds.` },
+  } as FailedEnd;
+}
+
 export function answerTooLong(limit: number): FailedEnd {
   const message = `The upstream's answer is longer than ${limit} bytes.`;
   return { kind: "upstream-error", failure: { kind: "bad-answer", message, status: 502, param: null, code: null } };
