@@ -273,7 +273,11 @@ export const attacks: readonly Attack[] = [
         response.end(`${frame({ ...event, summary_index: 4_294_967_294 })}data: [DONE]\n\n`);
       },
     },
-    async ({ server }) => (await outcomeOf(fetch(`${server.url}/v1/chat/completions`, chat("up", "Hi")))).status,
+    async ({ server, expect }) => {
+      const { status } = await outcomeOf(fetch(`${server.url}/v1/chat/completions`, chat("up", "Hi")));
+      expect(status === "200", `It was answered with ${status}.`);
+      return status;
+    },
   ),
   attackOn(
     "bodies with hostile toString, then, __proto__ at every place",
