@@ -296,6 +296,34 @@ describe("tool calls", () => {
     expect(ids[1]).toMatch(/^call_made_/);
   });
 
+  // The reader called the function until it returned an id that was free: with one that repeats itself, forever.
+  test("ids differ although the caller's function repeats itself", () => {
+    const calls = Array.from({ length: 50 }, (_, index) => call(header(index, undefined, "f", "{}")));
+    const ids = callsOf(read(role + calls.join("") + finish("tool_calls") + done, { newCallId: () => "x" })).map(
+      ({ id }) => id,
+    );
+    expect(ids.slice(0, 3)).toEqual(["x", "x_2", "x_3"]);
+    expect(new Set(ids).size).toBe(50);
+  });
+
+  // The word was dropped from every fragment that held nothing else. The tests had it only in place of all arguments.
+  test("a fragment null inside of arguments is kept, and the word null in place of arguments is not", () => {
+    const inside =
+      call(header(0, "a", "f", '{"a":1')) +
+      [',"v":', "null", "}"].map((text) => call(piece(0, text, { id: "a" }))).join("");
+    expect(callsOf(read(role + inside + finish("tool_calls") + done))).toMatchObject([
+      { arguments: '{"a":1,"v":null}' },
+    ]);
+    for (const before of ["null", " null", "nu"]) {
+      const late =
+        call(header(0, "a", "f", before)) + call(piece(0, before === "nu" ? "ll" : "")) + call(piece(0, '{"x":1}'));
+      expect(callsOf(read(role + late + finish("tool_calls") + done))).toEqual([two[0]]);
+    }
+    const custom = { index: 0, id: "a", type: "custom", custom: { name: "f", input: "a" } };
+    const body = call(custom) + call({ ...custom, custom: { input: "null" } }) + finish("tool_calls") + done;
+    expect(callsOf(read(role + body))).toMatchObject([{ arguments: "anull", status: "succeeded" }]);
+  });
+
   test("malformed arguments are kept, and the call is flagged", () => {
     const result = read(role + call(header(0, "a", "f", '{"x": oops')) + finish("tool_calls") + done);
     expect(callsOf(result)).toEqual([{ id: "a", name: "f", arguments: '{"x": oops', status: "failed" }]);

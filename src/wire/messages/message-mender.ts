@@ -1,6 +1,7 @@
 import { extendedBlocks } from "../../apis/messages/schema.ts";
 import { isObject, nonEmpty } from "../../generation/json.ts";
 import type { JsonObject } from "../../generation/json.ts";
+import { distinctId } from "../tolerant/distinct-id.ts";
 import { JsonProgress } from "../tolerant/json-progress.ts";
 import type { RepairLog } from "../tolerant/repairs.ts";
 import { mendBlock, mendDelta, mendMessage, mendStopReason, mendUsage, pieceOf } from "./mend-shapes.ts";
@@ -223,9 +224,7 @@ export class MessageMender {
       return block;
     }
     this.#repairs.note("call-id");
-    const id = this.#newCallId();
-    this.#takenIds.add(id);
-    return { ...block, id };
+    return { ...block, id: distinctId(this.#newCallId, this.#takenIds) };
   }
 
   #blockDelta(event: JsonObject): void {

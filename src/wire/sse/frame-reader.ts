@@ -11,7 +11,7 @@ export interface FrameSink {
    */
   frame(data: string, event: string, bare: boolean): void;
 
-  /** The short way: takes an event's data where it stands, `text` from `start` to `end`, if it knows it; else `frame` gets it. */
+  /** The fast path: takes the data of an event that has one line, `text` from `start` to `end`, if it knows it; else `frame` gets it. */
   take?(text: string, start: number, end: number): boolean;
 }
 
@@ -117,11 +117,12 @@ export class FrameReader {
         cr = text.indexOf("\r", next);
       }
       if (end === -1) break;
-      if (this.#line === "") this.#readLine(text, at, end);
+      const isLast = isLineEnd(text.charCodeAt(next));
+      if (this.#line === "") this.#readLine(text, at, end, isLast);
       else {
         const line = this.#line + text.slice(at, end);
         this.#line = "";
-        this.#readLine(line, 0, line.length);
+        this.#readLine(line, 0, line.length, isLast);
       }
       at = next;
     }
@@ -132,8 +133,11 @@ export class FrameReader {
     this.#before += text.length;
   }
 
-  /** One line, `text` from `start` to `end`, without its end. */
-  #readLine(text: string, start: number, end: number): void {
+  /**
+   * One line, `text` from `start` to `end`, without its end. `isLast`: a blank line follows, so no further line can add data or a name to
+   * the event. False also where that is not known yet.
+   */
+  #readLine(text: string, start: number, end: number, isLast = false): void {
     if (start === end) {
       if (this.#block === undefined) this.#dispatch();
       else this.#addToBlock("");
@@ -142,7 +146,8 @@ export class FrameReader {
       let value = start + 5;
       if (text.charCodeAt(value) === space) value++;
       else if (value < end) this.#repairs.note("no-space");
-      if (this.#data === undefined && this.#event === "" && this.#sink.take?.(text, value, end) === true) return;
+      const isWhole = isLast && this.#data === undefined && this.#event === "";
+      if (isWhole && this.#sink.take?.(text, value, end) === true) return;
       this.#addData(text.slice(value, end));
     } else this.#readOtherLine(text.slice(start, end));
   }
@@ -232,7 +237,12 @@ export class FrameReader {
 }
 
 const lf = 10;
+const carriageReturn = 13;
 const space = 32;
+
+function isLineEnd(code: number): boolean {
+  return code === lf || code === carriageReturn;
+}
 
 function isWhole(line: string): boolean {
   return (line.startsWith("{") && line.endsWith("}")) || line === "[DONE]";

@@ -1,4 +1,5 @@
 import type { GenerationEvent } from "../../generation/event.ts";
+import { distinctId } from "./distinct-id.ts";
 import { JsonProgress } from "./json-progress.ts";
 import type { RepairLog } from "./repairs.ts";
 import { isObject, nonEmpty } from "../../generation/json.ts";
@@ -49,14 +50,15 @@ export class CallAssembler {
   }
 
   /**
-   * A further piece of the latest call's arguments, already known to be nothing else; false when it needs a closer look (`add`).
-   * The short way for a chunk that a `ChunkTemplate` has proved.
+   * Appends `text` to the arguments of the latest call, for a chunk that a `ChunkTemplate` has matched. Returns false, and changes
+   * nothing, where only `add` can decide what the fragment means.
    */
   continueLatest(text: string, out: GenerationEvent[]): boolean {
     const call = this.#calls[this.#head];
     if (!call || this.#head !== this.#calls.length - 1 || call.number === -1 || call.progress.complete) return false;
-    call.arguments += text;
-    call.told = call.arguments.length;
+    const whole = call.arguments + text;
+    if (call.unsent !== "" || mayBeNull(whole)) return false;
+    call.arguments = whole;
     call.progress.push(text);
     out.push({ type: "tool-call-delta", choice: this.#choice, index: call.number, arguments: text });
     return true;
@@ -113,8 +115,8 @@ export class CallAssembler {
     const otherId = id !== null && call.sourceId !== null && id !== call.sourceId;
     if (name !== call.name) return true;
     if (touched.has(call)) return otherId || call.progress.complete;
-    if (!call.progress.complete) return otherId && call.arguments === "" && fragment.arguments === "";
-    return otherId || (fragment.arguments !== "" && fragment.arguments !== call.arguments);
+    if (!call.progress.complete) return otherId && holdsNothing(call.arguments) && holdsNothing(fragment.arguments);
+    return otherId || (!holdsNothing(fragment.arguments) && fragment.arguments !== call.arguments);
   }
 
   #open(fragment: Fragment): Call {
@@ -128,7 +130,7 @@ export class CallAssembler {
       kind: fragment.kind,
       number: -1,
       arguments: "",
-      told: 0,
+      unsent: "",
       progress: new JsonProgress(),
     };
     this.#calls.push(call);
@@ -155,15 +157,21 @@ export class CallAssembler {
         if (call.arguments !== "") this.#repairs.note("call-name");
       } else this.#repairs.note("call-name");
     } else if (fragment.emptyName) this.#repairs.note("call-name");
-    if (fragment.mendedArguments) this.#repairs.note("call-arguments");
+    if (!fragment.hasText) this.#repairs.note("call-arguments");
     if (fragment.arguments === "") return;
-    if (call.kind === "function" && call.progress.complete) {
-      if (fragment.arguments === call.arguments) {
+    if (call.kind === "function") {
+      if (call.progress.complete && (fragment.arguments === call.arguments || isNull(fragment.arguments))) {
         this.#repairs.note("repeated-arguments");
         return;
       }
+      if (isNull(call.arguments)) {
+        // The fragment before held the word in place of no arguments, and the arguments begin here.
+        this.#repairs.note("call-arguments");
+        call.arguments = call.unsent = "";
+      }
     }
     call.arguments += fragment.arguments;
+    call.unsent += fragment.arguments;
     call.progress.push(fragment.arguments);
   }
 
@@ -192,20 +200,29 @@ export class CallAssembler {
         ...(kind === "custom" && { kind }),
       });
     }
-    if (call.told < call.arguments.length) {
-      const text = call.told === 0 ? call.arguments : call.arguments.slice(call.told);
-      call.told = call.arguments.length;
-      out.push({ type: "tool-call-delta", choice: this.#choice, index: call.number, arguments: text });
-    }
+    if (call.kind === "function" && mayBeNull(call.arguments)) return;
+    this.#send(call, out);
+  }
+
+  #send(call: Call, out: GenerationEvent[]): void {
+    if (call.unsent === "") return;
+    out.push({ type: "tool-call-delta", choice: this.#choice, index: call.number, arguments: call.unsent });
+    call.unsent = "";
   }
 
   #end(call: Call, out: GenerationEvent[]): void {
     const { number: index } = call;
-    if (call.kind === "function" && call.arguments.trim() === "") {
-      this.#repairs.note("no-arguments");
-      call.arguments = "{}";
-      out.push({ type: "tool-call-delta", choice: this.#choice, index, arguments: "{}" });
+    if (call.kind === "function") {
+      if (isNull(call.arguments)) {
+        this.#repairs.note("call-arguments");
+        call.arguments = call.unsent = "";
+      }
+      if (call.arguments.trim() === "") {
+        this.#repairs.note("no-arguments");
+        call.arguments = call.unsent = "{}";
+      }
     }
+    this.#send(call, out);
     const succeeded = call.kind === "custom" || holdsObject(call.arguments);
     if (succeeded) out.push({ type: "tool-call-end", choice: this.#choice, index, status: "succeeded" });
     else out.push({ type: "tool-call-end", choice: this.#choice, index, status: "failed", raw: call.arguments });
@@ -218,10 +235,7 @@ export class CallAssembler {
       return own;
     }
     this.#repairs.note("call-id");
-    let id = this.#newCallId();
-    while (this.#takenIds.has(id)) id = this.#newCallId();
-    this.#takenIds.add(id);
-    return id;
+    return distinctId(this.#newCallId, this.#takenIds);
   }
 }
 
@@ -237,8 +251,8 @@ interface Call {
   /** As told; −1 before. */
   number: number;
   arguments: string;
-  /** How many characters of `arguments` have been told. */
-  told: number;
+  /** The end of `arguments` that no event has carried yet. */
+  unsent: string;
   readonly progress: JsonProgress;
 }
 
@@ -250,7 +264,8 @@ interface Fragment {
   readonly emptyName: boolean;
   readonly kind: "function" | "custom";
   readonly arguments: string;
-  readonly mendedArguments: boolean;
+  /** False where the arguments came as a JSON value instead of a string. */
+  readonly hasText: boolean;
 }
 
 function readFragment(raw: JsonObject): Fragment {
@@ -265,14 +280,34 @@ function readFragment(raw: JsonObject): Fragment {
     name: nonEmpty(inner["name"]) ?? null,
     emptyName: inner["name"] !== undefined,
     kind,
-    arguments: text.trim() === "null" ? "" : text,
-    mendedArguments: rawArguments !== undefined && (typeof rawArguments !== "string" || text.trim() === "null"),
+    arguments: text,
+    hasText: rawArguments === undefined || typeof rawArguments === "string",
   };
 }
 
 function argumentsText(value: unknown): string {
   return value === undefined || value === null ? "" : JSON.stringify(value);
 }
+
+/**
+ * Whether a function's arguments are the word `null`, which some servers write in place of no arguments (vLLM #28806). Inside of
+ * arguments, a fragment `null` is JSON like any other.
+ */
+function isNull(text: string): boolean {
+  return text.length <= maxNullLength && text.trim() === "null";
+}
+
+function holdsNothing(text: string): boolean {
+  return text === "" || isNull(text);
+}
+
+/** Whether `isNull` may become true with the next fragment, or is: until then, the arguments are not sent. */
+function mayBeNull(text: string): boolean {
+  return text.length <= maxNullLength && /^\s*n(u(l(l\s*)?)?)?$/.test(text);
+}
+
+/** In characters: longer arguments are not examined, since that would flatten V8's rope with every fragment. */
+const maxNullLength = 16;
 
 function readIndex(raw: unknown): number | null {
   const index = typeof raw === "string" && raw !== "" ? Number(raw) : raw;

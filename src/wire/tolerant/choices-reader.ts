@@ -194,7 +194,7 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
       this.fail(badAnswer("The upstream's answer is not an object."));
       return;
     }
-    const before = { repairs: this.repairs.total, events: this.out.length };
+    const before = { repairs: this.repairs.total, events: this.out.length, identity: this.#source.identity };
     const choices = Array.isArray(value["choices"]) ? value["choices"].filter(isObject) : [];
     const usage = this.#readUsage(value);
     if (choices.length === 0 && !usage && !isAnnouncement(value)) this.repairs.note("no-choices");
@@ -207,7 +207,10 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     if (this.ended) return;
     if (choices.length === 0 && usage && this.finished) this.#tellUsage();
     this.#extras.chunk(value, this.out);
-    if (text !== undefined && choices.length === 1 && !usage) this.#learn(text, first ?? {}, before);
+    const isLearnable =
+      text !== undefined && choices.length === 1 && !usage && this.#source.identity === before.identity;
+    // A chunk that says more than one delta may change what the known chunks mean: which call is open, which extra came last.
+    if (!isLearnable || !this.#learn(text, first ?? {}, before)) this.#knownChunks.forget();
   }
 
   #choice(raw: JsonObject, position: number, siblings: number): void {
@@ -252,8 +255,6 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     this.options.order?.addFinish(state.choice);
     const stop = raw["stop_reason"] ?? raw["matched_stop"] ?? raw["stopping_word"];
     if (typeof stop === "string" && stop !== "") state.stop = stop;
-    // What comes now has to be looked at: it may end the other choices' waiting, too.
-    this.#knownChunks.forget();
   }
 
   /** OpenAI's legacy completions say `length` on the last text and once more alone, now and then (2 of 22 recordings). */
@@ -338,12 +339,14 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     if (!this.ended) this.conclude({ kind: "done" });
   }
 
-  /** Keeps what a chunk looked like that was exact and became one event, as the proof for those that follow. */
-  #learn(chunk: string, raw: JsonObject, before: { readonly repairs: number; readonly events: number }): void {
+  /** Learns a chunk that needed no repair and became one delta. False where the chunk was more, or less, than that. */
+  #learn(chunk: string, raw: JsonObject, before: { readonly repairs: number; readonly events: number }): boolean {
     const event = this.out[before.events];
-    if (!event || this.out.length !== before.events + 1 || this.repairs.total !== before.repairs) return;
+    if (!event || this.out.length !== before.events + 1 || this.repairs.total !== before.repairs) return false;
     const hole = this.holePath(raw, event);
     const state = "choice" in event && event.choice !== undefined ? this.#choices.get(event.choice) : undefined;
-    if (hole && state && state.finish === null) this.#knownChunks.learn(chunk, hole, event, state);
+    if (!hole || !state || state.finish !== null) return false;
+    this.#knownChunks.learn(chunk, hole, event, state);
+    return true;
   }
 }

@@ -23,7 +23,7 @@ export class SourceReader {
     this.#repairs = repairs;
   }
 
-  /** What is known so far; the first chunk that tells a member has the say. */
+  /** The members found up to here: each as the first chunk that has it says. A new object only when a chunk adds a member. */
   get identity(): SourceIdentity | undefined {
     return this.#identity;
   }
@@ -48,13 +48,14 @@ export class SourceReader {
       if (model === undefined && hasChoices) this.#repairs.note("no-model");
       const fingerprint = value["system_fingerprint"];
       const tier = value["service_tier"];
-      const told: { -readonly [Member in keyof SourceIdentity]: SourceIdentity[Member] } = {};
-      if (id !== undefined) told.id = id;
-      if (created !== undefined) told.created = created;
-      if (model !== undefined) told.model = model;
-      if (typeof fingerprint === "string" || fingerprint === null) told.systemFingerprint = fingerprint;
-      if (typeof tier === "string" || tier === null) told.serviceTier = tier;
-      this.#identity = Object.assign(told, known);
+      const found: { -readonly [Member in keyof SourceIdentity]: SourceIdentity[Member] } = {};
+      if (id !== undefined) found.id = id;
+      if (created !== undefined) found.created = created;
+      if (model !== undefined) found.model = model;
+      if (typeof fingerprint === "string" || fingerprint === null) found.systemFingerprint = fingerprint;
+      if (typeof tier === "string" || tier === null) found.serviceTier = tier;
+      const merged = Object.assign(found, known);
+      if (!known || Object.keys(merged).length > Object.keys(known).length) this.#identity = merged;
     }
     if (rawCreated !== undefined && rawCreated !== created) this.#repairs.note("created");
   }
