@@ -478,14 +478,22 @@ describe("usage", () => {
     expect(read(hello + finish("stop") + chunk(null, { usage: zeros }) + done).usage).toBeUndefined();
   });
 
-  test("details are kept, negative ones dropped, a total of its own kept", () => {
-    const odd = { ...usage, total_tokens: 9, prompt_tokens_details: { cached_tokens: 3, audio_tokens: -1 } };
+  test("details are kept, negative ones dropped", () => {
+    const odd = { ...usage, prompt_tokens_details: { cached_tokens: 3, audio_tokens: -1 } };
     expect(read(hello + finish("stop") + chunk(null, { usage: odd }) + done).usage).toEqual({
       promptTokens: 5,
       completionTokens: 2,
-      totalTokens: 9,
       promptDetails: { cached_tokens: 3 },
     });
+  });
+
+  // The total was passed on, and "truewire check" reports a total that is not the sum as an error.
+  test.each([
+    ["reasoning that the total alone counts (Gemini, xAI) belongs to the completion", 9, 4],
+    ["a total below the sum is dropped", 6, 2],
+  ])("%s", (_, total_tokens, completionTokens) => {
+    const counted = chunk(null, { usage: { ...usage, total_tokens } });
+    expect(read(hello + finish("stop") + counted + done).usage).toEqual({ promptTokens: 5, completionTokens });
   });
 });
 

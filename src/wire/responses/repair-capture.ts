@@ -37,6 +37,7 @@ export function repairResponseCapture(capture: string, options: Omit<RepairOptio
     responseForms[profile.name].copiesCaptures &&
     isOpenAis(response) &&
     isWhole(seen) &&
+    seen.every(isComplete) &&
     !repairs.some(isStructural)
   ) {
     if (isBody) return { body: writeCapturedBody(response, request), repairs, end };
@@ -60,9 +61,58 @@ function isOpenAis(response: JsonObject | undefined): response is JsonObject {
   return (nonEmpty(response?.["id"]) ?? "").startsWith("resp_") && response !== undefined && "user" in response;
 }
 
-/** The last event is one that ends a response. */
+/** The last event is one that ends a response, and each has the number after the one before it. */
 function isWhole(events: readonly JsonObject[]): boolean {
-  return /^(error|response\.(completed|incomplete|failed))$/.test(String(events.at(-1)?.["type"]));
+  const isNumbered = events.every((event, at) => at === 0 || numberOf(event) === numberOf(events[at - 1]) + 1);
+  return isNumbered && /^(error|response\.(completed|incomplete|failed))$/.test(String(events.at(-1)?.["type"]));
+}
+
+/**
+ * Whether an event has the members by which clients place it. Where one is missing, as in answers of imitators that have OpenAI's other
+ * members, the answer is not copied but written from its events.
+ */
+function isComplete(event: JsonObject): boolean {
+  const { type, response, item, part } = event;
+  if (isObject(response)) {
+    const isCounted = !/^response\.(completed|incomplete)$/.test(String(type)) || isObject(response["usage"]);
+    return typeof response["status"] === "string" && isCounted;
+  }
+  const index = partIndices[/^response\.([a-z]+(_[a-z]+)?)/.exec(String(type))?.[1] ?? ""];
+  if (index === undefined) return true;
+  if (typeof event["output_index"] !== "number") return false;
+  if (index === "item") return isObject(item) && isCompleteItem(item);
+  if (nonEmpty(event["item_id"]) === undefined || (part !== undefined && !(isObject(part) && nonEmpty(part["type"]))))
+    return false;
+  return index === null || typeof event[index] === "number";
+}
+
+function isCompleteItem(item: JsonObject): boolean {
+  const members = itemMembers[String(item["type"])] ?? [];
+  return ["id", ...members].every(
+    (name) => typeof item[name] === "string" && (item[name] !== "" || name === "arguments"),
+  );
+}
+
+const itemMembers: Readonly<Record<string, readonly string[]>> = {
+  message: ["status", "role"],
+  function_call: ["status", "name", "call_id", "arguments"],
+  custom_tool_call: ["name", "call_id"],
+};
+
+/** By what follows `response.` in an event's type: the member with the place of its part; null for none, "item" for a whole item. */
+const partIndices: Readonly<Record<string, "item" | "content_index" | "summary_index" | null>> = {
+  output_item: "item",
+  content_part: "content_index",
+  output_text: "content_index",
+  refusal: "content_index",
+  reasoning_text: "content_index",
+  reasoning_summary: "summary_index",
+  function_call: null,
+  custom_tool: null,
+};
+
+function numberOf(event: JsonObject | undefined): number {
+  return Number(event?.["sequence_number"]);
 }
 
 /** Whether a repair is of what is said, not of how its bytes were framed. */

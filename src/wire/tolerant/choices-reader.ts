@@ -324,7 +324,8 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     for (const state of this.#choices) {
       if (state.finish !== null || state.told) continue;
       this.repairs.note("no-finish");
-      state.finish = "stop";
+      // OpenAI's own "stop" after calls is right where the request named the tool; one that is made here is not.
+      state.finish = this.callCount(state) > 0 ? "tool-calls" : "stop";
       this.#finishing.add(state);
     }
     if (!this.begun) {

@@ -5,6 +5,10 @@ import { isObject } from "../../generation/json.ts";
 /**
  * A source's `usage` object, read with tolerance. null when it says nothing: not an object, no counts, or all zero (no prompt has
  * zero tokens; servers send zeros before they know). Counts are never invented.
+ *
+ * OpenAI's `completion_tokens` includes reasoning, and `total_tokens` is the sum. Gemini and xAI count reasoning in the total alone, so
+ * what the total has beyond the sum belongs to the completion. A total below the sum is dropped. Sources:
+ * https://ai.google.dev/api/generate-content#UsageMetadata, https://docs.x.ai/docs/guides/reasoning.
  */
 export function readUsage(raw: unknown, repairs: RepairLog): Usage | null {
   if (raw === undefined || raw === null) return null;
@@ -17,13 +21,12 @@ export function readUsage(raw: unknown, repairs: RepairLog): Usage | null {
   // OpenAI itself leaves out completion_tokens when they are 0 (completions endpoint); a missing count is the total's rest.
   const total = count(raw["total_tokens"]);
   const promptTokens = prompt ?? Math.max(0, (total ?? 0) - (completion ?? 0));
-  const completionTokens = completion ?? Math.max(0, (total ?? 0) - promptTokens);
+  const completionTokens = Math.max(completion ?? 0, (total ?? 0) - promptTokens);
   const promptDetails = details(raw["prompt_tokens_details"] ?? raw["input_tokens_details"], repairs);
   const completionDetails = details(raw["completion_tokens_details"] ?? raw["output_tokens_details"], repairs);
   return {
     promptTokens,
     completionTokens,
-    ...(total !== null && total !== promptTokens + completionTokens && { totalTokens: total }),
     ...(promptDetails && { promptDetails }),
     ...(completionDetails && { completionDetails }),
   };
