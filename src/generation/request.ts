@@ -117,7 +117,7 @@ export interface Sampling {
   readonly presencePenalty?: number;
   /** llama.cpp's multiplicative penalty; 1 is off. */
   readonly repeatPenalty?: number;
-  /** How many last tokens the penalties look at. */
+  /** How many of the last tokens `repeatPenalty` applies to; 0: none, negative: all of the context. */
   readonly repeatLastN?: number;
   /** Token id → bias, −100 to 100. */
   readonly logitBias?: Readonly<Record<string, number>>;

@@ -20,7 +20,10 @@ export const extensionParameters: readonly Parameter[] = [
   extension("repeat_penalty", { note: "llama.cpp's; 1 turns it off.", shape: decimal(0) }, setRepeatPenalty),
   extension(
     "repeat_last_n",
-    { note: "How many last tokens the penalties look at; -1: all of the context.", shape: integer(-1) },
+    {
+      note: "How many of the last tokens `repeat_penalty` applies to; 0 turns it off, -1: all of the context.",
+      shape: integer(-1),
+    },
     (value, { sampling }) => {
       sampling.repeatLastN = value;
     },
@@ -40,9 +43,13 @@ export const extensionParameters: readonly Parameter[] = [
   extension("dry_allowed_length", { shape: integer(0) }, (value, { dry }) => {
     dry.allowedLength = value;
   }),
-  extension("dry_penalty_last_n", { shape: integer(-1) }, (value, { dry }) => {
-    dry.lastN = value;
-  }),
+  extension(
+    "dry_penalty_last_n",
+    { note: "0 turns DRY off; -1: all of the context.", shape: integer(-1) },
+    (value, { dry }) => {
+      dry.lastN = value;
+    },
+  ),
   extension(
     "dry_sequence_breakers",
     { note: "A list, or a string that is a JSON list.", shape: stringOrStrings(1000) },

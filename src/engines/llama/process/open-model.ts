@@ -77,7 +77,7 @@ export async function openModel(options: OpenMessage, { onProgress, log }: OpenL
       ? new ModelOpenError("load-failed", `${path} cannot be loaded: ${message}.`, error)
       : new ModelOpenError(
           "unknown-architecture",
-          `${path} is of the architecture "${architecture}", which this llama.cpp (0.5.0) does not know.`,
+          `${path} has the architecture "${architecture}", which the installed llama.cpp (${api.llama_version()}) does not support.`,
           error,
         );
   }

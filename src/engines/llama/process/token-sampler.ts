@@ -159,11 +159,12 @@ export class TokenSampler {
     if (next !== undefined) this.#set(logits, next, certain);
   }
 
-  /** The tokens that the repeat penalty looks at: of the prompt, too. */
+  /** The tokens that the repeat penalty applies to, those of the prompt included; none where `repeat_last_n` is 0, as in llama.cpp. */
   #recent(): ReadonlySet<number> {
-    const asked = this.#sampling.repeatLastN ?? defaultRepeatLastN;
+    const requested = this.#sampling.repeatLastN ?? defaultRepeatLastN;
+    if (requested === 0) return new Set();
     const { prompt } = this.#options;
-    const last = asked < 0 ? prompt.length + this.#generated.length : Math.max(1, asked);
+    const last = requested < 0 ? prompt.length + this.#generated.length : requested;
     const missing = last - this.#generated.length;
     return new Set(missing > 0 ? [...prompt.slice(-missing), ...this.#generated] : this.#generated.slice(-last));
   }
