@@ -5,7 +5,7 @@ import type { TruewireServer } from "../../src/app/create-server.ts";
 import { startTruewire } from "../support/serve.ts";
 import { chat } from "../support/transports.ts";
 import { ask, startGateway } from "./gateway.ts";
-import { done, event, finish, role, say, startScripted, streamOf } from "./scripted-server.ts";
+import { bodyOf, done, event, finish, role, say, startScripted, streamOf } from "./scripted-server.ts";
 import type { ScriptedServer } from "./scripted-server.ts";
 import { strictMessage } from "./strict-client.ts";
 
@@ -183,6 +183,19 @@ describe("several choices from an upstream that takes only one", () => {
     }
   });
 
+  // Each of the calls has them, and each chunk of the answer had them once more.
+  test.each([true, false])("what they say beside their choices appears once (stream: %s)", async (stream) => {
+    const options = { singleChoice: true, passExtra: ["citations", "cost"] };
+    const { truewire } = await setUp(options, (response, body, attempt) => {
+      const beside = `"citations":["u"],"cost":${attempt},"choices"`;
+      response.end((body["stream"] === true ? streamOf("Hello") : bodyOf("Hello")).replaceAll('"choices"', beside));
+    });
+    const { text } = await ask(truewire, { n: 3, stream });
+    expect(text.split('"citations":["u"]')).toHaveLength(2);
+    // Values that differ are no repetition.
+    if (stream) for (const cost of [1, 2, 3]) expect(text.split(`"cost":${cost}`)).toHaveLength(2);
+  });
+
   test("one that fails ends all, with its error", async () => {
     const { truewire } = await setUp({ singleChoice: true, retries: 0 }, (response, body, attempt) => {
       if (attempt === 2) response.writeHead(400).end('{"error":{"message":"no","type":"invalid_request_error"}}');
@@ -250,6 +263,28 @@ test("embeddings are passed through, as numbers or base64", async () => {
   });
   expect(await embed({ encoding_format: "base64" })).toMatchObject({ data: [{ embedding: "AACAPgAAAEA=" }, {}] });
   expect(source.requests[1]?.body).toEqual({ model: "m", input: ["a", "b"], encoding_format: "float" });
+});
+
+// Vectors of another length, or text that is no base64, came through: as an answer, and as an error of this server.
+test.each<[string, unknown, object, string]>([
+  ["that ignore `dimensions`", [0.5, -1, 0, 1], { dimensions: 2 }, "4 dimensions where 2 were requested"],
+  ["in base64 that ignore `dimensions`", "AACAPgAAAEA=", { dimensions: 3 }, "2 dimensions where 3 were requested"],
+  ["that are no base64", "%", {}, "neither a list of numbers nor base64"],
+  ["that are cut", "AACAPgA=", {}, "neither a list of numbers nor base64"],
+])("embeddings %s are an error of the upstream", async (_, embedding, members, message) => {
+  const { truewire } = await setUp({}, (response) => {
+    const data = [{ object: "embedding", index: 0, embedding }];
+    response.end(JSON.stringify({ object: "list", data, model: "m", usage: { prompt_tokens: 4, total_tokens: 4 } }));
+  });
+  const response = await fetch(`${truewire.url}/v1/embeddings`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ model: "m", input: "a", ...members }),
+  });
+  expect([response.status, await response.json()]).toMatchObject([
+    502,
+    { error: { message: expect.stringContaining(message) } },
+  ]);
 });
 
 test("legacy completions, streamed and not", async () => {

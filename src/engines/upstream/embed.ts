@@ -13,5 +13,5 @@ export async function embed(
 ): Promise<EmbeddingAnswer> {
   const body = { ...writeEmbeddingsRequest(request), ...add };
   const answer = await askWhole({ path: "/embeddings", id: request.id, body }, context, signal);
-  return readEmbeddings(answer, request.inputs.length);
+  return readEmbeddings(answer, request.inputs.length, request.dimensions);
 }

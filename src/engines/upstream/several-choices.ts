@@ -1,11 +1,12 @@
 import { cancellable } from "../../generation/cancellable.ts";
-import type { GenerationEvent, Usage } from "../../generation/event.ts";
+import type { ExtraEvent, GenerationEvent, Usage } from "../../generation/event.ts";
 import { mergeBatches } from "../../generation/merge-batches.ts";
 import type { GenerationStream } from "./generation-stream.ts";
 
 /**
- * Several generations of one choice each, told as one of several choices: for upstreams that take only `n: 1`. They run at once. Usage
- * counts the prompt once and sums the completions. The first one that fails ends all.
+ * Merges several generations of one choice each into one of several choices: for upstreams that take only `n: 1`. They run concurrently. Usage
+ * counts the prompt once and sums the completions. What each generation says outside of its choice appears once. The first one that fails
+ * ends all.
  */
 export function severalChoices(streams: readonly GenerationStream[]): AsyncIterable<readonly GenerationEvent[]> {
   return cancellable((signal) => {
@@ -20,10 +21,12 @@ export function severalChoices(streams: readonly GenerationStream[]): AsyncItera
 async function* merged(streams: readonly GenerationStream[]): AsyncGenerator<readonly GenerationEvent[]> {
   /** The last that each stream has told. */
   const usages = new Map<number, Usage>();
+  const seenExtras = new Set<string>();
   for await (const { choice, batch } of mergeBatches(streams.map((stream, choice) => numbered(stream, choice)))) {
     const events: GenerationEvent[] = [];
     for (const event of batch) {
       if (event.type === "usage") usages.set(choice, event.usage);
+      else if (event.type === "extra" && event.choice === undefined) events.push(...unseen(event, seenExtras));
       else if (event.type !== "end") events.push(event);
       else if (event.end.kind !== "done") {
         // Leaving the merge returns the others.
@@ -34,6 +37,15 @@ async function* merged(streams: readonly GenerationStream[]): AsyncGenerator<rea
     if (events.length > 0) yield events;
   }
   yield [...usageOfAll([...usages.values()], streams.length), { type: "end", end: { kind: "done" } }];
+}
+
+/** The members of an extra outside of the choices that no generation has sent yet with this value. */
+function unseen(event: ExtraEvent, seen: Set<string>): ExtraEvent[] {
+  const members = Object.entries(event.value).filter(([name, value]) => {
+    const text = JSON.stringify([event.place, event.dialect, name, value]);
+    return !seen.has(text) && seen.add(text);
+  });
+  return members.length === 0 ? [] : [{ ...event, value: Object.fromEntries(members) }];
 }
 
 interface NumberedBatch {
