@@ -148,15 +148,19 @@ class Run implements OwnRun {
     const timer = setInterval(() => {
       beating = beating.then(() => this.#beat());
     }, beatMs);
-    const end = await runGeneration(engine, request, this.#departure, (events) => {
-      const text = writer.write(events);
-      this.#add(text);
-      if (this.#characters > longestAnswer) this.stop();
-      return undefined;
-    });
-    clearInterval(timer);
-    await beating;
-    if (end.kind === "client-gone") this.#add(writer.write([{ type: "end", end }]));
+    try {
+      const end = await runGeneration(engine, request, this.#departure, (events) => {
+        this.#add(writer.write(events));
+        if (this.#characters > longestAnswer) this.stop();
+        return undefined;
+      }).finally(() => clearInterval(timer));
+      await beating;
+      if (end.kind === "client-gone") this.#add(writer.write([{ type: "end", end }]));
+    } catch (error) {
+      // A defect of the writer: the answer has no end of its own, and is stored as failed.
+      this.#log.error({ response: answer.id, cause: String(error) }, "the answer could not be written");
+      await beating;
+    }
     try {
       await answer.end(this.#pieces.join(""), this.#isCancelled);
     } catch (error) {
