@@ -2,6 +2,7 @@ import type { Engine } from "../generation/engine.ts";
 import type { GenerationEvent } from "../generation/event.ts";
 import { FailureError } from "../generation/failure.ts";
 import type { GenerationRequest } from "../generation/request.ts";
+import { shows } from "../generation/shows.ts";
 import { internalError } from "../wire/failures.ts";
 import type { StreamWriter } from "../wire/port.ts";
 import type { HeaderFields } from "./exchange.ts";
@@ -38,14 +39,15 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
   });
   let lastWrite = 0;
 
-  /** The source's headers that the client should see; they come with its first batch. */
-  const sourceHeaders = (events: readonly GenerationEvent[]): HeaderFields | undefined =>
-    events.find((event) => event.type === "start")?.source?.headers;
+  /**
+   * The source's headers that the client should see. A `start` event brings them, often in a batch of which nothing is written yet.
+   */
+  let sourceHeaders: HeaderFields | undefined;
 
   /** Sends one piece; a promise when the reader, or the log's disk, must be waited for. */
-  const send = (text: string, more?: HeaderFields): Promise<void> | undefined => {
+  const send = (text: string): Promise<void> | undefined => {
     if (!reply.sent) {
-      reply.open({ ...headers, ...more });
+      reply.open({ ...headers, ...sourceHeaders });
       clearTimeout(timer);
       timer = setTimeout(beat, answer.keepAliveMs);
     }
@@ -69,10 +71,11 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
 
   const take = (events: readonly GenerationEvent[]): Promise<void> | undefined => {
     record.see(events);
+    if (!reply.sent) sourceHeaders ??= events.find((event) => event.type === "start")?.source?.headers;
     const last = events.at(-1);
     if (last?.type !== "end") {
       const text = writer.write(events);
-      return text === "" ? undefined : send(text, reply.sent ? undefined : sourceHeaders(events));
+      return text === "" ? undefined : send(text);
     }
     clearTimeout(timer);
     if (!reply.sent && "failure" in last.end && !events.some(shows)) {
@@ -80,7 +83,7 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
       return undefined;
     }
     const text = writer.write(events);
-    if (!reply.sent) reply.open({ ...headers, ...sourceHeaders(events) });
+    if (!reply.sent) reply.open({ ...headers, ...sourceHeaders });
     void streamLog?.write(reply.requestId, text);
     if (!answer.keep) return void exchange.end(text);
     return answer.keep().then(() => exchange.end(text));
@@ -100,10 +103,3 @@ export async function streamAnswer(reply: Reply, answer: StreamAnswer): Promise<
     reader.end();
   }
 }
-
-/** Whether a client would see anything of the event; until it has, a failure can still be told by the status. */
-function shows(event: GenerationEvent): boolean {
-  return !silent.has(event.type);
-}
-
-const silent: ReadonlySet<GenerationEvent["type"]> = new Set(["start", "part-start", "usage", "extra", "end"]);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { GenerationEvent } from "../../src/generation/event.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { chat, json, serving, transports } from "../support/transports.ts";
 
@@ -18,6 +19,24 @@ describe.each(transports)("headers through $name", ({ open }) => {
     expect(await response.text()).toMatch(/data: \[DONE\]\n\n$/);
     await api.close();
   });
+
+  // Nothing is written of a start alone in profile exact, and the headers of a batch of which nothing is written were forgotten.
+  test.each(["lean", "exact"] as const)(
+    "rate limits of a source come with the start, wherever it stands (%s)",
+    async (wire) => {
+      const headers = { "x-ratelimit-remaining-requests": "9" };
+      const start: GenerationEvent = { type: "start", choice: 0, source: { headers } };
+      const before: GenerationEvent = { type: "extra", place: "chunk", value: { prompt_filter_results: [] } };
+      const rest = [...answer(["Hi"])].map((batch) => batch.filter(({ type }) => type !== "start"));
+      const api = await open(serving(new ScriptedEngine(() => [[before], [start], ...rest]), { wire }));
+      for (const stream of [true, false]) {
+        const response = await api.fetch("/v1/chat/completions", chat("Hello", { stream }));
+        expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("9");
+        await response.text();
+      }
+      await api.close();
+    },
+  );
 
   test("JSON answers and errors carry them, too", async () => {
     const api = await open(serving(new ScriptedEngine(() => answer(["Hi"]))));

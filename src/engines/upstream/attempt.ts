@@ -41,8 +41,8 @@ export interface AttemptOptions {
   readonly idleMs: number;
   readonly answerLimit: number;
   readonly watch: Watch;
-  /** Called when the request goes out; absent: nobody looks. */
-  readonly inspect: (() => ReceivedAnswer) | undefined;
+  /** Called with the headers when the request goes out, where the request is inspected. */
+  readonly inspect: ((headers: AttemptOptions["headers"]) => ReceivedAnswer) | undefined;
 }
 
 /**
@@ -70,6 +70,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   #abortReason: Error | undefined;
   #heard = false;
   #sawEvent = false;
+/** The headers for the client are part of an event. */
+  #hasHeaders = false;
   /** For how long nothing has arrived, no event has come, or only noise has come since the finish. */
   #silentMs = 0;
   #waitedMs = 0;
@@ -87,7 +89,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   constructor(options: AttemptOptions) {
     this.#options = options;
     const { target, path, headers, body, fresh, watch, inspect } = options;
-    this.#inspected = inspect?.();
+    this.#inspected = inspect?.(headers);
     this.#decoder = target.transport.decoder();
     target.outstanding++;
     watch.add(this);
@@ -271,8 +273,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     this.#waitedMs = 0;
     const { transform } = this.#options;
     const told = transform ? transform(events) : events;
-    if (!this.#sawEvent) this.#addHeaders(told);
     this.#sawEvent = true;
+    if (!this.#hasHeaders) this.#addHeaders(told);
     if (told.length === 0) return;
     const last = told.at(-1);
     if (last?.type === "end") {
@@ -287,12 +289,14 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
     waiting?.(this.#take());
   }
 
-  /** The first choice's start tells the headers that clients should see. */
+  /** Adds the headers that clients should see to the first choice's start. Other events may come before it, as Azure's filter results. */
   #addHeaders(events: GenerationEvent[]): void {
-    const headers = passedHeaders(this.#headers);
     const at = events.findIndex(({ type }) => type === "start");
     const start = events[at];
-    if (start?.type !== "start" || Object.keys(headers).length === 0) return;
+    if (start?.type !== "start") return;
+    this.#hasHeaders = true;
+    const headers = passedHeaders(this.#headers);
+    if (Object.keys(headers).length === 0) return;
     events[at] = { ...start, source: { ...start.source, headers } };
   }
 

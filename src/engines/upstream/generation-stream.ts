@@ -1,5 +1,8 @@
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
+import { FailureError } from "../../generation/failure.ts";
 import type { AttemptObserver, ObservedAttempt } from "../../generation/generation-observer.ts";
+import { shows } from "../../generation/shows.ts";
+import { internalError } from "../../wire/failures.ts";
 import { Attempt } from "./attempt.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import { isRetryable, isServersFault, waitBefore } from "./retry-policy.ts";
@@ -16,14 +19,13 @@ export interface GenerationPlan {
   /** The models to try, in order, as the upstream calls them; more than one where there are fallbacks. */
   readonly models: readonly string[];
   /**
-   * What an attempt at a model of a target is. Every attempt has a reader of its own. `headers`: sent with its own. `limit`: the highest
-   * limit on the answer's length that the model takes, in tokens; null: none may be sent; undefined: not known.
+   * An attempt at a model of a target, with a reader of its own. `limit`: the highest limit on the answer's length that the model takes,
+   * in tokens; null: none may be sent; undefined: not known. Throws, or rejects, where the request cannot be written for the target.
    */
   prepare(
     model: string,
     target: Target,
     fresh: boolean,
-    headers?: AttemptObserver["headers"],
     limit?: number | null,
   ): AttemptOptions | Promise<AttemptOptions>;
   /** The `limit` of another attempt, after a refusal of the request's own limit; undefined: there is no use in one. */
@@ -97,16 +99,23 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
       const tried = new Set<Target>();
       let limit: number | null | undefined;
       for (let attempt = 1; ; attempt++) {
-        if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
         const target = targets.choose(tried);
         tried.add(target);
+        let options: AttemptOptions;
+        try {
+          const prepared = prepare(model, target, false, limit);
+          options = prepared instanceof Promise ? await prepared : prepared;
+        } catch (error) {
+          // The request is refused before anything is sent: there was no attempt to observe.
+          return [{ type: "end", end: refusal(error) }];
+        }
+        if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
         const begun = performance.now();
         const observer = (this.#observer = this.#plan.observe({ url: target.url, model }));
-        let batch = await this.#begin(prepare(model, target, false, observer?.headers, limit));
+        let batch = await this.#begin(options, observer?.headers);
         // No attempt was made yet: the connection was gone before it was used.
-        if (this.#attempt?.neverArrived === true) {
-          batch = await this.#begin(prepare(model, target, true, observer?.headers, limit));
-        }
+        if (this.#attempt?.neverArrived === true)
+          batch = await this.#begin(await prepare(model, target, true, limit), observer?.headers);
         const end = batch && failedEnd(batch);
         if (!end || this.#abandoned) {
           if (!this.#abandoned) targets.succeeded(target);
@@ -145,11 +154,14 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
     return null;
   }
 
-  async #begin(prepared: AttemptOptions | Promise<AttemptOptions>): Promise<readonly GenerationEvent[] | null> {
-    const options = prepared instanceof Promise ? await prepared : prepared;
+  /** `headers`: of the trace, sent in addition to the attempt's own. */
+  async #begin(
+    options: AttemptOptions,
+    headers: AttemptObserver["headers"] | undefined,
+  ): Promise<readonly GenerationEvent[] | null> {
     if (this.#abandoned) return [{ type: "end", end: this.#abandoned }];
-    this.#options = options;
-    this.#attempt = new Attempt(options);
+    this.#options = headers ? { ...options, headers: { ...headers, ...options.headers } } : options;
+    this.#attempt = new Attempt(this.#options);
     return this.#attempt.next();
   }
 
@@ -179,8 +191,13 @@ const over: IteratorReturnResult<undefined> = { done: true, value: undefined };
 function failedEnd(batch: readonly GenerationEvent[]): FailedAttempt["end"] | null {
   const last = batch.at(-1);
   if (last?.type !== "end" || !("failure" in last.end)) return null;
-  const shows = batch.some(({ type }) => type !== "start" && type !== "extra" && type !== "usage" && type !== "end");
-  return shows ? null : last.end;
+  return batch.some(shows) ? null : last.end;
+}
+
+/** The end of a request that cannot be written for its upstream, or of one whose preparation has failed. */
+function refusal(error: unknown): GenerationEnd {
+  if (error instanceof FailureError) return { kind: "rejected", failure: error.failure };
+  return { kind: "engine-error", failure: internalError(error).failure };
 }
 
 /** Whether another model may succeed. A fallback does not help where the request itself is wrong. */

@@ -12,7 +12,7 @@ import type {
 } from "../../generation/engine.ts";
 import type { GenerationEvent } from "../../generation/event.ts";
 import { FailureError } from "../../generation/failure.ts";
-import type { AttemptObserver, GenerationObserver } from "../../generation/generation-observer.ts";
+import type { GenerationObserver } from "../../generation/generation-observer.ts";
 import type { Inspection } from "../../generation/inspection.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { withoutTexts } from "../../generation/without-texts.ts";
@@ -210,8 +210,8 @@ export class UpstreamEngine implements Engine {
       budget: this.#budget,
       retries,
       models: names.map((name) => models?.[name] ?? name),
-      prepare: (model, target, fresh, headers, limit) =>
-        this.#prepare(request, model, target, fresh, headers, observer?.inspection, limit),
+      prepare: (model, target, fresh, limit) =>
+        this.#prepare(request, model, target, fresh, observer?.inspection, limit),
       limitAfter: (refused) => this.#limitAfter(refused, request),
       observe: (attempt) => observer?.attempt(attempt),
       retried: (failure, model, target) => {
@@ -234,7 +234,6 @@ export class UpstreamEngine implements Engine {
     model: string,
     target: Target,
     fresh: boolean,
-    traceHeaders: AttemptObserver["headers"] | undefined,
     inspection: Inspection | undefined,
     limit: number | null | undefined,
   ): AttemptOptions | Promise<AttemptOptions> {
@@ -252,7 +251,6 @@ export class UpstreamEngine implements Engine {
       target,
       path: target.path(source.path),
       headers: {
-        ...traceHeaders,
         ...(stream ? this.#streamHeaders : this.#answerHeaders),
         "x-request-id": request.id,
         ...ownHeaders,
@@ -351,9 +349,12 @@ export class UpstreamEngine implements Engine {
 /** An attempt that somebody looks at, where somebody does. */
 function inspected(attempt: AttemptOptions, inspection: Inspection | undefined): AttemptOptions {
   if (!inspection) return attempt;
-  const { target, path, headers, body, reader } = attempt;
+  const { target, path, body, reader } = attempt;
   const url = new URL(path.replace(/\?.*/s, ""), target.url.replace(/\/\/[^/]*@/, "//")).href;
-  return { ...attempt, inspect: () => inspection.sent({ url, headers, body, repairs: reader.repairs.keepPlaces() }) };
+  return {
+    ...attempt,
+    inspect: (headers) => inspection.sent({ url, headers, body, repairs: reader.repairs.keepPlaces() }),
+  };
 }
 
 /** The number of choices that a request asks for; the configuration may add an `n` of its own to the body. */

@@ -28,7 +28,7 @@ export class CaptureWriter {
   #isOwn = false;
   /** The usage of `message_start`. */
   #usage: JsonObject = {};
-  /** The open block is a thought without a signature. */
+  /** The open block is reasoning without a signature. */
   #lacksSignature = false;
 
   /** `finalUsage`: the usage of `message_delta`, where there is one. */
@@ -109,7 +109,7 @@ function isAnthropics({ id, type, role, model, usage }: JsonObject): boolean {
   return type === "message" && role === "assistant" && nonEmpty(model) !== undefined && isCounted;
 }
 
-/** Clients send a thought back with its signature, so one that nobody has signed gets a signature of ours. */
+/** Clients send reasoning back with its signature, so a block without one gets a signature of ours. */
 const noSignature = ownSignature("", undefined, undefined);
 
 function lacksSignature(block: unknown): boolean {
