@@ -508,4 +508,14 @@ test("50,000 blocks that wait for a call's input, with a delta each, are read in
   );
   expect(generation.end).toEqual({ kind: "done" });
   expect(partsOf(generation)).toHaveLength(count + 1);
+
+// Two calls got the same id: a new one was not compared with those before it, and results are matched by it.
+test("calls without an id get ids that differ, although the caller's function repeats itself", () => {
+  const reader = new MessageReader({ newCallId: () => "x" });
+  const calls = [0, 1, 2].flatMap((index) => [callBlock(index, index === 1 ? "x_3" : ""), stop(index)]);
+  const events = [
+    ...reader.push(stream(start, ...calls, ending("tool_use"), { type: "message_stop" })),
+    ...reader.end(),
+  ];
+  expect(accumulate(events).choices[0]?.toolCalls.map(({ id }) => id)).toEqual(["x", "x_3", "x_4"]);
 });
