@@ -508,6 +508,7 @@ test("50,000 blocks that wait for a call's input, with a delta each, are read in
   );
   expect(generation.end).toEqual({ kind: "done" });
   expect(partsOf(generation)).toHaveLength(count + 1);
+});
 
 // Two calls got the same id: a new one was not compared with those before it, and results are matched by it.
 test("calls without an id get ids that differ, although the caller's function repeats itself", () => {
