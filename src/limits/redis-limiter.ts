@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { createClient } from "@redis/client";
+import { RedisConnection } from "../redis/redis-connection.ts";
 import type { Lease, Limiter, Limits, Refusal } from "./limits.ts";
 import { MemoryLimiter } from "./memory-limiter.ts";
 import { beatScript, endScript, takeScript } from "./redis-scripts.ts";
@@ -19,7 +19,7 @@ const openMs = 60_000;
  * one. It gets a line, too, when Redis is lost and when it is back.
  */
 export async function openRedisLimiter(url: string, warn: (line: string) => void): Promise<Limiter> {
-  const limiter = new RedisLimiter(clientOf(url), warn);
+  const limiter = new RedisLimiter(url, warn);
   await limiter.connect();
   return limiter;
 }
@@ -29,7 +29,7 @@ export async function openRedisLimiter(url: string, warn: (line: string) => void
  * Redis cannot be reached, this instance counts for itself, from what all had used when it was last asked.
  */
 class RedisLimiter implements Limiter {
-  readonly #client: ReturnType<typeof clientOf>;
+  readonly #connection: RedisConnection;
   readonly #warn: (line: string) => void;
   readonly #local = new MemoryLimiter();
   /** Open requests by name. */
@@ -40,23 +40,31 @@ class RedisLimiter implements Limiter {
   #askAgainAt = 0;
   #isClosed = false;
 
-  constructor(client: ReturnType<typeof clientOf>, warn: (line: string) => void) {
-    this.#client = client;
+  constructor(url: string, warn: (line: string) => void) {
+    this.#connection = new RedisConnection(url, {
+      timeoutMs: patienceMs,
+      onLost: (error) => this.#failed(error),
+      onBack: () => {},
+    });
     this.#warn = warn;
     this.#beat = setInterval(() => this.#tellOpen(), openMs / 3).unref();
-    client.on("error", (error: unknown) => this.#failed(error));
   }
 
-  /** Resolves when it is connected, or when that takes long; it is then tried on. */
-  connect(): Promise<void> {
-    return this.#within(this.#client.connect()).then(
-      () => {},
-      (error: unknown) => this.#failed(error),
-    );
+  /** Resolves when the first attempt to connect has ended, or after `patienceMs`; later attempts follow. */
+  async connect(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(() => {
+        this.#failed(new Error(`no answer within ${patienceMs} ms`));
+        resolve();
+      }, patienceMs);
+    });
+    await Promise.race([this.#connection.opened.catch(() => {}), late]);
+    clearTimeout(timer);
   }
 
   async take(name: string, limits: Limits, tokens: number): Promise<Lease | Refusal> {
-    if (this.#client.isReady && performance.now() >= this.#askAgainAt) {
+    if (this.#connection.isReady && performance.now() >= this.#askAgainAt) {
       try {
         return await this.#takeShared(name, limits, tokens);
       } catch (error) {
@@ -69,8 +77,7 @@ class RedisLimiter implements Limiter {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#beat);
-    if (!this.#client.isReady) return this.#client.destroy();
-    await this.#within(this.#client.close()).catch(() => this.#client.destroy());
+    await this.#connection.close();
   }
 
   async #takeShared(name: string, limits: Limits, tokens: number): Promise<Lease | Refusal> {
@@ -103,25 +110,14 @@ class RedisLimiter implements Limiter {
   }
 
   /** Runs a script; rejects when there is no answer in time. */
-  async #run(
-    { sha, text }: RedisScript,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ): Promise<unknown> {
+  #run({ sha, text }: RedisScript, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
     const options = { keys: [...keys], arguments: args.map(String) };
-    return this.#within(
-      this.#client.evalSha(sha, options).catch((error: unknown) => {
-        if (error instanceof Error && error.message.startsWith("NOSCRIPT")) return this.#client.eval(text, options);
+    return this.#connection.run((client) =>
+      client.evalSha(sha, options).catch((error: unknown) => {
+        if (error instanceof Error && error.message.startsWith("NOSCRIPT")) return client.eval(text, options);
         throw error;
       }),
     );
-  }
-
-  #within<T>(work: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`no answer within ${patienceMs} ms`)), patienceMs);
-      work.then(resolve, reject).finally(() => clearTimeout(timer));
-    });
   }
 
   #openOf(name: string): Set<string> {
@@ -131,7 +127,7 @@ class RedisLimiter implements Limiter {
   }
 
   #tellOpen(): void {
-    if (!this.#client.isReady) return;
+    if (!this.#connection.isReady) return;
     for (const [name, ids] of this.#open) {
       if (ids.size === 0) continue;
       const [, key = ""] = keysOf(name);
@@ -160,15 +156,4 @@ class RedisLimiter implements Limiter {
 function keysOf(name: string): readonly string[] {
   const tag = `truewire:limits:{${encodeURIComponent(name)}}`;
   return [tag, `${tag}:open`];
-}
-
-/** A client that tries on for ever, and lets no command wait for that. */
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the client's type names all of its commands
-function clientOf(url: string) {
-  return createClient({
-    url,
-    disableOfflineQueue: true,
-    pingInterval: 30_000,
-    socket: { connectTimeout: 3000, reconnectStrategy: (tries: number) => Math.min(100 * 2 ** tries, 5000) },
-  });
 }

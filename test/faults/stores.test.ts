@@ -55,6 +55,31 @@ fault(
 );
 
 fault(
+  "the store's Redis hangs, and comes back",
+  async () => {
+    const port = await freePort();
+    const redis = await redisAt(port);
+    const server = await serve([writeProgram(newFolder()), "--store", `redis://127.0.0.1:${port}`]);
+    const id = await idOf(respond(server));
+    redis.kill("SIGSTOP");
+    // Requests that wait for it at once, the first ones while nobody knows yet that it hangs.
+    const asking = [respond(server), respond(server, { previous_response_id: id }), respond(server)];
+    const [alone, next] = await Promise.all(asking.map((one) => outcome(one)));
+    const later = await outcome(respond(server, { previous_response_id: id }));
+    redis.kill("SIGCONT");
+    await until(
+      async () => (await outcome(respond(server, { previous_response_id: id }))) === "200",
+      "what was kept is found again",
+    );
+    return {
+      clients: [`a new request ${alone}`, `one that goes on ${next}`, `then ${later}`],
+      log: server.stderr,
+    };
+  },
+  hasRedis,
+);
+
+fault(
   "the store's Redis loses its data in the middle of a conversation",
   async () => {
     const port = await freePort();

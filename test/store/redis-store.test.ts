@@ -60,6 +60,49 @@ describe.skipIf(redisCommand() === undefined)("a store in Redis", () => {
     await store.close();
   });
 
+  // The client library's time-out ends only commands that wait to be sent: those that were sent never settled.
+  test("when the server hangs, every command in flight fails in time, the next ones at once, and it works again afterwards", async () => {
+    const warnings: string[] = [];
+    const store = await opened({}, warnings);
+    await store.set("a", "x");
+    server.kill("SIGSTOP");
+    try {
+      const inFlight = [store.get("a"), store.set("b", "x".repeat(5_000_000)), store.delete("a"), store.get("b")];
+      const settled = await Promise.allSettled(inFlight);
+      expect(settled.map(({ status }) => status)).toEqual(Array.from(inFlight, () => "rejected"));
+      expect(warnings).toEqual(["the store's Redis cannot be reached: no answer within 3000 ms"]);
+      // The kernel accepts the new connection, and nobody answers on it.
+      for (let i = 0; i < 3; i++) await expect(store.get("a")).rejects.toThrow("There is no connection to Redis.");
+    } finally {
+      server.kill("SIGCONT");
+    }
+    await until(
+      () =>
+        store.set("c", "y").then(
+          () => true,
+          () => false,
+        ),
+      "it is connected again",
+    );
+    expect(await store.get("c")).toBe("y");
+    expect(warnings[1]).toBe("the store's Redis is back");
+    await store.close();
+  });
+
+  test("a server that hangs from the start, or while it is closed, holds nobody", async () => {
+    const store = await opened();
+    server.kill("SIGSTOP");
+    try {
+      await expect(opened()).rejects.toThrow("no answer within 3000 ms");
+      const asked = store.get("a");
+      const closed = store.close();
+      await expect(asked).rejects.toThrow();
+      await closed;
+    } finally {
+      server.kill("SIGCONT");
+    }
+  });
+
   test("where there is no server, it cannot be opened", async () => {
     const nobody = await freePort();
     await expect(openStore(`redis://127.0.0.1:${nobody}`, limits, () => {})).rejects.toThrow(/ECONNREFUSED|refused/);
