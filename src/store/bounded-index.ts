@@ -1,3 +1,4 @@
+import { Ranking } from "./ranking.ts";
 import type { StoreLimits } from "./store.ts";
 
 interface Entry<Value> {
@@ -7,43 +8,53 @@ interface Entry<Value> {
   readonly at: number;
 }
 
+/** The values of one owner. */
+interface Share<Value> {
+  readonly owner: string;
+  /** The one that was asked for longest ago stands first. */
+  readonly entries: Map<string, Entry<Value>>;
+  bytes: number;
+}
+
 /** What is too old leaves at least so often, in milliseconds, if there is any traffic; it is never found before, either. */
 const sweepEvery = 60_000;
 
 /**
- * Values in the order in which they were last asked for, as many as the limits allow. `leave` is called with each key that makes way
- * for others, or is too old.
+ * Values under keys, as many as the limits allow. When there are more, the owner that has most gives way: the value of its that was asked
+ * for longest ago leaves. So an owner loses values to others only while no other one has more. `leave` is called with each key whose
+ * value makes way or is too old.
  */
 export class BoundedIndex<Value> {
   readonly #limits: StoreLimits;
+  readonly #ownerOf: (key: string) => string;
   readonly #leave: (key: string) => void;
-  /** The one that was asked for longest ago stands first. */
-  readonly #entries = new Map<string, Entry<Value>>();
+  readonly #shares = new Map<string, Share<Value>>();
+  readonly #byCount = new Ranking<Share<Value>>(({ entries }) => entries.size);
+  readonly #byBytes = new Ranking<Share<Value>>(({ bytes }) => bytes);
+  #count = 0;
   #bytes = 0;
   #swept = Date.now();
 
-  constructor(limits: StoreLimits, leave: (key: string) => void) {
+  constructor(limits: StoreLimits, ownerOf: (key: string) => string, leave: (key: string) => void) {
     this.#limits = limits;
+    this.#ownerOf = ownerOf;
     this.#leave = leave;
   }
 
-  get count(): number {
-    return this.#entries.size;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
+  has(key: string): boolean {
+    return this.#shares.get(this.#ownerOf(key))?.entries.has(key) ?? false;
   }
 
   get(key: string): Value | undefined {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
+    const entries = this.#shares.get(this.#ownerOf(key))?.entries;
+    const entry = entries?.get(key);
+    if (!entries || !entry) return undefined;
     if (this.isTooOld(entry.at)) {
       this.#drop(key);
       return undefined;
     }
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
+    entries.delete(key);
+    entries.set(key, entry);
     return entry.value;
   }
 
@@ -52,25 +63,45 @@ export class BoundedIndex<Value> {
     this.delete(key);
     // One that is larger than all may be must not drive out the others first.
     if (bytes > this.#limits.maxBytes) return this.#leave(key);
-    this.#entries.set(key, { value, bytes, at });
-    this.#bytes += bytes;
+    this.#add(key, { value, bytes, at });
     this.#sweep();
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= this.#limits.maxCount && this.#bytes <= this.#limits.maxBytes) break;
-      this.#drop(oldest);
-    }
+    while (this.#count > this.#limits.maxCount) this.#dropOldestOf(this.#byCount.largest());
+    while (this.#bytes > this.#limits.maxBytes) this.#dropOldestOf(this.#byBytes.largest());
   }
 
   /** Whether it was there. It does not `leave`. */
   delete(key: string): boolean {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return false;
-    this.#bytes -= entry.bytes;
-    return this.#entries.delete(key);
+    const share = this.#shares.get(this.#ownerOf(key));
+    const entry = share?.entries.get(key);
+    if (!share || !entry) return false;
+    share.entries.delete(key);
+    this.#resize(share, -1, -entry.bytes);
+    if (share.entries.size === 0) this.#shares.delete(share.owner);
+    return true;
   }
 
   isTooOld(at: number): boolean {
     return Date.now() - at > this.#limits.maxAgeMs;
+  }
+
+  #add(key: string, entry: Entry<Value>): void {
+    const owner = this.#ownerOf(key);
+    let share = this.#shares.get(owner);
+    if (!share) this.#shares.set(owner, (share = { owner, entries: new Map(), bytes: 0 }));
+    share.entries.set(key, entry);
+    this.#resize(share, 1, entry.bytes);
+  }
+
+  #resize(share: Share<Value>, count: number, bytes: number): void {
+    share.bytes += bytes;
+    this.#count += count;
+    this.#bytes += bytes;
+    this.#byCount.update(share);
+    this.#byBytes.update(share);
+  }
+
+  #dropOldestOf(share: Share<Value> | undefined): void {
+    for (const key of share?.entries.keys() ?? []) return this.#drop(key);
   }
 
   #drop(key: string): void {
@@ -80,6 +111,7 @@ export class BoundedIndex<Value> {
   #sweep(): void {
     if (Date.now() - this.#swept < sweepEvery) return;
     this.#swept = Date.now();
-    for (const [key, { at }] of this.#entries) if (this.isTooOld(at)) this.#drop(key);
+    for (const { entries } of this.#shares.values())
+      for (const [key, { at }] of entries) if (this.isTooOld(at)) this.#drop(key);
   }
 }

@@ -4,6 +4,7 @@ import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import type { FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { BoundedIndex } from "./bounded-index.ts";
+import { ownerOf } from "./store.ts";
 import type { Store, StoreLimits } from "./store.ts";
 
 const unfinished = ".tmp";
@@ -19,7 +20,7 @@ export async function openFolderStore(folder: string, limits: StoreLimits): Prom
 }
 
 /**
- * A store in a folder: a file for each text, under the hash of its key. A text is written under another name, made durable, and then
+ * A store in a folder: a file for each text, under the hashes of its owner and its key. A text is written under another name, made durable, and then
  * renamed, so that a reader finds all of it or nothing, also after a crash. Several processes may use one folder; each keeps to the
  * limits by what it knows of.
  */
@@ -30,11 +31,11 @@ class FolderStore implements Store {
   constructor(folder: string, limits: StoreLimits) {
     this.#folder = folder;
     // A file that is gone already is as it should be; one that cannot be removed is found again after a restart.
-    this.#index = new BoundedIndex(limits, (name) => void this.#remove(name).catch(() => {}));
+    this.#index = new BoundedIndex(limits, shareOf, (name) => void this.#remove(name).catch(() => {}));
   }
 
   async get(key: string): Promise<string | undefined> {
-    const name = nameOf(key);
+    const name = this.#nameOf(key);
     const known = this.#index.get(name) === true;
     try {
       const file = await open(join(this.#folder, name));
@@ -53,7 +54,7 @@ class FolderStore implements Store {
   }
 
   async set(key: string, text: string): Promise<void> {
-    const name = nameOf(key);
+    const name = this.#nameOf(key);
     const bytes = new TextEncoder().encode(text);
     const path = join(this.#folder, `${name}.${randomUUID()}${unfinished}`);
     try {
@@ -84,12 +85,19 @@ class FolderStore implements Store {
   }
 
   async delete(key: string): Promise<boolean> {
-    const name = nameOf(key);
+    const name = this.#nameOf(key);
     this.#index.delete(name);
     return this.#remove(name);
   }
 
   async close(): Promise<void> {}
+
+  #nameOf(key: string): string {
+    const hash = hashOf(key);
+    // Written by a version whose names had no owner.
+    if (this.#index.has(hash)) return hash;
+    return `${hashOf(ownerOf(key)).slice(0, 16)}-${hash}`;
+  }
 
   async #remove(name: string): Promise<boolean> {
     try {
@@ -131,14 +139,19 @@ class FolderStore implements Store {
   }
 }
 
-const ours = /^[0-9a-f]{64}$/;
+const ours = /^(?:[0-9a-f]{16}-)?[0-9a-f]{64}$/;
+
+/** The part of a file's name that stands for the owner; "" where it has none. */
+function shareOf(name: string): string {
+  return name.slice(0, Math.max(0, name.indexOf("-")));
+}
 
 async function makeFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
 }
 
-function nameOf(key: string): string {
-  return createHash("sha256").update(key).digest("hex");
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }
 
 function isMissing(error: unknown): boolean {

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
+import { BoundedIndex } from "./bounded-index.ts";
 import { MemoryStore } from "./memory-store.ts";
 
 const roomy = { maxCount: 1000, maxBytes: 1e9, maxAgeMs: 1e9 };
@@ -21,6 +22,46 @@ describe("MemoryStore", () => {
     expect(await Promise.all(["a", "b"].map((key) => store.get(key)))).toEqual([undefined, "123"]);
     await store.set("c", "123456789");
     expect(await Promise.all(["b", "c"].map((key) => store.get(key)))).toEqual(["123", undefined]);
+  });
+
+  // One client's responses of 20 MB drove out all that others had kept: the oldest went first, whoever's it was.
+  test("by owner: one that stores without end loses its own, and others keep theirs", async () => {
+    const store = new MemoryStore({ ...roomy, maxCount: 10, maxBytes: 1000 });
+    await store.set("alice 1", "a".repeat(100));
+    await store.set("carol 1", "c".repeat(200));
+    for (let at = 0; at < 30; at++) await store.set(`bob ${at}`, "b".repeat(150));
+    expect(await store.get("alice 1")).toBe("a".repeat(100));
+    expect(await store.get("carol 1")).toBe("c".repeat(200));
+    const kept = await Promise.all(Array.from({ length: 30 }, (_, at) => store.get(`bob ${at}`)));
+    // 700 bytes are left for texts of 150.
+    expect(kept.flatMap((text, at) => (text === undefined ? [] : [at]))).toEqual([26, 27, 28, 29]);
+    for (let at = 0; at < 30; at++) await store.set(`dave ${at}`, "");
+    expect(await store.get("alice 1")).toBe("a".repeat(100));
+    expect(await store.get("carol 1")).toBe("c".repeat(200));
+  });
+
+  test("whatever is stored, an owner that makes way has at least as much as any other one", async () => {
+    const owner = fc.constantFrom("a", "b", "c");
+    const calls = fc.array(fc.record({ owner, bytes: fc.integer({ min: 1, max: 40 }) }), { maxLength: 60 });
+    await fc.assert(
+      fc.property(calls, (steps) => {
+        const sizes = new Map<string, number>();
+        const held = new Map<string, number>();
+        const ownerIn = (key: string): string => key.charAt(0);
+        const index = new BoundedIndex<true>({ ...roomy, maxBytes: 100 }, ownerIn, (key) => {
+          const mine = held.get(ownerIn(key)) ?? 0;
+          for (const other of held.values()) expect(mine).toBeGreaterThanOrEqual(other);
+          held.set(ownerIn(key), mine - (sizes.get(key) ?? 0));
+        });
+        for (const [at, step] of steps.entries()) {
+          const key = `${step.owner} ${at}`;
+          sizes.set(key, step.bytes);
+          held.set(step.owner, (held.get(step.owner) ?? 0) + step.bytes);
+          index.set(key, true, step.bytes);
+          expect([...held.values()].reduce((sum, bytes) => sum + bytes, 0)).toBeLessThanOrEqual(100);
+        }
+      }),
+    );
   });
 
   test("by age, whether it is asked for or not", async () => {

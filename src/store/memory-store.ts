@@ -1,4 +1,5 @@
 import { BoundedIndex } from "./bounded-index.ts";
+import { ownerOf } from "./store.ts";
 import type { Store, StoreLimits } from "./store.ts";
 
 /** A store that ends with its process. Texts are kept as UTF-8, outside the heap of the language. */
@@ -8,7 +9,7 @@ export class MemoryStore implements Store {
   readonly #decoder = new TextDecoder();
 
   constructor(limits: StoreLimits) {
-    this.#index = new BoundedIndex(limits, () => {});
+    this.#index = new BoundedIndex(limits, ownerOf, () => {});
   }
 
   async get(key: string): Promise<string | undefined> {

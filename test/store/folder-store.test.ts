@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -30,7 +31,30 @@ describe("a store in a folder", () => {
     const store = await openFolderStore(folder, roomy);
     await store.set("../../outside", "x");
     expect(await store.get("../../outside")).toBe("x");
-    expect(await readdir(folder)).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/)]);
+    expect(await readdir(folder)).toEqual([expect.stringMatching(/^[0-9a-f]{16}-[0-9a-f]{64}$/)]);
+  });
+
+  test("a file that an earlier version named by its key alone is found, replaced and deleted", async () => {
+    const name = createHash("sha256").update("alice resp_1").digest("hex");
+    await writeFile(join(folder, name), "1");
+    const store = await openFolderStore(folder, roomy);
+    expect(await store.get("alice resp_1")).toBe("1");
+    await store.set("alice resp_1", "2");
+    expect(await store.get("alice resp_1")).toBe("2");
+    expect(await readdir(folder)).toEqual([name]);
+    expect(await store.delete("alice resp_1")).toBe(true);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  test("one owner's texts make way for each other before those of others do, after a restart, too", async () => {
+    const limits = { ...roomy, maxCount: 4 };
+    const store = await openFolderStore(folder, limits);
+    await store.set("alice first", "x");
+    for (let at = 0; at < 20; at++) await store.set(`bob ${at}`, "x");
+    const again = await openFolderStore(folder, limits);
+    for (let at = 20; at < 40; at++) await again.set(`bob ${at}`, "x");
+    expect(await again.get("alice first")).toBe("x");
+    await expect.poll(() => readdir(folder)).toHaveLength(4);
   });
 
   test("it keeps to its limits, after a restart, too", async () => {
