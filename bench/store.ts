@@ -17,6 +17,7 @@ import type { AnswerContext } from "../src/wire/port.ts";
 import type { KeptRequest, PortState, Shelves } from "../src/wire/port-state.ts";
 import { lean } from "../src/wire/profile.ts";
 import { responsesPort } from "../src/wire/responses/port.ts";
+import { AssembledTexts } from "../src/server/assembled-texts.ts";
 import { takeSteps } from "../src/server/turns.ts";
 import { MemoryStore } from "../src/store/memory-store.ts";
 import { openStore } from "../src/store/open-store.ts";
@@ -131,7 +132,13 @@ function bodyOf(previous: string | undefined): object {
 }
 
 function shelvesOn(store: Store): Shelves {
-  return { lasting: store, brief: new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 }), ofConnection: false };
+  const assembled = new AssembledTexts().of("");
+  return {
+    lasting: store,
+    assembled,
+    brief: new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 }),
+    ofConnection: false,
+  };
 }
 
 async function inRedis(): Promise<Result | undefined> {

@@ -15,6 +15,7 @@ import { briefly, Requests } from "../server/service.ts";
 import type { Service } from "../server/service.ts";
 import { MemoryLimiter } from "../limits/memory-limiter.ts";
 import { openLimiter } from "../limits/open-limiter.ts";
+import { AssembledTexts } from "../server/assembled-texts.ts";
 import { MemoryStore } from "../store/memory-store.ts";
 import { noStore, openStoreOf } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
@@ -83,6 +84,7 @@ export function createHandler(config: TruewireConfig, options: HandlerOptions = 
     bodies: new BodyBudget(settings.bodyBudget),
     store: noStore,
     brief: new MemoryStore(briefly),
+    assembled: new AssembledTexts(),
     runs: new DetachedRuns(),
     limiter: ownLimiter,
   };

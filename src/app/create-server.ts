@@ -5,6 +5,7 @@ import type { OpenOptions } from "./open-options.ts";
 import type { ModelInfo } from "../generation/engine.ts";
 import { MemoryLimiter } from "../limits/memory-limiter.ts";
 import { openLimiter } from "../limits/open-limiter.ts";
+import { AssembledTexts } from "../server/assembled-texts.ts";
 import { MemoryStore } from "../store/memory-store.ts";
 import { noStore, openStoreOf } from "./open-store-of.ts";
 import { openObserving } from "./open-observing.ts";
@@ -136,6 +137,7 @@ export async function openServer(
     bodies: new BodyBudget(settings.bodyBudget),
     store: noStore,
     brief: side?.brief ?? new MemoryStore(briefly),
+    assembled: new AssembledTexts(),
     runs: side?.runs ?? new DetachedRuns(),
     limiter: new MemoryLimiter(),
     inspector,

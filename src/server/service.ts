@@ -16,6 +16,7 @@ import type { ModelDirectory } from "./model-directory.ts";
 import type { Origins } from "./origins.ts";
 import type { PageFiles } from "./page-files.ts";
 import type { Outcome } from "./request-record.ts";
+import type { AssembledTexts } from "./assembled-texts.ts";
 import type { Tracing } from "./tracing/tracing.ts";
 
 /** What may change while the server runs, all at once, when its configuration is read again. */
@@ -63,6 +64,8 @@ export interface Service {
   store: Store;
   /** The same for what must leave no trace: for some minutes, in memory. */
   readonly brief: Store;
+  /** What this process has assembled from them. */
+  readonly assembled: AssembledTexts;
   readonly runs: DetachedRuns;
   /** Counts what clients with limits use. */
   limiter: Limiter;

@@ -9,10 +9,11 @@ import { inTurns, turn } from "./turns.ts";
  * The shelves of an owner: no client finds what another one has kept. `ofConnection`: the store that ends with the connection, where it
  * takes further requests.
  */
-export function shelvesOf({ store, brief }: Service, owner: string, ofConnection?: Store): Shelves {
+export function shelvesOf({ store, brief, assembled }: Service, owner: string, ofConnection?: Store): Shelves {
   return {
     lasting: shelf(store, owner),
     brief: shelf(ofConnection ?? brief, owner),
+    assembled: assembled.of(owner),
     ofConnection: ofConnection !== undefined,
   };
 }

@@ -41,8 +41,23 @@ export interface Shelves {
   readonly lasting: Shelf;
   /** The server's memory, for what must leave no trace: as long as the connection is there, or for some minutes. */
   readonly brief: Shelf;
+  /** What this process remembers. */
+  readonly assembled: Assembled;
   /** The client sends further requests by the connection that `brief` belongs to. */
   readonly ofConnection: boolean;
+}
+
+/**
+ * What an API has assembled from the texts of one client, in the memory of this process. It may be gone at any time, and is gone some
+ * minutes after it was first set, so that its texts are read again now and then.
+ */
+export interface Assembled {
+  get(key: string): object | undefined;
+  /** `characters`: about how many it holds. */
+  set(key: string, value: object, characters: number): void;
+  delete(key: string): void;
+  /** A text that no other call returns, in any process. */
+  unique(): string;
 }
 
 export interface KeptRequest extends ReadRequest {

@@ -10,6 +10,7 @@ import type { TruewireServer } from "../../src/app/create-server.ts";
 import type { TruewireConfig } from "../../src/config/config.ts";
 import { lean } from "../../src/wire/profile.ts";
 import { BodyBudget } from "../../src/server/body-budget.ts";
+import { AssembledTexts } from "../../src/server/assembled-texts.ts";
 import { DetachedRuns } from "../../src/server/detached-runs.ts";
 import { silent } from "../../src/server/log.ts";
 import { listen } from "../../src/server/listen.ts";
@@ -318,6 +319,7 @@ describe("the limits of a connection", () => {
         bodies: new BodyBudget(1e9),
         store: brief,
         brief,
+        assembled: new AssembledTexts(),
         runs: new DetachedRuns(),
         limiter: new MemoryLimiter(),
       },

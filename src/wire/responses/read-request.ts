@@ -18,7 +18,8 @@ import { echoOfNothing } from "./response-echo.ts";
 import type { AskedResponse, ResponseEcho } from "./response-echo.ts";
 import type { ResponsesDraft } from "./responses-draft.ts";
 import { withoutCompactions } from "./state/compaction.ts";
-import { nothingRecalled, previousNotFound } from "./state/recall.ts";
+import { previousNotFound } from "./state/previous-not-found.ts";
+import { nothingRecalled } from "./state/recall.ts";
 import type { Recalled } from "./state/recall.ts";
 import { responsesParameters } from "./responses-parameters.ts";
 

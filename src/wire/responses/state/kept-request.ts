@@ -8,7 +8,8 @@ import { ResponseFrame } from "../response-frame.ts";
 import { responseOf } from "../response-writer.ts";
 import { ResponseStreamWriter } from "../stream-writer.ts";
 import { inputItems } from "./input-items.ts";
-import { eventsKey, keyOf, putResponse, stopKey } from "./kept-response.ts";
+import { eventsKey, findOn, keyOf, putResponse, stopKey } from "./kept-response.ts";
+import type { FoundResponse, KeptResponse } from "./kept-response.ts";
 import { recall } from "./recall.ts";
 import type { Recalled } from "./recall.ts";
 
@@ -98,11 +99,11 @@ class KeptResponsesRequest implements KeptRequest {
       random: this.#random,
     });
     // What lasts refers to what lasts; what does not, is complete in itself.
-    const isLinked = previous !== undefined && !previous.isBrief && shelf === this.#shelves.lasting;
+    const link = previous && shelf === this.#shelves.lasting ? await onLastingShelf(previous, shelf) : undefined;
     await putResponse(shelf, {
       id: frame.id,
-      chain: isLinked ? [...previous.kept.chain, previous.kept.id] : [],
-      input: isLinked ? own : [...history, ...own],
+      ...(link && { previous: link.id, root: link.root ?? link.id }),
+      input: link ? own : [...history, ...own],
       ...(Object.keys(frame.seals).length > 0 && { seals: frame.seals }),
       ...running,
       body,
@@ -136,4 +137,9 @@ class KeptResponsesRequest implements KeptRequest {
       },
     };
   }
+}
+
+/** A response as it is on the shelf of what lasts, where a connection may have found its own copy first. */
+async function onLastingShelf({ kept, isBrief }: FoundResponse, lasting: Shelf): Promise<KeptResponse | undefined> {
+  return isBrief ? findOn(lasting, kept.id) : kept;
 }

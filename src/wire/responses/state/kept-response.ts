@@ -6,9 +6,10 @@ export type Item = Readonly<Record<string, unknown>>;
 /** What is kept of a response. */
 export interface KeptResponse {
   readonly id: string;
-  /** The responses whose input and output came before `input`, the first one first. They are kept themselves. */
-  readonly chain: readonly string[];
-  /** What was put in after them, with ids. */
+  /** The response whose conversation came before `input`, and the first response of that conversation. Both are kept themselves. */
+  readonly previous?: string;
+  readonly root?: string;
+  /** What was put in after it, with ids. */
   readonly input: readonly Item[];
   /** Thoughts with what their maker needs to read them again, by the item's id; the body shows it only on request. */
   readonly seals?: Readonly<Record<string, string>>;
@@ -18,23 +19,39 @@ export interface KeptResponse {
   readonly orphan?: string;
   /** The response as JSON, in the form in which it was answered. */
   readonly body: string;
+  /** The characters of the text that is kept. */
+  readonly characters: number;
 }
+
+/** A response that is to be kept. */
+export type NewResponse = Omit<KeptResponse, "characters">;
 
 /** In characters: so many are written at once. */
 const pieceSize = 64 * 1024;
 
-function keptText({ body, ...rest }: KeptResponse): string | Iterable<string, void, undefined> {
+function keptText({ body, ...rest }: NewResponse): string | Iterable<string, void, undefined> {
   return isLong(rest, 4 * pieceSize) ? keptInPieces(rest, body) : `${JSON.stringify(rest)}\n${body}`;
 }
 
-function* keptInPieces(rest: Omit<KeptResponse, "body">, body: string): Generator<string, void, undefined> {
+function* keptInPieces(rest: Omit<NewResponse, "body">, body: string): Generator<string, void, undefined> {
   yield* jsonInPieces(rest, pieceSize);
   yield `\n${body}`;
 }
 
 function readKept(text: string): KeptResponse {
   const end = text.indexOf("\n");
-  return { ...(JSON.parse(text.slice(0, end)) as Omit<KeptResponse, "body">), body: text.slice(end + 1) };
+  const { chain, ...rest } = JSON.parse(text.slice(0, end)) as Omit<NewResponse, "body"> & ListedChain;
+  return {
+    ...(chain && { previous: chain.at(-1), root: chain[0] }),
+    ...rest,
+    body: text.slice(end + 1),
+    characters: text.length,
+  };
+}
+
+/** Earlier versions kept all responses before this one, the first one first. */
+interface ListedChain {
+  readonly chain?: readonly string[];
 }
 
 /** Items of another server's making have ids of their own: under these, the id of their response is kept. */
@@ -113,8 +130,14 @@ async function readFrom(shelf: Shelf, key: string): Promise<KeptResponse | undef
   return text.startsWith(pointer) ? readFrom(shelf, keyOf(text.slice(pointer.length))) : readKept(text);
 }
 
+/** The response of this id on one shelf. */
+export async function findOn(shelf: Shelf, id: string): Promise<KeptResponse | undefined> {
+  const found = await readFrom(shelf, keyOf(id));
+  return found?.id === id ? found : undefined;
+}
+
 /** What the model said in it; thoughts with their seals. */
-export function outputOf({ body, seals = {} }: KeptResponse): Item[] {
+export function outputOf({ body, seals = {} }: NewResponse): Item[] {
   const { output } = JSON.parse(body) as { readonly output: readonly Item[] };
   return output.map((item) => {
     const seal = typeof item["id"] === "string" ? seals[item["id"]] : undefined;
@@ -126,7 +149,7 @@ export function statusOf({ body }: KeptResponse): string {
   return (JSON.parse(body) as { readonly status: string }).status;
 }
 
-export async function putResponse(shelf: Shelf, kept: KeptResponse): Promise<void> {
+export async function putResponse(shelf: Shelf, kept: NewResponse): Promise<void> {
   const key = keyOf(kept.id);
   for (const id of ownIds(kept)) await shelf.set(id, pointer + kept.id);
   await shelf.set(key, keptText(kept));
@@ -149,7 +172,7 @@ export function stopKey(id: string): string {
 }
 
 /** The ids of what the model said under which the response would not be found. */
-function ownIds(kept: KeptResponse): string[] {
+function ownIds(kept: NewResponse): string[] {
   const key = keyOf(kept.id);
   return outputOf(kept).flatMap(({ id }) => (typeof id === "string" && keyOf(id) !== key ? [keyOf(id)] : []));
 }

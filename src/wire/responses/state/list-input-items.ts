@@ -3,7 +3,7 @@ import { numberAbove, numberBelow, unsupportedEnumValue } from "../../request/re
 import type { PortAnswer, PortCall } from "../../port-state.ts";
 import { bodyText } from "../body-text.ts";
 import type { JsonValue } from "../../json-text.ts";
-import { historyOf } from "./recall.ts";
+import { historyOf } from "./history.ts";
 import { outputOf } from "./kept-response.ts";
 import { theResponse } from "./show-response.ts";
 

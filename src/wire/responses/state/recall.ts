@@ -1,9 +1,10 @@
-import type { FailureError } from "../../../generation/failure.ts";
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { Shelves } from "../../port-state.ts";
 import { mostMessages } from "../../request/size-limits.ts";
-import { findItems, findResponse, itemsById, outputOf, statusOf } from "./kept-response.ts";
-import type { FoundResponse, Item, KeptResponse } from "./kept-response.ts";
+import { historyOf } from "./history.ts";
+import { findItems, findResponse, itemsById, statusOf } from "./kept-response.ts";
+import type { FoundResponse, Item } from "./kept-response.ts";
+import { previousNotFound } from "./previous-not-found.ts";
 
 /** What a request refers to. */
 export interface Recalled {
@@ -29,7 +30,7 @@ export async function recall(body: unknown, shelves: Shelves, forwards = false):
   if (typeof previousId !== "string" && wanted.size === 0) return nothingRecalled;
   const previous = typeof previousId === "string" ? await findPrevious(previousId, shelves, forwards) : undefined;
   const history = previous ? await historyOf(previous.kept, shelves) : [];
-  const said = itemsById(history);
+  const said = itemsById(wanted.size > 0 ? history : []);
   const references = new Map([...wanted].flatMap((id) => (said.has(id) ? [[id, said.get(id) as Item] as const] : [])));
   for (const [id, item] of await findItems(
     shelves,
@@ -48,27 +49,6 @@ async function findPrevious(id: string, shelves: Shelves, forwards: boolean): Pr
   const status = statusOf(found.kept);
   if (status !== "queued" && status !== "in_progress") return found;
   throw invalidRequest(`Previous response with id '${id}' is still in progress.`, "previous_response_id");
-}
-
-/** All that was said up to the end of a response: what went in and came out of those before it, and of itself. */
-export async function historyOf(kept: KeptResponse, shelves: Shelves): Promise<Item[]> {
-  const earlier = await Promise.all(
-    kept.chain.map(async (id) => {
-      const found = await findResponse(shelves, id);
-      // It was deleted, or has made way for others.
-      if (!found) throw previousNotFound(kept.id);
-      return [...found.kept.input, ...outputOf(found.kept)];
-    }),
-  );
-  return [...earlier.flat(), ...kept.input, ...outputOf(kept)];
-}
-
-export function previousNotFound(id: string): FailureError {
-  return invalidRequest(
-    `Previous response with id '${id}' not found.`,
-    "previous_response_id",
-    "previous_response_not_found",
-  );
 }
 
 /** The id that an item refers to; clients leave the type out, too. */

@@ -8,6 +8,7 @@ import { bodyText } from "../body-text.ts";
 import { ResponseIds } from "../ids.ts";
 import { responsesRequestInSteps } from "../read-request.ts";
 import { isOfUser, sealHistory, withoutCompactions } from "./compaction.ts";
+import { forgetHistory } from "./history.ts";
 import { inputItems } from "./input-items.ts";
 import { deleteResponse } from "./kept-response.ts";
 import type { Item } from "./kept-response.ts";
@@ -30,6 +31,7 @@ async function forget(call: PortCall): Promise<PortAnswer> {
   const { brief, lasting } = call.shelves;
   if (isBrief) await deleteResponse(brief, kept);
   await deleteResponse(lasting, kept);
+  await forgetHistory(call.shelves, kept);
   return { body: bodyText({ id: kept.id, object: "response", deleted: true }, call.profile) };
 }
 
