@@ -23,7 +23,15 @@ const limits = fc.record({
 });
 const steps = fc.array(
   fc.oneof(
-    { weight: 4, arbitrary: fc.record({ take: fc.nat(200), worker: fc.nat(2), name: fc.constantFrom("a", "b") }) },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        take: fc.nat(150),
+        reserve: fc.nat(50),
+        worker: fc.nat(2),
+        name: fc.constantFrom("a", "b"),
+      }),
+    },
     { weight: 3, arbitrary: fc.record({ end: fc.nat(30), cost: fc.nat(400) }) },
     { weight: 2, arbitrary: fc.record({ wait: fc.nat(40_000) }) },
     { weight: 1, arbitrary: fc.record({ dies: fc.nat(2) }) },
@@ -43,9 +51,9 @@ test("workers that share a limiter decide as one limiter does, whatever comes in
       for (const step of all) {
         if ("wait" in step) ms += step.wait;
         else if ("take" in step) {
-          const { worker, name, take } = step;
-          const own = await alone.take(name, bounds, take);
-          const shared = await workers[worker]?.limiter.take(name, bounds, take);
+          const { worker, name, take, reserve } = step;
+          const own = await alone.take(name, bounds, take, reserve);
+          const shared = await workers[worker]?.limiter.take(name, bounds, take, reserve);
           if (shared === undefined) continue;
           expect(told(shared)).toEqual(told(own));
           if ("end" in own && "end" in shared) open.push({ worker, tokens: take, own, shared });

@@ -9,6 +9,7 @@ interface Take {
   readonly name: string;
   readonly limits: Limits;
   readonly tokens: number;
+  readonly reserved: number;
 }
 
 type Taken = { readonly levels: Lease["levels"]; readonly lease: number } | { readonly refusal: Refusal };
@@ -30,12 +31,12 @@ export class SharedLimiter implements Limiter {
     primary.answer("limits.settle", () => undefined);
   }
 
-  async take(name: string, limits: Limits, tokens: number): Promise<Lease | Refusal> {
+  async take(name: string, limits: Limits, tokens: number, reserved = 0): Promise<Lease | Refusal> {
     let taken: Taken;
     try {
-      taken = (await this.#primary.ask("limits.take", { name, limits, tokens } satisfies Take)) as Taken;
+      taken = (await this.#primary.ask("limits.take", { name, limits, tokens, reserved } satisfies Take)) as Taken;
     } catch {
-      return this.#alone.take(name, limits, tokens);
+      return this.#alone.take(name, limits, tokens, reserved);
     }
     if ("refusal" in taken) return taken.refusal;
     const { lease, levels } = taken;
@@ -48,7 +49,7 @@ export class SharedLimiter implements Limiter {
 interface OpenLease {
   readonly lease: Lease;
   readonly name: string;
-  /** What was taken for it. */
+  /** What was taken for its prompt. */
   readonly tokens: number;
 }
 
@@ -79,18 +80,18 @@ export class LimiterOfWorkers {
     });
     void worker.closed.then(() => {
       this.#workers.delete(worker);
-      // Nobody can tell what they have cost: what was taken for them stays counted, and they are open no more.
+      // What they have cost is unknown: what was taken for their prompts stays counted, and what they reserved is given back.
       for (const each of open.values()) this.#end(each, each.tokens);
     });
   }
 
-  async #take(worker: Peer, { name, limits, tokens }: Take): Promise<Taken> {
+  async #take(worker: Peer, { name, limits, tokens, reserved }: Take): Promise<Taken> {
     const endedBefore = this.#ended.get(name);
-    let taken = await this.#limiter.take(name, limits, tokens);
+    let taken = await this.#limiter.take(name, limits, tokens, reserved);
     if ("bound" in taken && taken.bound === "concurrency") {
       // A client that has its answer may ask another worker before the end of that answer is known here.
       await this.#settle();
-      if (this.#ended.get(name) !== endedBefore) taken = await this.#limiter.take(name, limits, tokens);
+      if (this.#ended.get(name) !== endedBefore) taken = await this.#limiter.take(name, limits, tokens, reserved);
     }
     if ("bound" in taken) return { refusal: taken };
     const opened: OpenLease = { lease: taken, name, tokens };

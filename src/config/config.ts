@@ -100,6 +100,11 @@ export interface KeyEntry {
   readonly tokensPerDay?: number | string;
   /** The most requests at once. */
   readonly concurrency?: number | string;
+  /**
+   * The tokens that a request without `max_tokens` reserves for its answer while it runs. Default: 1,000, but not more than a tenth of the
+   * smallest limit of tokens.
+   */
+  readonly answerTokens?: number | string;
   /** When it stops working: a day (`2027-01-31`, its beginning in UTC), or a time with its zone. */
   readonly expires?: string;
 }

@@ -14,6 +14,7 @@ export interface KeyConfig {
   readonly tokensPerMinute?: number | undefined;
   readonly tokensPerDay?: number | undefined;
   readonly concurrency?: number | undefined;
+  readonly answerTokens?: number | undefined;
   /** Unix time in milliseconds. */
   readonly expires?: number | undefined;
 }
@@ -41,6 +42,11 @@ const key = settings(
     tokensPerMinute: integer(1).optional().describe("The most tokens in a minute, of prompts and answers together"),
     tokensPerDay: integer(1).optional().describe("The most tokens on a day (UTC), of prompts and answers together"),
     concurrency: integer(1).optional().describe("The most requests at once"),
+    answerTokens: integer(1)
+      .optional()
+      .describe(
+        "The tokens that a request without max_tokens reserves for its answer while it runs (default: 1000, but not more than a tenth of the smallest limit of tokens)",
+      ),
     expires: z
       .string({ error: timeError })
       .regex(/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/, { error: timeError })

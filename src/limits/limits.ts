@@ -6,6 +6,8 @@ export interface Limits {
   readonly tokensPerDay?: number | undefined;
   /** Requests that are open at once. */
   readonly concurrency?: number | undefined;
+  /** The tokens that a request reserves for its answer if it does not limit its answer itself. */
+  readonly answerTokens?: number | undefined;
 }
 
 /** What is left of a rate. */
@@ -36,13 +38,17 @@ export interface Refusal {
 /** A request that was taken. */
 export interface Lease {
   readonly levels: Levels;
-  /** The request is over: it has cost so many tokens, whatever was taken for it. Further calls do nothing. */
+  /** The request is over: it has cost so many tokens, whatever was taken or reserved for it. Further calls do nothing. */
   end(tokens: number): void;
 }
 
 /** Counts what is used under each name. */
 export interface Limiter {
-  /** Takes a request that will cost about so many tokens; 0: it costs none, so only the bounds of requests hold. Never rejects. */
-  take(name: string, limits: Limits, tokens: number): Promise<Lease | Refusal>;
+  /**
+   * Takes a request whose prompt costs about `tokens`, and reserves `reserved` tokens for its answer until it ends. Both count at once, so
+   * requests that run at the same time pass a bound only by what they cost beyond that. If the process that took it dies, the reservation
+   * lapses. `tokens` 0: the request costs none, so only the bounds of requests apply. Never rejects.
+   */
+  take(name: string, limits: Limits, tokens: number, reserved?: number): Promise<Lease | Refusal>;
   close(): Promise<void>;
 }

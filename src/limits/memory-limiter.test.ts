@@ -62,6 +62,19 @@ describe("a minute's rates", () => {
     expect(await limiter.take("a", limits, 10)).toMatchObject({ used: 530 });
   });
 
+  test("what is reserved counts until the request ends, in each limit of tokens, and is given back exactly", async () => {
+    const { limiter } = limiterAt(noon);
+    const limits: Limits = { tokensPerMinute: 100, tokensPerDay: 150 };
+    const first = leaseOf(await limiter.take("a", limits, 10, 60));
+    expect(first.levels.tokens).toMatchObject({ remaining: 30 });
+    expect(await limiter.take("a", limits, 10, 60)).toMatchObject({ bound: "tokens", used: 70, asked: 70 });
+    first.end(25);
+    const second = leaseOf(await limiter.take("a", limits, 10, 60));
+    expect(second.levels.tokens).toMatchObject({ remaining: 5 });
+    second.end(70);
+    expect(await limiter.take("a", { tokensPerDay: 150 }, 10, 60)).toMatchObject({ bound: "day", used: 95 });
+  });
+
   test("a request that is larger than the limit never fits", async () => {
     const { limiter } = limiterAt(noon);
     expect(await limiter.take("a", { tokensPerMinute: 100 }, 101)).toMatchObject({ bound: "tokens", waitMs: Infinity });
@@ -115,12 +128,18 @@ describe("the budget of a day", () => {
   );
 });
 
-type Step = { readonly pass: number } | { readonly take: number } | { readonly end: number; readonly cost: number };
+type Step =
+  | { readonly pass: number }
+  | { readonly take: number; readonly reserve: number }
+  | { readonly end: number; readonly cost: number };
 
 const steps = fc.array(
   fc.oneof(
     fc.record({ pass: fc.integer({ min: 0, max: 90_000 }) }),
-    fc.record({ take: fc.integer({ min: 0, max: 150 }) }),
+    fc
+      .record({ take: fc.integer({ min: 0, max: 100 }), reserve: fc.integer({ min: 0, max: 50 }) })
+      // A request that costs nothing reserves nothing.
+      .map(({ take, reserve }) => ({ take, reserve: take === 0 ? 0 : reserve })),
     fc.record({ end: fc.nat(20), cost: fc.nat(300) }),
   ) as fc.Arbitrary<Step>,
   { maxLength: 60 },
@@ -158,19 +177,19 @@ test("whatever the order: no bound is passed but by what requests cost beyond wh
           pass(step.pass);
           ms += step.pass;
         } else if ("take" in step) {
-          const taken = await limiter.take("a", limits, step.take);
+          const taken = await limiter.take("a", limits, step.take, step.reserve);
           if ("bound" in taken) {
             if (taken.bound === "concurrency" || taken.bound === "day" || taken.waitMs === Infinity) continue;
             pass(taken.waitMs);
             ms += taken.waitMs;
-            const again = await limiter.take("a", limits, step.take);
+            const again = await limiter.take("a", limits, step.take, step.reserve);
             // It said how long to wait, and nobody came between.
             expect(["concurrency", undefined]).toContain(boundOf(again));
             if ("bound" in again) continue;
-            open.push({ lease: again, taken: step.take });
-          } else open.push({ lease: taken, taken: step.take });
+            open.push({ lease: again, taken: step.take + step.reserve });
+          } else open.push({ lease: taken, taken: step.take + step.reserve });
           requests++;
-          tokens += step.take;
+          tokens += step.take + step.reserve;
         } else {
           const [ended] = open.splice(step.end, 1);
           if (!ended) continue;

@@ -13,14 +13,17 @@ export class MemoryLimiter implements Limiter {
     this.#now = now;
   }
 
-  async take(name: string, limits: Limits, tokens: number): Promise<Lease | Refusal> {
+  async take(name: string, limits: Limits, tokens: number, reserved = 0): Promise<Lease | Refusal> {
     const account = this.#account(name);
     const now = this.#now();
-    const refusal = refusalOf(account.use(limits, now), limits, tokens);
-    return refusal ?? this.#lease(account, limits, tokens);
+    const refusal = refusalOf(account.use(limits, now), limits, tokens + reserved);
+    return refusal ?? this.#lease(account, limits, tokens + reserved);
   }
 
-  /** A request that another limiter has taken: this one goes on from what is used there, should it have to. */
+  /**
+   * A request that another limiter has taken, for `tokens` with those that are reserved: this one goes on from what is used there, should
+   * it have to.
+   */
   follow(name: string, limits: Limits, use: Use, tokens: number): Lease {
     const account = this.#account(name);
     // The request is in what is used, and is added again.

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { RedisConnection } from "../redis/redis-connection.ts";
 import type { Lease, Limiter, Limits, Refusal } from "./limits.ts";
 import { MemoryLimiter } from "./memory-limiter.ts";
-import { beatScript, endScript, takeScript } from "./redis-scripts.ts";
+import { beatScript, endScript, memberOf, takeScript } from "./redis-scripts.ts";
 import type { RedisScript } from "./redis-scripts.ts";
 import { refusalOf } from "./use.ts";
 import type { Use } from "./use.ts";
@@ -32,7 +32,7 @@ class RedisLimiter implements Limiter {
   readonly #connection: RedisConnection;
   readonly #warn: (line: string) => void;
   readonly #local = new MemoryLimiter();
-  /** Open requests by name. */
+  /** Open requests by name, as members of their sorted sets. */
   readonly #open = new Map<string, Set<string>>();
   readonly #beat: NodeJS.Timeout;
   #isAway = false;
@@ -63,15 +63,15 @@ class RedisLimiter implements Limiter {
     clearTimeout(timer);
   }
 
-  async take(name: string, limits: Limits, tokens: number): Promise<Lease | Refusal> {
+  async take(name: string, limits: Limits, tokens: number, reserved = 0): Promise<Lease | Refusal> {
     if (this.#connection.isReady && performance.now() >= this.#askAgainAt) {
       try {
-        return await this.#takeShared(name, limits, tokens);
+        return await this.#takeShared(name, limits, tokens, reserved);
       } catch (error) {
         this.#failed(error);
       }
     }
-    return this.#local.take(name, limits, tokens);
+    return this.#local.take(name, limits, tokens, reserved);
   }
 
   async close(): Promise<void> {
@@ -80,30 +80,31 @@ class RedisLimiter implements Limiter {
     await this.#connection.close();
   }
 
-  async #takeShared(name: string, limits: Limits, tokens: number): Promise<Lease | Refusal> {
+  async #takeShared(name: string, limits: Limits, tokens: number, reserved: number): Promise<Lease | Refusal> {
     const { requestsPerMinute = 0, tokensPerMinute = 0, tokensPerDay = 0, concurrency = 0 } = limits;
     const id = randomUUID();
     const bounds = [requestsPerMinute, tokensPerMinute, tokensPerDay, concurrency];
-    const reply = await this.#run(takeScript, keysOf(name), [...bounds, tokens, id, openMs]);
+    const reply = await this.#run(takeScript, keysOf(name), [...bounds, tokens, reserved, id, openMs]);
     this.#answered();
     const [taken = 0, requests = 0, tokensUsed = 0, today = 0, dayLeftMs = 0, open = 0, day = 0] = (
       reply as readonly string[]
     ).map(Number);
     const use: Use = { requests, tokens: tokensUsed, today, dayLeftMs, open };
     if (taken === 0) {
-      const refusal = refusalOf(use, limits, tokens);
+      const refusal = refusalOf(use, limits, tokens + reserved);
       if (refusal) return refusal;
       throw new Error("Redis refused what there is room for.");
     }
-    const own = this.#local.follow(name, limits, use, tokens);
+    const own = this.#local.follow(name, limits, use, tokens + reserved);
     const openHere = this.#openOf(name);
-    openHere.add(id);
+    const member = memberOf(id, reserved, day);
+    openHere.add(member);
     return {
       levels: own.levels,
       end: (cost) => {
         own.end(cost);
-        if (!openHere.delete(id)) return;
-        const args = [requestsPerMinute, tokensPerMinute, cost - tokens, day, id];
+        if (!openHere.delete(member)) return;
+        const args = [requestsPerMinute, tokensPerMinute, cost, tokens, reserved, day, member];
         this.#run(endScript, keysOf(name), args).catch((error: unknown) => this.#failed(error));
       },
     };

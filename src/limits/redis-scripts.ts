@@ -9,7 +9,8 @@ export interface RedisScript {
 
 /**
  * `account.ts` and `use.ts` in Redis, whose clock counts for all instances. Keys: what is used under a name (a hash), and its open
- * requests (a sorted set: request → until when it counts, so that those of an instance that died are forgotten).
+ * requests (a sorted set: `memberOf` a request → until when it counts). A request of an instance that died is forgotten then, and what it
+ * reserved is given back.
  *
  * A clock that goes back stops the draining until the next request notes the time anew; the tokens of two days are kept.
  */
@@ -37,15 +38,38 @@ local function keep()
 end
 `;
 
+/** A request in the set of those that are open: its id, the tokens that it reserved, and the day (since 1970) that they count for. */
+export function memberOf(id: string, reserved: number, day: number): string {
+  return `${id}|${reserved}|${day}`;
+}
+
+/** Gives back what the open requests with these scores reserved, and removes them. */
+const lapse = `
+local lapsed = false
+local function lapse(from, to)
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', KEYS[2], from, to)) do
+    local reserved, counted = string.match(member, '|(%d+)|(%d+)$')
+    reserved, counted = tonumber(reserved or 0), tonumber(counted or 0)
+    tokens = math.max(0, tokens - reserved)
+    if counted == day then used = math.max(0, used - reserved)
+    elseif counted == otherDay then otherUsed = math.max(0, otherUsed - reserved) end
+    redis.call('ZREM', KEYS[2], member)
+    lapsed = true
+  end
+end
+`;
+
 /**
- * Arguments: the bounds (0: none) of requests and tokens a minute, of tokens a day and of open requests; the tokens asked for; the
- * request's id; and for how long it counts as open, in milliseconds. Replies, as texts: whether it was taken, the `Use` after that, and
- * the day.
+ * Arguments: the bounds (0: none) of requests and tokens a minute, of tokens a day and of open requests; the tokens of the prompt, and
+ * those reserved for the answer; the request's id; and for how long it counts as open, in milliseconds. Replies, as texts: whether it was
+ * taken, the `Use` after that, and the day.
  */
-export const takeScript: RedisScript = script(`${begin}
-local perDay, most, asked, ttl = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[7])
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
-redis.call('ZREMRANGEBYSCORE', KEYS[2], now + 2 * ttl, '+inf')
+export const takeScript: RedisScript = script(`${begin}${lapse}
+local perDay, most, ttl = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[8])
+local reserved = tonumber(ARGV[6])
+local asked = tonumber(ARGV[5]) + reserved
+lapse('-inf', now)
+lapse(now + 2 * ttl, '+inf')
 local open = redis.call('ZCARD', KEYS[2])
 local fits = (perMinute == 0 or requests + 1 <= perMinute + 1e-6) and (most == 0 or open < most)
 if asked > 0 then
@@ -55,19 +79,23 @@ end
 if fits then
   requests, tokens, used, open = requests + 1, tokens + asked, used + asked, open + 1
 end
-if fits or now < kept[3] then keep() end
+if fits or lapsed or now < kept[3] then keep() end
 if fits then
-  redis.call('ZADD', KEYS[2], now + ttl, ARGV[6])
+  redis.call('ZADD', KEYS[2], now + ttl, ARGV[7] .. '|' .. string.format('%.0f', reserved) .. '|' .. day)
   redis.call('PEXPIRE', KEYS[2], 2 * ttl)
 end
 local function text(number) return string.format('%.17g', number) end
 return { fits and '1' or '0', text(requests), text(tokens), text(used), text(86400000 - now % 86400000), text(open), text(day) }
 `);
 
-/** Arguments: the bounds of requests and tokens a minute; by how many tokens the request differs; its day; its id. */
+/**
+ * Arguments: the bounds of requests and tokens a minute; the tokens that the request cost; those that were taken for its prompt, and those
+ * reserved for its answer; its day; its member. Where it counts as open no more, its reservation has been given back already.
+ */
 export const endScript: RedisScript = script(`${begin}
-local difference, counted = tonumber(ARGV[3]), tonumber(ARGV[4])
-redis.call('ZREM', KEYS[2], ARGV[5])
+local counted = tonumber(ARGV[6])
+local difference = tonumber(ARGV[3]) - tonumber(ARGV[4])
+if redis.call('ZREM', KEYS[2], ARGV[7]) == 1 then difference = difference - tonumber(ARGV[5]) end
 if difference ~= 0 then
   tokens = math.max(0, tokens + difference)
   if counted == day then used = math.max(0, used + difference)
@@ -77,11 +105,11 @@ end
 return 1
 `);
 
-/** Key: open requests. Arguments: for how long they count from now on, and their ids. */
+/** Key: open requests. Arguments: for how long they count from now on, and their members; those that are not there stay forgotten. */
 export const beatScript: RedisScript = script(`
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-for i = 2, #ARGV do redis.call('ZADD', KEYS[1], now + tonumber(ARGV[1]), ARGV[i]) end
+for i = 2, #ARGV do redis.call('ZADD', KEYS[1], 'XX', now + tonumber(ARGV[1]), ARGV[i]) end
 redis.call('PEXPIRE', KEYS[1], 2 * tonumber(ARGV[1]))
 return 1
 `);

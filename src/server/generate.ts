@@ -1,6 +1,7 @@
 import type { Engine } from "../generation/engine.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { shownWarnings } from "../generation/shown-warnings.ts";
+import type { Limits } from "../limits/limits.ts";
 import { modelNotFound } from "../wire/failures.ts";
 import type { AnswerContext, ReadOptions } from "../wire/port.ts";
 import type { DetachedAnswer, KeptRequest, PortState, ServedPort } from "../wire/port-state.ts";
@@ -10,6 +11,7 @@ import type { Client } from "./keys/client.ts";
 import { estimateTokens } from "../generation/estimate-tokens.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import { takeTurn } from "./keys/take-turn.ts";
+import { tokensToReserve } from "./keys/tokens-to-reserve.ts";
 import type { Log } from "./log.ts";
 import { maskedEngine } from "./masked-engine.ts";
 import type { ServedModel } from "./model-directory.ts";
@@ -60,6 +62,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
   }
   const { settings: answerSettings } = model.from;
   record.servedModel = model.info.id;
+  const reserved = (limits: Limits): number => (read.preparesOnly === true ? 0 : tokensToReserve(request, limits));
   // A server of the same API gets the client's own request, and truncates it itself.
   const truncating = forwards
     ? model.from.engine
@@ -68,7 +71,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
       );
   const masked = read.preparesOnly === true ? silence : maskedEngine(truncating, settings.mask);
   const source = kept?.detach ? engineOfRun(masked, reply, service) : recordedEngine(masked, record);
-  const turn = client?.limits && (await takeTurn(reply, service, estimateTokens(request)));
+  const turn = client?.limits && (await takeTurn(reply, service, estimateTokens(request), reserved(client.limits)));
   const engine = turn ? turn.engine(source) : source;
   const context: AnswerContext = {
     profile,

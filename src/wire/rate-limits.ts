@@ -52,14 +52,18 @@ export function rateLimitReached(beyond: BeyondLimit, name: string): FailureErro
   const failure: Pick<GenerationFailure, "message" | "code" | "sourceType"> =
     bound === "day"
       ? {
-          message: `You exceeded your current quota: the tokens per day of the key '${name}'. ${counts} It is there again at 00:00 UTC.`,
+          message: `You exceeded your current quota: the tokens per day of the key '${name}'. ${counts} ${
+            waits
+              ? "It is there again at 00:00 UTC."
+              : "The request must be smaller to run: its prompt and its max_tokens together."
+          }`,
           code: "insufficient_quota",
           sourceType: "insufficient_quota",
         }
       : {
           message: waits
             ? `Rate limit reached for the key '${name}' on ${rates[bound].name}: ${counts} Please try again in ${goDuration(waitMs)}.`
-            : `Request too large for the key '${name}' on ${rates[bound].name}: Limit ${limit}, Requested ${asked}. The request must be smaller to run.`,
+            : `Request too large for the key '${name}' on ${rates[bound].name}: Limit ${limit}, Requested ${asked}. The request must be smaller to run: its prompt and its max_tokens together.`,
           code: "rate_limit_exceeded",
           sourceType: rates[bound].type,
         };

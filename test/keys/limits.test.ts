@@ -91,7 +91,7 @@ describe.each(transports)("limits through $name", ({ open }) => {
           expect(headers.get("x-ratelimit-limit-requests")).toBe("2");
           expect(headers.get("x-ratelimit-remaining-requests")).toBe(remaining);
           expect(headers.get("x-ratelimit-reset-requests")).toMatch(/^(29\.\d+|30|59\.\d+|1m0)s$/);
-          expect(Number(headers.get("x-ratelimit-remaining-tokens"))).toBeGreaterThan(900);
+          expect(Number(headers.get("x-ratelimit-remaining-tokens"))).toBeGreaterThan(700);
         }
         await response.text();
       }
@@ -144,10 +144,60 @@ describe.each(transports)("limits through $name", ({ open }) => {
     await answered("/v1/rerank", json({ model: "scripted", query: "Hello", documents: ["Hi"] }));
     expect(await used(ask)).toBe(72);
     const waiting = await ask("/v1/chat/completions", chat(`wait${"x".repeat(1589)}`, { stream: true }));
-    expect(await used(ask)).toBe(472);
+    // The prompt's 402 tokens, and a tenth of the limit for an answer without `max_tokens`.
+    expect(await used(ask)).toBe(472 + 170);
     engine.goOn();
     await waiting.text();
     await until(async () => (await used(ask)) === 572, "what it said is counted, too");
+    await api.close();
+  });
+
+  // What answers would cost was counted when they ended: 200 requests at once with `max_tokens: 400` passed a limit of 1,000 by 79,000.
+  test.each([
+    ["tokensPerDay", { tokensPerDay: 1000 }],
+    ["tokensPerMinute", { tokensPerMinute: 1000 }],
+  ])("200 requests at once that may cost 490 tokens each: two pass %s of 1,000", async (_, limits) => {
+    const { api, engine, ask } = await opened(limits);
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, () => ask("/v1/chat/completions", chat("wait", { stream: true, max_tokens: 490 }))),
+    );
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(2);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(198);
+    const running = answers.filter(({ status }) => status === 200);
+    engine.goOn();
+    await Promise.all(running.map((response) => response.text()));
+    // Each has cost 101 tokens, and reserves nothing any more.
+    const next = (): Promise<Response> =>
+      ask("/v1/chat/completions", chat("Hello", { max_completion_tokens: 780, max_tokens: undefined }));
+    await until(async () => (await next()).status === 200, "what was not used is given back");
+    await api.close();
+  });
+
+  test.each([
+    ["/v1/chat/completions", chat("Hello", { n: 3, max_tokens: 400 }), 1201],
+    ["/v1/completions", json({ model: "scripted", prompt: ["a", "b"], best_of: 3, n: 1, max_tokens: 200 }), 1202],
+    ["/v1/responses", json({ model: "scripted", input: "Hello", max_output_tokens: 1200 }), 1202],
+    ["/v1/messages", json({ ...messages, max_tokens: 1200 }), 1202],
+  ])("%s: a request that may cost more than its limit is told so", async (path, init, asked) => {
+    const { api, ask } = await opened({ tokensPerDay: 1000 });
+    const refused = await ask(path, init);
+    const { error } = (await refused.json()) as { error: { message: string } };
+    expect(refused.status).toBe(429);
+    const requested = Number(
+      /Limit 1000, Used 0, Requested (\d+)\. The request must be smaller/.exec(error.message)?.[1],
+    );
+    expect(Math.abs(requested - asked)).toBeLessThan(5);
+    await api.close();
+  });
+
+  test("a key may say what an answer without max_tokens reserves", async () => {
+    const { api, ask } = await opened({ tokensPerMinute: 1000, answerTokens: 400 });
+    const response = await ask("/v1/chat/completions", chat("wait", { stream: true }));
+    const remaining = Number(response.headers.get("x-ratelimit-remaining-tokens"));
+    expect(remaining).toBeGreaterThanOrEqual(597);
+    expect(remaining).toBeLessThan(600);
+    expect((await ask("/v1/chat/completions", chat("wait", { stream: true }))).status).toBe(200);
+    expect((await ask("/v1/chat/completions", chat("wait", { stream: true }))).status).toBe(429);
     await api.close();
   });
 

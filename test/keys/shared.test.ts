@@ -13,7 +13,7 @@ describe.skipIf(redisCommand() === undefined)("instances that count together", (
   let port: number;
   const servers: TruewireServer[] = [];
   const logs = [recordingLog(), recordingLog()];
-  const daily = keyOf("alice", { tokensPerDay: 100 });
+  const daily = keyOf("alice", { tokensPerDay: 100, answerTokens: 1 });
   const narrow = keyOf("bob", { requestsPerMinute: 3, concurrency: 2 });
   const engine = new ScriptedEngine(() => answer(["Hi"], { usage: { promptTokens: 10, completionTokens: 20 } }));
   beforeAll(async () => {

@@ -76,6 +76,29 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
     await closeAll(limiters);
   });
 
+  test("what an instance that died had reserved is given back when its requests are forgotten, and only once", async () => {
+    const [dead, other] = (await opened(2)) as [Limiter, Limiter];
+    const limits: Limits = { tokensPerDay: 100, tokensPerMinute: 100 };
+    const lease = await dead.take("reserved", limits, 10, 70);
+    expect(boundOf(await other.take("reserved", limits, 10, 20))).not.toBe("taken");
+    const raw = await createClient({ url: `redis://127.0.0.1:${port}` }).connect();
+    const key = "truewire:limits:{reserved}:open";
+    const [member = ""] = await raw.zRange(key, 0, -1);
+    await raw.zAdd(key, { score: Date.now() - 1, value: member });
+    // Of the dead one's request, its prompt's 10 tokens stay counted.
+    expect(await other.take("reserved", limits, 100)).toMatchObject({ used: 10 });
+    // It was not dead: neither its sign of life nor the end of its request gives the 70 back once more.
+    await raw.eval(beatScript.text, { keys: [key], arguments: ["60000", member] });
+    expect(await raw.zCard(key)).toBe(0);
+    if ("end" in lease) lease.end(35);
+    await until(
+      async () => Number(await raw.hGet("truewire:limits:{reserved}", "used")) === 35,
+      "the request costs 35 tokens in all",
+    );
+    await raw.close();
+    await closeAll([dead, other]);
+  });
+
   describe("what Redis holds", () => {
     let raw: ReturnType<typeof createClient>;
     beforeAll(async () => {
@@ -132,7 +155,10 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
       tokensPerDay: bound,
       concurrency: bound,
     });
-    const step = fc.oneof(fc.record({ take: fc.nat(40) }), fc.record({ end: fc.nat(5), cost: fc.nat(50) }));
+    const step = fc.oneof(
+      fc.record({ take: fc.nat(30), reserve: fc.nat(10) }),
+      fc.record({ end: fc.nat(5), cost: fc.nat(50) }),
+    );
     let turn = 0;
     await fc.assert(
       fc.asyncProperty(limitsOf, fc.array(step, { maxLength: 25 }), async (limits, steps) => {
@@ -142,8 +168,8 @@ describe.skipIf(redisCommand() === undefined)("limits that instances share throu
         const open: (readonly [Lease, Lease])[] = [];
         for (const one of steps) {
           if ("take" in one) {
-            const here = await memory.take(name, limits, one.take);
-            const there = await shared.take(name, limits, one.take);
+            const here = await memory.take(name, limits, one.take, one.reserve);
+            const there = await shared.take(name, limits, one.take, one.reserve);
             expect(boundOf(there)).toBe(boundOf(here));
             if (!("bound" in here) && !("bound" in there)) open.push([here, there]);
           } else for (const lease of open.splice(one.end, 1).flat()) lease.end(one.cost);

@@ -70,7 +70,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
   #abortReason: Error | undefined;
   #heard = false;
   #sawEvent = false;
-/** The headers for the client are part of an event. */
+  /** The headers for the client are part of an event. */
   #hasHeaders = false;
   /** For how long nothing has arrived, no event has come, or only noise has come since the finish. */
   #silentMs = 0;
