@@ -91,6 +91,7 @@ export async function openServer(
     { openWebSockets },
     { readPage },
     { openChecker },
+    { openProcesses },
   ] = await Promise.all([
     import("../server/listen.ts"),
     import("../server/descriptor-limit.ts"),
@@ -99,6 +100,7 @@ export async function openServer(
     import("../server/web-sockets.ts"),
     import("./read-page.ts"),
     import("./checking/open-checker.ts"),
+    import("./processes.ts"),
   ]);
   const { keys, certificate } = side?.files ?? (await readServerFiles(current));
   let settings = settingsOf(current, keys, false);
@@ -138,6 +140,7 @@ export async function openServer(
     store: noStore,
     brief: side?.brief ?? new MemoryStore(briefly),
     assembled: new AssembledTexts(),
+    processes: openProcesses(),
     runs: side?.runs ?? new DetachedRuns(),
     limiter: new MemoryLimiter(),
     inspector,

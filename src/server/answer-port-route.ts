@@ -51,6 +51,7 @@ export async function answerPortRoute(
     },
     model: (name) => calledModel(name, reply, directory),
     run: (runId) => service.runs.find(owner, runId),
+    hasEnded: (name) => service.processes?.hasEnded(name) ?? false,
     pause: (ms) => pause(ms, reply),
   };
   const answer = await route.answer(call).catch((error: unknown) => {

@@ -86,7 +86,7 @@ export async function generate(port: ServedPort, reply: Reply, service: Service)
 
   const keep = kept && (() => keepAnswer(kept, reply, log));
   if (kept?.detach) {
-    await detach(port, kept.detach(context), { engine, request: forEngine }, reply, service);
+    await detach(port, kept.detach(context, service.processes?.own), { engine, request: forEngine }, reply, service);
     return;
   }
   if (!request.stream) {

@@ -67,6 +67,8 @@ export interface Service {
   /** What this process has assembled from them. */
   readonly assembled: AssembledTexts;
   readonly runs: DetachedRuns;
+  /** Absent: this runtime has no processes. */
+  readonly processes?: Processes;
   /** Counts what clients with limits use. */
   limiter: Limiter;
   /** Absent: nobody counts. */
@@ -77,6 +79,14 @@ export interface Service {
   tracing?: Tracing;
   /** The other processes of this server, where it has several. */
   readonly others?: Others;
+}
+
+/** The processes that use one store, of this server and of others. */
+export interface Processes {
+  /** The name of this one. */
+  readonly own: string;
+  /** Whether the process of this name is known to have ended. */
+  hasEnded(name: string): boolean;
 }
 
 /** The processes that answer requests beside this one. */

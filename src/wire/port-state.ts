@@ -63,8 +63,11 @@ export interface Assembled {
 export interface KeptRequest extends ReadRequest {
   /** Keeps the answer that was written, where it is to be kept. Called when it is whole, before its end is sent. */
   keep(): Promise<void>;
-  /** Present: the client is answered at once, and the answer goes on whether it is there or not. */
-  detach?(context: AnswerContext): DetachedAnswer;
+  /**
+   * Present: the client is answered at once, and the answer goes on whether it is there or not. `processName`: names this process
+   * (`PortCall.hasEnded`).
+   */
+  detach?(context: AnswerContext, processName?: string): DetachedAnswer;
 }
 
 /** An answer without a client. */
@@ -126,6 +129,8 @@ export interface PortCall {
   readOptions(body: unknown): ReadOptions;
   /** The client's answer of this id that this server is generating. */
   run(id: string): Promise<DetachedRun | undefined>;
+  /** Whether the process of this name is known to have ended. false: it runs, or this process cannot know. */
+  hasEnded(processName: string): boolean;
   /** Resolves after so many milliseconds, or when the client leaves; to whether it is still there. */
   pause(ms: number): Promise<boolean>;
 }

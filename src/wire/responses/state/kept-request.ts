@@ -8,8 +8,8 @@ import { ResponseFrame } from "../response-frame.ts";
 import { responseOf } from "../response-writer.ts";
 import { ResponseStreamWriter } from "../stream-writer.ts";
 import { inputItems } from "./input-items.ts";
-import { eventsKey, findOn, keyOf, putResponse, stopKey } from "./kept-response.ts";
-import type { FoundResponse, KeptResponse } from "./kept-response.ts";
+import { deleteResponse, eventsKey, findOn, keyOf, putResponse, stopKey } from "./kept-response.ts";
+import type { FoundResponse, KeptResponse, RunningResponse } from "./kept-response.ts";
 import { recall } from "./recall.ts";
 import type { Recalled } from "./recall.ts";
 
@@ -38,7 +38,7 @@ class KeptResponsesRequest implements KeptRequest {
   readonly request: KeptRequest["request"];
   readonly warnings: KeptRequest["warnings"];
   readonly preparesOnly: boolean;
-  readonly detach?: (context: AnswerContext) => DetachedAnswer;
+  readonly detach?: (context: AnswerContext, processName?: string) => DetachedAnswer;
   readonly #asked: ReadResponsesRequest["asked"];
   readonly #input: unknown;
   readonly #recalled: Recalled;
@@ -56,7 +56,7 @@ class KeptResponsesRequest implements KeptRequest {
     this.#input = (body as { readonly input?: unknown }).input;
     this.#recalled = recalled;
     this.#shelves = shelves;
-    if (read.asked.echo.background) this.detach = (context) => this.#detach(context);
+    if (read.asked.echo.background) this.detach = (context, processName) => this.#detach(context, processName);
   }
 
   streamWriter(context: AnswerContext): StreamWriter {
@@ -85,11 +85,7 @@ class KeptResponsesRequest implements KeptRequest {
     return [...(ofConnection || (background && !store) ? [brief] : []), ...(store ? [lasting] : [])];
   }
 
-  async #put(
-    shelf: Shelf,
-    body: string,
-    running?: { readonly aliveAt: number; readonly orphan: string },
-  ): Promise<void> {
+  async #put(shelf: Shelf, body: string, running?: RunningResponse): Promise<void> {
     const frame = this.#frame;
     if (!frame) return;
     const { previous, history, references } = this.#recalled;
@@ -105,18 +101,19 @@ class KeptResponsesRequest implements KeptRequest {
       ...(link && { previous: link.id, root: link.root ?? link.id }),
       input: link ? own : [...history, ...own],
       ...(Object.keys(frame.seals).length > 0 && { seals: frame.seals }),
-      ...running,
+      ...(running && { running }),
       body,
     });
   }
 
-  #detach(context: AnswerContext): DetachedAnswer {
+  #detach(context: AnswerContext, processName: string | undefined): DetachedAnswer {
     const frame = this.#open(context, "stream");
     const writer = new ResponseStreamWriter(frame);
     const opening = writer.open();
     const bodyIn = (event: "queued" | "in_progress" | "cancelled"): string => frame.body({ event, output: [] }) ?? "";
     const failure = { code: "server_error", message: "The server stopped before the response was complete." };
-    const orphan = frame.body({ event: "failed", output: [], failure }) ?? "";
+    const failed = frame.body({ event: "failed", output: [], failure }) ?? "";
+    const cancelled = bodyIn("cancelled");
     const [shelf] = this.#targets();
     const now = context.now ?? (() => context.created);
     return {
@@ -126,14 +123,27 @@ class KeptResponsesRequest implements KeptRequest {
       body: bodyIn("queued"),
       beat: async () => {
         if (!shelf) return false;
-        await this.#put(shelf, bodyIn("in_progress"), { aliveAt: now(), orphan });
-        return (await shelf.get(stopKey(frame.id))) !== undefined;
+        // Another process has written what it is now.
+        if ((await shelf.get(stopKey(frame.id))) !== undefined) return true;
+        await this.#put(shelf, bodyIn("in_progress"), {
+          aliveAt: now(),
+          ...(processName !== undefined && { process: processName }),
+          failed,
+          cancelled,
+        });
+        return false;
       },
       end: async (events, isCancelled) => {
         if (!shelf) return;
-        await shelf.set(eventsKey(frame.id), events);
-        await this.#put(shelf, isCancelled ? bodyIn("cancelled") : (frame.body() ?? orphan));
-        await shelf.delete(stopKey(frame.id));
+        const stop = await shelf.get(stopKey(frame.id));
+        if (stop === "deleted") {
+          const kept = await findOn(shelf, frame.id);
+          if (kept) await deleteResponse(shelf, kept);
+        } else {
+          await shelf.set(eventsKey(frame.id), events);
+          await this.#put(shelf, isCancelled || stop !== undefined ? cancelled : (frame.body() ?? failed));
+        }
+        if (stop !== undefined) await shelf.delete(stopKey(frame.id));
       },
     };
   }

@@ -13,14 +13,23 @@ export interface KeptResponse {
   readonly input: readonly Item[];
   /** Thoughts with what their maker needs to read them again, by the item's id; the body shows it only on request. */
   readonly seals?: Readonly<Record<string, string>>;
-  /** Only while it is being generated without a client: when that was last seen, in Unix seconds, */
-  readonly aliveAt?: number;
-  /** and the body that is true if nobody sees to it any more. */
-  readonly orphan?: string;
+  /** Only while it is being generated without a client. */
+  readonly running?: RunningResponse;
   /** The response as JSON, in the form in which it was answered. */
   readonly body: string;
   /** The characters of the text that is kept. */
   readonly characters: number;
+}
+
+/** A response that is being generated without a client. */
+export interface RunningResponse {
+  /** When its process last noted that it goes on, in Unix seconds. */
+  readonly aliveAt: number;
+  /** Names that process; absent where it has no name. */
+  readonly process?: string;
+  /** The bodies that are true if the process has ended, and if the response is cancelled. */
+  readonly failed: string;
+  readonly cancelled: string;
 }
 
 /** A response that is to be kept. */
@@ -166,7 +175,7 @@ export function eventsKey(id: string): string {
   return `events ${id}`;
 }
 
-/** Where it is noted that such a response is to stop. */
+/** Where it is noted that such a response is to stop: `cancelled`, or `deleted`. */
 export function stopKey(id: string): string {
   return `stop ${id}`;
 }

@@ -27,7 +27,7 @@ export const responsesRoutes: readonly PortRoute[] = [
 ];
 
 async function forget(call: PortCall): Promise<PortAnswer> {
-  const { kept, isBrief } = await stopResponse(call);
+  const { kept, isBrief } = await stopResponse(call, "deleted");
   const { brief, lasting } = call.shelves;
   if (isBrief) await deleteResponse(brief, kept);
   await deleteResponse(lasting, kept);
