@@ -82,7 +82,7 @@ class Stage {
   }
 }
 
-/** What one attack reports beside its failures. */
+/** What one attack reports in addition to its failures. */
 type Report = Pick<AttackOutcome, "answered" | "others" | "memoryMiB">;
 
 function attack(name: string, run: (stage: Stage) => Promise<Report>, slow = false): Attack {
@@ -147,7 +147,7 @@ function statuses(answers: readonly Answer[]): string {
     .join(", ");
 }
 
-/** Another client's chat, streamed while `meanwhile` goes on. */
+/** Streams a chat as another client, and requires that it is complete. */
 async function others(stage: Stage, { url }: RunningTruewire, key?: string): Promise<string> {
   const body = { model: "program", stream: true, messages: [{ role: "user", content: "stream" }] };
   const { text } = await ask(`${url}/v1/chat/completions`, body, key);
@@ -169,7 +169,7 @@ async function storeThatHangs(stage: Stage): Promise<Report> {
     ask(`${server.url}/v1/responses/${id}`, undefined, undefined, "DELETE"),
   ]).flat();
   const [seen, ...first] = await Promise.all([others(stage, server), ...asking]);
-  // The kernel has accepted the new connection, and nobody answers on it.
+  // The kernel accepts the new connection, and Redis does not answer on it.
   const second = await Promise.all([respond(server), respond(server, { previous_response_id: id })]);
   const answers = [...first, ...second];
   stage.require(!answers.some(({ status }) => status === 0), "Requests were not answered while the store hung.");
@@ -215,7 +215,7 @@ class CountingStore implements Store {
   }
 }
 
-/** Holds a conversation of so many links in a store, and compares what a link costs at its beginning and at its end. */
+/** Continues a conversation `links` times, and compares what a link costs at its beginning and at its end. */
 async function longChain(stage: Stage, place: string, links: number): Promise<Report> {
   const limits = { maxCount: 1e6, maxBytes: 1024 ** 3, maxAgeMs: 3_600_000 };
   const store = new CountingStore(await openStore(place, limits, () => {}));
@@ -301,14 +301,14 @@ async function killedInBackground(stage: Stage): Promise<Report> {
   };
 }
 
-/** One key stores 20 large responses, where there is room for some of them; another key has stored a small one before. */
+/** One key stores 20 large responses, of which the store holds some; another key has stored a small one before. */
 async function fullStore(stage: Stage, at: string, megabytes: number): Promise<Report> {
   const config = join(stage.folder, "truewire.yaml");
   const keys = stage.keys({ alice: "", bob: "" });
-  const room = `store: { at: ${at}, maxSize: ${megabytes * 12}MiB }`;
+  const store = `store: { at: ${at}, maxSize: ${megabytes * 12}MiB }`;
   writeFileSync(
     config,
-    `port: 0\n${room}\nkeys:\n${readFileSync(keys, "utf8")}models:\n  - ${JSON.stringify(stage.program())}\n`,
+    `port: 0\n${store}\nkeys:\n${readFileSync(keys, "utf8")}models:\n  - ${JSON.stringify(stage.program())}\n`,
   );
   const server = await startTruewire(["--config", config]);
   stage.afterwards(() => server.stop("SIGKILL"));
@@ -352,7 +352,7 @@ const inRedis: readonly Attack[] = [
   attack("200 requests at once against tokensPerDay, in Redis", sharedBudget),
 ];
 
-/** Those that need Redis are left out where there is none. */
+/** Attacks on Redis are skipped if it is not installed. */
 export const attacks: readonly Attack[] = [
   ...(redisCommand() === undefined ? [] : inRedis),
   attack("300 links of previous_response_id, in memory", (stage) => longChain(stage, "memory", 300)),

@@ -4,8 +4,8 @@ import type { Processes } from "../server/service.ts";
 
 /**
  * Names this process so that another one on the same machine can tell whether it has ended. On Linux the name has the kernel's boot id, the
- * namespace of process ids, the process id and the time at which the process started, so that neither a container nor a process that got
- * the same id later is taken for it. Elsewhere: the host's name and the process id. Source: proc(5), /proc/PID/stat.
+ * namespace of process ids, the process id and the time at which the process started, so that it is confused neither with a process of
+ * another container nor with a later process of the same id. Elsewhere: the host's name and the process id. Source: proc(5), /proc/PID/stat.
  */
 export function openProcesses(): Processes {
   const place = placeOfProcess();
@@ -30,7 +30,7 @@ function placeOfProcess(): string {
   }
 }
 
-/** The start time of a process, in clock ticks since boot. undefined: there is none, or it was killed and its parent has not noticed yet. */
+/** The start time of a process, in clock ticks since boot. undefined: it has ended, even if its parent has not collected it yet. */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");

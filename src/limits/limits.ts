@@ -38,14 +38,14 @@ export interface Refusal {
 /** A request that was taken. */
 export interface Lease {
   readonly levels: Levels;
-  /** The request is over: it has cost so many tokens, whatever was taken or reserved for it. Further calls do nothing. */
+  /** Ends the request. Replaces what was taken and reserved for it by the `tokens` that it cost. Further calls do nothing. */
   end(tokens: number): void;
 }
 
 /** Counts what is used under each name. */
 export interface Limiter {
   /**
-   * Takes a request whose prompt costs about `tokens`, and reserves `reserved` tokens for its answer until it ends. Both count at once, so
+   * Takes a request whose prompt costs about `tokens`, and reserves `reserved` tokens for its answer until it ends. Both count from now on, so
    * requests that run at the same time pass a bound only by what they cost beyond that. If the process that took it dies, the reservation
    * lapses. `tokens` 0: the request costs none, so only the bounds of requests apply. Never rejects.
    */

@@ -21,8 +21,8 @@ export class MemoryLimiter implements Limiter {
   }
 
   /**
-   * A request that another limiter has taken, for `tokens` with those that are reserved: this one goes on from what is used there, should
-   * it have to.
+   * Counts a request that another limiter has taken, for `tokens` with those that are reserved, and adopts what is used there, in case
+   * this limiter has to take over.
    */
   follow(name: string, limits: Limits, use: Use, tokens: number): Lease {
     const account = this.#account(name);

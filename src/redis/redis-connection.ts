@@ -24,7 +24,7 @@ export interface RedisConnectionOptions {
  *
  * A command that gets no reply within `timeoutMs` rejects. If the server has replied to nothing since the command was sent, the
  * connection is closed, which rejects all other commands in flight, and a new one is opened: each attempt is limited, too, because the
- * kernel accepts connections for a process that is stopped. While there is no connection, commands reject at once.
+ * kernel accepts connections for a process that is stopped. While there is no connection, commands reject immediately.
  */
 export class RedisConnection {
   readonly #url: string;

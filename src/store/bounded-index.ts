@@ -11,7 +11,7 @@ interface Entry<Value> {
 /** The values of one owner. */
 interface Share<Value> {
   readonly owner: string;
-  /** The one that was asked for longest ago stands first. */
+  /** In the order of their last use, the least recently used first. */
   readonly entries: Map<string, Entry<Value>>;
   bytes: number;
 }

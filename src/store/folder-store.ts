@@ -141,7 +141,7 @@ class FolderStore implements Store {
 
 const ours = /^(?:[0-9a-f]{16}-)?[0-9a-f]{64}$/;
 
-/** The part of a file's name that stands for the owner; "" where it has none. */
+/** Returns the part of a file's name that identifies the owner; "" for a name without one. */
 function shareOf(name: string): string {
   return name.slice(0, Math.max(0, name.indexOf("-")));
 }

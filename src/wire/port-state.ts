@@ -48,12 +48,12 @@ export interface Shelves {
 }
 
 /**
- * What an API has assembled from the texts of one client, in the memory of this process. It may be gone at any time, and is gone some
- * minutes after it was first set, so that its texts are read again now and then.
+ * What an API has assembled from the texts of one client, in the memory of this process. Values may be discarded at any time,
+ * and are discarded some minutes after they were first set, so that their texts are read again.
  */
 export interface Assembled {
   get(key: string): object | undefined;
-  /** `characters`: about how many it holds. */
+  /** `characters`: the approximate size of the value. */
   set(key: string, value: object, characters: number): void;
   delete(key: string): void;
   /** A text that no other call returns, in any process. */
@@ -64,8 +64,8 @@ export interface KeptRequest extends ReadRequest {
   /** Keeps the answer that was written, where it is to be kept. Called when it is whole, before its end is sent. */
   keep(): Promise<void>;
   /**
-   * Present: the client is answered at once, and the answer goes on whether it is there or not. `processName`: names this process
-   * (`PortCall.hasEnded`).
+   * Present: the client is answered immediately, and the answer is generated without it. `processName` names this process for
+   * `PortCall.hasEnded`.
    */
   detach?(context: AnswerContext, processName?: string): DetachedAnswer;
 }

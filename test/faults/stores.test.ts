@@ -72,7 +72,7 @@ fault(
       "what was kept is found again",
     );
     return {
-      clients: [`a new request ${alone}`, `one that goes on ${next}`, `then ${later}`],
+      clients: [`a new request ${alone}`, `a request that refers to it ${next}`, `the next one ${later}`],
       log: server.stderr,
     };
   },

@@ -41,11 +41,11 @@ export async function forgetHistory({ lasting, assembled }: Shelves, { id, root 
   await lasting.delete(versionKey(root ?? id));
 }
 
-/** A text that is deleted with any response of the conversation. undefined: there is none, and none could be stored. */
+/** Returns a text that is deleted with any response of the conversation; undefined if the store takes nothing. */
 async function versionOf(root: string, { lasting, assembled }: Shelves): Promise<string | undefined> {
   const known = await lasting.get(versionKey(root));
   if (known !== undefined) return known;
-  // Stored before the responses are read: where one is deleted meanwhile, so is this.
+  // Stored before the responses are read: if one is deleted meanwhile, so is this.
   const version = assembled.unique();
   return lasting.set(versionKey(root), version).then(
     () => version,
@@ -68,7 +68,7 @@ interface Link {
   readonly characters: number;
 }
 
-/** The assembled form of a conversation: of one that branches, the branch that went on last. */
+/** The assembled form of a conversation. If it branches: of the branch that was read last. */
 class Conversation {
   readonly version: string | undefined;
   readonly #items: Item[] = [];
@@ -91,7 +91,7 @@ class Conversation {
     return index === undefined ? undefined : this.#items.slice(0, this.#links[index]?.items);
   }
 
-  /** Adds responses in their order, and what was said in each, behind the one before them; what stood there is left out. */
+  /** Adds responses in order, and what was said in each, after their predecessor. Replaces another branch. */
   add(responses: readonly KeptResponse[], said: readonly (readonly Item[])[]): void {
     const previous = responses[0]?.previous;
     const before = previous === undefined ? -1 : this.#indexOf.get(previous);

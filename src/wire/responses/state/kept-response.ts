@@ -23,7 +23,7 @@ export interface KeptResponse {
 
 /** A response that is being generated without a client. */
 export interface RunningResponse {
-  /** When its process last noted that it goes on, in Unix seconds. */
+  /** The time of the last sign of life of its process, in Unix seconds. */
   readonly aliveAt: number;
   /** Names that process; absent where it has no name. */
   readonly process?: string;

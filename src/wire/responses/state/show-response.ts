@@ -7,7 +7,7 @@ import { piecesAfter } from "./pieces-after.ts";
 import { eventsKey, findResponse, putResponse, stopKey } from "./kept-response.ts";
 import type { FoundResponse, KeptResponse } from "./kept-response.ts";
 
-/** A process of which nothing else is known has ended when it has not noted for this many seconds that a response goes on. */
+/** A process about which nothing else is known has ended if it gave no sign of life for this long, in seconds. */
 const longestSilence = 60;
 /** How often another instance's response is looked at, in milliseconds. */
 const lookEveryMs = 1000;
@@ -36,8 +36,8 @@ export async function cancelResponse(call: PortCall): Promise<PortAnswer> {
 }
 
 /**
- * The response, which is not generated any more. Where another server generates it, that one finds out within some seconds; the response
- * is cancelled at once.
+ * Stops the response and returns it as it then is. If another server generates it, the response is cancelled immediately, and that server
+ * stops some seconds later.
  */
 export async function stopResponse(call: PortCall, why: "cancelled" | "deleted"): Promise<FoundResponse> {
   let found = await theResponse(call);
@@ -68,7 +68,7 @@ export async function theResponse({ shelves, id }: PortCall): Promise<FoundRespo
   });
 }
 
-/** The events behind the number `after` as they come, or as they were kept. */
+/** The events after the number `after`, as they are generated or as they were kept. */
 async function* followed(run: DetachedRun, call: PortCall, after: number): AsyncGenerator<string> {
   let isEmpty = true;
   const pieces = async function* (): AsyncGenerator<string> {
