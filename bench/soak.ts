@@ -3,7 +3,7 @@
 //   npm run build && npm run bench soak [-- --minutes 30] [--clients 12] [--workers 2] [--seed 1] [--json]
 //
 // Clients use all APIs (chat, completions, responses with and without store and background, messages, embeddings, tokenize) with the demo
-// model and an upstream that fails now and then; a quarter of them disconnect in the middle. Meanwhile the model's process is killed every
+// model and an upstream that fails occasionally; a quarter of them disconnect in the middle. Meanwhile the model's process is killed every
 // 40 seconds and the configuration is read again every 15 seconds. Every 10 seconds the memory, open descriptors and handles of all of the
 // server's processes are noted, and its open requests (Linux).
 //
@@ -50,7 +50,7 @@ const pause = (ms: number): Promise<void> => new Promise((done) => setTimeout(do
 const folder = mkdtempSync(join(tmpdir(), "truewire-soak-"));
 const config = join(folder, "truewire.yaml");
 
-/** Speaks chat and embeddings, and fails in every way now and then. */
+/** Speaks chat and embeddings, and occasionally fails, in several ways. */
 const upstream = createServer((request, response) => {
   let body = "";
   request.setEncoding("utf8").on("data", (text: string) => (body += text));
@@ -198,7 +198,7 @@ async function sample(second: number): Promise<Sample> {
   };
 }
 
-/** Those beside the question itself. */
+/** Without this request itself. */
 async function openRequests(): Promise<number> {
   const health = (await (await fetch(`${server.url}/health`)).json()) as { requests: { open: number } };
   return health.requests.open - 1;
@@ -206,14 +206,14 @@ async function openRequests(): Promise<number> {
 
 const outcomes = new Map<string, number>();
 const count = (what: string): unknown => outcomes.set(what, (outcomes.get(what) ?? 0) + 1);
-const told = "Write a few words about the sea. ".repeat(3);
+const topic = "Write a few words about the sea. ".repeat(3);
 let lastResponse: string | undefined;
 
 /** One request of a random API: its name, path and body. */
 function anyRequest(): readonly [name: string, path: string, body?: object, method?: string] {
   const model = oneOf(["local", "up"]);
   const stream = random() < 0.6;
-  const content = `${told}${Math.floor(random() * 1000)}`;
+  const content = `${topic}${Math.floor(random() * 1000)}`;
   const limit = 1 + Math.floor(random() * 40);
   const messages = [{ role: "user", content }];
   switch (Math.floor(random() * 10)) {

@@ -262,7 +262,7 @@ async function longChain(stage: Stage, place: string, links: number): Promise<Re
   };
 }
 
-/** 200 requests at once, each of which costs 400 tokens, by a key with a budget of 1,000. */
+/** Sends 200 requests in parallel, each of which costs 400 tokens, with a key whose budget is 1,000. */
 async function spentBudget(stage: Stage, args: readonly string[]): Promise<Report> {
   const keys = stage.keys({ alice: "tokensPerDay: 1000", bob: "" });
   const server = await stage.serve(["--keys-file", keys, ...args]);
@@ -349,7 +349,7 @@ const inRedis: readonly Attack[] = [
   attack("a Redis store hangs under 50 requests", storeThatHangs),
   attack("300 links of previous_response_id, in Redis", (stage) => chainInRedis(stage, 300)),
   attack("10,000 links of previous_response_id, in Redis", (stage) => chainInRedis(stage, 10_000), true),
-  attack("200 requests at once against tokensPerDay, in Redis", sharedBudget),
+  attack("200 parallel requests against tokensPerDay, in Redis", sharedBudget),
 ];
 
 /** Attacks on Redis are skipped if it is not installed. */
@@ -365,8 +365,8 @@ export const attacks: readonly Attack[] = [
     (stage) => longChain(stage, join(stage.folder, "store"), 10_000),
     true,
   ),
-  attack("200 requests at once against tokensPerDay", (stage) => spentBudget(stage, [])),
-  attack("200 requests at once against tokensPerDay, with 2 workers", (stage) =>
+  attack("200 parallel requests against tokensPerDay", (stage) => spentBudget(stage, [])),
+  attack("200 parallel requests against tokensPerDay, with 2 workers", (stage) =>
     spentBudget(stage, ["--workers", "2"]),
   ),
   attack("a server is killed in the middle of background responses", killedInBackground),

@@ -80,6 +80,28 @@ fault(
 );
 
 fault(
+  "the server is killed while it generates in the background",
+  async () => {
+    const args = [writeProgram(newFolder()), "--store", join(newFolder(), "store")];
+    const first = await serve(args);
+    const id = await idOf(respond(first, { input: "10000", background: true }));
+    const status = async (server: RunningTruewire): Promise<string> =>
+      ((await (await fetch(`${server.url}/v1/responses/${id}`)).json()) as { status: string }).status;
+    await until(async () => (await status(first)) === "in_progress", "it is in progress");
+    await first.stop("SIGKILL");
+    const server = await serve(args);
+    const after = await status(server);
+    const stream = await (await fetch(`${server.url}/v1/responses/${id}?stream=true`)).text();
+    const isTold = stream.includes("event: response.failed");
+    return {
+      clients: ["before `in_progress`", `after the restart \`${after}\`${isTold ? ", also for its stream" : ""}`],
+      log: server.stderr,
+    };
+  },
+  process.platform === "linux",
+);
+
+fault(
   "the store's Redis loses its data in the middle of a conversation",
   async () => {
     const port = await freePort();
