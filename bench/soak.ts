@@ -161,12 +161,9 @@ interface Sample {
 }
 
 async function sample(second: number): Promise<Sample> {
-  let all = processes();
-  // After a kill, the next process is a moment away: a sample without it says nothing of leaks.
-  for (let tries = 0; tries < 50 && !all.some(isModel); tries++) {
-    await pause(100);
-    all = processes();
-  }
+  // After a kill, the next process takes a while to load the model: a sample without it does not show leaks.
+  for (let tries = 0; tries < 100 && !(await isLoaded()); tries++) await pause(100);
+  const all = processes();
   const sum = (some: readonly ServerProcess[], of: (process: ServerProcess) => number): number =>
     some.reduce((total, process) => total + of(process), 0);
   const mebibytes = ({ pid }: ServerProcess): number =>
@@ -198,10 +195,22 @@ async function sample(second: number): Promise<Sample> {
   };
 }
 
+interface Health {
+  readonly requests: { readonly open: number };
+  readonly engines: readonly { readonly state: string }[];
+}
+
+async function health(): Promise<Health> {
+  return (await (await fetch(`${server.url}/health`)).json()) as Health;
+}
+
 /** Without this request itself. */
 async function openRequests(): Promise<number> {
-  const health = (await (await fetch(`${server.url}/health`)).json()) as { requests: { open: number } };
-  return health.requests.open - 1;
+  return (await health()).requests.open - 1;
+}
+
+async function isLoaded(): Promise<boolean> {
+  return processes().some(isModel) && (await health()).engines.every(({ state }) => state === "ready");
 }
 
 const outcomes = new Map<string, number>();
@@ -346,7 +355,7 @@ function fit(series: "serverMiB" | "modelMiB" | "descriptors" | "handles", least
   const products = noise.slice(1).reduce((sum, value, at) => sum + value * (noise[at] ?? 0), 0);
   const resemblance = squares === 0 ? 0 : Math.min(0.95, Math.max(0, products / squares));
   const independent = (n * (1 - resemblance)) / (1 + resemblance);
-  const error = Math.sqrt(squares / Math.max(1, independent - 2) / spread) * Math.sqrt(n / Math.max(1, independent));
+  const error = Math.sqrt(squares / Math.max(1, independent - 2) / spread);
   const rise = slope * ((x.at(-1) ?? 0) - (x[0] ?? 0));
   const errors = slope === 0 ? 0 : slope / error;
   return { series, mean: meanY, rise, errors, leaks: errors > 3 && rise > leastRise(meanY) };
