@@ -1,16 +1,5 @@
 import { expect, test } from "vitest";
-import type { GenerationRequest } from "../../generation/request.ts";
 import { tokensToReserve } from "./tokens-to-reserve.ts";
-
-const request: Omit<GenerationRequest, "prompt"> = {
-  id: "req_1",
-  model: "m",
-  sampling: {},
-  limits: {},
-  wantsUsage: false,
-  stream: false,
-  extra: {},
-};
 
 test("an answer reserves what its client allows, for each choice; else a standard that leaves a small limit usable", () => {
   const one = { prompt: { kind: "chat", messages: [], template: {} }, limits: {} } as const;
