@@ -3,7 +3,7 @@ import OpenAI from "openai";
 
 const client = new OpenAI({
   baseURL: process.env.BASE_URL ?? "http://127.0.0.1:8080/v1",
-  apiKey: process.env.API_KEY ?? "none",
+  apiKey: process.env.OPENAI_API_KEY ?? "none",
 });
 const stream = await client.chat.completions.create({
   model: process.env.MODEL ?? "demo",

@@ -7,7 +7,7 @@ from openai import OpenAI
 
 client = OpenAI(
     base_url=os.environ.get("BASE_URL", "http://127.0.0.1:8080/v1"),
-    api_key=os.environ.get("API_KEY", "none"),
+    api_key=os.environ.get("OPENAI_API_KEY", "none"),
 )
 stream = client.chat.completions.create(
     model=os.environ.get("MODEL", "demo"),

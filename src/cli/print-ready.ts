@@ -15,7 +15,7 @@ export function printReady(server: TruewireServer, config: TruewireConfig, demo:
   // The key itself is not printed: what is printed may be kept.
   const { apiKey = [], keys = [], keysFile } = config;
   const withKey = apiKey.length > 0 || keys.length > 0 || keysFile !== undefined;
-  const key = withKey ? ' -H "Authorization: Bearer $TRUEWIRE_API_KEY"' : "";
+  const key = withKey ? ' -H "Authorization: Bearer $OPENAI_API_KEY"' : "";
   const lines = [
     ...(demo ? ["No model was named, so this serves the bundled demo model, a small one for trying things out."] : []),
     `${colors.bold(`${server.url}/v1`)} serves the OpenAI API. ${first ? `${models.length === 1 ? "Model" : "Models"}: ${names.join(", ")}` : "No upstream answers yet; their models are taken in when they do."}`,
@@ -23,7 +23,7 @@ export function printReady(server: TruewireServer, config: TruewireConfig, demo:
   if (first) {
     const [path, body] = exampleOf(first);
     lines.push(
-      withKey ? "Try it, with a key in TRUEWIRE_API_KEY:" : "Try it:",
+      withKey ? "Try it, with your key in OPENAI_API_KEY:" : "Try it:",
       `  curl -N ${server.url}/v1/${path}${key} -H "Content-Type: application/json" -d ${shellQuoted(JSON.stringify(body))}`,
     );
   }

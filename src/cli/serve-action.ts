@@ -115,7 +115,10 @@ function configFile(targets: readonly string[], { config }: Options): string | u
 /** The file's configuration, then the options, which win, and the targets, which are added. */
 async function configuration(targets: readonly string[], options: Options, file?: string): Promise<TruewireConfig> {
   const fromFile: TruewireConfig = file === undefined ? {} : await readConfigFile(file, process.env);
-  const own = Object.entries(options).filter(([name]) => name !== "config" && !(name in modelOptions));
+  const own: TruewireConfig = Object.fromEntries(
+    Object.entries(options).filter(([name]) => name !== "config" && !(name in modelOptions)),
+  );
+  refuseMixedKeys(fromFile, own);
   const models: (string | ModelEntry)[] = [...(fromFile.models ?? [])];
   for (const target of targets) models.push(withOptions(modelOfTarget(target), options));
   if (models.length === 0 && file === undefined) models.push(withOptions(bundledModel(), options));
@@ -124,7 +127,19 @@ async function configuration(targets: readonly string[], options: Options, file?
       [{ path: ["models"], message: "is empty; expected a model to serve, such as [model.gguf]" }],
       file,
     );
-  return { ...fromEnvironment(), ...fromFile, ...Object.fromEntries(own), models };
+  return { ...fromEnvironment(), ...fromFile, ...own, models };
+}
+
+/**
+ * Throws if the server has keys with limits and the environment holds a key without any. Clients export their key under such a name, too:
+ * a server started from that shell would accept the client's key without its limits.
+ */
+function refuseMixedKeys(fromFile: TruewireConfig, own: TruewireConfig): void {
+  const keysFile = own.keysFile ?? fromFile.keysFile;
+  if (!process.env.TRUEWIRE_API_KEY || (keysFile === undefined && !fromFile.keys?.length)) return;
+  throw new Error(
+    `TRUEWIRE_API_KEY is set together with ${keysFile === undefined ? "keys" : "keysFile"}, and would be a key without limits. Unset it (unset TRUEWIRE_API_KEY); clients read their key from OPENAI_API_KEY or ANTHROPIC_API_KEY. For a key without limits, add an entry without limits to the file of keys, or set apiKey in the configuration.`,
+  );
 }
 
 function fromEnvironment(): TruewireConfig {

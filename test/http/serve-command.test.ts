@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { until } from "../support/scripted-engine.ts";
+import { keyOf } from "../keys/support.ts";
 import { runTruewire, startTruewire } from "../support/serve.ts";
 import { chat, events, json } from "../support/transports.ts";
 
@@ -73,6 +74,47 @@ describe("truewire serve", () => {
     ).toBe(401);
     expect(await server.stop()).toBe(0);
     expect(server.stdout() + server.stderr()).not.toMatch(/sk-from/);
+  });
+
+  // A client's own key, exported as the start message once proposed, became a key of the server without limits. The tests never gave one
+  // process both the server's keys and a client's environment.
+  test("TRUEWIRE_API_KEY together with keys with limits is an error at the start", async () => {
+    const { key, entry } = keyOf("alice", { requestsPerMinute: 1 });
+    const env = { TRUEWIRE_API_KEY: key };
+    const keysFile = join(folder, "keys.yaml");
+    await writeFile(keysFile, JSON.stringify([entry]));
+    const config = join(folder, "with-keys.yaml");
+    await writeFile(config, JSON.stringify({ port: 0, keys: [entry], models: [program] }));
+    const configWithFile = join(folder, "with-keys-file.yaml");
+    await writeFile(configWithFile, JSON.stringify({ port: 0, keysFile, models: [program] }));
+    for (const args of [
+      [program, "--port", "0", "--keys-file", keysFile],
+      ["--config", config],
+      ["--config", configWithFile],
+    ]) {
+      const { code, stdout, stderr } = await runTruewire(["serve", ...args], { env });
+      expect([code, stdout]).toEqual([1, ""]);
+      expect(stderr).toMatch(/^truewire: TRUEWIRE_API_KEY is set together with keys.*unset TRUEWIRE_API_KEY/);
+      expect(stderr).not.toContain(key);
+    }
+  });
+
+  test("the printed curl line works with the key in OPENAI_API_KEY, which the server itself does not read", async () => {
+    const { key, entry } = keyOf("alice", { requestsPerMinute: 1 });
+    const keysFile = join(folder, "keys-of-curl.yaml");
+    await writeFile(keysFile, JSON.stringify([entry]));
+    const env = { OPENAI_API_KEY: key, ANTHROPIC_API_KEY: key };
+    const server = await startTruewire([program, "--keys-file", keysFile], { env });
+    await until(() => server.stdout().includes("curl"), "the curl line is printed");
+    const line = server
+      .stdout()
+      .split("\n")
+      .find((text) => text.trim().startsWith("curl"));
+    const ask = (): Promise<{ stdout: string }> =>
+      run("sh", ["-c", `${line ?? ""} -s`], { env: { ...process.env, ...env } });
+    expect(events((await ask()).stdout).at(-1)).toBe("data: [DONE]");
+    expect((await ask()).stdout).toContain("rate_limit_exceeded");
+    expect(await server.stop()).toBe(0);
   });
 
   test("SIGTERM: what runs is finished, then exit code 0", async () => {

@@ -42,7 +42,7 @@ describe("truewire keys new", () => {
     const status = async (key: string): Promise<number> =>
       (await fetch(`${server.url}/v1/models`, withKey(key))).status;
     expect([await status(old.key), await status(young.key)]).toEqual([200, 401]);
-    expect(server.stdout()).toContain('-H "Authorization: Bearer $TRUEWIRE_API_KEY"');
+    expect(server.stdout()).toContain('-H "Authorization: Bearer $OPENAI_API_KEY"');
     await writeFile(file, JSON.stringify(young.entries));
     server.process.kill("SIGHUP");
     await until(async () => (await status(young.key)) === 200, "the file is read again");

@@ -38,6 +38,16 @@ describe.each(transports)("keys by their hashes through $name", ({ open }) => {
     expect(engine.requests.slice(-3).map(({ owner }) => owner)).toEqual(["alice", "dora", "key 1"]);
   });
 
+  // A key in both lists lost its limits, its models and its expiry date: the entry without limits replaced the other.
+  test("a key that is plain, too, keeps its limits", async () => {
+    const both = { apiKey: [alice.key, gone.key], keys: [alice.entry, gone.entry] };
+    const mixed = await open(serving(new ScriptedEngine(() => answer(["Hi"]), "small", "secret-model"), both));
+    const list = (await (await mixed.fetch("/v1/models", withKey(alice.key))).json()) as { data: { id: string }[] };
+    expect(list.data.map(({ id }) => id)).toEqual(["small"]);
+    expect((await mixed.fetch("/v1/models", withKey(gone.key))).status).toBe(401);
+    await mixed.close();
+  });
+
   test("one that has expired is a 401 that says whose it was; in the exact form it is a wrong one", async () => {
     const refused = await ask(gone.key, "/v1/models");
     expect([refused.status, await refused.json()]).toMatchObject([

@@ -153,7 +153,7 @@ describePage("the page in a browser", [talker, "--api-key", "sk-page-0123456789"
     for (const language of ["curl", "Node", "Python"]) {
       await page.getByLabel(language, { exact: true }).check();
       const code = (await page.locator("dialog pre").textContent()) ?? "";
-      expect(code).toContain("TRUEWIRE_API_KEY");
+      expect(code).toContain("OPENAI_API_KEY");
       expect(code).not.toContain("0123456789");
     }
     // The tab keeps it over a reload; another tab knows nothing of it.

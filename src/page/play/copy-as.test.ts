@@ -33,7 +33,9 @@ test("Python has Python's words, and what its library does not know goes as extr
 
 test("a key is taken from the environment", () => {
   for (const language of ["curl", "Node", "Python"] as const) {
-    expect(copyAs(language, bodyWith("x"), target)).not.toContain("TRUEWIRE_API_KEY");
-    expect(copyAs(language, bodyWith("x"), { ...target, keyNeeded: true })).toContain("TRUEWIRE_API_KEY");
+    expect(copyAs(language, bodyWith("x"), target)).not.toContain("_API_KEY");
+    expect(copyAs(language, bodyWith("x"), { ...target, keyNeeded: true })).toContain("OPENAI_API_KEY");
+    // A server reads TRUEWIRE_API_KEY as a key without limits: no client is to put its own key there.
+    expect(copyAs(language, bodyWith("x"), { ...target, keyNeeded: true })).not.toContain("TRUEWIRE_API_KEY");
   }
 });

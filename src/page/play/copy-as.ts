@@ -10,7 +10,7 @@ export const languages: readonly Language[] = ["curl", "Node", "Python"];
 export interface Target {
   /** The API's base URL, without a slash at its end. */
   readonly baseUrl: string;
-  /** The server wants a key: the code takes it from `TRUEWIRE_API_KEY`. The key itself is never part of what is copied. */
+  /** The server requires a key: the code reads it from `OPENAI_API_KEY`, as OpenAI's libraries do. The key itself is never copied. */
   readonly keyNeeded: boolean;
   /** To tell OpenAI's parameters, which its libraries have names for, from others. */
   readonly table: readonly Parameter[];
@@ -25,14 +25,14 @@ const writers: Readonly<Record<Language, (body: ChatBody, target: Target) => str
   curl: (body, { baseUrl, keyNeeded }) =>
     [
       `curl -N ${baseUrl}/chat/completions \\`,
-      ...(keyNeeded ? ['  -H "Authorization: Bearer $TRUEWIRE_API_KEY" \\'] : []),
+      ...(keyNeeded ? ['  -H "Authorization: Bearer $OPENAI_API_KEY" \\'] : []),
       "  -H 'Content-Type: application/json' \\",
       `  -d ${shellQuoted(JSON.stringify(body, null, 2))}`,
     ].join("\n"),
 
   Node: (body, { baseUrl, keyNeeded }) => `import OpenAI from "openai";
 
-const client = new OpenAI({ baseURL: ${JSON.stringify(baseUrl)}, apiKey: ${keyNeeded ? "process.env.TRUEWIRE_API_KEY" : '"none"'} });
+const client = new OpenAI({ baseURL: ${JSON.stringify(baseUrl)}, apiKey: ${keyNeeded ? "process.env.OPENAI_API_KEY" : '"none"'} });
 const stream = await client.chat.completions.create(${JSON.stringify(body, null, 2)});
 for await (const chunk of stream) {
   process.stdout.write(chunk.choices[0]?.delta.content ?? "");
@@ -47,7 +47,7 @@ for await (const chunk of stream) {
     if (extra.length > 0) members.push(`    extra_body=${pythonValue(Object.fromEntries(extra), "    ")},`);
     return `${keyNeeded ? "import os\n\n" : ""}from openai import OpenAI
 
-client = OpenAI(base_url=${JSON.stringify(baseUrl)}, api_key=${keyNeeded ? 'os.environ["TRUEWIRE_API_KEY"]' : '"none"'})
+client = OpenAI(base_url=${JSON.stringify(baseUrl)}, api_key=${keyNeeded ? 'os.environ["OPENAI_API_KEY"]' : '"none"'})
 stream = client.chat.completions.create(
 ${members.join("\n")}
 )

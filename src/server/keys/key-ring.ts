@@ -21,7 +21,10 @@ export class KeyRing {
   /** Without keys, everybody may call. */
   readonly required: boolean;
 
-  /** `plain`: keys as they are, whose holders have no limits. `required`: nobody may call without one, even where there is none. */
+  /**
+   * `plain`: keys in plain text, which have no limits. A key in both lists keeps the limits of its entry in `hashed`. `required`: clients
+   * need a key even if both lists are empty.
+   */
   constructor(plain: readonly string[], hashed: readonly HashedKey[], required: boolean) {
     this.required = required || plain.length + hashed.length > 0;
     this.#keys = ringOf(plain, hashed);
@@ -50,10 +53,10 @@ export class KeyRing {
 }
 
 async function ringOf(plain: readonly string[], hashed: readonly HashedKey[]): Promise<ReadonlyMap<string, HashedKey>> {
-  const keys = new Map(hashed.map((key) => [key.hash, key]));
   const hashes = await Promise.all(plain.map((key) => hashOf(key)));
-  for (const [at, hash] of hashes.entries()) keys.set(hash, { hash, client: { owner: `key ${at + 1}` } });
-  return keys;
+  const unlimited = hashes.map((hash, at): HashedKey => ({ hash, client: { owner: `key ${at + 1}` } }));
+  // The later entry of a hash is used: the one with limits and an expiry date.
+  return new Map([...unlimited, ...hashed].map((key) => [key.hash, key]));
 }
 
 function hasExpired({ expiresAt = Infinity }: HashedKey): boolean {
