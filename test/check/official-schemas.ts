@@ -34,11 +34,19 @@ export function readOfficialSchemas(): OfficialSchemas {
   };
 }
 
-/** OpenAPI 3.0 says `nullable` where JSON Schema has a union. */
+/**
+ * OpenAPI 3.0 says `nullable` where JSON Schema has a union. Branches of the document's `oneOf` overlap (a user's message in parts fits
+ * two), so `oneOf` is read as `anyOf`.
+ */
 function withNulls(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withNulls);
   if (typeof schema !== "object" || schema === null) return schema;
   const { nullable, ...rest } = schema as { nullable?: unknown };
-  const mapped = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, withNulls(value)]));
+  const mapped = Object.fromEntries(
+    Object.entries(rest).map(([key, value]) => [
+      key === "oneOf" && Array.isArray(value) ? "anyOf" : key,
+      withNulls(value),
+    ]),
+  );
   return nullable === true ? { anyOf: [mapped, { type: "null" }] } : mapped;
 }

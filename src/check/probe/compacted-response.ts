@@ -3,18 +3,10 @@ import { notShown } from "../rules/group/group-rule.ts";
 import { judgeCompacted } from "../rules/group/stored.ts";
 import { isObject } from "../../generation/json.ts";
 import { parsedJson } from "../rules/view.ts";
-import { create, question, story } from "./response-request.ts";
+import { create, earlierAnswer, question, story } from "./response-request.ts";
 import type { Scenario } from "./scenario.ts";
 
-const history = [
-  { type: "message", role: "user", content: story },
-  {
-    type: "message",
-    role: "assistant",
-    status: "completed",
-    content: [{ type: "output_text", text: "Hello Ada.", annotations: [] }],
-  },
-];
+const history = [{ type: "message", role: "user", content: story }, earlierAnswer];
 
 /** A history is made short, and goes on. */
 export const compactedResponse: Scenario = {

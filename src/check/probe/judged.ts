@@ -26,8 +26,8 @@ export function judgedResult(result: ProbeResult, profile: ProfileName | undefin
     const found = result.failure ?? "no answer";
     // A server need not support this.
     if (probe.expects === "any") return { id, about, result, findings: [], shown: [], notShown: found };
-    const findings = [{ rule: "answer/status", start: 0, end: 0, found }];
-    return { id, about, result, findings, shown: ["answer/status"] };
+    const rule = probe.expects === "answer" ? "answer/status" : "wrong/status";
+    return { id, about, result, findings: [{ rule, start: 0, end: 0, found }], shown: [rule] };
   }
   const expected = judgeExpectation(exchange, probe.expects);
   // An answer to what should have been refused is one fault; what it says is none of its own.

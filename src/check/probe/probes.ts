@@ -179,14 +179,18 @@ export const probes: readonly Probe[] = [
       { role: "user", content: `${"The quick brown fox jumps over the lazy dog. ".repeat(40)}\nWhat animal is quick?` },
     ],
   }),
+  // The specification allows null here. It does not for response_format, tools, tool_choice, parallel_tool_calls, top_logprobs and user.
   ...both("nulls", "members that are null", {
     stop: null,
-    tools: null,
-    tool_choice: null,
     seed: null,
     logit_bias: null,
-    response_format: null,
     stream_options: null,
+    n: null,
+    top_p: null,
+    frequency_penalty: null,
+    presence_penalty: null,
+    logprobs: null,
+    max_completion_tokens: null,
   }),
   ...both("unknown-member", "a member that nobody knows", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
   ...both("max-completion-tokens", "max_completion_tokens", {

@@ -1,6 +1,7 @@
 import type { Exchange } from "../rules/exchange.ts";
 import type { Probe } from "./probe.ts";
 import { argumentNamed, bothWays, person, prompts, refused, weatherFound } from "./prompts.ts";
+import { earlierAnswer } from "./response-request.ts";
 
 function tool(name: string, argument: string): Record<string, unknown> {
   return {
@@ -87,12 +88,7 @@ export const responseProbes: readonly Probe[] = [
     input: [
       { type: "message", role: "developer", content: "You are brief." },
       { type: "message", role: "user", content: [{ type: "input_text", text: "My name is Ada." }] },
-      {
-        type: "message",
-        role: "assistant",
-        status: "completed",
-        content: [{ type: "output_text", text: "Hello Ada.", annotations: [] }],
-      },
+      earlierAnswer,
       { role: "user", content: "What is my name?" },
     ],
   }),
@@ -187,15 +183,17 @@ export const responseProbes: readonly Probe[] = [
     text: { format: { type: "json_schema", name: "person", strict: true, schema: person } },
     max_output_tokens: 200,
   }),
+  // The specification allows null here. It does not for text, tools, tool_choice, top_logprobs and user.
   ...both("nulls", "members that are null", {
     instructions: null,
-    tools: null,
-    tool_choice: null,
     reasoning: null,
-    text: null,
     include: null,
     metadata: null,
     stream_options: null,
+    top_p: null,
+    truncation: null,
+    parallel_tool_calls: null,
+    previous_response_id: null,
   }),
   ...both("unknown-member", "a member that nobody knows", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
   {

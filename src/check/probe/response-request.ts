@@ -8,6 +8,15 @@ export const story =
   "My name is Ada. I live in a small house by the sea with two cats, a dog and a parrot, and every morning I walk along the beach to the old lighthouse before I begin to work. Say hello in one short sentence.";
 export const question = "What is my name?";
 
+/** An answer as clients send it back in the history: as it came from the server, with its id. */
+export const earlierAnswer: Readonly<Record<string, unknown>> = {
+  type: "message",
+  id: "msg_0123456789abcdef0123456789abcdef0123456789abcdef01",
+  role: "assistant",
+  status: "completed",
+  content: [{ type: "output_text", text: "Hello Ada.", annotations: [], logprobs: [] }],
+};
+
 /** A step of a scenario of the Responses API: `POST /responses`, which a server may refuse. */
 export function create(id: string, about: string, members: Readonly<Record<string, unknown>>): Probe {
   return {
