@@ -18,14 +18,18 @@ function residentBytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
 }
 
+// Of weights that llama.cpp keeps in another layout, the mapped file stayed in memory, too: twice what was expected. Which weights these are
+// depends on the processor: q8_0 on those with AMX, q4_0 on those with AVX2 or NEON, too. The tests only had q8_0, and no AMX.
 test.skipIf(!existsSync("/proc/self/status")).each([
-  { size: "tiny", contextSize: 8192, slots: 4 },
-  { size: "135M", contextSize: 1024, slots: 1 },
-  { size: "135M", contextSize: 4096, slots: 2 },
-] as const)("what $size with $slots × $contextSize tokens takes is known before it is loaded", async (model) => {
-  const { size, contextSize, slots } = model;
-  const path = join(folder, `${size}.gguf`);
-  if (!existsSync(path)) writeRandomModel(path, { size });
+  { size: "tiny", weights: "q8_0", contextSize: 8192, slots: 4 },
+  { size: "135M", weights: "q8_0", contextSize: 1024, slots: 1 },
+  { size: "135M", weights: "q8_0", contextSize: 4096, slots: 2 },
+  { size: "135M", weights: "q4_0", contextSize: 1024, slots: 1 },
+  { size: "135M", weights: "q4_0", contextSize: 4096, slots: 2 },
+] as const)("what $size of $weights with $slots × $contextSize tokens takes is known before", async (model) => {
+  const { size, weights, contextSize, slots } = model;
+  const path = join(folder, `${size}-${weights}.gguf`);
+  if (!existsSync(path)) writeRandomModel(path, { size, weights });
   const estimate = totalOf(
     memoryNeed(await readModelFile(path), { contextSize, slots, batchSize: 512, cacheMemory: 0 }),
   );
@@ -37,5 +41,6 @@ test.skipIf(!existsSync("/proc/self/status")).each([
   const resident = residentBytes(processId);
   await engine.close(0);
   expect(estimate / resident).toBeGreaterThan(0.9);
-  expect(estimate / resident).toBeLessThan(1.3);
+  // Where no weights are in another layout, the embeddings are there only once.
+  expect(estimate / resident).toBeLessThan(1.35);
 });

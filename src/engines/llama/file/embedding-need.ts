@@ -4,7 +4,7 @@ import type { ModelFile } from "./read-model-file.ts";
 
 /** What a model will take with the context that it makes embeddings in: `memoryNeed`, and that besides or alone. */
 export function needWithEmbeddings(
-  file: Pick<ModelFile, "bytes" | "shape">,
+  file: Pick<ModelFile, "bytes" | "shape"> & Partial<ModelFile>,
   plan: ContextPlan,
   embedding: EmbeddingPlan | null,
 ): MemoryNeed {

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeRandomModel } from "../../../../test/fixtures/random-model.ts";
+import { writeRandomEncoder } from "../../../../test/fixtures/random-encoder.ts";
 import { cacheTypes, type CacheType } from "../cache-type.ts";
-import { parseGgufMetadata } from "./gguf-metadata.ts";
+import { parseGgufHeader, parseGgufMetadata } from "./gguf-metadata.ts";
 import { memoryNeed, totalOf } from "./memory-need.ts";
 import { readModelFile } from "./read-model-file.ts";
 
@@ -27,6 +28,8 @@ test("a header cut anywhere is told from a whole one", () => {
     fc.property(fc.integer({ min: 0, max: bytes.length }), (length) => {
       const part = parseGgufMetadata(bytes.subarray(0, length), () => false);
       if (part) expect(part).toEqual(whole);
+      const header = parseGgufHeader(bytes.subarray(0, length), () => false);
+      if (header) expect(header).toEqual(parseGgufHeader(bytes, () => false));
     }),
   );
 });
@@ -51,6 +54,17 @@ test("what the file says of the model", async () => {
     trainedContext: 2048,
     shape: { headsKv: [1, 1], keyLength: 32, valueLength: 32, width: 64, feedForward: 128, vocabulary: 512 },
   });
+});
+
+test("embeddings count twice where the output is computed with them, too", async () => {
+  expect(await readModelFile(file)).toMatchObject({ tiedBytes: (512 * 64 * 34) / 32 });
+  const untied = join(folder, "untied.gguf");
+  writeRandomModel(untied, { counts: true });
+  expect(await readModelFile(untied)).toMatchObject({ tiedBytes: 0 });
+  // An encoder has no output.
+  const encoder = join(folder, "encoder.gguf");
+  writeRandomEncoder(encoder, { pooling: "mean" });
+  expect(await readModelFile(encoder)).toMatchObject({ tiedBytes: 0, isCausal: false });
 });
 
 test("a file that is missing, no GGUF, or cut off within its header", async () => {

@@ -5,9 +5,28 @@
  * what is no GGUF.
  */
 export function parseGgufMetadata(start: Buffer, keeps: (key: string) => boolean): Map<string, unknown> | undefined {
-  const reader = new Reader(start);
+  return whole(() => new Reader(start).pairs(keeps));
+}
+
+/** A GGUF up to its tensors' data. */
+export interface GgufHeader {
+  readonly pairs: Map<string, unknown>;
+  /** Where the data of each tensor begins, by its name: bytes from the beginning of all data. */
+  readonly tensors: ReadonlyMap<string, number>;
+}
+
+/** Reads the pairs as `parseGgufMetadata` does, and the list of tensors after them; undefined if `start` ends before the list does. */
+export function parseGgufHeader(start: Buffer, keeps: (key: string) => boolean): GgufHeader | undefined {
+  return whole(() => {
+    const reader = new Reader(start);
+    const pairs = reader.pairs(keeps);
+    return { pairs, tensors: reader.tensors() };
+  });
+}
+
+function whole<T>(read: () => T): T | undefined {
   try {
-    return reader.pairs(keeps);
+    return read();
   } catch (error) {
     if (error instanceof Unfinished) return undefined;
     throw error;
@@ -20,6 +39,7 @@ class Unfinished extends Error {}
 class Reader {
   readonly #bytes: Buffer;
   #at = 0;
+  #tensors = 0;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
@@ -29,7 +49,7 @@ class Reader {
     if (this.#take(4).toString("latin1") !== "GGUF") throw new Error("it is not a GGUF file");
     const version = this.#take(4).readUInt32LE();
     if (version !== 2 && version !== 3) throw new Error(`GGUF version ${version} is not supported, only 2 and 3`);
-    this.#take(8);
+    this.#tensors = this.#count();
     const pairs = new Map<string, unknown>();
     for (let left = this.#count(); left > 0; left--) {
       const key = this.#text();
@@ -37,6 +57,17 @@ class Reader {
       pairs.set(key, type === list ? this.#list(key, keeps) : this.#value(type));
     }
     return pairs;
+  }
+
+  tensors(): Map<string, number> {
+    const offsets = new Map<string, number>();
+    for (let left = this.#tensors; left > 0; left--) {
+      const name = this.#text();
+      const dimensions = this.#take(4).readUInt32LE();
+      this.#take(dimensions * 8 + 4);
+      offsets.set(name, this.#count());
+    }
+    return offsets;
   }
 
   #list(key: string, keeps: (key: string) => boolean): unknown {

@@ -34,7 +34,10 @@ const copiesOfState = 4;
 /**
  * What a model will take, known before it is loaded: all weights, a KV cache for each slot, and the buffers of one batch. It is a little high rather than low.
  */
-export function memoryNeed({ bytes, shape }: Pick<ModelFile, "bytes" | "shape">, plan: ContextPlan): MemoryNeed {
+export function memoryNeed(
+  { bytes, tiedBytes = 0, shape }: Pick<ModelFile, "bytes" | "shape"> & Partial<ModelFile>,
+  plan: ContextPlan,
+): MemoryNeed {
   const { slots, batchSize, cacheTypeK = defaultCacheType, cacheTypeV = defaultCacheType } = plan;
   const context = padded(plan.contextSize);
   const { headsKv, keyLength, valueLength, width, feedForward, vocabulary, window, recurrentState } = shape;
@@ -51,7 +54,8 @@ export function memoryNeed({ bytes, shape }: Pick<ModelFile, "bytes" | "shape">,
   // Of a state that cannot be cut, each slot has some copies.
   const { cacheMemory = Math.min(largestDefaultCacheMemory, ofSlots + slots * states * copiesOfState) } = plan;
   return {
-    weights: bytes,
+    // llama.cpp keeps matrices in another layout where that is faster; embeddings are then kept in both, as they are also looked up.
+    weights: bytes + tiedBytes,
     cache: ofSlots + slots * states,
     kept: cacheMemory,
     rest:

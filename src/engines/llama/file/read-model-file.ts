@@ -1,11 +1,13 @@
 import { open, stat } from "node:fs/promises";
 import { ModelOpenError } from "../model-open-error.ts";
-import { parseGgufMetadata } from "./gguf-metadata.ts";
+import { type GgufHeader, parseGgufHeader } from "./gguf-metadata.ts";
 
 /** What a model's file says of it before it is loaded. */
 export interface ModelFile {
   /** Of all its parts. */
   readonly bytes: number;
+  /** Of the token embeddings, if the model computes its output with them, too; else 0. */
+  readonly tiedBytes: number;
   readonly hasTemplate: boolean;
   /** Tokens that it was trained for; undefined: the file does not say. */
   readonly trainedContext?: number;
@@ -45,10 +47,11 @@ const mostLayers = 512;
 
 /** Reads the header of a GGUF file (the first part of a split one). Throws `ModelOpenError`. */
 export async function readModelFile(path: string): Promise<ModelFile> {
-  let metadata: Map<string, unknown>;
+  let header: GgufHeader;
   let bytes: number;
   try {
-    metadata = await readMetadata(path);
+    header = await readHeader(path);
+    const { pairs: metadata } = header;
     bytes = await bytesOfParts(path, numberOf(metadata, "split.count") ?? 1);
   } catch (cause) {
     if (cause instanceof ModelOpenError) throw cause;
@@ -58,14 +61,18 @@ export async function readModelFile(path: string): Promise<ModelFile> {
       : `cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`;
     throw new ModelOpenError("no-such-file", `The model file ${path} ${why}.`, cause);
   }
+  const metadata = header.pairs;
   const architecture = String(metadata.get("general.architecture"));
   const trainedContext = numberOf(metadata, `${architecture}.context_length`);
   const poolingType = numberOf(metadata, `${architecture}.pooling_type`);
+  const isCausal = metadata.get(`${architecture}.attention.causal`) !== false;
   return {
     bytes,
+    // Encoders compute no output. The list of a split file names the tensors of its first part only.
+    tiedBytes: isCausal && !partNumber.test(path) ? tiedBytesOf(header.tensors) : 0,
     architecture,
     ...(poolingType !== undefined && { poolingType }),
-    isCausal: metadata.get(`${architecture}.attention.causal`) !== false,
+    isCausal,
     stretches: metadata.get(`${architecture}.rope.scaling.original_context_length`) !== undefined,
     hasTemplate: typeof metadata.get("tokenizer.chat_template") === "string",
     ...(trainedContext !== undefined && trainedContext > 0 && { trainedContext }),
@@ -73,7 +80,15 @@ export async function readModelFile(path: string): Promise<ModelFile> {
   };
 }
 
-async function readMetadata(path: string): Promise<Map<string, unknown>> {
+/** Each tensor ends where the next one begins. */
+function tiedBytesOf(tensors: GgufHeader["tensors"]): number {
+  const start = tensors.get("token_embd.weight");
+  if (start === undefined || tensors.has("output.weight")) return 0;
+  const end = Math.min(...[...tensors.values()].filter((offset) => offset > start));
+  return Number.isSafeInteger(end - start) ? end - start : 0;
+}
+
+async function readHeader(path: string): Promise<GgufHeader> {
   const file = await open(path);
   try {
     // Lists with a value for each layer are kept, those with one for each token are not.
@@ -85,8 +100,8 @@ async function readMetadata(path: string): Promise<Map<string, unknown>> {
           "not-a-gguf",
           `${path} is not a GGUF file: local models are served from GGUF files only.`,
         );
-      const metadata = parseGgufMetadata(start, (key) => !key.startsWith("tokenizer."));
-      if (metadata) return metadata;
+      const header = parseGgufHeader(start, (key) => !key.startsWith("tokenizer."));
+      if (header) return header;
       if (bytesRead < length) throw new ModelOpenError("load-failed", `${path} ends within its header.`);
     }
     throw new ModelOpenError("load-failed", `${path} has a header without an end.`);

@@ -44,9 +44,10 @@ export function fittingContext(
     }
     if (options.contextSize !== null || contextSize / 2 < smallestDefault) {
       const all = bytesOf(file, options, contextSize);
+      const { weights } = memoryNeed(file, { ...options, contextSize });
       throw new ModelOpenError(
         "not-enough-memory",
-        `${options.model} needs about ${gibibytes(all)} of memory (${gibibytes(file.bytes)} of weights, ${gibibytes(all - file.bytes)} for ` +
+        `${options.model} needs about ${gibibytes(all)} of memory (${gibibytes(weights)} of weights, ${gibibytes(all - weights)} for ` +
           `${slots} × ${contextSize} tokens of context), but only ${gibibytes(free)} are free: use fewer slots, a smaller context, or ` +
           "a smaller quantization.",
       );

@@ -19,12 +19,17 @@ export interface LlamaApi extends LlamaFunctions, GgmlFunctions, BaseFunctions {
   readonly isEmpty: Pointer;
   /** What llama.cpp complained of first since this was asked before: the reason why something could not be done. */
   takeComplaint(): string | null;
+  /** Whether the model that is being loaded, or was loaded last, has weights in another layout than its file has (ggml: extra buffer types). */
+  repacks(): boolean;
 }
 
 const stackBytes = 8 * 2 ** 20;
 
 /** ggml-backend.h, `GGML_BACKEND_DEVICE_TYPE_CPU`. */
 const cpuDevice = 0;
+
+/** The buffer of another type than plain memory: `CPU_REPACK`, `AMX` (llama.cpp, llama-model.cpp and ggml-cpu). GPUs have their own, too. */
+const extraBuffer = /^load_tensors: +(?!CPU(?:_Mapped)? )\S+ model buffer size/;
 
 /** Kinds of messages (ggml.h, `ggml_log_level`); 5 continues the line before. */
 const logLevel = { warn: 3, error: 4, continued: 5 } as const;
@@ -47,6 +52,7 @@ export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: Observ
   const ggml = open(koffi, libraries, "ggml");
   const llama = open(koffi, libraries, "llama");
   let complaint: string | null = null;
+  let repacks = false;
   const api: LlamaApi = {
     ...(functionsOf(llama, llamaDeclarations(structs)) as unknown as LlamaFunctions),
     ...(functionsOf(ggml, ggmlDeclarations) as unknown as GgmlFunctions),
@@ -59,8 +65,12 @@ export function loadLlamaApi(koffi: Koffi, libraries: LibraryFolder, log: Observ
       complaint = null;
       return first;
     },
+    repacks: () => repacks,
   };
   const hear = (level: number, text: string): void => {
+    // llama.cpp logs that it begins, then the type of each buffer, and then it reads the weights.
+    if (text.startsWith("load_tensors: loading model tensors")) repacks = false;
+    else repacks ||= extraBuffer.test(text);
     if (level !== logLevel.warn && level !== logLevel.error) return;
     const line = text.trim();
     if (line === "") return;

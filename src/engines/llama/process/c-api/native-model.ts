@@ -1,6 +1,6 @@
 import type { LlamaApi } from "./llama-api.ts";
 import { placed, type Placement } from "./model-params.ts";
-import type { Pointer } from "./structs.ts";
+import type { ModelParams, Pointer } from "./structs.ts";
 
 export interface NativeModelOptions extends Placement {
   readonly onProgress?: (fraction: number) => void;
@@ -24,6 +24,9 @@ export interface TokensAround {
   readonly behind: readonly number[];
 }
 
+/** llama.h, `llama_load_mode`: the default maps the file. */
+const loadMode = { none: 0 } as const;
+
 /** How much text is made room for at first when llama.cpp writes a text, in bytes. */
 const fewBytes = 256;
 
@@ -42,13 +45,22 @@ export class NativeModel {
     const { koffi } = api;
     api.takeComplaint();
     const { params, free } = placed(api, placement);
-    const tell = (fraction: number): boolean => {
-      onProgress?.(fraction);
-      return true;
+    /** `continues`: whether to go on, asked before the first weight is read. */
+    const load = (members: Partial<ModelParams>, continues: () => boolean): Pointer => {
+      const report = (fraction: number): boolean => {
+        if (!continues()) return false;
+        onProgress?.(fraction);
+        return true;
+      };
+      const progress = koffi.register(report, koffi.pointer(koffi.proto("bool", ["float", "void *"])));
+      const loaded = api.llama_model_load_from_file(path, { ...params, ...members, progress_callback: progress });
+      koffi.unregister(progress);
+      return loaded;
     };
-    const progress = koffi.register(tell, koffi.pointer(koffi.proto("bool", ["float", "void *"])));
-    const pointer = api.llama_model_load_from_file(path, { ...params, progress_callback: progress });
-    koffi.unregister(progress);
+    // A mapped file stays in memory together with the weights that are kept in another layout. So it is mapped only if no weights are.
+    const unmapped = placement.gpuLayers === 0 ? load({ load_mode: loadMode.none }, () => api.repacks()) : null;
+    if (unmapped === null) api.takeComplaint();
+    const pointer = unmapped ?? load({}, () => true);
     free();
     if (pointer === null) throw new Error(api.takeComplaint() ?? "llama.cpp cannot load it");
     this.api = api;
