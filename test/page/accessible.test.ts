@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ask, expectAccessible } from "../support/open-page.ts";
+import { ask, expectAccessible, expectFits } from "../support/open-page.ts";
 import { describePage, looks, talker } from "../support/describe-page.ts";
 
 describePage("for everybody", [talker], (at) => {
@@ -35,7 +35,7 @@ describePage("for everybody", [talker], (at) => {
     await expectAccessible(page, "a dialog");
     await page.keyboard.press("Escape");
     // Nothing sticks out of a narrow screen (WCAG 1.4.10).
-    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    await expectFits(page, "at the end");
     expect(wrong).toEqual([]);
     await close();
   });

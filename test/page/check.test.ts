@@ -3,7 +3,7 @@ import type { Server } from "node:http";
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { Locator, Page } from "playwright-core";
-import { expectAccessible } from "../support/open-page.ts";
+import { expectAccessible, expectFits } from "../support/open-page.ts";
 import { describePage, looks, talker } from "../support/describe-page.ts";
 import { otherServers } from "../support/other-servers.ts";
 import { startTruewire } from "../support/serve.ts";
@@ -91,7 +91,7 @@ describePage("Check", [talker], (at) => {
     const body = report(page, spoiled).getByRole("group", { name: "Body of completion/stream" });
     expect(await body.textContent()).toContain("<b>Hi</b>");
     await body.waitFor();
-    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    await expectFits(page, "at the end");
     await expectAccessible(page, "two reports");
     expect(wrong).toEqual([]);
     await close();

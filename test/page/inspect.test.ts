@@ -5,7 +5,7 @@ import type { Locator, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { describePage, looks, talker } from "../support/describe-page.ts";
-import { ask, expectAccessible } from "../support/open-page.ts";
+import { ask, expectAccessible, expectFits } from "../support/open-page.ts";
 import { chat } from "../support/transports.ts";
 import { event, role, startScripted } from "../upstream/scripted-server.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";
@@ -300,7 +300,7 @@ describePage("Inspect", threeModels, (at) => {
       await expectAccessible(page, name);
     }
     // Nothing sticks out of a narrow screen (WCAG 1.4.10).
-    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    await expectFits(page, "at the end");
     expect(wrong).toEqual([]);
     await close();
   });

@@ -82,7 +82,61 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
 }
 
-/** That axe finds nothing against WCAG 2.2 AA, nor against its own best practices, in what the page now shows. */
+/**
+ * How wide the letters of a text are on average, in em: in the narrowest common font (Liberation Sans Narrow has Arial Narrow's widths), and
+ * in the widest (Verdana; DejaVu Sans has 0.57).
+ */
+const letterWidths = { narrowest: 0.43, widest: 0.6 } as const;
+
+/**
+ * Expects that the page needs no more than the width of the window (WCAG 2.2, 1.4.10), with letters as wide as those of the narrowest and of
+ * the widest common font. Spacing makes the letters of the installed font that wide, so that the result is the same on every machine.
+ */
+export async function expectFits(page: Page, state: string): Promise<void> {
+  for (const [font, width] of Object.entries(letterWidths)) {
+    const outside = await page.evaluate((width) => {
+      const { document, CSSStyleSheet, getComputedStyle, innerWidth } = globalThis as unknown as BrowserGlobals;
+      const context = document.createElement("canvas").getContext("2d");
+      const text = "The quick brown fox jumps over the lazy dog. 0123456789 ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+      context.font = `100px ${getComputedStyle(document.body).fontFamily}`;
+      const spacing = width - context.measureText(text).width / text.length / 100;
+      const sheet = new CSSStyleSheet();
+      sheet.replaceSync(`* { letter-spacing: ${spacing}em !important }`);
+      document.adoptedStyleSheets = [sheet];
+      const { scrollWidth } = document.documentElement;
+      const wide = [...document.querySelectorAll("body *")].filter(
+        (one) => one.getBoundingClientRect().right > innerWidth + 0.5,
+      );
+      document.adoptedStyleSheets = [];
+      if (scrollWidth <= innerWidth) return [];
+      return [
+        `${scrollWidth} px of ${innerWidth}`,
+        ...wide.slice(0, 20).map((one) => `${one.outerHTML.slice(0, 160)}`),
+      ];
+    }, width);
+    expect(outside, `${state}, in the ${font} font`).toEqual([]);
+  }
+}
+
+/** What `expectFits` uses in the browser, whose types are not those of Node. */
+interface BrowserGlobals {
+  readonly innerWidth: number;
+  readonly CSSStyleSheet: new () => { replaceSync(css: string): void };
+  getComputedStyle(element: unknown): { readonly fontFamily: string };
+  readonly document: {
+    readonly body: unknown;
+    readonly documentElement: { readonly scrollWidth: number };
+    adoptedStyleSheets: unknown[];
+    createElement(name: "canvas"): {
+      getContext(kind: "2d"): { font: string; measureText(text: string): { readonly width: number } };
+    };
+    querySelectorAll(
+      selector: string,
+    ): Iterable<{ readonly outerHTML: string; getBoundingClientRect(): { readonly right: number } }>;
+  };
+}
+
+/** That axe finds nothing against WCAG 2.2 AA, nor against its own best practices, in what the page now shows; and that it fits. */
 export async function expectAccessible(page: Page, state: string): Promise<void> {
   // By the debugger's own way: the page's policy lets no script in. The size of targets is WCAG 2.2's, which axe leaves out by default.
   await page.evaluate(axeSource);
@@ -94,4 +148,5 @@ export async function expectAccessible(page: Page, state: string): Promise<void>
     nodes.map(({ html, failureSummary }) => `${id}: ${help}: ${html}: ${failureSummary}`),
   );
   expect(told, state).toEqual([]);
+  await expectFits(page, state);
 }
