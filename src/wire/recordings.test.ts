@@ -16,6 +16,7 @@ import { exact } from "./profile.ts";
 // What OpenAI sent, read naively into events and written again, must be what OpenAI sent. The recordings lie beside the repository.
 const folder = new URL("../../../shared/recordings/", import.meta.url);
 const isHere = existsSync(folder);
+if (!isHere) console.log("skipped: no ../shared/recordings to read");
 const recorded = test.skipIf(!isHere);
 if (!isHere) console.log("recordings.test.ts: ../shared/recordings is not here; its tests are skipped");
 

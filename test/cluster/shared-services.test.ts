@@ -87,6 +87,7 @@ async function killWorker({ server: { process: primary, stderr } }: Serving): Pr
 }
 
 const isLinux = process.platform === "linux";
+if (!isLinux) console.log("skipped: workers are found through /proc, on Linux");
 
 function countOf(answers: readonly Answered[], status: number): number {
   return answers.filter((each) => each.status === status).length;

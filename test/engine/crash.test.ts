@@ -175,6 +175,7 @@ test("an error in the model's own loop is a crash like any other", async () => {
 });
 
 // It let gdb look at the process first, where that is installed: for two seconds and more, in which clients waited.
+if (process.platform !== "linux") console.log("skipped: the debugger is a script on the PATH of Linux");
 test.skipIf(process.platform !== "linux")("a llama.cpp that gives up calls no debugger", async () => {
   const folder = mkdtempSync(join(tmpdir(), "truewire-"));
   const called = join(folder, "called");

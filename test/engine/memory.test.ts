@@ -18,6 +18,7 @@ function residentBytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
 }
 
+if (!existsSync("/proc/self/status")) console.log("skipped: the memory of a process is read from /proc");
 // Of weights that llama.cpp keeps in another layout, the mapped file stayed in memory, too: twice what was expected. Which weights these are
 // depends on the processor: q8_0 on those with AMX, q4_0 on those with AVX2 or NEON, too. The tests only had q8_0, and no AMX.
 test.skipIf(!existsSync("/proc/self/status")).each([

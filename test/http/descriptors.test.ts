@@ -37,6 +37,7 @@ async function until(what: string, holds: () => boolean): Promise<void> {
 const body = JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "Hi" }] });
 const request = `POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 
+if (process.platform === "win32") console.log("skipped: the limit is set with ulimit");
 describe.skipIf(process.platform === "win32")("out of file descriptors", () => {
   let upstream: ScriptedServer;
   let truewire: RunningTruewire;

@@ -19,7 +19,10 @@ const folder = new URL("../../../shared/vectors/", import.meta.url).pathname;
 
 /** All vectors; none where ../shared is absent. */
 export function readVectors(): Vector[] {
-  if (!existsSync(folder)) return [];
+  if (!existsSync(folder)) {
+    console.log("skipped: no ../shared/vectors to read");
+    return [];
+  }
   return readdirSync(folder)
     .filter((name) => name.endsWith(".jsonl") && !name.startsWith("_"))
     .flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n"))

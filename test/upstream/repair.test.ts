@@ -105,6 +105,7 @@ test("completions are told from chat by what they hold, and a body stays a body"
   expect(repaired.repairs.map(({ id }) => id)).toEqual(["choice-index", "finish-reason"]);
 });
 
+if (!existsSync(builtMain)) console.log(`skipped: ${builtMain} does not exist: npm run build`);
 describe.skipIf(!existsSync(builtMain))("the command", () => {
   const broken =
     'data:{"model":"m","choices":[{"delta":{"content":"Hi"}}]}\r\n\r\ndata:{"model":"m","choices":[{"delta":{"content":"!"},"finish_reason":"eos"}]}\r\n\r\n';
@@ -165,6 +166,7 @@ describe.skipIf(!existsSync(builtMain))("the command", () => {
 });
 
 const recordings = "../shared/recordings";
+if (!existsSync(recordings)) console.log("skipped: no ../shared/recordings to repair");
 describe.skipIf(!existsSync(recordings))("recordings of api.openai.com (skipped where ../shared is absent)", () => {
   test.each([
     ["chat-stream", "2024-09-01"],

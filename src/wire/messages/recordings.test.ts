@@ -12,6 +12,7 @@ import { MessageStreamWriter } from "./stream-writer.ts";
 
 const recordings = new URL("../../../../shared/recordings/", import.meta.url);
 const isHere = existsSync(recordings);
+if (!isHere) console.log("skipped: no ../shared/recordings of Anthropic's API to read");
 if (!isHere) console.log("messages/recordings.test.ts: ../shared/recordings is not here; its tests are skipped");
 
 interface Recording {

@@ -310,6 +310,7 @@ describe("any stream", () => {
 
 const foreign = new URL("../../../../shared/recordings/responses-foreign.jsonl", import.meta.url);
 const isHere = existsSync(foreign);
+if (!isHere) console.log("skipped: no ../shared/recordings of LM Studio to read");
 if (!isHere) console.log("responses/answer-reader.test.ts: ../shared/recordings is not here; a test is skipped");
 
 test.skipIf(!isHere)("LM Studio's streams are read, arguments that only come whole included", () => {

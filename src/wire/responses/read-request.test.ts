@@ -457,6 +457,7 @@ describe("any JSON body", () => {
 const captures = new URL("../../../../shared/client-captures/codex-0.169.0.jsonl", import.meta.url);
 const recordings = new URL("../../../../shared/recordings/responses.jsonl", import.meta.url);
 const isHere = existsSync(captures) && existsSync(recordings);
+if (!isHere) console.log("skipped: no ../shared/client-captures or no ../shared/recordings to read");
 if (!isHere) console.log("responses/read-request.test.ts: ../shared is not here; requests of real clients are skipped");
 
 describe.skipIf(!isHere)("requests of real clients", () => {

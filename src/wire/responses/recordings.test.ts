@@ -11,6 +11,7 @@ import { ResponseStreamWriter } from "./stream-writer.ts";
 
 const folder = new URL("../../../../shared/recordings/", import.meta.url);
 const isHere = existsSync(folder);
+if (!isHere) console.log("skipped: no ../shared/recordings of the Responses API to read");
 if (!isHere) console.log("responses/recordings.test.ts: ../shared/recordings is not here; its tests are skipped");
 
 interface Recording {

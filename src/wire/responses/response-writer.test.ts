@@ -84,6 +84,7 @@ test("ids of one answer share their beginning and a group, and tell when they we
 
 const recordings = new URL("../../../../shared/recordings/responses.jsonl", import.meta.url);
 const isHere = existsSync(recordings);
+if (!isHere) console.log("skipped: no ../shared/recordings of the Responses API to compare with");
 if (!isHere) console.log("response-writer.test.ts: ../shared/recordings is not here; its tests are skipped");
 
 interface Recorded {
