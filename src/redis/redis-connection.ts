@@ -142,6 +142,8 @@ function destroy(client: RedisClientType): void {
 function newClient(url: string): RedisClientType {
   return createClient({
     url,
+    // Every server and proxy supports RESP2; RESP3, the default of the library, needs Redis 6.
+    RESP: 2,
     disableOfflineQueue: true,
     socket: { connectTimeout: connectTimeoutMs, reconnectStrategy: (_tries: number, cause: Error) => cause },
   });
