@@ -29,6 +29,12 @@ export interface StartOptions {
   readonly stderrTo?: string;
 }
 
+/** The environment without the variables that Truewire reads: a developer may have set them. */
+function plainEnvironment(): NodeJS.ProcessEnv {
+  const ours = /^(TRUEWIRE_(API_KEY|ADMIN_KEY|METRICS_KEY|URL)|OPENAI_API_KEY|ANTHROPIC_API_KEY)$/;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !ours.test(name)));
+}
+
 /**
  * Runs `truewire serve` with the arguments, on a free port unless they name one, and resolves when it says where it listens. Rejects
  * with what it said when it exits before, or says nothing for a minute.
@@ -46,7 +52,7 @@ export async function startTruewire(args: readonly string[], options: StartOptio
   const [file = "", ...rest] = limit === "" && elsewhere === "" ? command : inShell;
   const child = spawn(file, rest, {
     cwd: options.cwd,
-    env: { ...process.env, ...options.env },
+    env: { ...plainEnvironment(), ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let stdout = "";
@@ -91,7 +97,7 @@ export function runTruewire(
   const { main = builtMain } = options;
   const child = spawn(process.execPath, [main, ...args], {
     cwd: options.cwd,
-    env: { ...process.env, ...options.env },
+    env: { ...plainEnvironment(), ...options.env },
     stdio: ["ignore", "pipe", "pipe"],
     timeout: 60_000,
   });
