@@ -1,25 +1,20 @@
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { said } from "../support/fixture-server.ts";
+import { installedAbove } from "../support/installed-above.ts";
 import { runTruewire, startTruewire } from "../support/serve.ts";
 import { chat } from "../support/transports.ts";
 import { installPacked } from "./install-packed.ts";
 
 const run = promisify(execFile);
 
-/** A `node_modules` above the folder of temporary files, where Node finds the library, too. */
-const above = createRequire(join(tmpdir(), "truewire.js"))
-  .resolve.paths("node-llama-cpp")
-  ?.find((path) => existsSync(join(path, "node-llama-cpp")));
-if (above !== undefined)
-  console.log(`skipped: node-llama-cpp is installed for every folder of temporary files, in ${above}`);
+const isAbove = installedAbove("node-llama-cpp");
 
 /** What is published is what is tested: the packed tarball, installed into an empty folder. */
 describe("the packed tarball", { timeout: 300_000 }, () => {
@@ -123,7 +118,7 @@ describe("the packed tarball", { timeout: 300_000 }, () => {
     expect(stdout).toBe("true true\n");
   });
 
-  test.skipIf(above !== undefined)("a local model without node-llama-cpp: the command that installs it", async () => {
+  test.skipIf(isAbove)("a local model without node-llama-cpp: the command that installs it", async () => {
     const model = join(folder, "model.gguf");
     writeProgrammedModel(model);
     const { code, stderr } = await runTruewire(["serve", model, "--port", "0"], { main, cwd: folder });
