@@ -1,5 +1,7 @@
 import { createClient } from "@redis/client";
-import type { RedisClientType } from "@redis/client";
+
+/** The client of the library, with RESP2. */
+type RedisClient = ReturnType<typeof newClient>;
 
 /** The delays between two attempts to connect, in milliseconds: the first one, and the longest. */
 const firstDelayMs = 100;
@@ -32,7 +34,7 @@ export class RedisConnection {
   readonly #pings: NodeJS.Timeout;
   /** Resolves when the first attempt has connected; rejects with its error. Later attempts follow in both cases, until `close`. */
   readonly opened: Promise<void>;
-  #client: RedisClientType | undefined;
+  #client: RedisClient | undefined;
   #retry: NodeJS.Timeout | undefined;
   #failedAttempts = 0;
   /** Counts the replies of all connections. */
@@ -54,7 +56,7 @@ export class RedisConnection {
   }
 
   /** Runs one command. Rejects with the server's error, or when there is no connection, or no reply within `timeoutMs`. */
-  async run<T>(command: (client: RedisClientType) => Promise<T>): Promise<T> {
+  async run<T>(command: (client: RedisClient) => Promise<T>): Promise<T> {
     const client = this.#client;
     if (!client) throw new Error("There is no connection to Redis.");
     const repliesBefore = this.#replies;
@@ -110,7 +112,7 @@ export class RedisConnection {
     }, delay).unref();
   }
 
-  #lose(client: RedisClientType, error: unknown): void {
+  #lose(client: RedisClient, error: unknown): void {
     if (client !== this.#client) return;
     this.#client = undefined;
     destroy(client);
@@ -133,13 +135,13 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   }
 }
 
-function destroy(client: RedisClientType): void {
+function destroy(client: RedisClient): void {
   // Throws for a client that is closed already.
   if (client.isOpen) client.destroy();
 }
 
 /** A client that neither queues commands while it has no connection nor connects again by itself: `RedisConnection` does that. */
-function newClient(url: string): RedisClientType {
+function newClient(url: string) {
   return createClient({
     url,
     // Every server and proxy supports RESP2; RESP3, the default of the library, needs Redis 6.
