@@ -1,0 +1,28 @@
+import { bodyBombs } from "../../test/support/body-bombs.ts";
+import type { Attack } from "./attack.ts";
+import { ask, attackLocalModel } from "./local-model.ts";
+
+/** Valid conversations that are read to their end, which takes a model seconds. */
+const slow: ReadonlySet<string> = new Set([
+  "10 MB of one control token",
+  "18,000 messages",
+  "25,000 parts",
+  "4,000 tools",
+  "Messages: 18,000 messages of one role",
+]);
+
+/** Bodies that cost far more than their bytes. */
+export const attacks: readonly Attack[] = bodyBombs.map(({ name, make, path, told }) => ({
+  name,
+  slow: slow.has(name),
+  run: () =>
+    attackLocalModel({
+      attack: async (server, fail, signal) => {
+        const { bytes, encoding } = make(server.model);
+        const { status, text } = await ask(server, path, bytes, signal, encoding);
+        if (status >= 500) fail(`it was answered ${status}: ${text.slice(0, 200)}`);
+        if (told && !told.test(text)) fail(`the refusal does not name the cause: ${text.slice(0, 200)}`);
+        return String(status);
+      },
+    }),
+}));
