@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { NativeContext } from "../../src/engines/llama/process/c-api/native-context.ts";
 import type { NativeModel } from "../../src/engines/llama/process/c-api/native-model.ts";
 import { Candidates } from "../../src/engines/llama/process/c-api/candidates.ts";
-import { NativeGrammar, SamplerChain } from "../../src/engines/llama/process/c-api/native-sampler.ts";
+import { SamplerChain } from "../../src/engines/llama/process/c-api/native-sampler.ts";
 import { proveLayout } from "../../src/engines/llama/process/c-api/prove-layout.ts";
 import { Sequence } from "../../src/engines/llama/process/sequence.ts";
 import { writeRandomModel } from "../fixtures/random-model.ts";
@@ -90,26 +90,6 @@ test.each([true, false])(
     }
   },
 );
-
-test("a grammar says which tokens may come, and its copies go their own ways", () => {
-  const grammar = NativeGrammar.parse(
-    model,
-    'root ::= "a" ("b" | "c")',
-    new Candidates(model.api, model.vocabularySize),
-  );
-  const [a, b, c] = ["a", "b", "c"].map((text) => model.tokenizeContinuation(text, false)[0] ?? -1);
-  if (!grammar || a === undefined || b === undefined || c === undefined) throw new Error("it was not read");
-  const logits = new Float32Array(model.vocabularySize);
-  expect(grammar.allows(a)).toBe(true);
-  expect(grammar.allows(b)).toBe(false);
-  expect(grammar.among(logits, [a, b, c]).tokens).toEqual([a]);
-  const copy = grammar.copy();
-  copy.accept(a);
-  expect(copy.among(logits, [a, b, c]).tokens).toEqual([b, c]);
-  expect(grammar.among(logits, [a, b, c]).tokens).toEqual([a]);
-  copy.free();
-  grammar.free();
-});
 
 // XTC leaves out the likeliest candidates by moving the beginning of their array.
 test.each([0, 1])("a chain draws among the candidates that it leaves (temperature %d)", (temperature) => {

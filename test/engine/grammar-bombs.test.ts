@@ -1,8 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { grammarBombs } from "../support/grammar-bombs.ts";
 import { until } from "../support/scripted-engine.ts";
 import { startTruewire, type RunningTruewire } from "../support/serve.ts";
@@ -11,24 +7,22 @@ import { startTruewire, type RunningTruewire } from "../support/serve.ts";
  * Each of these held every answer of a model for minutes, or ended its process. Now each is answered, or refused by name; another client's
  * stream goes on meanwhile, and the process is never started again. `npm run bench attack` has the times; here a busy machine must pass.
  */
-let folder: string;
+// The demo model: its tokens have several characters, which made llama.cpp's time grow. The programmed one, whose tokens are single
+// letters there, is followed in no time, and did not show that a grammar of 160 optional parts held the model for minutes.
 let server: RunningTruewire;
 const leaving = new AbortController();
 let read = 0;
 let broken: unknown;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "truewire-bombs-"));
-  const model = join(folder, "m.gguf");
-  writeProgrammedModel(model, { contextLength: 131_072 });
-  server = await startTruewire([model, "--gpu", "off", "--threads", "1", "--slots", "4", "--context-size", "131072"]);
+  const options = ["--gpu", "off", "--threads", "1", "--slots", "4", "--context-size", "8192"];
+  server = await startTruewire(["models/demo/demo.gguf", ...options]);
   void stream();
   await until(() => read > 0, "another client reads an answer");
 });
 afterAll(async () => {
   leaving.abort();
   await server.stop();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 function post(body: object, signal?: AbortSignal): Promise<Response> {
@@ -36,7 +30,7 @@ function post(body: object, signal?: AbortSignal): Promise<Response> {
   return fetch(`${server.url}/v1/${"prompt" in body ? "completions" : "chat/completions"}`, {
     method: "POST",
     headers,
-    body: JSON.stringify({ model: "m", ...body }),
+    body: JSON.stringify({ model: "demo", ...body }),
     ...(signal && { signal }),
   });
 }
@@ -45,10 +39,7 @@ function post(body: object, signal?: AbortSignal): Promise<Response> {
 async function stream(): Promise<void> {
   try {
     while (!leaving.signal.aborted) {
-      const response = await post(
-        { prompt: "<|script:endless|>", max_tokens: 100_000, temperature: 0, stream: true },
-        leaving.signal,
-      );
+      const response = await post({ prompt: "Once", max_tokens: 4000, ignore_eos: true, stream: true }, leaving.signal);
       for await (const piece of response.body ?? []) {
         const text = Buffer.from(piece).toString();
         if (response.status !== 200 || text.includes('"error"')) throw new Error(text);

@@ -7,8 +7,7 @@ export interface GrammarBomb {
   readonly told?: { readonly message: RegExp; readonly param?: string };
 }
 
-const manyRules = { message: /more than 20000 rules|more than 10 seconds to prepare/ };
-const waysInGrammar = { message: /read in more than 1000 ways at a time/, param: "grammar" };
+const manyRules = { message: /more than 20000 rules|more than 10 seconds to prepare|maximum context length/ };
 
 export const grammarBombs: readonly GrammarBomb[] = [
   {
@@ -27,7 +26,11 @@ export const grammarBombs: readonly GrammarBomb[] = [
   },
   { name: "an enum of 20,000 values", make: () => schema({ enum: texts(20_000) }) },
   { name: "100,000 choices", make: () => ({ guided_choice: texts(100_000) }) },
-  { name: "optional parts, 500 times", make: () => ({ grammar: 'root ::= ("a"? "b"?){1,500}' }) },
+  ...[150, 160, 180, 200, 240, 280, 320, 500].map((times) => ({
+    name: `optional parts, ${times} times`,
+    make: () => ({ grammar: `root ::= ("a"? "b"?){1,${times}}` }),
+  })),
+  { name: "three optional parts, 100 times", make: () => ({ grammar: 'root ::= ("a"? "b"? "c"?){1,100}' }) },
   { name: "60 nested options", make: () => ({ grammar: `root ::= ${'("a" '.repeat(60)}${")?".repeat(60)}` }) },
   {
     name: "60 nested options of options",
@@ -39,7 +42,6 @@ export const grammarBombs: readonly GrammarBomb[] = [
   {
     name: "things in each other, with two ways each",
     make: () => ({ grammar: 'root ::= "a" root "b" | "a" root "c" | ""' }),
-    told: waysInGrammar,
   },
   {
     name: "the same in a schema",
@@ -47,7 +49,6 @@ export const grammarBombs: readonly GrammarBomb[] = [
       const list = (minItems: number): object => ({ type: "array", items: { $ref: "#" }, minItems });
       return schema({ anyOf: [list(1), list(2), list(3), { type: "null" }] });
     },
-    told: { message: /read in more than 1000 ways at a time/, param: "response_format.json_schema.schema" },
   },
   {
     name: "a rule that begins with itself, unseen by llama.cpp",
@@ -63,11 +64,6 @@ export const grammarBombs: readonly GrammarBomb[] = [
     name: "30,000 characters, 2,000 times",
     make: () => ({ grammar: `root ::= "${"a".repeat(30_000)}"{2000}` }),
     told: { message: /more than 250000 elements/, param: "grammar" },
-  },
-  {
-    name: "100,000 choices, for 128 answers",
-    make: () => ({ guided_choice: texts(100_000).map((text) => `${text} ${text} ${text}`), n: 128 }),
-    told: { message: /all choices together 16000000 are the limit/, param: "n" },
   },
   {
     name: "20,000 parentheses",

@@ -10,10 +10,11 @@ import type { JsonSchema, Tool } from "../../generation/message.ts";
 import type { Format } from "../format.ts";
 import { formatNamed, knownFormats } from "../known.ts";
 import { TextReader } from "../text-reader.ts";
-import { afterText } from "./after-text.ts";
 import { callHasBegun } from "./call-has-begun.ts";
 import { answerGrammar, callGrammar, type CallGrammarOptions } from "./call-grammar.ts";
 import { gbnfOfData, type Grammar } from "./grammar.ts";
+import { GrammarBudget, GrammarStates, type GrammarState } from "./grammar-states.ts";
+import { readGbnf } from "./read-gbnf.ts";
 import { SchemaError } from "./schema-error.ts";
 import { anyValue, jsonSyntax } from "./value-syntax.ts";
 
@@ -363,13 +364,13 @@ describe("a lazy grammar", () => {
         if (callHasBegun(format, reader)) begun = i + 1;
       }
       expect([text, begun > 0]).toEqual([text, true]);
-      const rest = afterText(grammar, reader.openCall ?? "");
+      const rest = stateAfter(gbnfOfData(grammar), reader.openCall ?? "");
       expect([text.slice(0, begun), reader.openCall, rest === null]).toEqual([
         text.slice(0, begun),
         reader.openCall,
         false,
       ]);
-      if (rest !== null) expect(new Gbnf(gbnfOfData(rest)).accepts(text.slice(begun).trimEnd())).toBe(true);
+      expect(readOn(rest, text.slice(begun).trimEnd())?.mayEnd).toBe(true);
     }
   });
 
@@ -396,8 +397,8 @@ describe("a text that is calls, or none", () => {
   });
 });
 
-describe("afterText", () => {
-  it("is the rest of a grammar, for every cut of every text", () => {
+describe("the state after a text", () => {
+  it("allows the rest of a grammar, for every cut of every text", () => {
     fc.assert(
       fc.property(
         boundedObjectSchema(1),
@@ -408,10 +409,10 @@ describe("afterText", () => {
           const [text = ""] = textsOf(gbnfOfData(grammar), 1, seed);
           const characters = [...text];
           const cut = Math.floor(at * characters.length);
-          const rest = afterText(grammar, characters.slice(0, cut).join(""));
+          const rest = stateAfter(gbnfOfData(grammar), characters.slice(0, cut).join(""));
           if (rest === null) throw new Error(`cut at ${cut}: ${text}`);
-          expect(new Gbnf(gbnfOfData(rest)).accepts(characters.slice(cut).join(""))).toBe(true);
-          expect(afterText(grammar, `${characters.slice(0, cut).join("")}\u0000`)).toBeNull();
+          expect(readOn(rest, characters.slice(cut).join(""))?.mayEnd).toBe(true);
+          expect(readOn(rest, "\u0000")).toBeNull();
         },
       ),
       { numRuns: 40 },
@@ -435,4 +436,15 @@ function named(id: string): Format {
   const format = formatNamed(id);
   if (format === undefined) throw new Error(`no format ${id}`);
   return format;
+}
+
+const budget = new GrammarBudget(Infinity);
+
+function stateAfter(gbnf: string, text: string): GrammarState | null {
+  const { root } = readGbnf(gbnf, { depth: Infinity, elements: Infinity });
+  return readOn(new GrammarStates(root).start(budget), text);
+}
+
+function readOn(state: GrammarState | null, text: string): GrammarState | null {
+  return state?.read(new TextEncoder().encode(text), budget) ?? null;
 }

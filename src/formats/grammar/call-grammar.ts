@@ -32,8 +32,6 @@ export interface CallGrammarOptions {
   readonly prefix?: string;
   /** An answer in JSON is as good as a call: `response_format` with tools that need not be called. */
   readonly orAnswer?: { readonly schema: JsonSchema; readonly path: string };
-  /** As in `Grammar`. */
-  readonly automata?: ReadonlySet<string>;
   /** The path of a tool's parameters in the request; index as in `tools`. */
   readonly pathOf?: (index: number) => string;
 }
@@ -56,7 +54,7 @@ export interface CallGrammar {
  * @throws {SchemaError} if a schema is malformed, allows nothing, or the format cannot write what it demands.
  */
 export function callGrammar(format: Format, tools: readonly Tool[], options: CallGrammarOptions): CallGrammar {
-  const grammar = new Grammar(options.automata);
+  const grammar = new Grammar();
   const pathOf = options.pathOf ?? ((index: number): string => `tools[${index}].function.parameters`);
   const callable = tools.map((tool, i) =>
     callableTool(tool, i, pathOf(i), options.mode !== "forced" && options.isFree?.(tool) === true),
@@ -86,9 +84,9 @@ export function callGrammar(format: Format, tools: readonly Tool[], options: Cal
 export function answerGrammar(
   format: Format,
   build: (grammar: Grammar) => Expression,
-  options: Pick<CallGrammarOptions, "front" | "prefix" | "automata">,
+  options: Pick<CallGrammarOptions, "front" | "prefix">,
 ): GrammarData {
-  const grammar = new Grammar(options.automata);
+  const grammar = new Grammar();
   const context: CallContext = { grammar, tools: [], parallel: false, gap: callGap(grammar) };
   return grammar.data(withThought(context, format, contentOf(format, build(grammar), options), options));
 }

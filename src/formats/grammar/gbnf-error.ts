@@ -1,9 +1,9 @@
-/** A text that llama.cpp does not take as a grammar, or would not survive. */
+/** A text that is not a grammar, or not one that can be followed. */
 export class GbnfError extends Error {
   override readonly name = "GbnfError";
 }
 
-/** A grammar that llama.cpp takes, but whose texts it could not follow in reasonable time. */
+/** A grammar whose texts cannot be followed within the budget (`GrammarBudget`). */
 export class GrammarLoadError extends Error {
   override readonly name = "GrammarLoadError";
 }

@@ -1,4 +1,4 @@
-import { everyCodePoint, type CodePoints } from "./code-points.ts";
+import type { CodePoints } from "./code-points.ts";
 
 /** A place in a rule of a grammar as llama.cpp holds it: what is next there. What follows in the same alternative says `behind`. */
 export type Place = CharsPlace | TextPlace | RulePlace | TokenPlace;
@@ -27,9 +27,11 @@ interface RulePlace {
   readonly next: Place | null;
 }
 
-/** One token of the model, or any but that: only a model's vocabulary says which text that is. */
-interface TokenPlace {
+/** One token of the model, by what the grammar has between `<` and `>`, or any token but that one. */
+export interface TokenPlace {
   readonly kind: "token";
+  readonly name: string;
+  readonly negated: boolean;
   readonly next: Place | null;
 }
 
@@ -44,7 +46,7 @@ export type Item =
   | { readonly kind: "chars"; readonly set: CodePoints }
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "rule"; readonly rule: GbnfRule }
-  | { readonly kind: "token" };
+  | { readonly kind: "token"; readonly name: string; readonly negated: boolean };
 
 /** The first place of an alternative; null: it is empty. */
 export function linked(items: readonly Item[]): Place | null {
@@ -60,15 +62,6 @@ export function behind(place: Place): Place | null {
   const at = place.at + (valueAt(place) > 0xffff ? 2 : 1);
   if (at === place.text.length) return place.next;
   return (place.following ??= { kind: "text", text: place.text, at, next: place.next });
-}
-
-/** The characters that a place may stand for. Of a token nothing is known. */
-export function charactersOf(place: Place): CodePoints {
-  if (place.kind === "text") {
-    const value = valueAt(place);
-    return [[value, value]];
-  }
-  return place.kind === "chars" ? place.set : place.kind === "token" ? everyCodePoint : [];
 }
 
 function valueAt({ text, at }: TextPlace): number {

@@ -44,13 +44,6 @@ export class Grammar {
   readonly #rules = new Map<string, Expression>();
   readonly #memo = new Map<string, Expression>();
   readonly #counters = new Map<string, number>();
-  /** Patterns that are written as automata: as they stand, they could be read in too many ways. */
-  readonly automata: ReadonlySet<string>;
-
-  constructor(automata: ReadonlySet<string> = new Set()) {
-    this.automata = automata;
-  }
-
   /** Adds a rule under a fresh name that begins with `hint`, and returns the reference to it. */
   define(hint: string, body: Expression): Expression {
     const name = this.#fresh(hint);

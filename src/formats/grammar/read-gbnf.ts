@@ -17,8 +17,8 @@ export interface GbnfRules {
   readonly rules: readonly GbnfRule[];
   /** As in `GbnfLimits`. */
   readonly elements: number;
-  /** It names tokens of a model, so that its texts are not known. */
-  readonly hasTokens: boolean;
+  /** What it has between `<` and `>`: tokens of a model. */
+  readonly tokenNames: ReadonlySet<string>;
 }
 
 /**
@@ -39,7 +39,7 @@ class Reader {
   #at = 0;
   #depth = 0;
   #elements = 0;
-  #hasTokens = false;
+  readonly #tokenNames = new Set<string>();
 
   constructor(text: string, limits: GbnfLimits) {
     this.#text = text;
@@ -53,7 +53,7 @@ class Reader {
       if (!this.#defined.has(name)) throw new GbnfError(`there is no rule '${name}'`);
     const root = this.#named.get("root");
     if (!root) throw new GbnfError("there is no rule 'root'");
-    return { root, rules: this.#rules, elements: this.#elements, hasTokens: this.#hasTokens };
+    return { root, rules: this.#rules, elements: this.#elements, tokenNames: this.#tokenNames };
   }
 
   #rule(): void {
@@ -117,9 +117,7 @@ class Reader {
         return true;
       case "<":
       case "!":
-        if (this.#eat(/!?<(?:\[\d+\]|[^[>][^>]*)>/y) === null) throw this.#fail("a token in <…> was expected");
-        items.push({ kind: "token" });
-        this.#hasTokens = true;
+        items.push(this.#token());
         return true;
       case "(":
         items.push({ kind: "rule", rule: this.#group(name) });
@@ -131,6 +129,15 @@ class Reader {
         return true;
       }
     }
+  }
+
+  #token(): Item {
+    const written = this.#eat(/!?<(?:\[\d+\]|[^[>][^>]*)>/y);
+    if (written === null) throw this.#fail("a token in <…> was expected");
+    const negated = written.startsWith("!");
+    const name = written.slice(negated ? 2 : 1, -1);
+    this.#tokenNames.add(name);
+    return { kind: "token", name, negated };
   }
 
   #group(name: string): GbnfRule {

@@ -1,4 +1,4 @@
-import { keyOf, settle, type Parse } from "./after-text.ts";
+import { keyOf, settle, type Parse } from "./parses.ts";
 import { contains, everyCodePoint, oneCodePoint, union, type CodePoints } from "./code-points.ts";
 import { choice, empty, sequence, text, type Expression } from "./expression.ts";
 import type { Grammar } from "./grammar.ts";

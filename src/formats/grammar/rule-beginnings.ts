@@ -1,20 +1,5 @@
-import { GbnfError, GrammarLoadError } from "./gbnf-error.ts";
+import { GbnfError } from "./gbnf-error.ts";
 import type { GbnfRule, Place } from "./gbnf-rules.ts";
-
-/** llama.cpp goes through a rule as often as others begin with it: twice for `a ::= b | b`, four times through what `b` begins with so. */
-const mostVisits = 200_000;
-
-/**
- * Refuses rules that begin with themselves: those that llama.cpp refuses, too, and those where it does not notice, and would write down
- * what comes behind them again and again without an end (`a ::= b a "x" | "y"`, where `b` may be empty by way of another rule). Also
- * refuses rules whose beginnings double until the search for them takes minutes. Linear, and without recursion.
- *
- * @throws {GbnfError} with the rule's name. @throws {GrammarLoadError} for the doubling.
- */
-export function checkBeginnings(rules: readonly GbnfRule[]): void {
-  checkAsLlama(rules);
-  checkGrowth(rules);
-}
 
 /** A rule that another one begins with, and what comes behind it there. */
 interface Beginning {
@@ -22,40 +7,14 @@ interface Beginning {
   readonly rest: Place | null;
 }
 
-/** As `llama_grammar_detect_left_recursion` of v0.5.0 does: only a rule with an alternative of nothing at all is passed over. */
-function checkAsLlama(rules: readonly GbnfRule[]): void {
-  const isPassed = (rule: GbnfRule): boolean => rule.options.includes(null);
-  const visits = new Map<GbnfRule, number>();
-  const begun = new Set<GbnfRule>();
-  for (const start of rules) {
-    if (visits.has(start)) continue;
-    const path = [{ rule: start, first: beginningsOf(start, isPassed), at: 0, visits: 1 }];
-    begun.add(start);
-    for (let top = path.at(-1); top; top = path.at(-1)) {
-      if (top.visits > mostVisits)
-        throw new GrammarLoadError(`its rules begin with each other in more than ${mostVisits} ways`);
-      const rule = top.first[top.at++]?.rule;
-      if (rule === undefined) {
-        path.pop();
-        begun.delete(top.rule);
-        visits.set(top.rule, top.visits);
-        const outer = path.at(-1);
-        if (outer) outer.visits += top.visits;
-        continue;
-      }
-      if (begun.has(rule)) throw beginsWithItself(rule);
-      const known = visits.get(rule);
-      if (known !== undefined) top.visits += known;
-      else {
-        begun.add(rule);
-        path.push({ rule, first: beginningsOf(rule, isPassed), at: 0, visits: 1 });
-      }
-    }
-  }
-}
-
-/** Rules that lead back to each other (Tarjan 1972) must have nothing behind them on the way: else it piles up. */
-function checkGrowth(rules: readonly GbnfRule[]): void {
+/**
+ * Refuses rules that begin with themselves and have something after that, which would pile up without an end: `a ::= a "x" | "y"`, also by
+ * way of other rules that may be empty, where llama.cpp does not notice. Linear, and without recursion (Tarjan 1972: groups of rules that
+ * lead back to each other).
+ *
+ * @throws {GbnfError} with the rule's name.
+ */
+export function checkBeginnings(rules: readonly GbnfRule[]): void {
   const empty = rulesThatMayBeEmpty(rules);
   const isPassed = (rule: GbnfRule): boolean => empty.has(rule);
   const found = new Map<GbnfRule, { order: number; low: number; group: number | null }>();

@@ -28,8 +28,7 @@ export function stringExpression(
   const held = described(reader, limits);
   const [first] = held;
   if (first === undefined) return min === 0 && max === null ? syntax.any : syntax.ofLength(min, max);
-  const isAutomaton = limits.patterns.some(({ pattern }) => grammar.automata.has(pattern));
-  const whole = held.length === 1 && !isAutomaton ? ofLength(first.characters, limits) : null;
+  const whole = held.length === 1 ? ofLength(first.characters, limits) : null;
   if (whole !== null) {
     const written = syntax.of(whole);
     if (!isNever(written) || isNever(whole)) return written;
@@ -39,10 +38,6 @@ export function stringExpression(
   const expressions = held.map(({ characters }) => characters);
   const both = intersected(grammar, { expressions, min, max }, (set) => syntax.spell(set));
   if (both !== null) return syntax.around(both);
-  if (isAutomaton) {
-    for (const one of held) reader.report(one.path, one.keyword);
-    return min === 0 && max === null ? syntax.any : syntax.ofLength(min, max);
-  }
   for (const other of held.slice(1)) reader.report(other.path, other.keyword);
   const range = lengths(first.characters);
   if (range.min < min) reader.report(path, "minLength");

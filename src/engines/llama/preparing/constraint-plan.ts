@@ -1,5 +1,4 @@
 import type { Format } from "../../../formats/format.ts";
-import type { GrammarData } from "../../../formats/grammar/grammar.ts";
 import type { JsonSchema, Tool } from "../../../generation/message.ts";
 
 /**
@@ -25,12 +24,8 @@ export interface ConstraintPlan {
 export interface PlannedGrammar {
   readonly type: "ours" | "gbnf";
   readonly gbnf: string;
-  /** How large it is for llama.cpp (`GbnfLimits`). */
-  readonly elements: number;
   /** Where in the request it stands, or what it was made of. */
   readonly path: string;
-  /** Our grammar in a form that can continue after a text; absent if the grammar binds at once and never has to. */
-  readonly data?: GrammarData;
 }
 
 /** What a finished answer is checked against if its grammar cannot enforce all of it. */

@@ -1,4 +1,4 @@
-import { GbnfError, GrammarLoadError } from "../../../formats/grammar/gbnf-error.ts";
+import { GbnfError } from "../../../formats/grammar/gbnf-error.ts";
 import { GrammarError } from "../../../formats/grammar/grammar.ts";
 import { LarkError } from "../../../formats/grammar/lark-error.ts";
 import { RegexError } from "../../../formats/grammar/regex-syntax.ts";
@@ -22,7 +22,7 @@ export function invalidRequestOf(error: unknown, path: string): unknown {
     return invalidRequest(`Invalid pattern at '${path}': ${error.message}.`, path, "invalid_value");
   if (error instanceof LarkError)
     return invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_value");
-  if (error instanceof GbnfError || error instanceof GrammarLoadError)
+  if (error instanceof GbnfError)
     return invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_grammar");
   if (error instanceof GrammarError)
     return invalidRequest(`Invalid value at '${path}': ${error.message}.`, path, "invalid_value");

@@ -7,8 +7,7 @@ import {
   type CallGrammarOptions,
 } from "../../../formats/grammar/call-grammar.ts";
 import type { Expression } from "../../../formats/grammar/expression.ts";
-import { GrammarLoadError } from "../../../formats/grammar/gbnf-error.ts";
-import { gbnfOfData, type Grammar, type GrammarData } from "../../../formats/grammar/grammar.ts";
+import { gbnfOfData, type Grammar } from "../../../formats/grammar/grammar.ts";
 import { larkToGbnf } from "../../../formats/grammar/lark-to-expression.ts";
 import { regexExpression } from "../../../formats/grammar/regex-to-gbnf.ts";
 import type { Gap } from "../../../formats/grammar/schema-error.ts";
@@ -20,11 +19,10 @@ import type { Tool } from "../../../generation/message.ts";
 import type { OutputConstraint } from "../../../generation/request.ts";
 import type { AskedOfModel } from "../protocol.ts";
 import { FailureError } from "../../../generation/failure.ts";
-import { bearableGrammar, type GrammarLimits } from "./bearable-grammar.ts";
+import { checkGrammar } from "./check-grammar.ts";
 import { clientGrammar } from "./client-grammar.ts";
-import { asInvalidRequest, invalidRequestOf, refuseGaps, refuseInputGrammar } from "./constraint-refusal.ts";
+import { asInvalidRequest, refuseGaps, refuseInputGrammar } from "./constraint-refusal.ts";
 import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
-import { heavyPatterns } from "./heavy-pattern.ts";
 import type { AnswerReading } from "./prepared-request.ts";
 
 /** How a request's answer is held to what was asked. */
@@ -39,8 +37,6 @@ export interface Constraint {
 export interface ConstrainedModel {
   /** Its template writes thoughts, so it may open one even if the prompt has not. */
   readonly knowsThoughts: boolean;
-  /** Characters of the longest token in its vocabulary. */
-  readonly longestToken: number;
   /** Calls that it makes by itself are held to their tools' schemas, also without `strict`, as far as a grammar can hold them. */
   readonly holdsCalls: boolean;
 }
@@ -59,19 +55,19 @@ export function constraintOf(
   const tools = reading.callsAllowed ? (reading.tools ?? []) : [];
   const output = request.output?.type === "text" ? undefined : request.output;
   const schema = output && schemaOf(output);
-  if (tools.length > 0 && isForced(request)) return calls(request, reading, callable(request, tools), place, model);
+  if (tools.length > 0 && isForced(request)) return calls(request, reading, callable(request, tools), place);
   if (tools.length > 0 && output && schema)
-    return calls(request, reading, tools, place, model, { answer: { ...schema, output } });
-  if (output) return answer(output, reading.format, place, model);
+    return calls(request, reading, tools, place, { answer: { ...schema, output } });
+  if (output) return answer(output, reading.format, place);
   const isBound = tools.some((tool) => tool.strict || tool.inputGrammar) || request.parallelToolCalls === false;
   if (tools.length === 0) return undefined;
   if (isToldByWhole(reading.format)) {
     // Where only the whole text tells a call, a grammar binds every answer: not unless that is asked for.
-    return isBound ? calls(request, reading, tools, place, model, { loose: new Set(tools) }) : undefined;
+    return isBound ? calls(request, reading, tools, place, { loose: new Set(tools) }) : undefined;
   }
   if (!model.holdsCalls)
-    return isBound ? calls(request, reading, tools, "with-call", model, { loose: new Set(tools) }) : undefined;
-  return heldCalls(request, reading, tools, model, isBound);
+    return isBound ? calls(request, reading, tools, "with-call", { loose: new Set(tools) }) : undefined;
+  return heldCalls(request, reading, tools, isBound);
 }
 
 /**
@@ -82,12 +78,11 @@ function heldCalls(
   request: AskedOfModel,
   reading: AnswerReading,
   tools: readonly Tool[],
-  model: ConstrainedModel,
   isBound: boolean,
 ): Constraint | undefined {
   const attempt = (some: readonly Tool[], loose: readonly Tool[]): Constraint | undefined => {
     try {
-      const made = calls(request, reading, some, "with-call", model, { loose: new Set(loose) });
+      const made = calls(request, reading, some, "with-call", { loose: new Set(loose) });
       return made.plan.grammar.gbnf.length <= largestUnasked ? made : undefined;
     } catch (error) {
       if (error instanceof FailureError) return undefined;
@@ -102,7 +97,7 @@ function heldCalls(
     const unholdable = unasked.filter((tool) => attempt([tool], []) === undefined);
     if (unholdable.length > 0 && (isBound || unholdable.length < tools.length)) made = attempt(tools, unholdable);
   }
-  if (isBound) return made ?? calls(request, reading, tools, "with-call", model, { loose: new Set(unasked) });
+  if (isBound) return made ?? calls(request, reading, tools, "with-call", { loose: new Set(unasked) });
   return made && { ...made, plan: { ...made.plan, optional: true } };
 }
 
@@ -157,7 +152,6 @@ function calls(
   { format, prefix }: AnswerReading,
   tools: readonly Tool[],
   place: Place,
-  model: ConstrainedModel,
   options: {
     /** Tools without `strict` whose arguments may be any object. */
     readonly loose?: ReadonlySet<Tool>;
@@ -168,8 +162,8 @@ function calls(
   const paths = tools.map((tool) => parametersPath(request, tool));
   checkInputGrammars(tools, paths);
   const mode = place === "with-call" ? "lazy" : isForced(request) || answer ? "forced" : "either";
-  const made = (some: readonly Tool[], automata: ReadonlySet<string>): CallGrammar =>
-    callGrammar(format, some, {
+  const made = (): CallGrammar =>
+    callGrammar(format, tools, {
       mode,
       parallel: request.parallelToolCalls !== false,
       prefix,
@@ -177,18 +171,8 @@ function calls(
       isFree: (tool) => isLoose(tool) && loose?.has(tool) !== false,
       ...front(place),
       ...(answer && { orAnswer: answer }),
-      automata,
     });
-  const { plan, widened, exact } = planned((automata) => made(tools, automata), {
-    place,
-    model,
-    path: "tools",
-    schemas: [
-      ...tools.map(({ parameters }, i) => ({ schema: parameters, path: paths[i] ?? "tools" })),
-      ...(answer ? [answer] : []),
-    ],
-    heavy: () => paths[tools.findIndex((tool) => !isBearable(() => made([tool], none).grammar, model))],
-  });
+  const { plan, widened, exact } = planned(made, "tools");
   tools.forEach((tool, i) => {
     if (tool.strict) refuseGaps(widened, paths[i] ?? "", `function '${tool.name}'`, "invalid_function_parameters");
     if (tool.inputGrammar) refuseInputGrammar(widened, paths[i] ?? "", tool.name);
@@ -228,12 +212,12 @@ function parametersPath({ tools = [], prompt }: AskedOfModel, tool: Tool): strin
   return legacy ? `functions[${index}].parameters` : `tools[${index}].function.parameters`;
 }
 
-function answer(output: OutputConstraint, format: Format, place: Place, model: ConstrainedModel): Constraint {
+function answer(output: OutputConstraint, format: Format, place: Place): Constraint {
   if (output.type === "grammar") {
-    const grammar = clientGrammar(output.gbnf, output.path, model.longestToken);
+    const grammar = clientGrammar(output.gbnf, output.path);
     return { plan: { grammar, begins: begins[place], format }, warnings: [] };
   }
-  const make = (automata: ReadonlySet<string>): CallGrammar => {
+  const make = (): CallGrammar => {
     const held: { widened: readonly Gap[]; exact: boolean } = { widened: [], exact: true };
     const build = (grammar: Grammar): Expression => {
       if (output.type === "json-schema") {
@@ -245,12 +229,11 @@ function answer(output: OutputConstraint, format: Format, place: Place, model: C
       if (output.type === "choice") return textChoice(grammar, output.options);
       return anyValue(grammar, jsonSyntax(grammar), "object");
     };
-    const grammar = answerGrammar(format, build, { ...front(place), automata });
+    const grammar = answerGrammar(format, build, front(place));
     return { grammar, ...held };
   };
   const path = "path" in output ? output.path : "response_format";
-  const schemas = output.type === "json-schema" ? [output] : [];
-  const { plan, widened, exact } = planned(make, { place, path, schemas, model, heavy: () => undefined });
+  const { plan, widened, exact } = planned(make, path);
   refuseOutputGaps(widened, output);
   return {
     plan: { grammar: plan, begins: begins[place], format, ...(output.type.startsWith("json-") && { json: true }) },
@@ -259,59 +242,20 @@ function answer(output: OutputConstraint, format: Format, place: Place, model: C
   };
 }
 
-/** Our grammars may hold a hundred thousand values: 32 MiB for each choice of an answer. */
+/** Our grammars may hold a hundred thousand values. */
 const elements = 4_000_000;
 
-interface Planning {
-  readonly place: Place;
-  readonly model: ConstrainedModel;
-  /** Where in the request stands what the grammar is for. */
-  readonly path: string;
-  /** The schemas whose patterns may be what is too much for llama.cpp. */
-  readonly schemas: readonly { readonly schema?: unknown; readonly path: string }[];
-  /** Where that stands more exactly, if it is no pattern. */
-  readonly heavy: () => string | undefined;
-}
-
-const none: ReadonlySet<string> = new Set();
-
-/** Makes a grammar that llama.cpp can bear: if need be, with automata in place of patterns. */
+/** Makes a grammar and checks it. `path`: where in the request that is which it is made of. Throws FailureError, 400. */
 function planned(
-  make: (automata: ReadonlySet<string>) => CallGrammar,
-  { place, model, path, schemas, heavy }: Planning,
+  make: () => CallGrammar,
+  path: string,
 ): Omit<CallGrammar, "grammar"> & { readonly plan: PlannedGrammar } {
-  const attempt = (automata: ReadonlySet<string>): ReturnType<typeof planned> => {
-    const { grammar, ...rest } = asInvalidRequest(() => make(automata), path);
-    const { automaton, ...borne } = bearableGrammar(gbnfOfData(grammar), limitsFor(model));
-    const data = begins[place] === "at-once" ? {} : { data: automaton ?? grammar };
-    return { ...rest, plan: { type: "ours", path, ...borne, ...data } };
-  };
-  try {
-    return attempt(none);
-  } catch (error) {
-    if (!(error instanceof GrammarLoadError)) throw invalidRequestOf(error, path);
-    const patterns = schemas.flatMap(({ schema, path }) => heavyPatterns(schema, path, model.longestToken));
-    const [first] = patterns;
-    if (!first) throw invalidRequestOf(error, heavy() ?? path);
-    try {
-      return attempt(new Set(patterns.map(({ pattern }) => pattern)));
-    } catch (again) {
-      throw invalidRequestOf(again, first.path);
-    }
-  }
-}
-
-function limitsFor({ longestToken }: ConstrainedModel): GrammarLimits {
-  return { elements, longestToken };
-}
-
-function isBearable(data: () => GrammarData, model: ConstrainedModel): boolean {
-  try {
-    bearableGrammar(gbnfOfData(data()), limitsFor(model));
-    return true;
-  } catch {
-    return false;
-  }
+  return asInvalidRequest(() => {
+    const { grammar, ...rest } = make();
+    const gbnf = gbnfOfData(grammar);
+    checkGrammar(gbnf, elements);
+    return { ...rest, plan: { type: "ours", path, gbnf } };
+  }, path);
 }
 
 function front(place: Place): Pick<CallGrammarOptions, "front"> {

@@ -5,9 +5,7 @@ import { plainText } from "../../../formats/plain-text.ts";
 import { ChatTemplate } from "../../../templates/chat-template.ts";
 import { templateMetadata } from "../../../templates/template-metadata.ts";
 import type { AskedOfModel } from "../protocol.ts";
-import { invalidRequest } from "../../../generation/failure.ts";
 import { BoundedCache } from "./bounded-cache.ts";
-import type { PlannedGrammar } from "./constraint-plan.ts";
 import { constraintOf, type Constraint } from "./constraint-request.ts";
 import { genericCalls } from "./generic-tools.ts";
 import { renderRequest, type PreparingSurroundings } from "./render-request.ts";
@@ -17,13 +15,7 @@ import type { Preparation, ThreadNews, ThreadSetup } from "./thread-messages.ts"
 /** Constraints that are kept, and how long their grammars may be together, in characters. */
 const constraintLimits = { values: 128, weight: 16 * 2 ** 20 };
 
-/** Each choice of an answer has a copy of its grammar in llama.cpp: these are 128 MiB. */
-const mostElements = 16_000_000;
-
-type KnownConstraint = Omit<Constraint, "plan"> & {
-  readonly number: number;
-  readonly grammar: Pick<PlannedGrammar, "elements" | "path">;
-};
+type KnownConstraint = Omit<Constraint, "plan"> & { readonly number: number };
 
 /**
  * Prepares the requests to one model. The template is parsed and probed once. A grammar is made once for equal tools, output and format,
@@ -66,7 +58,6 @@ export class Preparer {
     const { request, warnings } = renderRequest(asked, this.#around, now);
     const { reading, ...rest } = request;
     const constraint = this.#constraint(asked, reading);
-    if (constraint) checkCopies(constraint.grammar, request.prompts.length * request.bestOf);
     return {
       request: {
         ...rest,
@@ -85,13 +76,11 @@ export class Preparer {
     if (known) return known;
     const made = constraintOf(asked, reading, {
       knowsThoughts: knowsThoughts(this.#around.template, reading.format),
-      longestToken: this.#around.facts.longestToken,
       holdsCalls: this.#holdsCalls,
     });
     if (made === undefined) return undefined;
     const { plan, ...rest } = made;
-    const { elements, path } = plan.grammar;
-    const constraint = { ...rest, number: ++this.#constraintsMade, grammar: { elements, path } };
+    const constraint = { ...rest, number: ++this.#constraintsMade };
     const format = this.#formatNumber(plan.format);
     this.#tell({ type: "constraint", number: constraint.number, plan: { ...plan, format } });
     this.#constraints.add(key, constraint, plan.grammar.gbnf.length);
@@ -124,16 +113,6 @@ export class Preparer {
     }
     return number;
   }
-}
-
-/** @throws {FailureError} 400 for a grammar that is too large for so many choices. */
-function checkCopies({ elements, path }: Pick<PlannedGrammar, "elements" | "path">, choices: number): void {
-  if (elements * choices <= mostElements) return;
-  throw invalidRequest(
-    `Invalid value for 'n': the grammar at '${path}' has ${elements} elements, and with all choices together ${mostElements} are the limit.`,
-    "n",
-    "invalid_value",
-  );
 }
 
 /** The model may open a thought by itself: its template writes thoughts. */

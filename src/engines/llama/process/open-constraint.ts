@@ -1,15 +1,13 @@
-import { afterText } from "../../../formats/grammar/after-text.ts";
+import { GbnfError } from "../../../formats/grammar/gbnf-error.ts";
 import { callHasBegun, type ReaderPlace } from "../../../formats/grammar/call-has-begun.ts";
-import { gbnfOfData } from "../../../formats/grammar/grammar.ts";
 import { invalidRequest } from "../../../generation/failure.ts";
 import type { ConstraintPlan, PlannedGrammar } from "../preparing/constraint-plan.ts";
 import type { Observe } from "../../../generation/observe.ts";
 import { Candidates } from "./c-api/candidates.ts";
-import { NativeGrammar } from "./c-api/native-sampler.ts";
 import type { NativeModel } from "./c-api/native-model.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";
-import { FollowedGrammar, type FollowedAnswer } from "./followed-grammar.ts";
-import { TokensByBeginning } from "./tokens-by-beginning.ts";
+import { TokenGrammar, type GrammarAnswer, type GrammarVocabulary } from "./token-grammar.ts";
+import { TokenTrie } from "./token-trie.ts";
 import { UnseenBytes } from "./unseen-bytes.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
@@ -17,89 +15,42 @@ import type { Vocabulary } from "./vocabulary.ts";
 export function constraintOpener(model: NativeModel, vocabulary: Vocabulary, log: Observe): OpenConstraint {
   const unseen = new UnseenBytes(vocabulary);
   const candidates = new Candidates(model.api, model.vocabularySize);
-  let tokens: TokensByBeginning | undefined;
-  /** Choices and requests that ask for the same share a plan, and with it what llama.cpp has made of its grammar. */
-  const parsed = new WeakMap<ConstraintPlan, ParsedGrammar>();
-  const grammarOf = (plan: ConstraintPlan): ParsedGrammar => {
-    let grammar = parsed.get(plan);
-    if (grammar === undefined)
-      parsed.set(
-        plan,
-        (grammar = new ParsedGrammar((gbnf) => NativeGrammar.parse(model, gbnf, candidates), plan.grammar)),
-      );
+  const tokenize = (text: string): readonly number[] => model.tokenize(text, true);
+  let around: GrammarVocabulary | undefined;
+  /** Choices and requests that ask for the same share a plan, and with it the states of its grammar. */
+  const opened = new WeakMap<ConstraintPlan, TokenGrammar>();
+  const grammarOf = (plan: ConstraintPlan): TokenGrammar => {
+    let grammar = opened.get(plan);
+    if (grammar === undefined) {
+      around ??= { vocabulary, candidates, tokenize, trie: new TokenTrie(vocabulary) };
+      opened.set(plan, (grammar = openGrammar(plan.grammar, around)));
+    }
     return grammar;
   };
   return (plan) => {
     try {
-      // Also where it begins later: a grammar that llama.cpp refuses is to be an error before the answer begins.
-      const grammar = grammarOf(plan);
-      tokens ??= new TokensByBeginning(vocabulary);
-      return new GrammarConstraint(plan, { grammar, tokens, unseen, log });
+      // Also where it begins later: a grammar that cannot be followed is to be an error before the answer begins.
+      return new GrammarConstraint(plan, { grammar: grammarOf(plan), unseen, log });
     } catch (error) {
       if (!plan.optional) throw error;
-      log(`Calls are not held to their schemas: llama.cpp cannot read the grammar: ${String(error)}`, "warn");
+      log(`Calls are not held to their schemas: the grammar cannot be followed: ${String(error)}`, "warn");
       return undefined;
     }
   };
 }
 
-/** How many texts a grammar is kept for that it goes on from; models begin their calls in one way, or a few. */
-const mostBeginnings = 8;
-
-/** A grammar as llama.cpp has it, and as we follow it. */
-interface OpenedGrammar {
-  /** At its beginning: answers follow copies of it. */
-  readonly native: NativeGrammar;
-  readonly followed: FollowedGrammar;
-}
-
-/** A planned grammar: whole, and as what is left of it behind texts that a model has written. */
-class ParsedGrammar {
-  readonly whole: OpenedGrammar;
-  readonly #read: (gbnf: string) => NativeGrammar | null;
-  readonly #planned: PlannedGrammar;
-  readonly #rests = new Map<string, OpenedGrammar | null>();
-
-  /** Throws FailureError for a client's grammar that llama.cpp does not take. */
-  constructor(read: (gbnf: string) => NativeGrammar | null, planned: PlannedGrammar) {
-    this.#read = read;
-    this.#planned = planned;
-    try {
-      this.whole = this.#parse(planned.gbnf);
-    } catch (cause) {
-      if (planned.type === "ours") throw cause;
-      const { path } = planned;
-      throw invalidRequest(`Invalid grammar at '${path}': llama.cpp cannot parse it.`, path, "invalid_grammar");
-    }
-  }
-
-  /** What may follow a text; null: the text begins nothing that the grammar has. */
-  after(written: string): OpenedGrammar | null {
-    if (written === "" || (this.#planned.type === "gbnf" && written.trim() === "")) return this.whole;
-    let rest = this.#rests.get(written);
-    if (rest === undefined) {
-      if (this.#rests.size === mostBeginnings) this.#rests.clear();
-      this.#rests.set(written, (rest = this.#rest(written)));
-    }
-    return rest;
-  }
-
-  #rest(written: string): OpenedGrammar | null {
-    if (this.#planned.data === undefined) return null;
-    const rest = afterText(this.#planned.data, written);
-    return rest && this.#parse(gbnfOfData(rest));
-  }
-
-  #parse(gbnf: string): OpenedGrammar {
-    const native = this.#read(gbnf);
-    if (native === null) throw new Error("llama.cpp cannot parse it");
-    return { native, followed: new FollowedGrammar(gbnf, this.#planned.path) };
+/** @throws {FailureError} 400 for a client's grammar that names a token which the model does not have. */
+function openGrammar({ gbnf, path }: PlannedGrammar, around: GrammarVocabulary): TokenGrammar {
+  try {
+    return new TokenGrammar(gbnf, path, around);
+  } catch (error) {
+    if (!(error instanceof GbnfError)) throw error;
+    throw invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_grammar");
   }
 }
 
 interface GrammarSurroundings {
-  readonly grammar: ParsedGrammar;
-  readonly tokens: TokensByBeginning;
+  readonly grammar: TokenGrammar;
   readonly unseen: UnseenBytes;
   readonly log: Observe;
 }
@@ -107,8 +58,7 @@ interface GrammarSurroundings {
 class GrammarConstraint implements TokenConstraint {
   readonly #plan: ConstraintPlan;
   readonly #around: GrammarSurroundings;
-  #native: NativeGrammar | undefined;
-  #followed: FollowedAnswer | undefined;
+  #answer: GrammarAnswer | undefined;
   #settled: boolean;
   #bytes: Uint8Array = new Uint8Array();
   /** The end of the reasoning so far, long enough to hold its closing marker. */
@@ -118,24 +68,19 @@ class GrammarConstraint implements TokenConstraint {
     this.#plan = plan;
     this.#around = around;
     this.#settled = plan.begins === "at-once";
-    if (this.#settled) this.#begin(around.grammar.whole);
+    if (this.#settled) this.#answer = around.grammar.begin() ?? undefined;
   }
 
-  get grammar(): NativeGrammar | undefined {
-    return this.#native;
+  get grammar(): GrammarAnswer | undefined {
+    return this.#answer;
   }
 
   get banned(): readonly number[] {
-    return this.#native === undefined ? [] : this.#around.unseen.banned(this.#plan.format, this.#bytes);
-  }
-
-  get next(): readonly number[] | undefined {
-    return this.#followed?.next(this.#around.tokens);
+    return this.#answer === undefined ? [] : this.#around.unseen.banned(this.#plan.format, this.#bytes);
   }
 
   read(text: string, bytes: Uint8Array, reader: ReaderPlace): void {
     this.#bytes = bytes;
-    this.#followed?.read(bytes);
     if (this.#settled) return;
     if (this.#plan.begins === "after-reasoning") this.#readThought(text, reader);
     else if (callHasBegun(this.#plan.format, reader)) this.#goOn(reader.openCall ?? "", "a call that began otherwise");
@@ -153,19 +98,16 @@ class GrammarConstraint implements TokenConstraint {
   /** Binds from behind a text that has already come. */
   #goOn(written: string, what: string): void {
     this.#settled = true;
-    const rest = this.#around.grammar.after(written);
-    if (rest !== null) return this.#begin(rest);
+    // White space in front of a client's own grammar is not part of it.
+    const begun = this.#plan.grammar.type === "gbnf" && written.trim() === "" ? "" : written;
+    this.#answer = this.#around.grammar.begin(begun) ?? undefined;
+    if (this.#answer) return;
     this.#around.log(`A grammar could not begin: the model wrote ${what} (${written.length} characters)`, "warn");
   }
 
-  #begin({ native, followed }: OpenedGrammar): void {
-    this.#native = native.copy();
-    this.#followed = followed.follow();
-  }
-
   free(): void {
-    this.#native?.free();
-    this.#native = undefined;
+    this.#answer?.free();
+    this.#answer = undefined;
   }
 }
 

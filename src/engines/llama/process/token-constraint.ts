@@ -1,6 +1,6 @@
 import type { ReaderPlace } from "../../../formats/grammar/call-has-begun.ts";
 import type { ConstraintPlan } from "../preparing/constraint-plan.ts";
-import type { NativeGrammar } from "./c-api/native-sampler.ts";
+import type { GrammarAnswer } from "./token-grammar.ts";
 
 /**
  * Holds one choice to a grammar. The choice's loop asks for `grammar` and `banned` right before each token is drawn and calls `read`
@@ -8,21 +8,16 @@ import type { NativeGrammar } from "./c-api/native-sampler.ts";
  */
 export interface TokenConstraint {
   /** What binds the next token; undefined: nothing does (not yet, or no longer). Whoever draws a token lets it accept that one. */
-  readonly grammar: NativeGrammar | undefined;
-
-  /** Where the grammar allows few tokens: those, and perhaps a few more. undefined: they are many, or which ones is not known. */
-  readonly next: readonly number[] | undefined;
+  readonly grammar: GrammarAnswer | undefined;
 
   /** Tokens that the grammar would let pass and that must not come, while it binds. */
   readonly banned: readonly number[];
 
-  /**
-   * A token was drawn and its text given to the reader. `bytes`: all that the token stands for. Throws FailureError if the answer must end.
-   */
+  /** A token was sampled and its text given to the reader. `bytes`: all that the token represents. */
   read(text: string, bytes: Uint8Array, reader: ReaderPlace): void;
 
   free(): void;
 }
 
-/** undefined: an optional one cannot be kept. Throws FailureError for a client's grammar that llama.cpp does not take. */
+/** undefined: an optional one cannot be kept. Throws FailureError for a client's grammar that cannot be followed. */
 export type OpenConstraint = (plan: ConstraintPlan) => TokenConstraint | undefined;

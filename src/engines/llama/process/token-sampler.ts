@@ -2,13 +2,14 @@ import type { Sampling } from "../../../generation/request.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
 import type { Candidates } from "./c-api/candidates.ts";
-import { SamplerChain, type NativeGrammar } from "./c-api/native-sampler.ts";
+import { SamplerChain } from "./c-api/native-sampler.ts";
 import { likeliest } from "./likeliest.ts";
 import { readWindow, withToken, type LogitWindow } from "./raw-logprobs.ts";
 import { seededRandom } from "./seed.ts";
 import { softmaxDraw } from "./softmax-draw.ts";
 import { certain } from "./thought-budget.ts";
 import type { TokenConstraint } from "./token-constraint.ts";
+import type { GrammarAnswer } from "./token-grammar.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
 export interface TokenSamplerOptions {
@@ -34,7 +35,7 @@ export interface SampledToken {
 const defaultRepeatLastN = 64;
 /** llama.cpp's defaults for DRY (common.h, `common_params_sampling`). */
 const dryDefaults = { base: 1.75, allowedLength: 2, breakers: ["\n", ":", '"', "*"] } as const;
-/** How many tokens that a grammar forbids may be drawn before it is asked about all of them, which takes as long as twenty draws. */
+/** How many tokens that a grammar does not allow may be sampled before it is asked about all tokens. */
 const fewTries = 8;
 
 /**
@@ -42,8 +43,8 @@ const fewTries = 8;
  * the likeliest token is found there, too, or one is drawn by the temperature alone. For all other draws llama.cpp's own chain reads
  * them: DRY, top-k, top-p, min-p, XTC, temperature, in this order.
  *
- * Where a grammar allows few characters, only tokens that begin with them are looked at. Elsewhere it is asked about the drawn token
- * alone, which most often is allowed. If not, that token is out and the next one is drawn, which makes the same distribution as asking
+ * Where a grammar allows few tokens, only those are looked at. Elsewhere it is asked about the drawn token alone, which most often is
+ * allowed. If not, that token is out and the next one is drawn, which makes the same distribution as asking
  * about all tokens first; after a few of them all are asked about.
  */
 export class TokenSampler {
@@ -96,7 +97,7 @@ export class TokenSampler {
     const window = needsRaw ? readWindow(logits, message.logprobs?.top ?? 0) : undefined;
     this.#change(logits);
     const grammar = constraint?.grammar;
-    const token = grammar ? this.#drawWithin(constraint, grammar, logits, index) : this.#draw(logits, index);
+    const token = grammar ? this.#drawWithin(grammar, logits, index) : this.#draw(logits, index);
     if (grammar && !this.#options.vocabulary.endsGeneration(token)) grammar.accept(token);
     this.#generated.push(token);
     this.#counts.set(token, (this.#counts.get(token) ?? 0) + 1);
@@ -111,9 +112,8 @@ export class TokenSampler {
     return this.#chain ? this.#chain.sample(this.#options.context, index) : this.#pick(logits);
   }
 
-  #drawWithin(constraint: TokenConstraint, grammar: NativeGrammar, logits: Float32Array, index: number): number {
-    const { next } = constraint;
-    if (next) return this.#drawAmong(grammar.among(logits, next));
+  #drawWithin(grammar: GrammarAnswer, logits: Float32Array, index: number): number {
+    if (grammar.isNarrow) return this.#drawAmong(grammar.among(logits));
     // A chain with a history takes each token that it draws for one that came.
     const most = this.#hasHistory ? 0 : fewTries;
     for (let tries = 0; tries < most; tries++) {

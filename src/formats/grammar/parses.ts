@@ -1,33 +1,4 @@
-import { contains, codePointOf } from "./code-points.ts";
-import { choice, isNever, repeat, sequence, text, type Expression } from "./expression.ts";
-import type { GrammarData } from "./grammar.ts";
-
-/**
- * What may follow a text that a model has already written: the grammar of the rest. null: the text does not begin anything in the
- * grammar.
- *
- * The text is read as llama.cpp would read it, with all open parses side by side; each is a list of expressions still to come, and
- * the lists are the new start.
- */
-export function afterText(grammar: GrammarData, written: string): GrammarData | null {
-  const rules = new Map(grammar.rules);
-  let open = settle(rules, [{ first: grammar.root, rest: null }]) ?? [];
-  for (const character of written) {
-    const value = codePointOf(character);
-    const next = open.flatMap((parse) => {
-      if (parse === null) return [];
-      const { first, rest } = parse;
-      if (first.kind === "chars") return contains(first.set, value) ? [rest] : [];
-      if (first.kind !== "text" || !first.text.startsWith(character)) return [];
-      const left = first.text.slice(character.length);
-      return [left === "" ? rest : { first: text(left), rest }];
-    });
-    open = settle(rules, next) ?? [];
-    if (open.length === 0) return null;
-  }
-  const root = choice(...open.map((parse) => sequence(...expressionsOf(parse))));
-  return isNever(root) ? null : { ...grammar, root };
-}
+import { repeat, type Expression } from "./expression.ts";
 
 /** What is still to come of one way to read a text, as a list; null: nothing, the text may end. */
 export type Parse = { readonly first: Expression; readonly rest: Parse } | null;
@@ -76,12 +47,6 @@ export function settle(rules: ReadonlyMap<string, Expression>, parses: readonly 
     }
   }
   return settled;
-}
-
-function expressionsOf(parse: Parse): Expression[] {
-  const expressions: Expression[] = [];
-  for (let at = parse; at !== null; at = at.rest) expressions.push(at.first);
-  return expressions;
 }
 
 const ids = new WeakMap<object, number>();
