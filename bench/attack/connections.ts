@@ -3,7 +3,7 @@ import { loseConnections } from "../../test/support/rough-clients.ts";
 import type { Attack } from "./attack.ts";
 import { attackLocalModel, type AttackedServer } from "./local-model.ts";
 
-/** Connections that are lost in every way: what they leave behind is counted. */
+/** Connections that are lost in every way: descriptors and requests that stay open are counted. */
 export const attacks: readonly Attack[] = [lost(400), { ...lost(20_000), slow: true }];
 
 function lost(count: number): Attack {

@@ -32,7 +32,7 @@ const keptMiB = 256;
 
 /**
  * Runs an attack on a server with a local model, while another client reads an endless stream and `/health` is asked again and again. The
- * server held if the stream went on without an error, every `/health` was answered, the model's process is still the same, and memory is
+ * server held if the stream continued without an error, every `/health` was answered, the model's process is still the same, and memory is
  * free again after a garbage collection.
  */
 export async function attackLocalModel({
@@ -205,7 +205,7 @@ function readStreams(
     },
     chunk: () =>
       new Promise((settle, reject) => {
-        const timer = setTimeout(() => reject(new Error("another client's stream stands still")), hangMs);
+        const timer = setTimeout(() => reject(new Error("another client's stream has stopped")), hangMs);
         waiting.push(() => {
           clearTimeout(timer);
           settle();

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import type { Args, Format, Markers, PlainFormat, Reasoning, RoutedFormat } from "./format.ts";
 
-const text = z.string().min(1);
+/** A marker becomes a search automaton with a node for each character. */
+const maxMarkerLength = 1000;
+const text = z.string().min(1).max(maxMarkerLength);
 const texts = z.array(text).readonly();
 const markers: z.ZodType<Markers> = z.union([text.transform((marker): Markers => [marker]), z.tuple([text], text)], {
   error: "must be a marker or a list of markers",

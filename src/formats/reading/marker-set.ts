@@ -7,7 +7,10 @@ import type { Cursor, Reading } from "./cursor.ts";
 export class MarkerSet {
   readonly markers: readonly string[];
   /** Node 0 is the root; a node stands for a beginning of a marker, `depth` characters long. */
-  readonly #next: Map<number, number>[] = [new Map()];
+  readonly #next: (Map<number, number> | undefined)[] = [undefined];
+  /** Most nodes have one child: its character, −1: none, and the node. Further children of a node are in `#next`. */
+  readonly #code: number[] = [-1];
+  readonly #child: number[] = [-1];
   readonly #fail: number[] = [0];
   readonly depth: number[] = [0];
   /** The marker that ends at this node and begins where the node's path begins, −1: none. */
@@ -30,15 +33,20 @@ export class MarkerSet {
       const code = marker.charCodeAt(i);
       if (i === 0 && code < 128) this.#firstAscii[code] = 1;
       else if (i === 0) this.#firstOther.add(code);
-      let to = this.#next[node]?.get(code);
-      if (to === undefined) {
-        to = this.#next.length;
-        this.#next.push(new Map());
+      let to = this.child(node, code);
+      if (to < 0) {
+        to = this.#code.length;
+        if (this.#code[node] === -1) {
+          this.#code[node] = code;
+          this.#child[node] = to;
+        } else (this.#next[node] ??= new Map()).set(code, to);
+        this.#next.push(undefined);
+        this.#code.push(-1);
+        this.#child.push(-1);
         this.#fail.push(0);
         this.depth.push(i + 1);
         this.#own.push(-1);
         this.ends.push(-1);
-        this.#next[node]?.set(code, to);
       }
       node = to;
     }
@@ -48,28 +56,32 @@ export class MarkerSet {
   /** Breadth first, so that a node's failure, which is nearer to the root, is complete before it. */
   #linkFailures(): void {
     const queue = [0];
-    for (let node = queue.shift(); node !== undefined; node = queue.shift()) {
-      for (const [code, to] of this.#next[node] ?? []) {
-        const fail = node === 0 ? 0 : this.step(this.#fail[node] ?? 0, code);
-        this.#fail[to] = fail;
-        const own = this.#own[to] ?? -1;
-        this.ends[to] = own >= 0 ? own : (this.ends[fail] ?? -1);
-        queue.push(to);
-      }
+    const link = (node: number, code: number, to: number): void => {
+      const fail = node === 0 ? 0 : this.step(this.#fail[node] ?? 0, code);
+      this.#fail[to] = fail;
+      const own = this.#own[to] ?? -1;
+      this.ends[to] = own >= 0 ? own : (this.ends[fail] ?? -1);
+      queue.push(to);
+    };
+    for (const node of queue) {
+      const code = this.#code[node] ?? -1;
+      if (code >= 0) link(node, code, this.#child[node] ?? 0);
+      for (const [other, to] of this.#next[node] ?? []) link(node, other, to);
     }
   }
 
   /** The node after one more character. */
   step(node: number, code: number): number {
     for (let at = node; ; at = this.#fail[at] ?? 0) {
-      const to = this.#next[at]?.get(code);
-      if (to !== undefined) return to;
+      const to = this.child(at, code);
+      if (to >= 0) return to;
       if (at === 0) return 0;
     }
   }
 
   /** The child of a node, without falling back; −1: none. */
   child(node: number, code: number): number {
+    if (this.#code[node] === code) return this.#child[node] ?? -1;
     return this.#next[node]?.get(code) ?? -1;
   }
 
@@ -79,7 +91,7 @@ export class MarkerSet {
   }
 
   isLeaf(node: number): boolean {
-    return this.#next[node]?.size === 0;
+    return this.#code[node] === -1;
   }
 
   /** The first place from `from` on where a marker may begin, or the end of the text. */

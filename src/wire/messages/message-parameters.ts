@@ -36,7 +36,7 @@ export const messageParameters: readonly MessageParameter[] = [
   honoured("top_k", "0 turns it off.", () => z.int(integerWords).min(0)),
   honoured(
     "stop_sequences",
-    "The one that ended the message is told. Empty ones are passed over.",
+    "The answer names the one that ended the message. Empty ones are ignored. Up to 1,000, of 65,536 characters in total.",
     (shapes) => shapes.stopSequences,
   ),
   honoured(

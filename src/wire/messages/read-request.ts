@@ -28,6 +28,7 @@ import { toolChanges } from "./tool-changes.ts";
 import { readTools } from "./read-tools.ts";
 import type { ReadTools } from "./read-tools.ts";
 import type { FailureError } from "../../generation/failure.ts";
+import { lengthProblem } from "../request/text-limits.ts";
 import { invalidRequest } from "../../generation/failure.ts";
 import { issueFailure, refusal } from "./request-issue.ts";
 import type { RawRequest } from "./request-shapes.ts";
@@ -193,6 +194,8 @@ function samplingOf({ temperature, top_p: topP, top_k: topK }: RawRequest): Samp
 
 function limitsOf({ max_tokens: maxTokens, stop_sequences: sequences = [] }: RawRequest): Limits {
   const stop = sequences.filter((text) => text !== "");
+  const problem = lengthProblem(stop);
+  if (problem !== undefined) throw refusal("stop_sequences", problem);
   return {
     ...(maxTokens !== undefined && { maxTokens }),
     ...(stop.length > 0 && { stop }),

@@ -1,3 +1,4 @@
+import { checkTotalLength } from "./text-limits.ts";
 import { z } from "zod";
 import { missingModel } from "../failures.ts";
 import type { RequestDraft } from "./draft.ts";
@@ -39,7 +40,7 @@ export const commonParameters: readonly Parameter[] = [
   honoured(
     "stop",
     {
-      note: "A string or a list. OpenAI takes up to 4 strings; profile `lean` takes any number. Empty strings are ignored.",
+      note: "A string or a list. OpenAI takes up to 4 strings; profile `lean` takes 1,000. In total they may have 65,536 characters. Empty strings are ignored.",
       shape: stringOrStrings(1000),
     },
     readStop,
@@ -83,5 +84,6 @@ function readStop(value: string | string[], draft: RequestDraft): void {
     if (value.length > 4) throw arrayTooLong("stop", 4, value.length);
   }
   const strings = (Array.isArray(value) ? value : [value]).filter((text) => text !== "");
+  checkTotalLength("stop", strings);
   if (strings.length > 0) draft.limits.stop = strings;
 }

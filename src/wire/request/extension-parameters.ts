@@ -2,8 +2,13 @@ import { z } from "zod";
 import type { RequestDraft } from "./draft.ts";
 import { extension } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
-import { invalidType } from "./refusals.ts";
+import { arrayTooLong, invalidType } from "./refusals.ts";
+import { checkTotalLength } from "./text-limits.ts";
 import { anyObject, decimal, integer, list, stringOrStrings, strings } from "./shapes.ts";
+
+/** llama.cpp looks for each of them in every token of the vocabulary before the answer begins (`llama_sampler_init_dry`). */
+const maxBreakers = 32;
+const maxBreakersLength = 4096;
 
 const budgetNote =
   "vLLM's: a thought is closed when it has so many tokens. Local models whose format closes thoughts with a marker; an upstream judges it itself.";
@@ -52,7 +57,10 @@ export const extensionParameters: readonly Parameter[] = [
   ),
   extension(
     "dry_sequence_breakers",
-    { note: "A list, or a string that is a JSON list.", shape: stringOrStrings(1000) },
+    {
+      note: "A list, or a string that is a JSON list: up to 32 strings of 4,096 characters in total.",
+      shape: stringOrStrings(maxBreakers),
+    },
     readSequenceBreakers,
   ),
   extension(
@@ -232,13 +240,21 @@ function addVariables(value: Record<string, unknown>, { template }: RequestDraft
 }
 
 function readSequenceBreakers(value: string | string[], { dry }: RequestDraft): void {
-  if (Array.isArray(value)) {
-    dry.sequenceBreakers = value;
-    return;
-  }
-  const parsed = strings(1000).safeParse(parsedJson(value));
-  if (!parsed.success) throw invalidType("dry_sequence_breakers", "an array of strings", "a string");
-  dry.sequenceBreakers = parsed.data;
+  const path = "dry_sequence_breakers";
+  const breakers = Array.isArray(value) ? value : listed(value, path);
+  checkTotalLength(path, breakers, maxBreakersLength);
+  dry.sequenceBreakers = breakers;
+}
+
+/** A string that is a JSON list of strings. */
+function listed(text: string, path: string): string[] {
+  checkTotalLength(path, [text]);
+  const parsed = strings(maxBreakers).safeParse(parsedJson(text));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw issue?.code === "too_big"
+    ? arrayTooLong(path, maxBreakers, (parsedJson(text) as readonly unknown[]).length)
+    : invalidType(path, "an array of strings", "a string");
 }
 
 function parsedJson(text: string): unknown {

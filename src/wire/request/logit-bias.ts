@@ -1,6 +1,7 @@
 import { isObject } from "../../generation/json.ts";
 import type { RequestDraft } from "./draft.ts";
 import { valuePhrase } from "./issue-failure.ts";
+import { checkTotalLength } from "./text-limits.ts";
 import { arrayTooLong, invalidType, invalidValue, numberAbove, numberBelow } from "./refusals.ts";
 
 /** Each text is made tokens of before the model's next step. */
@@ -38,6 +39,10 @@ export function readLogitBias(value: unknown, draft: RequestDraft): void {
     }
   } else throw invalidType("logit_bias", "an object", valuePhrase(value));
   if (texts.length > mostTexts) throw arrayTooLong("logit_bias", mostTexts, texts.length);
+  checkTotalLength(
+    "logit_bias",
+    texts.map(({ text }) => text),
+  );
   if (Object.keys(ids).length > 0) draft.sampling.logitBias = ids;
   if (texts.length > 0) draft.sampling.textBias = texts;
 }

@@ -11,7 +11,7 @@ export class TokenTrie {
   readonly #bytes: Uint8Array;
   readonly #depths: Uint16Array;
   /** The node that follows all nodes below this one. */
-  readonly #behind: Int32Array;
+  readonly #after: Int32Array;
   /** The tokens of a node are `tokens` from here to where those of the next node begin. */
   readonly #firstTokens: Int32Array;
   /** In the order of their bytes. */
@@ -50,14 +50,14 @@ export class TokenTrie {
     this.#depths = depths.slice(0, count);
     this.#firstTokens = Int32Array.from({ length: count + 1 }, (_, node) => firstTokens[node] ?? 0);
     this.tokens = Int32Array.from(tokens, ({ token }) => token);
-    this.#behind = new Int32Array(count);
+    this.#after = new Int32Array(count);
     const open: number[] = [];
     for (let node = 0; node < count; node++) {
       const depth = this.#depths[node] ?? 0;
-      while (open.length > 0 && (this.#depths[open.at(-1) ?? 0] ?? 0) >= depth) this.#behind[open.pop() ?? 0] = node;
+      while (open.length > 0 && (this.#depths[open.at(-1) ?? 0] ?? 0) >= depth) this.#after[open.pop() ?? 0] = node;
       open.push(node);
     }
-    for (const node of open) this.#behind[node] = count;
+    for (const node of open) this.#after[node] = count;
   }
 
   /**
@@ -77,7 +77,7 @@ export class TokenTrie {
       const depth = this.#depths[node] ?? 0;
       const state = next(states[depth - 1] as State, this.#bytes[node] ?? 0);
       if (state === null) {
-        node = this.#behind[node] ?? count;
+        node = this.#after[node] ?? count;
         continue;
       }
       states[depth] = state;
