@@ -5,7 +5,7 @@ import { ask, attackLocalModel, chatRequest } from "./local-model.ts";
 export const attacks: readonly Attack[] = [
   text("20 MB of one stop string", "stop", () => ({ stop: "s".repeat(20_000_000) })),
   text("4 MB of one stop string", "stop", () => ({ stop: ["s".repeat(4_000_000)] })),
-  text("1,000,000 stop strings", "stop", () => ({ stop: Array.from({ length: 1_000_000 }, (_, at) => `s${at}`) })),
+  text("200,000 stop strings", "stop", () => ({ stop: Array.from({ length: 200_000 }, (_, at) => `s${at}`) })),
   text("1,000 stop strings of 100 characters", "stop", () => ({
     stop: Array.from({ length: 1000 }, () => "s".repeat(100)),
   })),

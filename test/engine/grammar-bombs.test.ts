@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { grammarBombs } from "../support/grammar-bombs.ts";
 import { until } from "../support/scripted-engine.ts";
@@ -82,5 +83,37 @@ test("an answer that could be read in ever more ways ends, with the reason", asy
   expect(await response.json()).toMatchObject({
     error: { message: expect.stringContaining("cannot go on by the grammar at 'grammar'") as string, param: "grammar" },
   });
+  expect(await restarts()).toBe(0);
+});
+
+/** Grammars whose ambiguous parts are repeated up to what a grammar may have. */
+function nearTheLimits(): fc.Arbitrary<string> {
+  const times = fc.constantFrom("{1,160}", "{0,500}", "{100}", "{1,40}", "*", "+", "?");
+  const part = fc.constantFrom('"a"?', '"b"?', '" "*', "[a-z]*", '("a" | "ab")', "[^b]", '("" | "a"*)', "x", "root");
+  const group = fc.tuple(fc.array(part, { minLength: 1, maxLength: 4 }), times).map(([parts, suffix]) => {
+    return `(${parts.join(" ")})${suffix}`;
+  });
+  return fc
+    .tuple(
+      fc.array(group, { minLength: 1, maxLength: 4 }),
+      group.map((text) => text.replaceAll(/x|root/g, '"c"')),
+    )
+    .map(([groups, x]) => `root ::= "a" ${groups.join(" ")} | "b"\nx ::= "d" ${x}`);
+}
+
+const runs = Number(process.env["TRUEWIRE_GRAMMARS"] ?? 100);
+
+test("random grammars near the limits are each answered or refused", { timeout: 60_000 + runs * 2000 }, async () => {
+  await fc.assert(
+    fc.asyncProperty(nearTheLimits(), async (grammar) => {
+      const response = await post({ messages: [{ role: "user", content: "Hi" }], max_tokens: 8, grammar });
+      expect([200, 400], grammar).toContain(response.status);
+      await response.text();
+    }),
+    { numRuns: runs, endOnFailure: true },
+  );
+  const before = read;
+  await until(() => broken !== undefined || read > before, "the other client reads on");
+  expect(broken).toBeUndefined();
   expect(await restarts()).toBe(0);
 });
