@@ -27,7 +27,7 @@ export async function openUpstreamModel(
     headers: model.headers,
     models: model.models,
     fallbacks: model.fallbacks,
-    dialect: model.requests,
+    profile: model.requests,
     singleChoice: model.singleChoice,
     format: toolFormat === undefined || toolFormat === "auto" ? toolFormat : formatOf(toolFormat),
     timeouts: model.timeouts,

@@ -286,8 +286,31 @@ export interface UpstreamModel extends AnswerOptions {
 export interface UpstreamRequests {
   /** Which member limits an answer's length; default: the one that the client used. */
   readonly maxTokensMember?: "max_tokens" | "max_completion_tokens";
-  /** The role of instructions; the other role is renamed to it. Default: as the client sends it. */
-  readonly instructionRole?: "system" | "developer";
+  /** The role of instructions; `any`: as the client sends it. Default: `system` for chat servers that are not known to accept both. */
+  readonly instructionRole?: "system" | "developer" | "any";
+  /**
+   * Whether it accepts system messages anywhere, or only one at the beginning. Default `first`: those of the first turn are joined, and
+   * later ones become marked texts of the user's.
+   */
+  readonly systemMessages?: "anywhere" | "first";
+  /** It accepts tools of type `custom`; default false: they are sent as functions. */
+  readonly customTools?: boolean;
+  /** It accepts images in the results of tools; default false: they are moved into the next message of the user. */
+  readonly toolImages?: boolean;
+  /** It accepts a user's message directly after the result of a tool; default true. */
+  readonly userAfterTool?: boolean;
+  /** It accepts `reasoning_effort` for every model; default: only for models that are known to reason. */
+  readonly reasoningEffort?: boolean;
+  /** It accepts `thinking_token_budget`; default false. */
+  readonly reasoningBudget?: boolean;
+  /** It accepts the reasoning of earlier turns; default true. */
+  readonly reasoningHistory?: boolean;
+  /** It accepts `stream_options`; default true. */
+  readonly streamOptions?: boolean;
+  /** The ids of calls that it accepts; `nine`: exactly nine letters or digits. Default `any`. */
+  readonly callIds?: "any" | "nine";
+  /** It accepts members that OpenAI's APIs have in common, such as `store` and `metadata`; default false. */
+  readonly sharedMembers?: boolean;
   /** It knows only the legacy `functions`. */
   readonly legacyFunctions?: boolean;
   /** Members that it does not accept. */

@@ -252,7 +252,31 @@ const upstream = settings(
     requests: settings(
       {
         maxTokensMember: oneOf(["max_tokens", "max_completion_tokens"]).optional(),
-        instructionRole: oneOf(["system", "developer"]).optional(),
+        instructionRole: oneOf(["system", "developer", "any"])
+          .optional()
+          .describe("The role of instructions (default: system for chat servers; any leaves it as it is)"),
+        systemMessages: oneOf(["anywhere", "first"])
+          .optional()
+          .describe("Whether it accepts system messages anywhere, or only one at the beginning (default first)"),
+        customTools: flag()
+          .optional()
+          .describe("It accepts custom tools; without, they are sent as functions (default false)"),
+        toolImages: flag().optional().describe("It accepts images in the results of tools (default false)"),
+        userAfterTool: flag()
+          .optional()
+          .describe("It accepts a user's message after the result of a tool (default true)"),
+        reasoningEffort: flag()
+          .optional()
+          .describe("It accepts reasoning_effort for every model (default: only for models that are known to reason)"),
+        reasoningBudget: flag().optional().describe("It accepts thinking_token_budget (default false)"),
+        reasoningHistory: flag().optional().describe("It accepts the reasoning of earlier turns (default true)"),
+        streamOptions: flag().optional().describe("It accepts stream_options (default true)"),
+        callIds: oneOf(["any", "nine"])
+          .optional()
+          .describe("The ids of calls that it accepts: any (the default), or those of nine letters or digits"),
+        sharedMembers: flag()
+          .optional()
+          .describe("It accepts members that OpenAI's APIs have in common, such as store (default false)"),
         legacyFunctions: flag().optional().describe("It knows only the legacy functions"),
         drop: listOf(member, "a list of members, such as [logit_bias]")
           .optional()

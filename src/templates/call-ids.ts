@@ -1,6 +1,7 @@
 import { invalidRequest } from "../generation/failure.ts";
 import { callsOf } from "../generation/assistant-parts.ts";
 import type { Message, ToolCall } from "../generation/message.ts";
+import { ShortIds } from "../generation/short-ids.ts";
 
 /** A conversation's calls with their results. */
 export interface MatchedCalls {
@@ -94,30 +95,5 @@ class OpenCalls {
     if (this.#taken.has(call)) return false;
     this.#taken.add(call);
     return true;
-  }
-}
-
-/** Ids of nine letters or digits: the end of the id itself, as far as that is free. */
-class ShortIds {
-  readonly #shortOf = new Map<string, string>();
-  readonly #taken = new Set<string>();
-  /** Lower ones are taken. */
-  #number = 0;
-
-  of(id: string): string {
-    let short = this.#shortOf.get(id);
-    if (short === undefined) {
-      short = id
-        .replace(/[^a-zA-Z0-9]/g, "")
-        .slice(-9)
-        .padStart(9, "0");
-      if (this.#taken.has(short)) {
-        do short = String(this.#number++).padStart(9, "0");
-        while (this.#taken.has(short));
-      }
-      this.#taken.add(short);
-      this.#shortOf.set(id, short);
-    }
-    return short;
   }
 }

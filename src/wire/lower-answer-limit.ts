@@ -1,5 +1,5 @@
 import { isObject } from "../generation/json.ts";
-import type { RequestBody, RequestDialect } from "./request-dialect.ts";
+import type { RequestBody, ServerProfile } from "./server-profile.ts";
 import type { SourceAnswerLimit } from "./source-port.ts";
 
 /** Tokens of the smallest budget for reasoning in a Messages request. Source: https://platform.claude.com/docs/en/api/messages, `thinking`. */
@@ -7,15 +7,15 @@ const minBudget = 1024;
 
 /**
  * Lowers the limits on the answer's length in a request's body to `max` tokens; with null, it removes them. A body without a limit gets
- * none. `body` is changed; its members have the names that the dialect gives them. Returns whether a limit was lowered.
+ * none. `body` is changed; its members have the names that the profile gives them. Returns whether a limit was lowered.
  */
 export function lowerAnswerLimit(
   body: RequestBody,
   max: number | null,
   limit: SourceAnswerLimit,
-  dialect: RequestDialect,
+  profile: ServerProfile,
 ): boolean {
-  const names = namesOf(limit, dialect).filter((name) => {
+  const names = namesOf(limit, profile).filter((name) => {
     const value = body[name];
     return typeof value === "number" && (max === null || value > max);
   });
@@ -33,15 +33,15 @@ export function setAnswerLimit(
   body: RequestBody,
   max: number,
   limit: SourceAnswerLimit,
-  dialect: RequestDialect,
+  profile: ServerProfile,
 ): boolean {
-  const names = namesOf(limit, dialect);
+  const names = namesOf(limit, profile);
   if (names.some((name) => typeof body[name] === "number")) return false;
-  body[dialect.maxTokensMember ?? names[0] ?? limit.members[0]] = max;
+  body[profile.maxTokensMember ?? names[0] ?? limit.members[0]] = max;
   return true;
 }
 
-function namesOf({ members }: SourceAnswerLimit, { rename = {} }: RequestDialect): string[] {
+function namesOf({ members }: SourceAnswerLimit, { rename = {} }: ServerProfile): string[] {
   return members.map((name) => rename[name] ?? name);
 }
 

@@ -1,6 +1,6 @@
 import type { GenerationEnd, GenerationEvent } from "../generation/event.ts";
 import type { GenerationRequest } from "../generation/request.ts";
-import type { RequestBody, RequestDialect } from "./request-dialect.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "./server-profile.ts";
 import type { RepairLog } from "./tolerant/repairs.ts";
 
 /** One API of a server that is asked: how a request to it is written, and how its answer is read. */
@@ -15,7 +15,8 @@ export interface SourcePort {
   readonly path: string;
   /** The headers by which it knows its client, in lower case. `key`: undefined where there is none. */
   headers(key: string | undefined): Readonly<Record<string, string>>;
-  writeRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody;
+  /** Writes the body of a request as a server with this profile accepts it. `note` is called for each adaptation. */
+  writeRequest(request: GenerationRequest, profile: ServerProfile, note?: NoteAdaptation): RequestBody;
   /** How a request limits the length of its answer. */
   readonly answerLimit: SourceAnswerLimit;
   /** How it counts the tokens of a prompt, where it has a way to ask for that. */
@@ -35,7 +36,7 @@ export interface SourceAnswerLimit {
 /** The part of an API that counts the tokens of a prompt. */
 export interface SourceTokenCount {
   readonly path: string;
-  writeRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody;
+  writeRequest(request: GenerationRequest, profile: ServerProfile): RequestBody;
   /** The count in an answer, which is JSON of any shape; undefined: there is none. */
   read(answer: unknown): number | undefined;
 }
@@ -45,8 +46,6 @@ export interface AnswerReaderOptions {
   readonly newCallId: () => string;
   /** The client asked with legacy `functions`, so a call ends with "function-call". Absent: as the source does, if that is OpenAI. */
   readonly legacyFunctions?: boolean;
-  /** Tools whose calls hold free text, where the API has only tools with JSON. */
-  readonly customTools?: ReadonlySet<string>;
   /** Calls may stand in the text, for a format's reader to find: "tool-calls" without a call is then no error. */
   readonly callsInText?: boolean;
   /** How many choices were requested; what belongs to others is dropped. Absent: any number, as in a capture. */

@@ -1,7 +1,7 @@
 import type { ModelInfo } from "../../generation/engine.ts";
 import { readModelList } from "../../wire/models/read-models.ts";
 import type { SourcePort } from "../../wire/source-port.ts";
-import type { NativeSight } from "./native-sight.ts";
+import type { NativeCapabilities } from "./native-capabilities.ts";
 import type { Target } from "./target.ts";
 import { isMisconfigured } from "./transport-failure.ts";
 
@@ -39,13 +39,13 @@ export function mayComeUp(error: unknown): boolean {
 }
 
 /**
- * The models that a target lists; `sight` is what was learned about them before. Rejects with an Error that says why it could not be read.
+ * The models that a target lists; `native` is what was learned about them before. Rejects with an Error that says why it could not be read.
  */
 export async function listModels(
   target: Target,
   headers: Readonly<Record<string, string>>,
   source: SourcePort,
-  sight: NativeSight,
+  native: NativeCapabilities,
 ): Promise<UpstreamModel[]> {
   const { statusCode, body } = await target.transport.request({
     method: "GET",
@@ -63,9 +63,9 @@ export async function listModels(
     throw new ModelListError(`${target.url}/models answered with status ${statusCode}`, statusCode);
   const models = readModelList(text);
   if (!models) throw new ModelListError(`${target.url}/models did not return a model list`, statusCode);
-  await sight.learn(models, target, headers);
+  await native.learn(models, target, headers);
   return models.map(({ id, created, ownedBy, contextLength, contextIsEnforced, sees }) => {
-    const known = sees ?? sight.of(id);
+    const known = sees ?? native.sees(id);
     return {
       id,
       created,

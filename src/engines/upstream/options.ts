@@ -1,7 +1,7 @@
 import type { Observe } from "../../generation/observe.ts";
 import type { Format } from "../../formats/format.ts";
 import type { SourceApi } from "../../wire/source-api.ts";
-import type { RequestDialect } from "../../wire/request-dialect.ts";
+import type { ServerProfile } from "../../wire/server-profile.ts";
 import type { Ejections } from "./ejections.ts";
 
 /** One upstream: a server (or several alike) that speaks OpenAI's API, or nearly. Times are in milliseconds. */
@@ -22,8 +22,8 @@ export interface UpstreamOptions {
   readonly models?: Readonly<Record<string, string>> | undefined;
   /** A model (as clients call it) → models of this upstream that stand in for it, in order, when it fails before its first event. */
   readonly fallbacks?: Readonly<Record<string, readonly string[]>> | undefined;
-  /** How its requests look. */
-  readonly dialect?: Omit<RequestDialect, "model"> | undefined;
+  /** What it accepts, beyond what is known of it. */
+  readonly profile?: Omit<ServerProfile, "model"> | undefined;
   /** The upstream takes only `n: 1`: several choices are several calls. */
   readonly singleChoice?: boolean | undefined;
   /** How the models write calls and reasoning, where the upstream leaves them in the text; "auto": any known way. */

@@ -16,9 +16,10 @@ import type { GenerationObserver } from "../../generation/generation-observer.ts
 import type { Inspection } from "../../generation/inspection.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import { withoutTexts } from "../../generation/without-texts.ts";
+import { knownProfile } from "../../wire/known-servers.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "../../wire/server-profile.ts";
 import { completionsSource } from "../../wire/completions/source-port.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../wire/lower-answer-limit.ts";
-import type { RequestBody } from "../../wire/request-dialect.ts";
 import { sourcePorts } from "../../wire/source-ports.ts";
 import type { SourcePort, SourceTokenCount } from "../../wire/source-port.ts";
 import { modelOnlyChats } from "../../wire/failures.ts";
@@ -32,13 +33,14 @@ import type { AskContext } from "./ask-whole.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import { inBackground } from "./background.ts";
 import { bodyText } from "./body-text.ts";
+import { CustomCalls } from "./custom-calls.ts";
 import { embed } from "./embed.ts";
 import { rerank } from "./rerank.ts";
 import { GenerationStream } from "./generation-stream.ts";
 import type { GenerationPlan, RefusedLimit } from "./generation-stream.ts";
 import { answers, endpointsOf, listModels } from "./list-models.ts";
 import type { UpstreamModel } from "./list-models.ts";
-import { NativeSight } from "./native-sight.ts";
+import { NativeCapabilities } from "./native-capabilities.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { RetryBudget } from "./retry-policy.ts";
 import { severalChoices } from "./several-choices.ts";
@@ -67,7 +69,7 @@ export class UpstreamEngine implements Engine {
   readonly #streamHeaders: Readonly<Record<string, string>>;
   readonly #answerHeaders: Readonly<Record<string, string>>;
   readonly #targets: TargetSet;
-  readonly #sight = new NativeSight();
+  readonly #native = new NativeCapabilities();
   readonly #budget = new RetryBudget();
   readonly #watch: Watch;
   readonly #firstEventMs: number;
@@ -137,13 +139,13 @@ export class UpstreamEngine implements Engine {
   embed(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer> {
     const model = this.#options.models?.[request.model] ?? request.model;
     const context: AskContext = { ...this.#askContext(), observe: ({ url }) => observer?.attempt({ url, model }) };
-    return embed({ ...request, model }, this.#options.dialect?.add ?? {}, context, signal);
+    return embed({ ...request, model }, this.#options.profile?.add ?? {}, context, signal);
   }
 
   rerank(request: RerankRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<RerankAnswer> {
     const model = this.#options.models?.[request.model] ?? request.model;
     const context: AskContext = { ...this.#askContext(), observe: ({ url }) => observer?.attempt({ url, model }) };
-    return rerank({ ...request, model }, this.#options.dialect?.add ?? {}, context, signal);
+    return rerank({ ...request, model }, this.#options.profile?.add ?? {}, context, signal);
   }
 
   tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
@@ -158,7 +160,7 @@ export class UpstreamEngine implements Engine {
 
   async #countTokens(count: SourceTokenCount, request: GenerationRequest, signal: AbortSignal): Promise<number> {
     const model = this.#options.models?.[request.model] ?? request.model;
-    const body = count.writeRequest(request, { ...this.#options.dialect, model });
+    const body = count.writeRequest(request, this.#profileOf(model, this.#options.urls[0] ?? ""));
     const context = this.#askContext(this.#ownHeaders(request, this.#source));
     const tokens = count.read(await askWhole({ path: count.path, id: request.id, body }, context, signal));
     if (tokens === undefined) throw new FailureError(badAnswer("The upstream's answer has no count of tokens."));
@@ -237,7 +239,7 @@ export class UpstreamEngine implements Engine {
     inspection: Inspection | undefined,
     limit: number | null | undefined,
   ): AttemptOptions | Promise<AttemptOptions> {
-    const { dialect, format, name, answerLimit = defaults.answerLimit, log } = this.#options;
+    const { format, name, answerLimit = defaults.answerLimit, log } = this.#options;
     const { prompt, stream, tools } = request;
     const isChat = prompt.kind === "chat";
     const source = isChat ? this.#source : this.#textSource();
@@ -246,7 +248,14 @@ export class UpstreamEngine implements Engine {
     const customTools = tools?.filter(({ kind }) => kind === "custom").map(({ name }) => name) ?? [];
     const warn = (warning: string): void => log?.(warning, "warn", { req: request.id });
     const stage = format !== undefined && isChat ? new TextStage(format, request, newCallId, warn) : undefined;
-    const written = source.writeRequest(request, { ...dialect, model });
+    const profile = this.#profileOf(model, target.url);
+    const reader = source.reader({
+      newCallId,
+      legacyFunctions: isChat && prompt.legacyFunctions === true,
+      callsInText: format !== undefined,
+      choices: requestedChoices(request, profile),
+      frameLimit: answerLimit,
+    });
     const options: Omit<AttemptOptions, "body"> = {
       target,
       path: target.path(source.path),
@@ -257,15 +266,8 @@ export class UpstreamEngine implements Engine {
       },
       stream,
       fresh,
-      reader: source.reader({
-        newCallId,
-        legacyFunctions: isChat && prompt.legacyFunctions === true,
-        ...(customTools.length > 0 && { customTools: new Set(customTools) }),
-        callsInText: format !== undefined,
-        choices: requestedChoices(request, written),
-        frameLimit: answerLimit,
-      }),
-      transform: stage?.transform,
+      reader,
+      transform: inTurn(customTools.length > 0 ? new CustomCalls(new Set(customTools)) : undefined, stage),
       upstream: name,
       firstEventMs: this.#firstEventMs,
       idleMs: this.#idleMs,
@@ -274,23 +276,38 @@ export class UpstreamEngine implements Engine {
       inspect: undefined,
     };
     const withBody = (body: string): AttemptOptions => inspected({ ...options, body }, inspection);
-    if (inspection) options.reader.repairs.keepPlaces();
-    if (this.#fitLimit(written, model, source, limit)) options.reader.repairs.note("max-tokens");
-    const body = bodyText(written);
+    if (inspection) reader.repairs.keepPlaces();
+    const note: NoteAdaptation = (id) => reader.repairs.note(id);
+    const members = source.writeRequest(request, profile, note);
+    if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
+    const body = bodyText(members);
     return typeof body === "string" ? withBody(body) : body.then(withBody);
+  }
+
+  /** What the server at this URL accepts for a model, which it calls `model`: what is set by hand, then what is known of the server. */
+  #profileOf(model: string, url: string): ServerProfile {
+    // Where the models are configured, their owner is this upstream's name, and says nothing.
+    const owner = this.#options.models ? undefined : this.#models.find(({ id }) => id === model)?.ownedBy;
+    const known = knownProfile(url, owner);
+    return { ...known, ...(this.#native.reasons(model) && { reasoningEffort: true }), ...this.#options.profile, model };
   }
 
   /**
    * Lowers the limit on the answer's length in a request's body to what the model takes: to `limit`, which comes from a refusal, else to
    * what is left of the context by a prompt of one token. Returns whether the body was changed.
    */
-  #fitLimit(body: RequestBody, model: string, source: SourcePort, limit: number | null | undefined): boolean {
-    const { dialect = {} } = this.#options;
+  #fitLimit(
+    body: RequestBody,
+    profile: ServerProfile,
+    model: string,
+    source: SourcePort,
+    limit: number | null | undefined,
+  ): boolean {
     const max = limit === undefined ? this.#models.find(({ id }) => id === model)?.highestLimit : limit;
     if (max === undefined) return false;
-    if (lowerAnswerLimit(body, max, source.answerLimit, dialect)) return true;
+    if (lowerAnswerLimit(body, max, source.answerLimit, profile)) return true;
     // The request had no limit, and the server's own was too high.
-    return typeof limit === "number" && setAnswerLimit(body, limit, source.answerLimit, dialect);
+    return typeof limit === "number" && setAnswerLimit(body, limit, source.answerLimit, profile);
   }
 
   /** See `GenerationPlan`. If neither the refusal names a limit nor the API can do without one, the server is asked to count the prompt. */
@@ -323,7 +340,7 @@ export class UpstreamEngine implements Engine {
     const reasons: unknown[] = [];
     for (const target of this.#targets.targets) {
       try {
-        const models = await listModels(target, this.#headers, this.#source, this.#sight);
+        const models = await listModels(target, this.#headers, this.#source, this.#native);
         if (models.length > 0) return models;
         reasons.push(new Error(`${target.url} has no models`));
       } catch (error) {
@@ -358,9 +375,19 @@ function inspected(attempt: AttemptOptions, inspection: Inspection | undefined):
 }
 
 /** The number of choices that a request asks for; the configuration may add an `n` of its own to the body. */
-function requestedChoices({ prompt, n = 1 }: GenerationRequest, { n: written }: RequestBody): number {
+function requestedChoices({ prompt, n = 1 }: GenerationRequest, { add }: ServerProfile): number {
   const prompts = prompt.kind === "text" ? prompt.prompts.length : 1;
-  return prompts * Math.max(n, typeof written === "number" ? written : 1);
+  const added = add?.["n"];
+  return prompts * Math.max(n, typeof added === "number" ? added : 1);
+}
+
+/** A stage that changes the events of an answer. */
+type Stage = Pick<TextStage, "transform"> | undefined;
+
+/** Both stages as one. */
+function inTurn(first: Stage, second: Stage): AttemptOptions["transform"] {
+  if (first && second) return (events) => second.transform(first.transform(events));
+  return (first ?? second)?.transform;
 }
 
 /** Only a server of the same API answers with tokens under the names that the client asked by. */

@@ -1,14 +1,14 @@
 import { writeOutput } from "../chat/write-request.ts";
 import type { GenerationRequest, TextPrompt } from "../../generation/request.ts";
-import { finishRequestBody, withoutUndefined, writeSampling } from "../request-dialect.ts";
-import type { RequestBody, RequestDialect } from "../request-dialect.ts";
+import { finishRequestBody, withoutUndefined, writeSampling } from "../server-profile.ts";
+import type { RequestBody, ServerProfile } from "../server-profile.ts";
 
 /** The body of a legacy completions request to another server; see `writeChatRequest`. The prompt must be a text. */
-export function writeCompletionsRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody {
+export function writeCompletionsRequest(request: GenerationRequest, profile: ServerProfile): RequestBody {
   const { prompt, passthrough } = request;
   if (prompt.kind !== "text") throw new TypeError("A completions request needs a text.");
   const body = passthrough?.dialect === "completions" ? { ...passthrough.body } : completionMembers(request, prompt);
-  return finishRequestBody(body, request, dialect);
+  return finishRequestBody(body, request, profile);
 }
 
 /** Everything that a completions request asks for but model and stream. */

@@ -16,14 +16,13 @@ export class MessageReader extends AnswerReader {
   readonly #options: AnswerReaderOptions;
   readonly #observe: (event: MessageEvent) => void;
   readonly #mender: MessageMender;
-  readonly #teller: EventTeller;
+  readonly #teller = new EventTeller();
 
   /** `observe` sees the events of the message, mended, as they are told. */
   constructor(options: AnswerReaderOptions, observe: (event: MessageEvent) => void = () => {}) {
     super(options.frameLimit);
     this.#options = options;
     this.#observe = observe;
-    this.#teller = new EventTeller(options.customTools);
     this.#mender = new MessageMender(this.repairs, options.newCallId);
   }
 

@@ -17,8 +17,6 @@ interface Told {
   readonly type: string;
   /** Of a call: its place among the calls. */
   readonly call: number;
-  /** Of a call whose input is told at its end, as the text that it holds. */
-  readonly isCustom: boolean;
   /** Of a call of any kind: its input so far. */
   input: string[];
   signature: string;
@@ -31,7 +29,6 @@ interface Told {
  * blocks of the vendor's own tools, members of usage, how a context was managed.
  */
 export class EventTeller {
-  readonly #customTools: ReadonlySet<string>;
   #identity: SourceIdentity | undefined;
   #usage: JsonObject = {};
   /** The message has begun, and nothing of it was told: an error may still come alone. */
@@ -40,11 +37,6 @@ export class EventTeller {
   #owesText = false;
   #calls = 0;
   #saysCalls = false;
-
-  /** `customTools`: those whose calls hold free text, which stands in the member `input` of what they are called with. */
-  constructor(customTools: ReadonlySet<string> = new Set()) {
-    this.#customTools = customTools;
-  }
 
   get identity(): SourceIdentity {
     return this.#identity ?? {};
@@ -102,12 +94,10 @@ export class EventTeller {
     const type = String(block["type"]);
     const call = type === "tool_use" ? this.#calls++ : -1;
     const name = scalarText(block["name"]);
-    const isCustom = call >= 0 && this.#customTools.has(name);
     this.#told = {
       block,
       type,
       call,
-      isCustom,
       input: [],
       signature: nonEmpty(block["signature"]) ?? "",
       compaction: {},
@@ -117,8 +107,7 @@ export class EventTeller {
     if (type === "thinking" || type === "redacted_thinking")
       out.push({ type: "part-start", choice: 0, kind: "reasoning" });
     else if (type === "tool_use") {
-      const kind = isCustom ? ({ kind: "custom" } as const) : {};
-      out.push({ type: "tool-call-start", choice: 0, index: call, id: scalarText(block["id"]), name, ...kind });
+      out.push({ type: "tool-call-start", choice: 0, index: call, id: scalarText(block["id"]), name });
     }
     // Citations that stand in a whole block.
     if (Array.isArray(block["citations"]))
@@ -143,8 +132,7 @@ export class EventTeller {
       told.compaction = members;
     } else if (type === "input_json_delta" && typeof partial_json === "string" && partial_json !== "") {
       told.input.push(partial_json);
-      if (told.call >= 0 && !told.isCustom)
-        out.push({ type: "tool-call-delta", choice: 0, index: told.call, arguments: partial_json });
+      if (told.call >= 0) out.push({ type: "tool-call-delta", choice: 0, index: told.call, arguments: partial_json });
     }
   }
 
@@ -174,17 +162,8 @@ export class EventTeller {
     }
   }
 
-  #endCall({ call, input, isCustom }: Told, out: GenerationEvent[]): void {
+  #endCall({ call, input }: Told, out: GenerationEvent[]): void {
     const text = input.join("");
-    if (isCustom) {
-      const value = parsed(text);
-      const held = isObject(value) ? value["input"] : undefined;
-      out.push(
-        { type: "tool-call-delta", choice: 0, index: call, arguments: typeof held === "string" ? held : text },
-        { type: "tool-call-end", choice: 0, index: call, status: "succeeded" },
-      );
-      return;
-    }
     // What Anthropic tells of a call without arguments is nothing.
     if (text.trim() === "") out.push({ type: "tool-call-delta", choice: 0, index: call, arguments: "{}" });
     const isObjectText = text.trim() === "" || isObject(parsed(text));

@@ -14,7 +14,7 @@ import type { ReadOptions } from "../port.ts";
 import { lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
 import { schemasIn } from "../request/check-schema.ts";
-import { checkedInSteps } from "../request/check-in-steps.ts";
+import { checkedForServer, unknownValue } from "../request/unknown-values.ts";
 import { mostUnknown } from "../request/size-limits.ts";
 import { tooManyUnknown } from "../request/refusals.ts";
 import type { HeaderReader } from "../voice.ts";
@@ -131,11 +131,13 @@ function* checkedRequest(
       continue;
     }
     const value = name === "messages" && !strict ? yield* withKnownBlocks(sent, unknownBlocks) : sent;
-    if (treatment === "refused" && !forwards) throw serverState(name);
+    // A thread goes on at the server that began it, and a model may have several: every turn needs the whole conversation.
+    if (treatment === "refused" && (!forwards || name === "thread")) throw serverState(name);
     const shape = shapes.get(name);
     if (!shape) continue;
-    const checked = yield* checkedInSteps(shape, value);
+    const { checked, unknown } = yield* checkedForServer(shape, value, forwards);
     if (!checked.success) throw issueFailure(name, value, checked.error.issues);
+    for (const place of unknown) warnings.push(unknownValue(name, place));
     request[name] = checked.data;
   }
   for (const type of unknownBlocks)

@@ -135,7 +135,7 @@ export interface RawToolChoice {
 export interface RawThinking {
   readonly type: "enabled" | "adaptive" | "between_tools" | "disabled";
   readonly budget_tokens?: number;
-  readonly display?: "summarized" | "omitted" | null;
+  readonly display?: "summarized" | "updates" | "omitted" | null;
 }
 
 export interface RawOutputConfig {
@@ -269,7 +269,8 @@ export function requestShapes(strict: boolean): RequestShapes {
     }),
   ]);
   const parallel = { disable_parallel_tool_use: z.boolean().nullish() };
-  const display = z.enum(["summarized", "omitted"]).nullish();
+  // `updates` is of the beta thinking-display-updates-2026-08-18; Claude Code sends it in its terminal and with stream-json.
+  const display = z.enum(["summarized", "updates", "omitted"]).nullish();
   return {
     messages: list(message, { most: mostMessages }),
     system: z.union([z.string(), list(text, { most: mostParts })]),

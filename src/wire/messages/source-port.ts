@@ -1,6 +1,6 @@
 import { isObject } from "../../generation/json.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
-import type { RequestBody, RequestDialect } from "../request-dialect.ts";
+import type { RequestBody, ServerProfile } from "../server-profile.ts";
 import type { SourcePort } from "../source-port.ts";
 import { MessageReader } from "./answer-reader.ts";
 import { writeMessageRequest } from "./write-request.ts";
@@ -28,8 +28,8 @@ export const messagesSource: SourcePort = {
 /** What of a request the counting of its tokens takes; Anthropic refuses the rest. */
 const counted = ["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"];
 
-function countRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody {
-  const body = writeMessageRequest({ ...request, stream: false }, dialect);
+function countRequest(request: GenerationRequest, profile: ServerProfile): RequestBody {
+  const body = writeMessageRequest({ ...request, stream: false }, profile);
   // A client of this API has asked for a count, and knows what to ask.
   const asked = request.passthrough?.dialect === "messages" ? Object.keys(body) : counted;
   const { max_tokens: _, ...members } = body;

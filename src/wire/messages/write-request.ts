@@ -2,8 +2,9 @@ import { invalidRequest } from "../../generation/failure.ts";
 import { isObject } from "../../generation/json.ts";
 import type { Tool, ToolChoice } from "../../generation/message.ts";
 import type { ChatPrompt, GenerationRequest, OutputConstraint, ReasoningOptions } from "../../generation/request.ts";
-import { changedBody, withoutUndefined } from "../request-dialect.ts";
-import type { RequestBody, RequestDialect } from "../request-dialect.ts";
+import { asFunction } from "../custom-tool.ts";
+import { changedBody, withoutUndefined } from "../server-profile.ts";
+import type { RequestBody, ServerProfile } from "../server-profile.ts";
 import { openThought } from "./sealed-thought.ts";
 import { writeConversation } from "./write-conversation.ts";
 
@@ -14,17 +15,17 @@ const defaultMaxTokens = 8192;
  * The body of a Messages request to another server, from the request's neutral members. One that came as a Messages request goes on as
  * it came, but for thoughts that a server of ours has signed. The prompt must be a conversation.
  */
-export function writeMessageRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody {
+export function writeMessageRequest(request: GenerationRequest, profile: ServerProfile): RequestBody {
   const { prompt, passthrough, stream } = request;
   if (prompt.kind !== "chat") throw new TypeError("A Messages request needs a conversation.");
   const body =
     passthrough?.dialect === "messages"
       ? { ...passthrough.body, messages: withoutOwnThoughts(passthrough.body["messages"]) }
       : messageMembers(request, prompt);
-  body["model"] = dialect.model ?? request.model;
+  body["model"] = profile.model ?? request.model;
   if (stream) body["stream"] = true;
   else delete body["stream"];
-  return changedBody(body, dialect);
+  return changedBody(body, profile);
 }
 
 function messageMembers(request: GenerationRequest, prompt: ChatPrompt): RequestBody {
@@ -52,17 +53,14 @@ function messageMembers(request: GenerationRequest, prompt: ChatPrompt): Request
 }
 
 function writeTool(tool: Tool): RequestBody {
-  const { description, parameters, strict, kind } = tool;
+  const { name, description, parameters, strict } = asFunction(tool);
   return {
-    name: tool.name,
+    name,
     ...(description !== undefined && { description }),
-    // A custom tool's text stands in a member of its own; the answer's reader takes it out again.
-    input_schema: kind === "custom" ? textInput : { type: "object", ...(isObject(parameters) && parameters) },
+    input_schema: { type: "object", ...(isObject(parameters) && parameters) },
     ...(strict !== undefined && { strict }),
   };
 }
-
-const textInput = { type: "object", properties: { input: { type: "string" } }, required: ["input"] };
 
 function writeChoice({ tools, toolChoice, parallelToolCalls }: GenerationRequest): RequestBody | undefined {
   if (!tools?.length) return undefined;

@@ -2,12 +2,13 @@ import type { z } from "zod";
 import { invalidRequest } from "../../generation/failure.ts";
 import type { Steps } from "../../generation/steps.ts";
 import { missingModel } from "../failures.ts";
-import { checkedInSteps } from "./check-in-steps.ts";
+
 import type { RequestDraft } from "./draft.ts";
 import { issueFailure } from "./issue-failure.ts";
 import { mostUnknown } from "./size-limits.ts";
 import type { Parameter } from "./parameter.ts";
 import { missingParameter, tooManyUnknown } from "./refusals.ts";
+import { checkedForServer, unknownValue } from "./unknown-values.ts";
 
 /**
  * Reads a request's body into `draft`, parameter by parameter in the table's order, so that the first complaint does not depend on
@@ -87,11 +88,16 @@ function readOne<Draft extends RequestDraft>(
     return undefined;
   }
   if (typeof value === "object") return readLong(parameter, value, draft);
-  return take(parameter, value, shape.safeParse(value), draft);
+  const checked = shape.safeParse(value);
+  if (draft.forwards && !checked.success) return readLong(parameter, value, draft);
+  return take(parameter, value, checked, draft);
 }
 
 function* readLong<Draft extends RequestDraft>(parameter: Parameter<Draft>, value: unknown, draft: Draft): Steps<void> {
-  const rest = take(parameter, value, yield* checkedInSteps(parameter.shape, value), draft);
+  const { checked, unknown } = yield* checkedForServer(parameter.shape, value, draft.forwards);
+  for (const place of unknown) draft.warnings.push(unknownValue(parameter.name, place));
+  if (unknown.length > 0 && checked.success && checked.data === undefined) return;
+  const rest = take(parameter, value, checked, draft);
   if (rest) yield* rest;
 }
 

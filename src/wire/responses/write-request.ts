@@ -2,8 +2,8 @@ import { isObject } from "../../generation/json.ts";
 import type { Tool, ToolChoice } from "../../generation/message.ts";
 import { nameWithin } from "../../generation/qualified-name.ts";
 import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../generation/request.ts";
-import { changedBody, withoutUndefined, writeSampling } from "../request-dialect.ts";
-import type { RequestBody, RequestDialect } from "../request-dialect.ts";
+import { changedBody, withoutUndefined, writeSampling } from "../server-profile.ts";
+import type { RequestBody, ServerProfile } from "../server-profile.ts";
 import { writeOutput } from "../chat/write-request.ts";
 import { openThought } from "./sealed-thought.ts";
 import { writeInput } from "./write-input.ts";
@@ -23,22 +23,23 @@ const alike = [
  * The body of a Responses request to another server, from the request's neutral members. One that came as a Responses request goes on as
  * it came, but for thoughts that a server of ours has sealed. The prompt must be a conversation.
  */
-export function writeResponsesRequest(request: GenerationRequest, dialect: RequestDialect): RequestBody {
+export function writeResponsesRequest(request: GenerationRequest, profile: ServerProfile): RequestBody {
   const { prompt, passthrough, stream } = request;
   if (prompt.kind !== "chat") throw new TypeError("A Responses request needs a conversation.");
   const body =
     passthrough?.dialect === "responses"
       ? { ...passthrough.body, input: withoutOwnThoughts(passthrough.body["input"]) }
       : responsesMembers(request, prompt);
-  body["model"] = dialect.model ?? request.model;
+  body["model"] = profile.model ?? request.model;
   if (stream) body["stream"] = true;
   else {
     delete body["stream"];
     delete body["stream_options"];
   }
-  const role = dialect.instructionRole;
-  if (role && Array.isArray(body["input"])) body["input"] = body["input"].map((item: unknown) => withRole(item, role));
-  return changedBody(body, dialect);
+  const role = profile.instructionRole;
+  if (role && role !== "any" && Array.isArray(body["input"]))
+    body["input"] = body["input"].map((item: unknown) => withRole(item, role));
+  return changedBody(body, profile);
 }
 
 /** Everything that a request of another API asks for but model and stream. Nothing is stored: nobody could ask for it. */

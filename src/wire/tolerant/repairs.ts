@@ -1,6 +1,6 @@
 import type { RepairPlace } from "../../generation/inspection.ts";
 
-/** What was repaired in a stream: reported by `truewire repair` on stderr, and in a server's log. */
+/** What was repaired in an answer, or adapted in the request for it: reported by `truewire repair` on stderr, and in a server's log. */
 export interface Repair {
   readonly id: RepairId;
   readonly sentence: string;
@@ -83,6 +83,17 @@ const sentences = {
   "message-stop": "The closing message_stop was missing.",
   "after-message": "Something followed the end of the message and was dropped.",
   "max-tokens": "The request's limit on the answer's length was higher than the server takes, and was lowered.",
+  "instruction-role": "An instruction was sent with the role that the server accepts.",
+  "system-joined": "A system message was joined with the one at the beginning.",
+  "system-as-user": "A later system message was sent as a marked text of the user's.",
+  "custom-tool": "A custom tool, or an earlier call of one, was sent as a function.",
+  "allowed-tools": "A choice among some tools was sent as those tools alone.",
+  "tool-image": "An image in the result of a tool was moved into the next message of the user.",
+  "reasoning-effort": "The amount of reasoning was left out, as the server may refuse it.",
+  "reasoning-history": "Reasoning of an earlier turn was left out, as the server refuses it.",
+  "short-call-id": "The id of a call was replaced by one of nine letters or digits.",
+  "answer-after-tool": "A short answer was put between the result of a tool and the user's message.",
+  "foreign-member": "A member of the request that only the client's API has was left out.",
 } as const;
 
 /** So many places of one answer are kept. */

@@ -1,31 +1,58 @@
 import type { GenerationRequest, Sampling } from "../generation/request.ts";
+import type { RepairId } from "./tolerant/repairs.ts";
 
-/** How a server wants its requests, where that differs from what clients send. */
-export interface RequestDialect {
-  /** The model's name there; default: as the client named it. */
+/**
+ * What a server accepts in a request, as plain data. Each member has a default that suits a server of which nothing is known;
+ * `knownServers` lists those that differ, and the configuration's `requests` sets any member by hand.
+ */
+export interface ServerProfile {
+  /** The model's name on the server; default: as the client named it. */
   readonly model?: string;
   /** Which member limits the answer's length; default: the one that the client used. */
   readonly maxTokensMember?: "max_tokens" | "max_completion_tokens";
-  /** The role of instructions: what comes as the other one is renamed; default: as the client has it. */
-  readonly instructionRole?: "system" | "developer";
+  /** The role of instructions; `any`: as the client has it. Default: `system` for chat servers, `any` for others. */
+  readonly instructionRole?: "system" | "developer" | "any";
+  /** Whether system messages may stand anywhere, or only one at the beginning; default `first`. */
+  readonly systemMessages?: "anywhere" | "first";
+  /** The server accepts tools of type `custom`, and `allowed_tools` as a choice; default false. */
+  readonly customTools?: boolean;
+  /** The server accepts images in the results of tools; default false. */
+  readonly toolImages?: boolean;
+  /** The server accepts a user's message directly after the result of a tool; default true. */
+  readonly userAfterTool?: boolean;
+  /** The server accepts `reasoning_effort` for every model; default false: it is sent only for models that are known to reason. */
+  readonly reasoningEffort?: boolean;
+  /** The server accepts `thinking_token_budget`; default false. */
+  readonly reasoningBudget?: boolean;
+  /** The server accepts reasoning in assistant messages; default true. */
+  readonly reasoningHistory?: boolean;
+  /** The server accepts `stream_options`; default true. Without, it must report usage unasked. */
+  readonly streamOptions?: boolean;
+  /** The form of the ids of calls; `nine`: exactly nine letters or digits. Default `any`. */
+  readonly callIds?: "any" | "nine";
+  /** The server accepts the members that OpenAI's APIs have in common, such as `store` and `metadata`; default false. */
+  readonly sharedMembers?: boolean;
   /** The server only knows the legacy `functions`; default: `tools`, which legacy requests are turned into. */
   readonly legacyFunctions?: boolean;
   /** Members that the server refuses. */
   readonly drop?: readonly string[];
-  /** Members that have another name there: OpenAI's name → the server's. */
+  /** Members that have another name on the server: OpenAI's name → the server's. */
   readonly rename?: Readonly<Record<string, string>>;
   /** Members that are added to every request; they win over the client's. */
   readonly add?: Readonly<Record<string, unknown>>;
 }
 
+/** Counts an adaptation of a request under its name. */
+export type NoteAdaptation = (id: RepairId) => void;
+
 export type RequestBody = { [name: string]: unknown };
 
 /**
- * Finishes the body of a request for one server: model, stream, usage, then the dialect's changes. Usage is asked for exactly when
+ * Finishes the body of a request for one server: model, stream, usage, then the changes of the profile. Usage is asked for exactly when
  * the client asked (without a stream it comes anyway).
  */
-export function finishRequestBody(body: RequestBody, request: GenerationRequest, dialect: RequestDialect): RequestBody {
-  body["model"] = dialect.model ?? request.model;
+export function finishRequestBody(body: RequestBody, request: GenerationRequest, profile: ServerProfile): RequestBody {
+  body["model"] = profile.model ?? request.model;
   if (request.stream) {
     body["stream"] = true;
     const options = { ...(body["stream_options"] as RequestBody | null | undefined) };
@@ -33,29 +60,29 @@ export function finishRequestBody(body: RequestBody, request: GenerationRequest,
     if (request.wantsUsage) options["include_usage"] = true;
     if (request.wantsRunningUsage) options["continuous_usage_stats"] = true;
     leave(body, "stream_options");
-    if (Object.keys(options).length > 0) body["stream_options"] = options;
+    if (profile.streamOptions !== false && Object.keys(options).length > 0) body["stream_options"] = options;
   } else {
     leave(body, "stream");
     leave(body, "stream_options");
   }
-  if (dialect.maxTokensMember) {
+  if (profile.maxTokensMember) {
     const limit = body["max_completion_tokens"] ?? body["max_tokens"];
     delete body["max_completion_tokens"];
     delete body["max_tokens"];
-    if (limit !== undefined && limit !== null) body[dialect.maxTokensMember] = limit;
+    if (limit !== undefined && limit !== null) body[profile.maxTokensMember] = limit;
   }
-  return changedBody(body, dialect);
+  return changedBody(body, profile);
 }
 
-/** A body with what the dialect drops, renames and adds, whatever the API. */
-export function changedBody(body: RequestBody, dialect: RequestDialect): RequestBody {
-  for (const name of dialect.drop ?? []) delete body[name];
-  for (const [name, theirs] of Object.entries(dialect.rename ?? {})) {
+/** A body with what the profile drops, renames and adds, whatever the API. */
+export function changedBody(body: RequestBody, profile: ServerProfile): RequestBody {
+  for (const name of profile.drop ?? []) delete body[name];
+  for (const [name, theirs] of Object.entries(profile.rename ?? {})) {
     if (body[name] === undefined) continue;
     body[theirs] = body[name];
     delete body[name];
   }
-  return Object.assign(body, dialect.add);
+  return Object.assign(body, profile.add);
 }
 
 /** Leaves a member out of the JSON. Not by `delete`, which makes the object slow to read afterwards. */

@@ -10,16 +10,23 @@ const mostAsked = 100;
 const longestAnswer = 1024 * 1024;
 
 /**
- * Whether models take images, where the OpenAI list of their server does not tell, and its own API does: LM Studio's list (`type`: "vlm" or
- * "llm"), and what Ollama shows of each model (`capabilities`). Servers are known by whom they name as owner. Each model is asked for once.
+ * What models can do, where the OpenAI list of their server does not say, and its own API does: LM Studio's list (`type`: "vlm" or
+ * "llm"), and what Ollama shows of each model (`capabilities`). Servers are known by the owner that their lists name. Each model is asked
+ * for once.
  */
-export class NativeSight {
+export class NativeCapabilities {
   readonly #sees = new Map<string, boolean>();
+  readonly #reasoning = new Set<string>();
   readonly #asked = new Set<string>();
 
-  /** undefined: not known. */
-  of(id: string): boolean | undefined {
+  /** Whether a model takes images; undefined: not known. */
+  sees(id: string): boolean | undefined {
     return this.#sees.get(id);
+  }
+
+  /** Whether a model is known to reason. */
+  reasons(id: string): boolean {
+    return this.#reasoning.has(id);
   }
 
   /** Never rejects: without an answer, it stays unknown. */
@@ -40,7 +47,9 @@ export class NativeSight {
       for (const { id, ownedBy } of unknown.slice(0, mostAsked)) {
         if (ownedBy !== "library") continue;
         const { capabilities } = parsed(await ask("/api/show", { model: id }));
-        if (Array.isArray(capabilities)) this.#sees.set(id, capabilities.includes("vision"));
+        if (!Array.isArray(capabilities)) continue;
+        this.#sees.set(id, capabilities.includes("vision"));
+        if (capabilities.includes("thinking")) this.#reasoning.add(id);
       }
     } catch {
       // An older version, or another server of these names.
