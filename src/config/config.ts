@@ -309,7 +309,7 @@ export interface UpstreamRequests {
   readonly streamOptions?: boolean;
   /** The ids of calls that it accepts; `nine`: exactly nine letters or digits. Default `any`. */
   readonly callIds?: "any" | "nine";
-  /** It accepts members that OpenAI's APIs have in common, such as `store` and `metadata`; default false. */
+  /** It accepts members that OpenAI's APIs have in common, such as `metadata`; default false. */
   readonly sharedMembers?: boolean;
   /** It knows only the legacy `functions`. */
   readonly legacyFunctions?: boolean;

@@ -276,7 +276,7 @@ const upstream = settings(
           .describe("The ids of calls that it accepts: any (the default), or those of nine letters or digits"),
         sharedMembers: flag()
           .optional()
-          .describe("It accepts members that OpenAI's APIs have in common, such as store (default false)"),
+          .describe("It accepts members that OpenAI's APIs have in common, such as metadata (default false)"),
         legacyFunctions: flag().optional().describe("It knows only the legacy functions"),
         drop: listOf(member, "a list of members, such as [logit_bias]")
           .optional()

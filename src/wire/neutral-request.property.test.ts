@@ -8,6 +8,7 @@ import { completionParameters } from "./completions/completion-parameters.ts";
 import { readCompletionRequest } from "./completions/read-request.ts";
 import { writeCompletionsRequest } from "./completions/write-request.ts";
 import type { Parameter } from "./request/parameter.ts";
+import type { ServerProfile } from "./server-profile.ts";
 
 type Members = Record<string, fc.Arbitrary<unknown>>;
 
@@ -258,12 +259,22 @@ function asked({ output, prompt, ...members }: GenerationRequest): unknown {
   );
 }
 
+/** The profile of a server that accepts whatever chat has. */
+const acceptsAll: ServerProfile = {
+  instructionRole: "any",
+  systemMessages: "anywhere",
+  customTools: true,
+  toolImages: true,
+  reasoningEffort: true,
+  reasoningBudget: true,
+};
+
 test("for any chat request, the one built from neutral members asks for the same as the client's own", () => {
   fc.assert(
     fc.property(chatBody, (body) => {
       const { request } = readChatRequest(body, "req_1");
       const { passthrough: _, ...neutral } = request;
-      const written: unknown = JSON.parse(JSON.stringify(writeChatRequest(neutral, {})));
+      const written: unknown = JSON.parse(JSON.stringify(writeChatRequest(neutral, acceptsAll)));
       expect(asked(readChatRequest(written, "req_1").request)).toEqual(asked(request));
     }),
     { numRuns: 400 },

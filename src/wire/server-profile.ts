@@ -30,7 +30,7 @@ export interface ServerProfile {
   readonly streamOptions?: boolean;
   /** The form of the ids of calls; `nine`: exactly nine letters or digits. Default `any`. */
   readonly callIds?: "any" | "nine";
-  /** The server accepts the members that OpenAI's APIs have in common, such as `store` and `metadata`; default false. */
+  /** The server accepts the members that OpenAI's APIs have in common, such as `metadata`; default false. */
   readonly sharedMembers?: boolean;
   /** The server only knows the legacy `functions`; default: `tools`, which legacy requests are turned into. */
   readonly legacyFunctions?: boolean;

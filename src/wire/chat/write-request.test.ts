@@ -47,8 +47,8 @@ const made: GenerationRequest = {
   extra: { mine: 1 },
 };
 
-describe("a request that was made in code", () => {
-  const body = writeChatRequest(made, {});
+describe("a request that was made in code, for a server that accepts custom tools", () => {
+  const body = writeChatRequest(made, { customTools: true });
 
   test("is written whole; falsy values survive, what is not set is absent", () => {
     expect(body).toEqual({
@@ -110,6 +110,99 @@ describe("a request that was made in code", () => {
       tools: made.tools,
       toolChoice: made.toolChoice,
     });
+  });
+});
+
+describe("for a server of which nothing is known", () => {
+  // Custom tools went out as they are: vLLM and llama.cpp refused the request, and others answered with the call of a function.
+  test("custom tools are functions of one text, with the grammar in words, also as the choice and in the history", () => {
+    const said: ChatPrompt = {
+      ...prompt,
+      messages: [
+        { role: "user", content: "Hi" },
+        {
+          role: "assistant",
+          content: [{ type: "tool-call", id: "call_1", name: "sh", arguments: 'echo "a"\n', kind: "custom" }],
+        },
+        { role: "tool", content: "a", toolCallId: "call_1", name: "sh" },
+      ],
+    };
+    const noted: string[] = [];
+    const body = writeChatRequest({ ...made, prompt: said }, {}, (id) => noted.push(id));
+    const parameters = {
+      type: "object",
+      properties: { input: { type: "string" } },
+      required: ["input"],
+      additionalProperties: false,
+    };
+    const words = "Call this function with one argument, `input`: the whole text, unchanged.";
+    expect(body).toMatchObject({
+      tools: [
+        { type: "function", function: { name: "f" } },
+        { type: "function", function: { name: "sh", description: words, parameters } },
+        {
+          type: "function",
+          function: {
+            name: "re",
+            description: `${words}\n\nThe text must match this regular expression:\n\na+`,
+            parameters,
+          },
+        },
+      ],
+      tool_choice: { type: "function", function: { name: "sh" } },
+    });
+    expect((body["messages"] as unknown[])[1]).toEqual({
+      role: "assistant",
+      content: null,
+      tool_calls: [
+        { id: "call_1", type: "function", function: { name: "sh", arguments: '{"input":"echo \\"a\\"\\n"}' } },
+      ],
+    });
+    expect(noted.toSorted()).toEqual(["custom-tool", "custom-tool", "custom-tool"]);
+  });
+
+  test("a chat client's custom tools, too; its functions keep members that are unknown here", () => {
+    const came = {
+      messages: [{ role: "user", content: "Hi" }],
+      tools: [
+        { type: "function", function: { name: "f", vendor: 1 } },
+        { type: "custom", custom: { name: "sh", description: "d" } },
+      ],
+      tool_choice: { type: "custom", custom: { name: "sh" } },
+    };
+    const request = { ...made, stream: false, passthrough: { dialect: "chat", body: came } };
+    const { tools, tool_choice } = writeChatRequest(request, {});
+    expect(tools).toMatchObject([came.tools[0], { type: "function", function: { name: "sh" } }]);
+    expect(tool_choice).toEqual({ type: "function", function: { name: "sh" } });
+  });
+
+  test("a choice among some tools is those tools", () => {
+    const toolChoice = { type: "allowed", mode: "required", names: ["f", "re"] } as const;
+    const { tools, tool_choice } = writeChatRequest({ ...made, toolChoice }, {});
+    expect((tools as { function: { name: string } }[]).map((tool) => tool.function.name)).toEqual(["f", "re"]);
+    expect(tool_choice).toBe("required");
+  });
+
+  // Codex's client_metadata and prompt_cache_key went to every chat server, and Claude Code's effort to models that do not reason.
+  test("members of another API, and how much to reason, stay behind", () => {
+    const passthrough = { dialect: "responses", body: {} };
+    const extra = { client_metadata: {}, prompt_cache_key: "k", metadata: { a: "b" } };
+    const reasoning = { effort: "medium", budgetTokens: 5 };
+    const noted: string[] = [];
+    const body = writeChatRequest({ ...made, extra, reasoning, passthrough }, {}, (id) => noted.push(id));
+    for (const name of [...Object.keys(extra), "reasoning_effort", "thinking_token_budget"])
+      expect(body).not.toHaveProperty(name);
+    expect(noted.filter((id) => id === "foreign-member" || id === "reasoning-effort")).toHaveLength(5);
+    const known = { sharedMembers: true, reasoningEffort: true, reasoningBudget: true };
+    const { client_metadata: _, ...shared } = extra;
+    const written = writeChatRequest({ ...made, extra, reasoning, passthrough }, known);
+    expect(written).toMatchObject({ ...shared, reasoning_effort: "medium", thinking_token_budget: 5 });
+    expect(written).not.toHaveProperty("client_metadata");
+  });
+
+  test("a chat client that asks for an effort itself gets it", () => {
+    const came = { messages: [], reasoning_effort: "low" };
+    expect(writeChatRequest({ ...made, passthrough: { dialect: "chat", body: came } }, {})).toMatchObject(came);
   });
 });
 

@@ -44,7 +44,6 @@ const sharedMembers: ReadonlySet<string> = new Set([
   "prompt_cache_retention",
   "safety_identifier",
   "service_tier",
-  "store",
   "user",
 ]);
 

@@ -345,8 +345,45 @@ describe("what else is asked", () => {
       expect(() => read({ [name]: { type: "create" } }, { profile })).toThrow(
         expect.objectContaining({ failure: expect.objectContaining({ code, status: 400 }) as unknown }) as Error,
       );
-      expect(read({ [name]: { type: "create" } }, { profile, forwards: true }).model).toBe("m");
     }
+  });
+
+  // A thread went on to servers without threads, whose error the SDK does not know: its tool runner failed at the second turn.
+  test("a thread is refused with that code whatever the server behind, which gets a compaction", () => {
+    for (const profile of [lean, exact]) {
+      expect(() => read({ thread: { type: "create" } }, { profile, forwards: true })).toThrow(
+        expect.objectContaining({
+          failure: expect.objectContaining({ code: "thread_unsupported_request" }) as unknown,
+        }) as Error,
+      );
+      expect(read({ compaction: { type: "summarize" } }, { profile, forwards: true }).model).toBe("m");
+    }
+  });
+
+  // Claude Code asks so with stream-json and in its terminal: every session ended with a 400.
+  test.each([lean, exact])('display: "updates" is read as summarized ($name)', (profile) => {
+    const thinking = { type: "adaptive", display: "updates" };
+    expect(read({ thinking }, { profile }).reasoning).toEqual({ mode: "adaptive", show: "summary" });
+  });
+
+  // A server of the same API knows words that are newer than this server; each was a 400 here before it could answer.
+  test.each([
+    ["thinking.display", { thinking: { type: "adaptive", display: "someday" } }, { mode: "adaptive" }],
+    ["thinking.type", { thinking: { type: "someday", budget_tokens: 5 } }, undefined],
+    [
+      "tool_choice.type",
+      { tools: [{ name: "f", input_schema: { type: "object" } }], tool_choice: { type: "someday" } },
+      undefined,
+    ],
+  ])("an unknown word at %s goes on to a server of this API alone", (place, members, reasoning) => {
+    const body = { ...hello, ...members };
+    const { request, warnings } = readMessageRequest(body, "req_1", { forwards: true });
+    expect([request.reasoning, request.toolChoice]).toEqual([reasoning, undefined]);
+    expect(request.passthrough?.body).toBe(body);
+    expect(warnings).toContain(`${place}: the value is not known here, and goes on to the model's server`);
+    expect(() => readMessageRequest(body, "req_1")).toThrow(FailureError);
+    const broken = { ...hello, thinking: { type: "adaptive", display: 5 } };
+    expect(() => readMessageRequest(broken, "req_1", { forwards: true })).toThrow(FailureError);
   });
 
   test("tools of Anthropic's servers are left out, those that only its models know are refused", () => {

@@ -125,7 +125,10 @@ describe("what else a chat client asks", () => {
   const tools = [
     { type: "function", function: { name: "f", description: "d", parameters: { type: "object" }, strict: true } },
     { type: "function", function: { name: "g" } },
-    { type: "custom", custom: { name: "patch" } },
+    {
+      type: "custom",
+      custom: { name: "patch", format: { type: "grammar", grammar: { syntax: "lark", definition: "start: /a+/" } } },
+    },
   ];
 
   test("limits, sampling, tools", () => {
@@ -144,7 +147,15 @@ describe("what else a chat client asks", () => {
         { name: "g", input_schema: { type: "object" } },
         {
           name: "patch",
-          input_schema: { type: "object", properties: { input: { type: "string" } }, required: ["input"] },
+          // The grammar goes along in words: the model was not told it.
+          description:
+            "Call this function with one argument, `input`: the whole text, unchanged.\n\nThe text must match this Lark grammar:\n\nstart: /a+/",
+          input_schema: {
+            type: "object",
+            properties: { input: { type: "string" } },
+            required: ["input"],
+            additionalProperties: false,
+          },
         },
       ],
     });

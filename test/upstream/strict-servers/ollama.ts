@@ -1,0 +1,65 @@
+import { listOf, objectOf } from "./strict-server.ts";
+import type { Json, Refusal, StrictServer } from "./strict-server.ts";
+
+/*
+ * Source: https://github.com/ollama/ollama, openai/openai.go (FromChatRequest, FromCompletionToolCall, thinkFromReasoningEffort,
+ * decodeImageURL, NewError), middleware/openai.go, and server/routes.go (ChatHandler: "does not support thinking"), of 2026-08. Unknown
+ * members are ignored: the body is unmarshalled into a struct.
+ */
+
+const efforts = ["", "none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max"];
+
+/** Ollama's OpenAI endpoint with a model that can call tools. */
+export function ollama({ reasons = false }: { readonly reasons?: boolean } = {}): StrictServer {
+  return {
+    name: reasons ? "Ollama with a model that reasons" : "Ollama",
+    owner: "library",
+    others: { "/api/show": { capabilities: ["completion", "tools", ...(reasons ? ["thinking"] : [])] } },
+    refusal: (body) => refusal(body, reasons),
+  };
+}
+
+function refusal(body: Json, reasons: boolean): Refusal | undefined {
+  const messages = listOf(body, "messages");
+  if (messages.length === 0) return refused("[] is too short - 'messages'");
+  for (const { content, tool_calls: calls, role } of messages) {
+    for (const part of Array.isArray(content) ? content : []) {
+      const { type, text, image_url: image } = objectOf(part);
+      const url = objectOf(image)["url"] ?? image;
+      if (type === "image_url" && /^data:(image\/(jpeg|jpg|png|webp))?;base64,/.test(String(url))) continue;
+      if (type === "image_url" && /^https?:/.test(String(url)))
+        return refused("image URLs are not currently supported, please use base64 encoded data instead");
+      if (type === "image_url") return refused("invalid image input");
+      if (type !== "text" || typeof text !== "string") return refused("invalid message format");
+    }
+    if (typeof role !== "string")
+      return refused("json: cannot unmarshal into Go struct field Message.role of type string");
+    if (content == null && calls == null) return refused("invalid message content type: <nil>");
+    for (const call of Array.isArray(calls) ? calls : []) {
+      // A call without `function` has no arguments, and "" is no JSON.
+      const text = objectOf(objectOf(call)["function"])["arguments"];
+      if (!isJsonObject(text)) return refused("invalid tool call arguments");
+    }
+  }
+  const effort = objectOf(body["reasoning"])["effort"] ?? body["reasoning_effort"] ?? "";
+  if (!efforts.includes(String(effort)))
+    return refused(
+      `invalid reasoning value: "${String(effort)}" (must be "minimal", "low", "medium", "high", "xhigh", "ultra", "max", or "none")`,
+    );
+  if (effort !== "" && effort !== "none" && !reasons)
+    return refused(`"${String(body["model"])}" does not support thinking`);
+  return undefined;
+}
+
+function isJsonObject(text: unknown): boolean {
+  try {
+    const value: unknown = JSON.parse(String(text));
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
+}
+
+function refused(message: string): Refusal {
+  return { status: 400, body: { error: { message, type: "invalid_request_error", param: null, code: null } } };
+}
