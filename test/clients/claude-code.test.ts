@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -8,26 +8,10 @@ import type { TruewireServer } from "../../src/app/create-server.ts";
 import type { GenerationEvent } from "../../src/generation/event.ts";
 import type { Message } from "../../src/generation/message.ts";
 import type { GenerationRequest } from "../../src/generation/request.ts";
-import { npmPackage } from "../support/npm-package.ts";
+import { claudeCode } from "../support/claude-code.ts";
 import { ScriptedEngine } from "../support/scripted-engine.ts";
 
-/*
- * Claude Code, as the npm registry has it, is proprietary: it is run, only against this machine, with a home of its own, and nothing of it is
- * kept in this repository. CLAUDE_CODE may name the command of another version.
- */
-const claude = process.env["CLAUDE_CODE"] ?? installed() ?? "";
-
-/** The binary for this machine, of which the package has one per platform; undefined where it cannot be had. */
-function installed(): string | undefined {
-  const modules = npmPackage("@anthropic-ai/claude-code@2.1.330");
-  if (modules === undefined) return undefined;
-  const folder = join(modules, "@anthropic-ai");
-  const file = readdirSync(folder)
-    .map((name) => join(folder, name, "claude"))
-    .find((path) => existsSync(path));
-  if (file === undefined) console.log("skipped: Claude Code has no binary for this platform");
-  return file;
-}
+const claude = claudeCode() ?? "";
 
 /** One thing that the model does: says a text, or calls a tool. */
 type Step = string | { readonly tool: string; readonly input: object };

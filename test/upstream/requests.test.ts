@@ -28,7 +28,7 @@ async function setUp(
 }
 
 const system = [
-  { role: "developer", content: "Be brief." },
+  { role: "system", content: "Be brief." },
   { role: "user", content: "Hi" },
 ];
 
@@ -88,8 +88,8 @@ describe("what the upstream is sent", () => {
   });
 
   test.each(["system", "developer"] as const)("instructions with the role %s", async (instructionRole) => {
-    const { source, truewire } = await setUp({ requests: { instructionRole } });
-    await ask(truewire, { messages: [...system, { role: "system", content: "And kind." }] });
+    const { source, truewire } = await setUp({ requests: { instructionRole, systemMessages: "anywhere" } });
+    await ask(truewire, { messages: [...system, { role: "developer", content: "And kind." }] });
     const messages = source.requests[0]?.body["messages"] as { role: string }[];
     expect(messages.map(({ role }) => role)).toEqual([instructionRole, "user", instructionRole]);
   });

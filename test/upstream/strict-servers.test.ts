@@ -6,7 +6,7 @@ import { deepseek } from "./strict-servers/deepseek.ts";
 import { mistral } from "./strict-servers/mistral.ts";
 import { ollama } from "./strict-servers/ollama.ts";
 import { hasTemplate, qwen } from "./strict-servers/qwen.ts";
-import { startStrict } from "./strict-servers/strict-server.ts";
+import { listOf, startStrict } from "./strict-servers/strict-server.ts";
 import type { Json, RunningStrictServer, StrictServer, Turn } from "./strict-servers/strict-server.ts";
 import { vllm } from "./strict-servers/vllm.ts";
 
@@ -80,34 +80,33 @@ const said = (role: string, text: string): Json => ({
 });
 
 /** The shape of Codex's requests: developer messages, two user messages, members of Responses alone, a custom tool. */
-const codex: readonly Json[] = [
-  {
-    stream: true,
-    input: [
-      said("developer", "You are a coding agent."),
-      said("developer", "<permissions instructions>read-only</permissions instructions>"),
-      said("user", "<environment_context><cwd>/work</cwd></environment_context>"),
-      said("user", "run echo hi"),
-    ],
-    tools: [
-      exec,
-      applyPatch,
-      { type: "namespace", name: "agents", description: "Agents.", tools: [{ ...exec, name: "close_agent" }] },
-      { type: "web_search", external_web_access: false },
-    ],
-    tool_choice: "auto",
-    parallel_tool_calls: true,
-    reasoning: { effort: "medium", summary: "auto" },
-    store: false,
-    include: ["reasoning.encrypted_content"],
-    prompt_cache_key: "01a200c5",
-    client_metadata: { thread_id: "01a200c5" },
-  },
+const codexInput = [
+  said("developer", "You are a coding agent."),
+  said("developer", "<permissions instructions>read-only</permissions instructions>"),
+  said("user", "<environment_context><cwd>/work</cwd></environment_context>"),
+  said("user", "run echo hi"),
 ];
+const codex: Json = {
+  stream: true,
+  input: codexInput,
+  tools: [
+    exec,
+    applyPatch,
+    { type: "namespace", name: "agents", description: "Agents.", tools: [{ ...exec, name: "close_agent" }] },
+    { type: "web_search", external_web_access: false },
+  ],
+  tool_choice: "auto",
+  parallel_tool_calls: true,
+  reasoning: { effort: "medium", summary: "auto" },
+  store: false,
+  include: ["reasoning.encrypted_content"],
+  prompt_cache_key: "01a200c5",
+  client_metadata: { thread_id: "01a200c5" },
+};
 const codexAgain: Json = {
-  ...codex[0],
+  ...codex,
   input: [
-    ...(codex[0]?.["input"] as Json[]),
+    ...codexInput,
     { type: "reasoning", id: "rs_1", summary: [], content: [{ type: "reasoning_text", text: "I must edit." }] },
     {
       type: "custom_tool_call",
@@ -181,7 +180,7 @@ function captured(name: string): Json[] {
 }
 
 const codexRequests: readonly (readonly [string, Json])[] = [
-  ["a first request", codex[0] ?? {}],
+  ["a first request", codex],
   ["a request with an edit and its result", codexAgain],
   ...captured("codex-0.169.0.jsonl").map((body, at) => [`recorded request ${at + 1}`, body] as const),
 ];
@@ -210,7 +209,7 @@ describe.each(servers)("$name", (server) => {
 
   test.each([true, false])("Codex: an edit arrives as the call of a custom tool (stream: %s)", async (stream) => {
     const { truewire } = await setUp(server, { call: "apply_patch", arguments: JSON.stringify({ input: patch }) });
-    const { text } = await ask(truewire, "/v1/responses", { ...codex[0], stream });
+    const { text } = await ask(truewire, "/v1/responses", { ...codex, stream });
     const response = stream ? completed(text) : (JSON.parse(text) as Json);
     expect(response["output"]).toMatchObject([{ type: "custom_tool_call", name: "apply_patch", input: patch }]);
     if (!stream) return;
@@ -253,7 +252,7 @@ test("a server that is known to accept custom tools gets them as they are", asyn
     type: "custom",
     custom: expect.objectContaining({ name: "apply_patch" }) as unknown,
   });
-  expect((body?.["messages"] as Json[]).map(({ role }) => role)).toEqual([
+  expect(listOf(body ?? {}, "messages").map(({ role }) => role)).toEqual([
     "developer",
     "developer",
     "user",

@@ -35,7 +35,7 @@ test("for any text in any pieces, it is the text that arrives", () => {
     fc.property(fc.string({ unit: "binary" }), fc.integer({ min: 1, max: 9 }), fc.boolean(), (text, size, spaced) => {
       const json = spaced ? JSON.stringify({ input: text }, null, 2) : JSON.stringify({ input: text });
       const { input } = called("patch", piecesOf(json, size));
-      expect(input).toBe(text.toWellFormed?.() === text ? text : (JSON.parse(json) as { input: string }).input);
+      expect(input).toBe(text);
     }),
   );
 });

@@ -25,7 +25,7 @@ function refusal(body: Json): Refusal | undefined {
           return unreadable(
             `messages[${at}].content: unknown variant \`${String(objectOf(part)["type"])}\`, expected \`text\``,
           );
-    if (role === "assistant" && content == null && !Array.isArray(calls))
+    if (role === "assistant" && (content === undefined || content === null) && !Array.isArray(calls))
       return refused("Invalid assistant message: content or tool_calls must be set");
   }
   for (const [at, tool] of listOf(body, "tools").entries()) {

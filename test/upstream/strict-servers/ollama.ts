@@ -7,7 +7,7 @@ import type { Json, Refusal, StrictServer } from "./strict-server.ts";
  * members are ignored: the body is unmarshalled into a struct.
  */
 
-const efforts = ["", "none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max"];
+const efforts = new Set(["", "none", "minimal", "low", "medium", "high", "xhigh", "ultra", "max"]);
 
 /** Ollama's OpenAI endpoint with a model that can call tools. */
 export function ollama({ reasons = false }: { readonly reasons?: boolean } = {}): StrictServer {
@@ -34,7 +34,7 @@ function refusal(body: Json, reasons: boolean): Refusal | undefined {
     }
     if (typeof role !== "string")
       return refused("json: cannot unmarshal into Go struct field Message.role of type string");
-    if (content == null && calls == null) return refused("invalid message content type: <nil>");
+    if ((content ?? null) === null && (calls ?? null) === null) return refused("invalid message content type: <nil>");
     for (const call of Array.isArray(calls) ? calls : []) {
       // A call without `function` has no arguments, and "" is no JSON.
       const text = objectOf(objectOf(call)["function"])["arguments"];
@@ -42,7 +42,7 @@ function refusal(body: Json, reasons: boolean): Refusal | undefined {
     }
   }
   const effort = objectOf(body["reasoning"])["effort"] ?? body["reasoning_effort"] ?? "";
-  if (!efforts.includes(String(effort)))
+  if (!efforts.has(String(effort)))
     return refused(
       `invalid reasoning value: "${String(effort)}" (must be "minimal", "low", "medium", "high", "xhigh", "ultra", "max", or "none")`,
     );

@@ -66,10 +66,12 @@ export async function startStrict(
         refusals.push(refused);
         return send(refused.status, refused.body);
       }
+      // Nine characters, as Mistral's own ids; each is new, as clients know calls by them.
+      const callId = `call${String(requests.length).padStart(5, "0")}`;
       const answer = typeof turn === "function" ? turn(body) : turn;
       if (body["stream"] === true)
-        response.writeHead(200, { "content-type": "text/event-stream" }).end(streamOf(answer));
-      else send(200, bodyOf(answer));
+        response.writeHead(200, { "content-type": "text/event-stream" }).end(streamOf(answer, callId));
+      else send(200, bodyOf(answer, callId));
     });
   });
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
@@ -87,20 +89,20 @@ export async function startStrict(
 const envelope = { id: "chatcmpl-1", created: 1_760_000_000, model: "m" };
 const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
 
-function bodyOf(turn: Turn): unknown {
+function bodyOf(turn: Turn, callId: string): unknown {
   const message =
     typeof turn === "string"
       ? { role: "assistant", content: turn }
-      : { role: "assistant", content: null, tool_calls: [callOf(turn)] };
+      : { role: "assistant", content: null, tool_calls: [callOf(turn, callId)] };
   const choice = { index: 0, message, finish_reason: typeof turn === "string" ? "stop" : "tool_calls" };
   return { ...envelope, object: "chat.completion", choices: [choice], usage };
 }
 
-function callOf({ call, arguments: text }: Exclude<Turn, string>): Json {
-  return { index: 0, id: "abcdefghi", type: "function", function: { name: call, arguments: text } };
+function callOf({ call, arguments: text }: Exclude<Turn, string>, id: string): Json {
+  return { index: 0, id, type: "function", function: { name: call, arguments: text } };
 }
 
-function streamOf(turn: Turn): string {
+function streamOf(turn: Turn, callId: string): string {
   const chunk = (delta: unknown, finish: string | null = null): string =>
     `data: ${JSON.stringify({
       ...envelope,
@@ -114,7 +116,7 @@ function streamOf(turn: Turn): string {
   const pieces = turn.arguments.match(/.{1,5}/gsu) ?? [];
   return [
     begin,
-    chunk({ tool_calls: [callOf({ ...turn, arguments: "" })] }),
+    chunk({ tool_calls: [callOf({ ...turn, arguments: "" }, callId)] }),
     ...pieces.map((piece) => chunk({ tool_calls: [{ index: 0, function: { arguments: piece } }] })),
     chunk({}, "tool_calls"),
     end,
