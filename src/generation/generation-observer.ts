@@ -11,7 +11,7 @@ export interface GenerationObserver {
   attempt(attempt: ObservedAttempt): AttemptObserver;
   /** Much of the prompt is read again, and why: before the first events. `miss.texts` is for the client alone, and for no log. */
   cacheMissed(miss: CacheMiss): void;
-  /** What was mended in the source's answer: how often, by kind. Several calls add up. */
+  /** What was repaired in the source's answer, or adapted in the request to it: how often, by kind. Several calls add up. */
   repaired(counts: Readonly<Record<string, number>>): void;
   /** Present: somebody wants to see what is inside. */
   readonly inspection?: Inspection | undefined;

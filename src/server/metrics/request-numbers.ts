@@ -79,7 +79,7 @@ export class RequestNumbers {
     });
     this.#repaired = new Counter({
       name: "truewire_repairs_total",
-      help: "What was mended in the answers of other servers, by kind.",
+      help: "What was repaired in the answers of other servers, or adapted in requests to them, by kind.",
       labelNames: ["gen_ai_request_model", "repair"],
       registers: [registry],
     });

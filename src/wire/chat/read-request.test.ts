@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { FailureError } from "../../generation/failure.ts";
 import type { ReadChoicesRequest } from "../choices-answer.ts";
 import type { ReadOptions } from "../port.ts";
 import { exact } from "../profile.ts";
@@ -119,6 +120,20 @@ describe("what is taken", () => {
   test("what is refused here goes along to a server that may know it", () => {
     const members = { mirostat: 2, web_search_options: {} };
     expect(read(members, { forwards: true }).request.extra).toEqual(members);
+  });
+
+  // A server of the same API knows words that are newer than this server; each was a 400 here before it could answer.
+  test("an unknown word goes along to a server of this API alone", () => {
+    const members = { reasoning_effort: "ultra", verbosity: "someday" };
+    const { request, warnings } = read(members, { forwards: true });
+    expect([request.reasoning, request.verbosity, request.passthrough?.body]).toEqual([
+      undefined,
+      undefined,
+      expect.objectContaining(members),
+    ]);
+    expect(warnings).toHaveLength(2);
+    expect(() => read(members)).toThrow(FailureError);
+    expect(() => read({ temperature: "hot" }, { forwards: true })).toThrow(FailureError);
   });
 
   test("where thoughts go", () => {

@@ -60,10 +60,7 @@ describe("a conversation", () => {
         { role: "user", content: "Go on." },
       ),
     );
-    expect(system).toEqual([
-      { type: "text", text: "Be brief." },
-      { type: "text", text: "Now in French." },
-    ]);
+    expect(system).toBe("Be brief.");
     expect(messages).toEqual([
       { role: "user", content: "a" },
       {
@@ -85,7 +82,7 @@ describe("a conversation", () => {
             tool_use_id: "call_2",
             content: [{ type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } }],
           },
-          { type: "text", text: "Go on." },
+          { type: "text", text: "<system-reminder>\nNow in French.\n</system-reminder>\n\nGo on." },
         ],
       },
     ]);
@@ -157,6 +154,25 @@ describe("what else a chat client asks", () => {
             additionalProperties: false,
           },
         },
+      ],
+    });
+  });
+
+  // Every system message stood at the beginning: each later one changed the start of the prompt, and the cache was of no use.
+  test("a later system message keeps its place, in the user's turn", () => {
+    const later = [
+      { role: "system", content: "S" },
+      { role: "user", content: "a" },
+      { role: "assistant", content: "b" },
+      { role: "system", content: "R" },
+      { role: "user", content: "c" },
+    ];
+    expect(chat({ messages: later })).toMatchObject({
+      system: "S",
+      messages: [
+        { role: "user", content: "a" },
+        { role: "assistant", content: "b" },
+        { role: "user", content: "<system-reminder>\nR\n</system-reminder>\n\nc" },
       ],
     });
   });

@@ -4,7 +4,8 @@ import type { Tool, ToolChoice } from "../../generation/message.ts";
 import type { ChatPrompt, GenerationRequest, OutputConstraint, ReasoningOptions } from "../../generation/request.ts";
 import { asFunction } from "../custom-tool.ts";
 import { changedBody, withoutUndefined } from "../server-profile.ts";
-import type { RequestBody, ServerProfile } from "../server-profile.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "../server-profile.ts";
+import { placeSystemMessages } from "../place-system-messages.ts";
 import { openThought } from "./sealed-thought.ts";
 import { writeConversation } from "./write-conversation.ts";
 
@@ -13,22 +14,27 @@ const defaultMaxTokens = 8192;
 
 /**
  * The body of a Messages request to another server, from the request's neutral members. One that came as a Messages request goes on as
- * it came, but for thoughts that a server of ours has signed. The prompt must be a conversation.
+ * it came, but for thoughts that a server of ours has signed. The prompt must be a conversation. `note` is called for each system message
+ * that moves.
  */
-export function writeMessageRequest(request: GenerationRequest, profile: ServerProfile): RequestBody {
+export function writeMessageRequest(
+  request: GenerationRequest,
+  profile: ServerProfile,
+  note: NoteAdaptation = () => {},
+): RequestBody {
   const { prompt, passthrough, stream } = request;
   if (prompt.kind !== "chat") throw new TypeError("A Messages request needs a conversation.");
   const body =
     passthrough?.dialect === "messages"
       ? { ...passthrough.body, messages: withoutOwnThoughts(passthrough.body["messages"]) }
-      : messageMembers(request, prompt);
+      : messageMembers(request, prompt, note);
   body["model"] = profile.model ?? request.model;
   if (stream) body["stream"] = true;
   else delete body["stream"];
   return changedBody(body, profile);
 }
 
-function messageMembers(request: GenerationRequest, prompt: ChatPrompt): RequestBody {
+function messageMembers(request: GenerationRequest, prompt: ChatPrompt, note: NoteAdaptation): RequestBody {
   const { sampling, limits, extra, output, reasoning } = request;
   const choice = writeChoice(request);
   const thinking = isForced(choice) && reasoning?.mode === undefined ? undefined : writeThinking(reasoning);
@@ -37,7 +43,7 @@ function messageMembers(request: GenerationRequest, prompt: ChatPrompt): Request
   const format = output && writeFormat(output);
   const user = extra["user"];
   return withoutUndefined({
-    ...writeConversation(prompt.messages),
+    ...writeConversation(placeSystemMessages(prompt.messages, note)),
     max_tokens: limits.maxTokens ?? defaultMaxTokens,
     stop_sequences: limits.stop?.filter((text) => text.trim() !== ""),
     // Other APIs go to 2. A model that thinks has a temperature of its own.

@@ -101,6 +101,20 @@ describe("input", () => {
     ]);
   });
 
+  // A server of the same API knows words that are newer than this server; each was a 400 here before it could answer.
+  test("an unknown word goes along to a server of this API alone", () => {
+    const members = { reasoning: { effort: "ultra", summary: "auto" }, truncation: "someday" };
+    const { request, warnings } = read(members, { forwards: true });
+    expect(request.reasoning).toEqual({ show: "summary" });
+    expect(request.passthrough?.body).toMatchObject(members);
+    expect(warnings).toEqual([
+      "reasoning.effort: the value is not known here, and goes on to the model's server",
+      "truncation: the value is not known here, and goes on to the model's server",
+    ]);
+    expect(refusal(members).param).toBe("reasoning.effort");
+    expect(refusal({ reasoning: { effort: 5 } }, { forwards: true }).param).toBe("reasoning.effort");
+  });
+
   // The AI SDK sends one for each item that it believes to be stored.
   test("references to items and items of hosted tools are left out with a warning", () => {
     const input = [
