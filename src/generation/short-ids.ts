@@ -5,7 +5,7 @@ export class ShortIds {
   /** Lower numbers are taken. */
   #number = 0;
 
-  /** The short id that stands for this one. */
+  /** The short id that represents this one; the same for every call with it. */
   of(id: string): string {
     let short = this.#shortOf.get(id);
     if (short === undefined) {

@@ -2,7 +2,7 @@ import { customInput } from "../generation/custom-tool.ts";
 import type { Tool } from "../generation/message.ts";
 
 /**
- * The function that stands for a custom tool at a server which knows functions alone. Its one argument is the tool's input; the
+ * The function that represents a custom tool, for a server that accepts only functions. Its one argument is the tool's input; the
  * description says so, and holds the grammar of the input. A function is returned as it is.
  */
 export function asFunction(tool: Tool): Tool {

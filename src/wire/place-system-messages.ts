@@ -43,7 +43,7 @@ export function placeSystemMessages<M extends RoleAndContent>(
         last.message = message;
         last.isReminder = false;
       } else if (last?.isReminder === true && message.role === "tool") {
-        // The results of one turn's calls stand together.
+        // Nothing separates the results of one turn's calls.
         placed.splice(-1, 0, { message, contents: [content], isReminder: false });
       } else placed.push({ message, contents: [content], isReminder: false });
     } else if (at < firstTurn) leading.push(message);

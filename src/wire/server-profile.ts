@@ -12,7 +12,7 @@ export interface ServerProfile {
   readonly maxTokensMember?: "max_tokens" | "max_completion_tokens";
   /** The role of instructions; `any`: as the client has it. Default: `system` for chat servers, `any` for others. */
   readonly instructionRole?: "system" | "developer" | "any";
-  /** Whether system messages may stand anywhere, or only one at the beginning; default `first`. */
+  /** Whether the server accepts system messages anywhere, or only one at the beginning; default `first`. */
   readonly systemMessages?: "anywhere" | "first";
   /** The server accepts tools of type `custom`, and `allowed_tools` as a choice; default false. */
   readonly customTools?: boolean;
@@ -74,7 +74,7 @@ export function finishRequestBody(body: RequestBody, request: GenerationRequest,
   return changedBody(body, profile);
 }
 
-/** A body with what the profile drops, renames and adds, whatever the API. */
+/** A body with what the profile drops, renames and adds, for any API. */
 export function changedBody(body: RequestBody, profile: ServerProfile): RequestBody {
   for (const name of profile.drop ?? []) delete body[name];
   for (const [name, theirs] of Object.entries(profile.rename ?? {})) {

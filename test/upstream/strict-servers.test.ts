@@ -265,6 +265,22 @@ test("a server that is known to accept custom tools gets them as they are", asyn
   expect(body).not.toHaveProperty("client_metadata");
 });
 
+test("the metrics count each adaptation by its name", async () => {
+  const { truewire } = await setUp(vllm, "Hi");
+  await ask(truewire, "/v1/messages", claudeAgain);
+  await ask(truewire, "/v1/responses", codex);
+  const metrics = await (await fetch(`${truewire.url}/metrics`)).text();
+  const counted = [...metrics.matchAll(/truewire_repairs_total\{[^}]*repair="([^"]+)"[^}]*\} (\d+)/g)];
+  expect(Object.fromEntries(counted.map(([, name, count]) => [name, Number(count)]))).toEqual({
+    "custom-tool": 1,
+    "foreign-member": 2,
+    "instruction-role": 2,
+    "system-as-user": 1,
+    "system-joined": 2,
+    "tool-image": 1,
+  });
+});
+
 test("what an agent has sent before stays the beginning of what it sends, so that a cache of prompts finds it", async () => {
   const { upstream, truewire } = await setUp(vllm, "Hi");
   const turns = claudeAgain["messages"] as Json[];

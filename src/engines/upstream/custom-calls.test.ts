@@ -22,7 +22,7 @@ function called(name: string, pieces: readonly string[], status: "succeeded" | "
 const piecesOf = (text: string, size: number): string[] => text.match(new RegExp(`.{1,${size}}`, "gsu")) ?? [];
 
 // A function's call came back for a custom tool: Codex lost the edit, and ended with exit code 0.
-test("the call of a function that stands for a custom tool is one of that tool, its text unescaped as it arrives", () => {
+test("the call of a function that represents a custom tool becomes a call of that tool, its text unescaped as it arrives", () => {
   const text = '*** Begin Patch\n-"a"\t\\\n+😀\u0001\n';
   const { start, texts, input, end } = called("patch", piecesOf(JSON.stringify({ input: text }), 7));
   expect(start).toMatchObject({ type: "tool-call-start", kind: "custom" });

@@ -33,7 +33,7 @@ function withInstructionRole(messages: Messages, role: "system" | "developer", n
   });
 }
 
-/** Writes earlier calls of custom tools as calls of the functions that stand for them. */
+/** Writes earlier calls of custom tools as calls of the functions that represent them. */
 function withoutCustomCalls(messages: Messages, note: NoteAdaptation): Messages {
   return changed(messages, (message) => {
     const calls = message["tool_calls"];
@@ -57,7 +57,7 @@ function isCustom(call: unknown): call is JsonObject & { readonly custom: JsonOb
 }
 
 /**
- * Moves the images that tools have returned into a user's message behind the results of the turn: the next one, or one of their own. A
+ * Moves the images that tools have returned into a user's message after the results of the turn: the next one, or a new one. A
  * text before each image names the call that returned it. Chat takes only texts in results of tools.
  * Source: https://platform.openai.com/docs/api-reference/chat/create, `messages`, Tool message.
  */
@@ -114,7 +114,7 @@ function withoutReasoning(messages: Messages, note: NoteAdaptation): Messages {
   });
 }
 
-/** Gives each call an id of nine letters or digits, where its own is none. An id has the same stand-in in every request. */
+/** Replaces ids of calls that are not nine letters or digits. An id has the same replacement in every request. */
 function withShortIds(messages: Messages, note: NoteAdaptation): Messages {
   const ids = new ShortIds();
   const short = (id: unknown): unknown => {
@@ -147,7 +147,7 @@ function withAnswerAfterTool(messages: Messages, note: NoteAdaptation): Messages
   return fitted.length === messages.length ? messages : fitted;
 }
 
-/** The list with each message changed; the list itself where none is. */
+/** The list with each message changed; the same list where no message changes. */
 function changed(messages: Messages, change: (message: JsonObject) => JsonObject): Messages {
   const fitted = messages.map(change);
   return fitted.some((message, at) => message !== messages[at]) ? fitted : messages;

@@ -30,7 +30,7 @@ function described({ description }: Pick<Tool, "description">): Members {
   return description === undefined ? {} : { description };
 }
 
-/** `tools` tells the kinds: a choice of a custom tool has another form than that of a function. */
+/** `tools`: those of the request. A choice of a custom tool has another form than a choice of a function. */
 export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): unknown {
   const named = (name: string): Members => {
     const kind = tools.find((tool) => tool.name === name)?.kind ?? "function";

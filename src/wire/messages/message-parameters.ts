@@ -78,7 +78,7 @@ export const messageParameters: readonly MessageParameter[] = [
   accepted("user_profile_id", "Nothing here depends on who asks."),
   refused(
     "thread",
-    "No conversation is kept here, whatever the model's server. The error has the code by which Anthropic's SDKs send the whole conversation instead.",
+    "No conversation is kept here, even for models of other servers. The error has the code by which Anthropic's SDKs send the whole conversation instead.",
   ),
   refused("compaction", "No conversation is summarized here."),
   accepted("betas", "As the header `anthropic-beta`: any value will do."),

@@ -380,7 +380,7 @@ describe("what else is asked", () => {
     const { request, warnings } = readMessageRequest(body, "req_1", { forwards: true });
     expect([request.reasoning, request.toolChoice]).toEqual([reasoning, undefined]);
     expect(request.passthrough?.body).toBe(body);
-    expect(warnings).toContain(`${place}: the value is not known here, and goes on to the model's server`);
+    expect(warnings).toContain(`${place}: the value is not known here; the upstream gets it`);
     expect(() => readMessageRequest(body, "req_1")).toThrow(FailureError);
     const broken = { ...hello, thinking: { type: "adaptive", display: 5 } };
     expect(() => readMessageRequest(broken, "req_1", { forwards: true })).toThrow(FailureError);

@@ -131,7 +131,7 @@ function* checkedRequest(
       continue;
     }
     const value = name === "messages" && !strict ? yield* withKnownBlocks(sent, unknownBlocks) : sent;
-    // A thread goes on at the server that began it, and a model may have several: every turn needs the whole conversation.
+    // Only the server that began a thread can continue it, and a model may have several servers: every turn needs the whole conversation.
     if (treatment === "refused" && (!forwards || name === "thread")) throw serverState(name);
     const shape = shapes.get(name);
     if (!shape) continue;

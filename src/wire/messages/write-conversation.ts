@@ -21,7 +21,7 @@ export interface WrittenConversation {
 }
 
 /**
- * Messages of any API as this one has them: instructions stand before the conversation; results of calls are the user's; messages of one role in a row are one. What it has no place for goes: summaries of thoughts, thoughts that its servers did not
+ * Messages of any API as this one has them: instructions come before the conversation; results of calls are the user's; messages of one role in a row are one. What it has no place for goes: summaries of thoughts, thoughts that its servers did not
  * sign, names.
  */
 export function writeConversation(messages: readonly Message[]): WrittenConversation {

@@ -6,7 +6,7 @@ import { checkedInSteps } from "./check-in-steps.ts";
 /** What a check for a server of the same API found. */
 export interface CheckedForServer {
   readonly checked: z.ZodSafeParseResult<unknown>;
-  /** Where values stand that only the server may know: paths within the value. */
+  /** The places of values that only the server may know: paths within the value. */
   readonly unknown: readonly Path[];
 }
 
@@ -16,8 +16,8 @@ type Path = readonly PropertyKey[];
 const maxUnknown = 16;
 
 /**
- * Checks a value as `checkedInSteps`. Where the request goes on as it came to a server of the same API (`forwards`), a word that is none
- * of those known here is left out of what is read, for that server to judge: APIs get new words before this server learns them.
+ * Checks a value as `checkedInSteps`. Where the request continues as it came to a server of the same API (`forwards`), an unknown word
+ * is left out of what is read, and that server judges it: APIs get new words before this server learns them.
  */
 export function* checkedForServer(shape: z.ZodType, value: unknown, forwards: boolean): Steps<CheckedForServer> {
   let checked = yield* checkedInSteps(shape, value);
@@ -34,9 +34,9 @@ export function* checkedForServer(shape: z.ZodType, value: unknown, forwards: bo
   return { checked, unknown };
 }
 
-/** The warning for a value that only the server behind may know. */
+/** The warning for a value that only the upstream may know. */
 export function unknownValue(name: string, path: Path): string {
-  return `${[name, ...path].map(String).join(".")}: the value is not known here, and goes on to the model's server`;
+  return `${[name, ...path].map(String).join(".")}: the value is not known here; the upstream gets it`;
 }
 
 /** The place of a word where another one was expected, if the first issue is about that. */
@@ -51,7 +51,7 @@ function valueAt(value: unknown, path: Path): unknown {
   return path.reduce((inner: unknown, key) => (isObject(inner) ? inner[String(key)] : undefined), value);
 }
 
-/** The value without what stands at a path; without the object around it where that is told apart by the word. undefined: nothing is left. */
+/** The value without the member at a path; without the whole object where the member is its `type`. undefined: nothing is left. */
 function without(value: unknown, path: Path): unknown {
   const [key, ...rest] = path;
   if (key === undefined || !isObject(value)) return undefined;

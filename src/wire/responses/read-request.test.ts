@@ -108,8 +108,8 @@ describe("input", () => {
     expect(request.reasoning).toEqual({ show: "summary" });
     expect(request.passthrough?.body).toMatchObject(members);
     expect(warnings).toEqual([
-      "reasoning.effort: the value is not known here, and goes on to the model's server",
-      "truncation: the value is not known here, and goes on to the model's server",
+      "reasoning.effort: the value is not known here; the upstream gets it",
+      "truncation: the value is not known here; the upstream gets it",
     ]);
     expect(refusal(members).param).toBe("reasoning.effort");
     expect(refusal({ reasoning: { effort: 5 } }, { forwards: true }).param).toBe("reasoning.effort");
