@@ -18,7 +18,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 type Kind = "local" | "program" | "chat" | "completions" | "responses" | "messages";
 
 const chatWriters = ["src/wire/chat/write-request.ts", "src/wire/chat/write-tools.ts"];
-const sampling = "src/wire/request-dialect.ts";
+const sampling = "src/wire/server-profile.ts";
 const upstream = "src/engines/upstream/";
 /** Where each kind of engine reads requests, an upstream by the API that it speaks. */
 const places: Readonly<Record<Kind, readonly string[]>> = {
@@ -60,7 +60,7 @@ const withoutTemplates = reasons(ofTemplates, [
 ]);
 const withoutTexts = reasons(
   ofOtherPrompts,
-  ["prompts", "suffix", "echo", "bestOf"].map((name) => `TextPrompt.${name}`),
+  ["suffix", "echo", "bestOf"].map((name) => `TextPrompt.${name}`),
 );
 
 /** What an engine ignores, and why. */

@@ -70,7 +70,7 @@ describe("results come directly after their calls", () => {
   });
 
   test("a Messages server gets the blocks in the order that Anthropic asks for", () => {
-    const { passthrough } = read(afterCalls([text("a"), result("t"), text("b"), result("u")]));
+    const { passthrough } = read(afterCalls([text("a"), result("t"), text("b"), result("u")]), { forwards: true });
     const ordered = afterCalls([result("t"), result("u"), text("a"), text("b")]);
     expect(passthrough?.body).toEqual({ ...hello, ...ordered });
   });

@@ -87,7 +87,7 @@ export function* messageRequestInSteps(
     extra: {},
     passthrough: {
       dialect: "messages",
-      body: profile.judgesAsVendor ? members : withResultsFirst(members),
+      body: profile.judgesAsVendor || !forwards ? members : yield* withResultsFirst(members),
       headers: betaHeaders(header),
     },
     ...toolMembers(tools),

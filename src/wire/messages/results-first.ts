@@ -1,4 +1,6 @@
 import { isObject } from "../../generation/json.ts";
+import { Pace } from "../../generation/steps.ts";
+import type { Steps } from "../../generation/steps.ts";
 
 type JsonBody = Readonly<Record<string, unknown>>;
 
@@ -6,11 +8,19 @@ type JsonBody = Readonly<Record<string, unknown>>;
  * The client's body with the `tool_result` blocks of each message before its other blocks, for a Messages server, which refuses
  * another order. The same object where every message has that order already.
  */
-export function withResultsFirst(body: JsonBody): JsonBody {
+export function* withResultsFirst(body: JsonBody): Steps<JsonBody> {
   const { messages } = body;
   if (!Array.isArray(messages)) return body;
-  const ordered = (messages as readonly unknown[]).map(orderedMessage);
-  return ordered.every((message, index) => message === messages[index]) ? body : { ...body, messages: ordered };
+  const ordered: unknown[] = [];
+  const pace = new Pace();
+  let changed = false;
+  for (const message of messages as readonly unknown[]) {
+    const inOrder = orderedMessage(message);
+    changed ||= inOrder !== message;
+    ordered.push(inOrder);
+    if (pace.isOver()) yield;
+  }
+  return changed ? { ...body, messages: ordered } : body;
 }
 
 function orderedMessage(message: unknown): unknown {

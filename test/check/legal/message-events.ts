@@ -20,7 +20,7 @@ export function messageRequest(random: () => number): Record<string, unknown> {
     if (type !== undefined) body.tool_choice = type === "tool" ? { type, name: "f" } : { type };
     if (type !== undefined && type !== "none" && random() < 0.3)
       Object.assign(body.tool_choice as object, { disable_parallel_tool_use: true });
-  } else if (random() < 0.2) body.output_config = { format: { type: "json_schema", schema: { type: "object" } } };
+  } else if (random() < 0.2) body.output_config = { format: { type: "json_schema", schema } };
   const thinking = oneOf(
     [
       undefined,
@@ -63,6 +63,13 @@ export function messageEventsFor(
   const usage = { promptTokens: 9, completionTokens: 40, promptDetails, completionDetails: thought };
   return [...events, { type: "usage", usage }, { type: "end", end: { kind: "done" } }];
 }
+
+/** What the answer of `saidFor` matches. Anthropic accepts only closed schemas. */
+const schema = {
+  type: "object",
+  properties: { name: { type: "string" }, age: { type: "integer" } },
+  additionalProperties: false,
+};
 
 function saidFor(body: Record<string, unknown>, random: () => number): GenerationEvent[] {
   const calls = callCount(body, random);

@@ -59,7 +59,12 @@ export async function startStrict(
     let text = "";
     request.setEncoding("utf8").on("data", (piece: string) => (text += piece));
     request.on("end", () => {
-      const body = JSON.parse(text) as Json;
+      const body = jsonObject(text);
+      // Truewire finds the API that a server speaks by POST requests without a body.
+      if (!body)
+        return send(400, {
+          error: { message: "The request body is not a JSON object.", type: "invalid_request_error" },
+        });
       requests.push(body);
       const refused = server.refusal(body);
       if (refused) {
@@ -84,6 +89,15 @@ export async function startStrict(
       await new Promise((resolve) => http.close(resolve));
     },
   };
+}
+
+function jsonObject(text: string): Json | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Json) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 const envelope = { id: "chatcmpl-1", created: 1_760_000_000, model: "m" };
