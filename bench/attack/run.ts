@@ -3,9 +3,11 @@ import { parseArgs } from "node:util";
 import type { Attack } from "./attack.ts";
 import { attacks as bodies } from "./bodies.ts";
 import { attacks as connections } from "./connections.ts";
+import { attacks as gateway } from "./gateway.ts";
 import { attacks as grammars } from "./grammars.ts";
 import { closeServers } from "./local-model.ts";
 import { attacks as readers } from "./readers.ts";
+import { attacks as stores } from "./stores.ts";
 import { attacks as texts } from "./texts.ts";
 
 /**
@@ -17,7 +19,15 @@ import { attacks as texts } from "./texts.ts";
  * exit code is 1 when a server did not hold: an attack was not answered or did not end, another client was not served, or memory was not
  * freed. Times are reported and never decide. Linux only.
  */
-const groups: Readonly<Record<string, readonly Attack[]>> = { bodies, connections, readers, grammars, texts };
+const groups: Readonly<Record<string, readonly Attack[]>> = {
+  bodies,
+  connections,
+  readers,
+  grammars,
+  texts,
+  gateway,
+  stores,
+};
 
 const { values } = parseArgs({
   options: {
