@@ -3,6 +3,7 @@ import type { Engine } from "../generation/engine.ts";
 import type { GenerationEvent, GenerationFailure } from "../generation/event.ts";
 import type { GenerationObserver } from "../generation/generation-observer.ts";
 import type { GenerationRequest } from "../generation/request.ts";
+import { shows } from "../generation/shows.ts";
 import { withoutOldest } from "../generation/without-oldest.ts";
 
 type Generator = Pick<Engine, "generate">;
@@ -58,8 +59,7 @@ async function* attempts(
 function overflowIn(events: readonly GenerationEvent[]): GenerationFailure | null {
   const last = events.at(-1);
   if (last?.type !== "end" || !("failure" in last.end)) return null;
-  const shows = events.some(({ type }) => type !== "end" && type !== "start" && type !== "usage" && type !== "extra");
-  return !shows && last.end.failure.kind === "context-overflow" ? last.end.failure : null;
+  return !events.some(shows) && last.end.failure.kind === "context-overflow" ? last.end.failure : null;
 }
 
 function messagesOf({ prompt }: GenerationRequest): number {
