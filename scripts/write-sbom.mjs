@@ -1,13 +1,18 @@
 // node scripts/write-sbom.mjs
 //
 // Writes dist/sbom.cdx.json, the software bill of materials of what an installed Truewire consists of, in CycloneDX: the packages of
-// `dependencies` and `optionalDependencies` with all that they depend on, and what is bundled into the page. npm runs this before it packs.
+// `dependencies` and `optionalDependencies` with all that they depend on, and what is bundled into the page. The build runs this: npm does
+// not run `prepack` where `ignore-scripts` is set, as it is here. Nothing happens while the file is newer than the lock file.
 // The same lock file gives the same bytes: npm's time and serial number are left out.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
+const path = `${root}dist/sbom.cdx.json`;
+const changedAt = (file) => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+if (changedAt(path) > Math.max(changedAt(`${root}package-lock.json`), changedAt(`${root}package.json`))) process.exit();
+
 const { name, version, dependencies, optionalDependencies, devDependencies } = JSON.parse(
   readFileSync(`${root}package.json`, "utf8"),
 );
@@ -47,7 +52,6 @@ const sbom = {
     ...whole.dependencies.filter(({ ref }) => ref !== self && reached.has(ref)),
   ],
 };
-const path = `${root}dist/sbom.cdx.json`;
 mkdirSync(`${root}dist`, { recursive: true });
 // Two packings at once must not read half a file.
 writeFileSync(`${path}.${process.pid}`, `${JSON.stringify(sbom, null, 2)}\n`);

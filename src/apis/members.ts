@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { isObject } from "../generation/json.ts";
 import type { JsonObject } from "../generation/json.ts";
 

@@ -44,6 +44,13 @@ describe("POST /admin/check", () => {
     return [...text.matchAll(/^data: (.*)$/gm)].map(([, json = ""]) => JSON.parse(json) as Told);
   }
 
+  /** The message of a check that failed: of a 502, or of the stream's last event where the check took longer than half a second. */
+  async function failureOf(response: Response): Promise<string | undefined> {
+    if (response.status === 200) return (await told(response)).at(-1)?.error?.message;
+    expect(response.status).toBe(502);
+    return ((await response.json()) as Told).error?.message;
+  }
+
   /** Another server; the base URL of its API. */
   async function other(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
     const made = createServer(answer);
@@ -80,11 +87,8 @@ describe("POST /admin/check", () => {
       response.writeHead(401, { "content-type": "application/json" }).end('{"error":{"message":"No."}}');
     });
     const key = "sk-checked-0123456789";
-    const refused = await check({ url, key });
-    expect(refused.status).toBe(502);
-    expect(await refused.json()).toMatchObject({
-      error: { message: `${url} asks for a key, or for another one (status 401).` },
-    });
+    const refused = await failureOf(await check({ url, key }));
+    expect(refused).toBe(`${url} asks for a key, or for another one (status 401).`);
     expect(keys).toEqual(new Set([`Bearer ${key}`]));
     const wrong = await check({ url, key: "sk-checked 0123456789" });
     expect(wrong.status).toBe(400);
@@ -111,12 +115,12 @@ describe("POST /admin/check", () => {
   });
 
   test("a server that cannot be checked is told in words that fit a page", async () => {
-    const gone = await check({ url: "http://127.0.0.1:1/v1" });
-    expect(gone.status).toBe(502);
-    expect(await gone.text()).toContain("http://127.0.0.1:1/v1 does not answer: ");
+    const gone = await failureOf(await check({ url: "http://127.0.0.1:1/v1" }));
+    expect(gone).toContain("http://127.0.0.1:1/v1 does not answer: ");
     const empty = await other((_, response) => void response.writeHead(404).end());
-    const { error } = (await (await check({ url: empty })).json()) as Told;
-    expect(error?.message).toBe(`${empty}/models did not return a model list (status 404): name a model.`);
+    expect(await failureOf(await check({ url: empty }))).toBe(
+      `${empty}/models did not return a model list (status 404): name a model.`,
+    );
   });
 
   test("only a base URL of HTTP is taken, and only what is known", async () => {
@@ -152,7 +156,9 @@ describe("POST /admin/check", () => {
       server.url.replace("127.0.0.1", "localhost"),
     ])
       expect((await check(body, { headers: { ...json, origin } })).status, origin).toBe(403);
-    expect((await check(body, { headers: { ...json, origin: server.url } })).status).toBe(502);
+    expect(await failureOf(await check(body, { headers: { ...json, origin: server.url } }))).toContain(
+      "does not answer",
+    );
     // What a form of another page can send.
     expect((await check(body, { headers: { "content-type": "text/plain" } })).status).toBe(415);
   });

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { usage } from "../chat/schema.ts";
 
 const logprobs = z

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /** A model as OpenAI lists it. Source: OpenAI's OpenAPI document, `Model`, `ListModelsResponse`. */
 export const model = z.object({

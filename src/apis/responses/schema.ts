@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 
 /*
  * The objects that OpenAI's Responses API answers with. The keys of each shape are in the order in which OpenAI writes them: `id`,

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { judged } from "./judging.ts";
 import type { Capture } from "./capture.ts";
 

@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { isOpen, membersOf, variantsOf } from "../../../apis/members.ts";
 import { contentBlock, contentDelta, extendedBlocks } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../generation/json.ts";

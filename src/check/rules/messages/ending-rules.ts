@@ -1,4 +1,4 @@
-import { z } from "zod";
+import * as z from "zod";
 import { membersOf, unwrapped } from "../../../apis/members.ts";
 import { stopReason, usage as usageSchema } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../generation/json.ts";

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 import { variantsOf } from "../../../apis/members.ts";
 import { error, message, model, modelList, streamEvent, tokenCount } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../generation/json.ts";

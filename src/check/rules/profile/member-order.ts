@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 import { isOpen, membersOf, nested } from "../../../apis/members.ts";
 import type { Json } from "../view.ts";
 

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 import { chatChunk, chatCompletion, failure } from "../../../apis/chat/schema.ts";
 import { completion } from "../../../apis/completions/schema.ts";
 import { embeddings } from "../../../apis/embeddings/schema.ts";

@@ -1,4 +1,4 @@
-import type { z } from "zod";
+import type * as z from "zod";
 
 export interface SpecOffence {
   /** The place in the JSON, as a client would write it: `choices[0].delta.content`. */
