@@ -57,7 +57,13 @@ describe("known servers", () => {
   });
 });
 
-test.each(doubles)("$server: $shows: something is found", (double) => {
+/** Errors in OpenAI's shape. Their types are not OpenAI's, but no client is known to read an error's type. */
+const inOrder: ReadonlySet<string> = new Set([
+  "an error of its own with Anthropic's type",
+  "a model that is not there",
+]);
+
+test.each(doubles.filter(({ shows }) => !inOrder.has(shows)))("$server: $shows: something is found", (double) => {
   const { findings } = judgeCapture("capture", captureOf(double), request);
   expect(findings).not.toEqual([]);
 });
