@@ -9,7 +9,7 @@ export function transportFailure(error: Error, upstream: string): GenerationFail
   const [status, what] = isOutOfFiles(error)
     ? [503, "cannot be reached: this process may open no more files"]
     : untrusted.test(code)
-      ? [502, `has a certificate that is not trusted: ${innermost(error).message}`]
+      ? [502, `has a certificate that is not trusted: ${withoutNodesHint(innermost(error).message)}`]
       : noTls.test(code)
         ? [502, "does not answer in TLS as expected"]
         : isConnectTimeout(code)
@@ -25,6 +25,11 @@ export function transportFailure(error: Error, upstream: string): GenerationFail
     code: null,
     cause: error,
   };
+}
+
+/** Node 24 adds to some messages how it could be started instead; that is nothing for a client. */
+function withoutNodesHint(message: string): string {
+  return message.replace(/; if the root CA is installed locally, .*$/s, "");
 }
 
 /** What OpenSSL and Node say of certificates. Source: Node's documentation, "X509 certificate error codes". */
