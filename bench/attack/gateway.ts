@@ -82,7 +82,7 @@ function memoryOf({ process: { pid } }: RunningTruewire, field: "VmRSS" | "VmHWM
 }
 
 /**
- * Attacks a server of its own, with a stream of another client under way meanwhile, and a request of another client afterwards. `attack`
+ * Attacks a server of its own, while another client reads a stream, and with a request of another client afterwards. `attack`
  * resolves to what the attacker was answered.
  */
 function attackOn(name: string, setup: Setup, attack: (attacked: Attacked) => Promise<string>, slow = false): Attack {
@@ -143,7 +143,7 @@ function frame(value: object): string {
   return `data: ${JSON.stringify(value)}\n\n`;
 }
 
-/** A stream of one event for each of so many choices, though one was asked for. */
+/** A stream of one event for each of N choices, where the request asks for one. */
 function manyChoices(count: number): RequestListener {
   const choices = Array.from({ length: count }, (_, index) =>
     frame({ ...envelope, choices: [{ index, delta: { role: "assistant", content: "a" }, finish_reason: null }] }),
@@ -179,7 +179,7 @@ function waitingBlocks(count: number): RequestListener {
   return (request, response) => void request.resume().on("end", () => response.end(text));
 }
 
-/** Posts as many bodies of so many megabytes at once. Resolves to their statuses. `fetch` would copy each body. */
+/** Posts `count` bodies of `megabytes` each at once. Resolves to their statuses. `fetch` would copy each body. */
 function postLarge(url: string, count: number, megabytes: number): Promise<string[]> {
   const content = `hold${"x".repeat(megabytes * 1_000_000)}`;
   const body = Buffer.from(JSON.stringify({ model: "steady", max_tokens: 1, messages: [{ role: "user", content }] }));
@@ -334,7 +334,7 @@ export const attacks: readonly Attack[] = [
   ),
   attackOn("110 bodies of 30 MB at once", {}, (attacked) => largeBodies(attacked, 110, 30), true),
   attackOn(
-    "an upstream sends comments for ever",
+    "an upstream sends comments forever",
     {
       upstreamOptions: "timeouts: { firstEvent: 1s, idle: 500ms }",
       upstream: (request, response) => {
