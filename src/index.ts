@@ -203,3 +203,4 @@ export type {
   TaggedArgs as FormatTaggedArguments,
 } from "./formats/format.ts";
 export type { Repair, RepairId } from "./wire/tolerant/repairs.ts";
+export type { ServerProfile } from "./wire/server-profile.ts";

@@ -1,5 +1,6 @@
 import type { SourceApi } from "../wire/source-api.ts";
 import type { Engine } from "../generation/engine.ts";
+import type { ServerProfile } from "../wire/server-profile.ts";
 
 /**
  * A configuration, as `truewire.yaml` holds it and as an object in code. Every member has the name of the command line's option
@@ -283,43 +284,8 @@ export interface UpstreamModel extends AnswerOptions {
   readonly passExtra?: boolean | readonly string[];
 }
 
-export interface UpstreamRequests {
-  /** Which member limits an answer's length; default: the one that the client used. */
-  readonly maxTokensMember?: "max_tokens" | "max_completion_tokens";
-  /** The role of instructions; `any`: as the client sends it. Default: `system` for chat servers that are not known to accept both. */
-  readonly instructionRole?: "system" | "developer" | "any";
-  /**
-   * Whether it accepts system messages anywhere, or only one at the beginning. Default `first`: those of the first turn are joined, and
-   * later ones become marked texts of the user's.
-   */
-  readonly systemMessages?: "anywhere" | "first";
-  /** It accepts tools of type `custom`; default false: they are sent as functions. */
-  readonly customTools?: boolean;
-  /** It accepts images in the results of tools; default false: they are moved into the next message of the user. */
-  readonly toolImages?: boolean;
-  /** It accepts a user's message directly after the result of a tool; default true. */
-  readonly userAfterTool?: boolean;
-  /** It accepts `reasoning_effort` for every model; default: only for models that are known to reason. */
-  readonly reasoningEffort?: boolean;
-  /** It accepts `thinking_token_budget`; default false. */
-  readonly reasoningBudget?: boolean;
-  /** It accepts the reasoning of earlier turns; default true. */
-  readonly reasoningHistory?: boolean;
-  /** It accepts `stream_options`; default true. */
-  readonly streamOptions?: boolean;
-  /** The ids of calls that it accepts; `nine`: exactly nine letters or digits. Default `any`. */
-  readonly callIds?: "any" | "nine";
-  /** It accepts members that OpenAI's APIs have in common, such as `metadata`; default false. */
-  readonly sharedMembers?: boolean;
-  /** It knows only the legacy `functions`. */
-  readonly legacyFunctions?: boolean;
-  /** Members that it does not accept. */
-  readonly drop?: readonly string[];
-  /** Members that have another name there: OpenAI's name → its name. */
-  readonly rename?: Readonly<Record<string, string>>;
-  /** Members that are added to every request; they win over the client's. */
-  readonly add?: Readonly<Record<string, unknown>>;
-}
+/** What a server accepts in a request, where it differs from what is known of it. */
+export type UpstreamRequests = Omit<ServerProfile, "model">;
 
 export interface UpstreamTimeouts {
   /** Time limit for the connection; default 10s. */
