@@ -13,15 +13,15 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { AnswerContext } from "../src/wire/port.ts";
-import type { KeptRequest, PortState, Shelves } from "../src/wire/port-state.ts";
-import { lean } from "../src/wire/profile.ts";
-import { responsesPort } from "../src/wire/responses/port.ts";
+import type { AnswerContext } from "../src/apis/port.ts";
+import type { KeptRequest, PortState, Shelves } from "../src/apis/port-state.ts";
+import { lean } from "../src/apis/profile.ts";
+import { responsesPort } from "../src/apis/responses/port.ts";
 import { AssembledTexts } from "../src/server/assembled-texts.ts";
 import { takeSteps } from "../src/server/turns.ts";
-import { MemoryStore } from "../src/store/memory-store.ts";
-import { openStore } from "../src/store/open-store.ts";
-import type { Store } from "../src/store/store.ts";
+import { MemoryStore } from "../src/kv/memory-store.ts";
+import { openStore } from "../src/kv/open-store.ts";
+import type { Store } from "../src/kv/store.ts";
 import { freePort, redisCommand, startRedis } from "../test/support/redis-server.ts";
 
 const { values } = parseArgs({

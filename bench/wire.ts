@@ -9,15 +9,15 @@ import { once } from "node:events";
 import { createServer, get } from "node:http";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import type { GenerationEvent } from "../src/generation/event.ts";
-import { atOnce } from "../src/generation/steps.ts";
-import { chatPort } from "../src/wire/chat/port.ts";
-import { completionsPort } from "../src/wire/completions/port.ts";
-import { messagesPort } from "../src/wire/messages/port.ts";
-import type { Port, StreamWriter } from "../src/wire/port.ts";
-import { exact, lean } from "../src/wire/profile.ts";
-import type { Profile } from "../src/wire/profile.ts";
-import { responsesPort } from "../src/wire/responses/port.ts";
+import type { GenerationEvent } from "../src/core/events.ts";
+import { atOnce } from "../src/core/steps.ts";
+import { chatPort } from "../src/apis/chat/port.ts";
+import { completionsPort } from "../src/apis/completions/port.ts";
+import { messagesPort } from "../src/apis/messages/port.ts";
+import type { Port, StreamWriter } from "../src/apis/port.ts";
+import { exact, lean } from "../src/apis/profile.ts";
+import type { Profile } from "../src/apis/profile.ts";
+import { responsesPort } from "../src/apis/responses/port.ts";
 
 const { values } = parseArgs({
   options: {

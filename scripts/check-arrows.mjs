@@ -6,49 +6,33 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join, normalize, sep } from "node:path";
 
 const engines = ["engines/lifecycle", "engines/llama", "engines/upstream", "engines/program"];
-const belowApp = [
-  "generation",
-  "formats",
-  "templates",
-  "wire",
-  ...engines,
-  "config",
-  "redis",
-  "store",
-  "limits",
-  "inspect",
-  "server",
-  "cluster",
-];
+const belowApp = ["core", "formats", "templates", "apis", ...engines, "config", "kv", "inspect", "server", "workers"];
 
 /** Room → rooms that it may import. A room is a folder of src/; files directly in src/ are the package's entries. */
 const rooms = {
-  generation: [],
-  formats: ["generation"],
-  templates: ["generation"],
-  apis: ["generation"],
-  wire: ["generation", "apis"],
-  "engines/lifecycle": ["generation"],
-  "engines/llama": ["generation", "formats", "templates", "engines/lifecycle"],
-  "engines/upstream": ["generation", "formats", "templates", "wire", "engines/lifecycle"],
-  "engines/program": ["generation", "formats", "wire", "engines/lifecycle"],
-  check: ["generation", "apis", "wire"],
-  capture: ["generation", "wire"],
-  inspect: ["generation", "capture"],
-  config: ["generation", "formats", "wire"],
-  redis: [],
-  store: ["redis"],
-  limits: ["redis"],
-  server: ["generation", "wire", "store", "limits", "inspect"],
-  cluster: ["generation", "wire", "store", "limits", "server", "engines/lifecycle"],
-  library: ["generation", "formats", "templates", "wire"],
+  core: [],
+  formats: ["core"],
+  templates: ["core"],
+  apis: ["core"],
+  kv: [],
+  "engines/lifecycle": ["core"],
+  "engines/llama": ["core", "formats", "templates", "engines/lifecycle"],
+  "engines/upstream": ["core", "formats", "templates", "apis", "engines/lifecycle"],
+  "engines/program": ["core", "formats", "apis", "engines/lifecycle"],
+  check: ["core", "apis"],
+  capture: ["core", "apis"],
+  inspect: ["core", "capture"],
+  config: ["core", "formats", "apis"],
+  server: ["core", "apis", "kv", "inspect"],
+  workers: ["core", "apis", "kv", "server", "engines/lifecycle"],
+  library: ["core", "formats", "templates", "apis"],
   app: [...belowApp, "check"],
-  page: ["generation", "wire", "library", "check", "capture", "inspect"],
+  page: ["core", "apis", "library", "check", "capture", "inspect"],
   cli: [...belowApp, "app", "library", "check", "capture"],
   entry: [...belowApp, "app", "library", "check"],
 };
 /** Rooms, or parts of them, that run in a browser as they are; the page runs nowhere else, and may use what browsers have. */
-const pure = ["generation", "formats", "templates", "apis", "wire", "check/rules"];
+const pure = ["core", "formats", "templates", "apis", "check/rules"];
 
 const root = "src";
 const files = walk(root).filter((file) => /\.tsx?$/.test(file));

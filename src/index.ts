@@ -46,7 +46,7 @@ export type { ChatStreamSource, ReadChatOptions } from "./library/read-chat-stre
 export { writeChatAnswer, writeChatChunks, writeChatStream } from "./library/write-chat-stream.ts";
 export type { ChatChunk, WriteChatOptions } from "./library/write-chat-stream.ts";
 export { accumulateStream } from "./library/accumulate-stream.ts";
-export { accumulate } from "./generation/accumulate.ts";
+export { accumulate } from "./core/accumulate.ts";
 export type {
   GeneratedCall,
   GeneratedCallPart,
@@ -58,7 +58,7 @@ export type {
   GeneratedText,
   GeneratedThought,
   Generation,
-} from "./generation/accumulate.ts";
+} from "./core/accumulate.ts";
 export { callProgress } from "./library/call-progress.ts";
 export type { CallProgressEvent, EventSource, ProgressEvent } from "./library/call-progress.ts";
 export { formatNames, ModelTextParser, parseModelText } from "./library/parse-model-text.ts";
@@ -73,7 +73,7 @@ export type {
   RawMessage as OpenAiMessage,
   RawPart as OpenAiPart,
   RawToolCall as OpenAiToolCall,
-} from "./wire/chat/message-shape.ts";
+} from "./apis/chat/message-shape.ts";
 export { fromOpenAiToolChoice, fromOpenAiTools, toOpenAiToolChoice, toOpenAiTools } from "./library/openai-tools.ts";
 export { fromToolDefinition, toToolDefinition } from "./library/tool-definition.ts";
 export type { ParameterDefinition, ParameterType, ToolDefinition } from "./library/tool-definition.ts";
@@ -87,7 +87,7 @@ export { imagePart, inlineImages, readDataUrl } from "./library/image-parts.ts";
 export type { DownloadImage, ImageBytes } from "./library/image-parts.ts";
 export { downloadImage } from "./library/download-image.ts";
 export type { DownloadImageOptions } from "./library/download-image.ts";
-export { FailureError } from "./generation/failure.ts";
+export { FailureError } from "./core/failure.ts";
 export type {
   Annotation,
   AnnotationEvent,
@@ -121,7 +121,7 @@ export type {
   PromptTokenLogprob,
   TokensEvent,
   UsageEvent,
-} from "./generation/event.ts";
+} from "./core/events.ts";
 export type {
   AssistantMessage,
   AssistantPart,
@@ -144,9 +144,9 @@ export type {
   ToolChoice,
   ToolMessage,
   UserMessage,
-} from "./generation/message.ts";
-export type { CacheMiss, CacheMissCause, PartingTexts } from "./generation/cache-miss.ts";
-export type { AttemptObserver, GenerationObserver, ObservedAttempt } from "./generation/generation-observer.ts";
+} from "./core/message.ts";
+export type { CacheMiss, CacheMissCause, PartingTexts } from "./core/cache-miss.ts";
+export type { AttemptObserver, GenerationObserver, ObservedAttempt } from "./core/generation-observer.ts";
 export type {
   InspectedPrompt,
   Inspection,
@@ -154,7 +154,7 @@ export type {
   ReceivedAnswer,
   RepairPlace,
   SentRequest,
-} from "./generation/inspection.ts";
+} from "./core/inspection.ts";
 export type {
   DetokenizeRequest,
   EmbeddingAnswer,
@@ -169,7 +169,7 @@ export type {
   TextToTokenize,
   Tokenization,
   TokenizeRequest,
-} from "./generation/engine.ts";
+} from "./core/engine.ts";
 export type {
   ChatPrompt,
   GenerationRequest,
@@ -180,13 +180,13 @@ export type {
   Sampling,
   TemplateOptions,
   TextPrompt,
-} from "./generation/request.ts";
-export type { AskedAnswer } from "./wire/choices-answer.ts";
-export type { AnswerSettings } from "./wire/port.ts";
-export { cancellable } from "./generation/cancellable.ts";
+} from "./core/request.ts";
+export type { AskedAnswer } from "./apis/choices-answer.ts";
+export type { AnswerSettings } from "./apis/port.ts";
+export { cancellable } from "./core/cancellable.ts";
 export type { OpenOptions } from "./app/open-options.ts";
 export type { StoreOptions } from "./config/config.ts";
-export type { SourceApi } from "./wire/source-api.ts";
+export type { SourceApi } from "./apis/source-api.ts";
 export type {
   Args as FormatArguments,
   Call as FormatCall,
@@ -202,5 +202,5 @@ export type {
   RoutedFormat,
   TaggedArgs as FormatTaggedArguments,
 } from "./formats/format.ts";
-export type { Repair, RepairId } from "./wire/tolerant/repairs.ts";
-export type { ServerProfile } from "./wire/server-profile.ts";
+export type { Repair, RepairId } from "./apis/tolerant/repairs.ts";
+export type { ServerProfile } from "./apis/server-profile.ts";

@@ -35,11 +35,11 @@ export const openDownloads: () => never = missing(
 
 const store = missing("A store in a folder or in Redis", "Leave `store` at `memory`.");
 
-/** In place of store/folder-store.ts and store/redis-store.ts. */
+/** In place of kv/folder-store.ts and kv/redis-store.ts. */
 export const openFolderStore: () => never = store;
 export const openRedisStore: () => never = store;
 
-/** In place of limits/redis-limiter.ts. */
+/** In place of kv/redis-limiter.ts. */
 export const openRedisLimiter: () => never = missing(
   "Counting limits in Redis",
   "Leave `sharedLimits` out: each instance then counts for itself.",

@@ -1,6 +1,6 @@
 import * as z from "zod";
-import { isObject } from "../generation/json.ts";
-import type { JsonObject } from "../generation/json.ts";
+import { isObject } from "../core/json.ts";
+import type { JsonObject } from "../core/json.ts";
 
 /** A member of an object on the wire, as the object's schema describes it. */
 export interface Member {

@@ -1,10 +1,10 @@
-import type { Peer } from "../cluster/peer.ts";
-import { WorkerProcesses } from "../cluster/worker-processes.ts";
-import type { WorkerProcess } from "../cluster/worker-processes.ts";
+import type { Peer } from "../workers/peer.ts";
+import { WorkerProcesses } from "../workers/worker-processes.ts";
+import type { WorkerProcess } from "../workers/worker-processes.ts";
 import type { TruewireConfig } from "../config/config.ts";
 import { parseConfig } from "../config/schema.ts";
 import type { Config } from "../config/schema.ts";
-import type { ModelInfo } from "../generation/engine.ts";
+import type { ModelInfo } from "../core/engine.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import { openLog } from "../server/logger.ts";
 import { maskedLog } from "../server/masked-log.ts";

@@ -1,6 +1,6 @@
 import type { LocalModelConfig, ModelConfig } from "../config/model-schema.ts";
 import type { Config } from "../config/schema.ts";
-import type { Engine } from "../generation/engine.ts";
+import type { Engine } from "../core/engine.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import type { LocalModels, OpenedLocal } from "./models/local-models.ts";
 import { nameOf, openEngine, servedEngine } from "./open-engine.ts";

@@ -1,7 +1,7 @@
-import type { Engine, EngineHealth, ModelInfo } from "../generation/engine.ts";
-import type { GenerationEvent, GenerationFailure } from "../generation/event.ts";
-import type { GenerationObserver } from "../generation/generation-observer.ts";
-import type { GenerationRequest } from "../generation/request.ts";
+import type { Engine, EngineHealth, ModelInfo } from "../core/engine.ts";
+import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
+import type { GenerationObserver } from "../core/generation-observer.ts";
+import type { GenerationRequest } from "../core/request.ts";
 import type { Log } from "../server/log.ts";
 import type { OpenedEngine } from "./opened-engine.ts";
 

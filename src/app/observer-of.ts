@@ -1,4 +1,4 @@
-import type { Observe } from "../generation/observe.ts";
+import type { Observe } from "../core/observe.ts";
 import type { Log } from "../server/log.ts";
 
 /** What an engine says goes into the server's log, with the model's name. */

@@ -1,6 +1,6 @@
 import type { LocalModelConfig, ModelConfig } from "../config/model-schema.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
-import { exact, lean } from "../wire/profile.ts";
+import { exact, lean } from "../apis/profile.ts";
 import type { PoolOptions } from "./pool-options.ts";
 import type { OpenedEngine } from "./opened-engine.ts";
 

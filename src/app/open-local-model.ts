@@ -3,7 +3,7 @@ import { ConfigError } from "../config/config-error.ts";
 import type { LocalModelConfig } from "../config/model-schema.ts";
 import { openLlamaEngine } from "../engines/llama/open-llama-engine.ts";
 import { formatOf } from "./format-of.ts";
-import type { Engine } from "../generation/engine.ts";
+import type { Engine } from "../core/engine.ts";
 import { observerOf } from "./observer-of.ts";
 import type { OpenOptions } from "./open-options.ts";
 

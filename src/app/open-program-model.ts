@@ -2,7 +2,7 @@ import type { ProgramModelConfig } from "../config/model-schema.ts";
 import { openLocalProgram } from "../engines/program/open-local-program.ts";
 import type { LocalProgramOptions } from "../engines/program/open-local-program.ts";
 import { formatOf } from "./format-of.ts";
-import type { Engine } from "../generation/engine.ts";
+import type { Engine } from "../core/engine.ts";
 import { observerOf } from "./observer-of.ts";
 import type { OpenOptions } from "./open-options.ts";
 

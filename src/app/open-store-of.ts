@@ -1,9 +1,9 @@
 import { ConfigError } from "../config/config-error.ts";
 import type { Config } from "../config/schema.ts";
 import type { Log } from "../server/log.ts";
-import { MemoryStore } from "../store/memory-store.ts";
-import { openStore } from "../store/open-store.ts";
-import type { Store } from "../store/store.ts";
+import { MemoryStore } from "../kv/memory-store.ts";
+import { openStore } from "../kv/open-store.ts";
+import type { Store } from "../kv/store.ts";
 
 /** Stands for a store until it is open: a server that loads its models takes no request. */
 export const noStore: Store = new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 });

@@ -1,9 +1,9 @@
 import { ConfigError } from "../config/config-error.ts";
-import { FailureError, invalidRequest } from "../generation/failure.ts";
+import { FailureError, invalidRequest } from "../core/failure.ts";
 import type { ModelControl, ModelState, ModelStates, Task } from "../server/admin/model-control.ts";
 import { notOfThisMachine, stateOf } from "../server/admin/model-state.ts";
 import type { ModelDirectory, ServedEngine } from "../server/model-directory.ts";
-import { modelDoesNotExist } from "../wire/failures.ts";
+import { modelDoesNotExist } from "../apis/failures.ts";
 import type { EnginePool } from "./engine-pool.ts";
 import { LoadableEngine } from "./models/loadable-engine.ts";
 

@@ -1,5 +1,5 @@
-import type { SharedEjections } from "../cluster/shared-ejections.ts";
-import type { Engine } from "../generation/engine.ts";
+import type { SharedEjections } from "../workers/shared-ejections.ts";
+import type { Engine } from "../core/engine.ts";
 import type { OpenOptions } from "./open-options.ts";
 
 export interface PoolOptions extends OpenOptions {

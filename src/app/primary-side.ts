@@ -1,22 +1,22 @@
-import { EngineHost } from "../cluster/engine-host.ts";
-import { EngineStates } from "../cluster/engine-states.ts";
-import { shareControl } from "../cluster/shared-control.ts";
-import { EjectionsOfWorkers } from "../cluster/shared-ejections.ts";
-import { HealthOfWorkers } from "../cluster/shared-health.ts";
-import { LimiterOfWorkers } from "../cluster/shared-limiter.ts";
-import { NumbersOfWorkers } from "../cluster/shared-numbers.ts";
-import { RunsOfWorkers } from "../cluster/shared-runs.ts";
-import { shareStore } from "../cluster/shared-store.ts";
-import type { WorkerProcess } from "../cluster/worker-processes.ts";
+import { EngineHost } from "../workers/engine-host.ts";
+import { EngineStates } from "../workers/engine-states.ts";
+import { shareControl } from "../workers/shared-control.ts";
+import { EjectionsOfWorkers } from "../workers/shared-ejections.ts";
+import { HealthOfWorkers } from "../workers/shared-health.ts";
+import { LimiterOfWorkers } from "../workers/shared-limiter.ts";
+import { NumbersOfWorkers } from "../workers/shared-numbers.ts";
+import { RunsOfWorkers } from "../workers/shared-runs.ts";
+import { shareStore } from "../workers/shared-store.ts";
+import type { WorkerProcess } from "../workers/worker-processes.ts";
 import type { Config } from "../config/schema.ts";
-import type { Engine } from "../generation/engine.ts";
-import { openLimiter } from "../limits/open-limiter.ts";
+import type { Engine } from "../core/engine.ts";
+import { openLimiter } from "../kv/open-limiter.ts";
 import type { ModelControl } from "../server/admin/model-control.ts";
 import type { Log } from "../server/log.ts";
 import type { ModelDirectory } from "../server/model-directory.ts";
 import { openMetrics } from "../server/metrics/open-metrics.ts";
 import { briefly } from "../server/service.ts";
-import { MemoryStore } from "../store/memory-store.ts";
+import { MemoryStore } from "../kv/memory-store.ts";
 import { openStoreOf } from "./open-store-of.ts";
 
 /** What the workers of a server use together. */

@@ -7,7 +7,7 @@ import { Mask } from "../server/mask.ts";
 import type { Settings } from "../server/service.ts";
 import { keyRingOf } from "./key-ring-of.ts";
 import { secretsOf } from "./secrets-of-config.ts";
-import { exact, lean } from "../wire/profile.ts";
+import { exact, lean } from "../apis/profile.ts";
 
 /** `keyConfigs`: the configuration's keys with hashes, and those of its file. `embedded`: inside somebody else's server, which decides about pages itself unless origins are configured. */
 export function settingsOf(config: Config, keyConfigs: readonly KeyConfig[], embedded: boolean): Settings {

@@ -1,7 +1,7 @@
 /** What a worker runs: a server that shares its port, and what its primary process has, with the other workers. */
 import cluster from "node:cluster";
-import { socketPeer } from "../cluster/socket-peer.ts";
-import { openWorkerSocket } from "../cluster/worker-socket.ts";
+import { socketPeer } from "../workers/socket-peer.ts";
+import { openWorkerSocket } from "../workers/worker-socket.ts";
 import { openServer } from "./create-server.ts";
 import type { TruewireServer } from "./create-server.ts";
 import { outliveReaders } from "./outlive-readers.ts";

@@ -1,5 +1,5 @@
 import type { TruewireConfig } from "../config/config.ts";
-import type { ModelInfo } from "../generation/engine.ts";
+import type { ModelInfo } from "../core/engine.ts";
 import type { ServerFiles } from "./server-files.ts";
 
 /** What the primary process and its workers tell each other about their life. */

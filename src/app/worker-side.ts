@@ -1,20 +1,20 @@
-import type { Peer } from "../cluster/peer.ts";
-import { RemoteEngines } from "../cluster/remote-engines.ts";
-import { SharedControl } from "../cluster/shared-control.ts";
-import { SharedEjections } from "../cluster/shared-ejections.ts";
-import { shareHealth } from "../cluster/shared-health.ts";
-import { SharedLimiter } from "../cluster/shared-limiter.ts";
-import { shareNumbers } from "../cluster/shared-numbers.ts";
-import { findRunIn, lendRuns } from "../cluster/shared-runs.ts";
-import { SharedStore } from "../cluster/shared-store.ts";
-import type { Limiter } from "../limits/limits.ts";
+import type { Peer } from "../workers/peer.ts";
+import { RemoteEngines } from "../workers/remote-engines.ts";
+import { SharedControl } from "../workers/shared-control.ts";
+import { SharedEjections } from "../workers/shared-ejections.ts";
+import { shareHealth } from "../workers/shared-health.ts";
+import { SharedLimiter } from "../workers/shared-limiter.ts";
+import { shareNumbers } from "../workers/shared-numbers.ts";
+import { findRunIn, lendRuns } from "../workers/shared-runs.ts";
+import { SharedStore } from "../workers/shared-store.ts";
+import type { Limiter } from "../kv/limits.ts";
 import type { ModelControl } from "../server/admin/model-control.ts";
 import { DetachedRuns } from "../server/detached-runs.ts";
 import type { HealthReport } from "../server/health-report.ts";
 import type { Metrics } from "../server/metrics/metrics.ts";
 import type { ModelDirectory } from "../server/model-directory.ts";
 import type { Others } from "../server/service.ts";
-import type { Store } from "../store/store.ts";
+import type { Store } from "../kv/store.ts";
 import type { ServerFiles } from "./server-files.ts";
 
 /** What a worker has of its primary process, in place of its own. */

@@ -1,4 +1,4 @@
-import { isObject } from "../generation/json.ts";
+import { isObject } from "../core/json.ts";
 
 export interface Difference {
   /** `messages[1].content`; "" for the whole. */

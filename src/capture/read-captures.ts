@@ -1,5 +1,5 @@
-import { apiOf } from "../wire/repair-capture.ts";
-import type { CapturedApi } from "../wire/repaired-capture.ts";
+import { apiOf } from "../apis/repair-capture.ts";
+import type { CapturedApi } from "../apis/repaired-capture.ts";
 import type { CapturedExchange } from "./captured-exchange.ts";
 import { readHar } from "./read-har.ts";
 import { readRecording } from "./recording.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../generation/json.ts";
+import { isObject } from "../core/json.ts";
 import { bodyOf } from "./captured-body.ts";
 import { readCaptures } from "./read-captures.ts";
 

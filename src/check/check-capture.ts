@@ -3,7 +3,7 @@ import type { Exchange } from "./rules/exchange.ts";
 import { judge } from "./rules/judge.ts";
 import { parsedJson } from "./rules/view.ts";
 import type { ProfileName } from "./rules/profile/profile-rule.ts";
-import { isObject } from "../generation/json.ts";
+import { isObject } from "../core/json.ts";
 
 /**
  * Judges the body of an answer that was captured elsewhere, with its request where that was kept; `demanded`: the profile that it must

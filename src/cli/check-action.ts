@@ -15,7 +15,7 @@ import { prettyReport } from "../check/report/pretty.ts";
 import type { Report } from "../check/report/report.ts";
 import { reportOf } from "../check/report/report-of.ts";
 import type { ProfileName } from "../check/rules/profile/profile-rule.ts";
-import { profileNamed } from "../wire/profile.ts";
+import { profileNamed } from "../apis/profile.ts";
 import { ruleList } from "../check/report/rule-list.ts";
 
 export interface CheckFlags {

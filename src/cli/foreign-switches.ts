@@ -1,8 +1,8 @@
 import type { Format, Reasoning } from "../formats/format.ts";
 import { parseMessage } from "../formats/parse-job.ts";
 import type { ParseJob, ParsedMessage } from "../formats/parse-job.ts";
-import { isObject } from "../generation/json.ts";
-import type { JsonObject } from "../generation/json.ts";
+import { isObject } from "../core/json.ts";
+import type { JsonObject } from "../core/json.ts";
 import { readJob } from "./parse-line.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { isObject } from "../generation/json.ts";
-import type { Tool } from "../generation/message.ts";
+import { isObject } from "../core/json.ts";
+import type { Tool } from "../core/message.ts";
 import { requireFormat } from "../formats/known.ts";
 import type { ParseJob, ParsedMessage } from "../formats/parse-job.ts";
 

@@ -1,6 +1,6 @@
 import colors from "picocolors";
 import type { TruewireConfig } from "../config/config.ts";
-import type { ModelInfo } from "../generation/engine.ts";
+import type { ModelInfo } from "../core/engine.ts";
 import type { TruewireServer } from "../app/create-server.ts";
 
 /** The most names that are printed; an upstream may have hundreds. */

@@ -1,5 +1,5 @@
 import { appendFileSync, closeSync, fstatSync, ftruncateSync, openSync } from "node:fs";
-import { FailureError } from "../generation/failure.ts";
+import { FailureError } from "../core/failure.ts";
 import { restrictedOrigins } from "../server/origins.ts";
 import { recordServer } from "../capture/record-server.ts";
 import { writeRecording } from "../capture/recording.ts";

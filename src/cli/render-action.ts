@@ -4,7 +4,7 @@ import { findFormat } from "../formats/find-format.ts";
 import type { Format } from "../formats/format.ts";
 import { toolInstruction } from "../formats/grammar/tool-instruction.ts";
 import { writeCall } from "../formats/write-call.ts";
-import { readChatRequest } from "../wire/chat/read-request.ts";
+import { readChatRequest } from "../apis/chat/read-request.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import type { PromptSpan, RenderedPrompt } from "../templates/rendered-prompt.ts";
 import { templateMetadata } from "../templates/template-metadata.ts";

@@ -3,9 +3,9 @@ import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { isRecording, recordedAnswers } from "../capture/recorded-answers.ts";
 import type { RecordedAnswer } from "../capture/recorded-answers.ts";
-import { profileNamed } from "../wire/profile.ts";
-import { capturedApis, repairCapture } from "../wire/repair-capture.ts";
-import type { RepairedCapture, RepairOptions } from "../wire/repaired-capture.ts";
+import { profileNamed } from "../apis/profile.ts";
+import { capturedApis, repairCapture } from "../apis/repair-capture.ts";
+import type { RepairedCapture, RepairOptions } from "../apis/repaired-capture.ts";
 
 const endpoints = [...capturedApis, "auto"] as const;
 

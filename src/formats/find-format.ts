@@ -1,4 +1,4 @@
-import type { Message, Tool } from "../generation/message.ts";
+import type { Message, Tool } from "../core/message.ts";
 import { recognizeFormat } from "./recognize-format.ts";
 import type { Call, Format, PlainFormat, Reasoning } from "./format.ts";
 import { formatNamed } from "./known.ts";

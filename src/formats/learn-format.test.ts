@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { AssistantMessage, Message, ToolCall } from "../generation/message.ts";
+import type { AssistantMessage, Message, ToolCall } from "../core/message.ts";
 import { findFormat } from "./find-format.ts";
 import type { WritingTemplate } from "./find-format.ts";
 import type { PlainFormat } from "./format.ts";
-import { callsOf, partsOf, thoughtOf } from "../generation/assistant-parts.ts";
+import { callsOf, partsOf, thoughtOf } from "../core/assistant-parts.ts";
 import { learnFormat } from "./learn-format.ts";
 import { parseMessage } from "./parse-job.ts";
 import { readsBack, renderCalls } from "./read-back.ts";

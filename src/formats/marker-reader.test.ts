@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Accumulator } from "../generation/accumulate.ts";
-import type { GeneratedChoice } from "../generation/accumulate.ts";
-import type { GenerationEvent } from "../generation/event.ts";
-import type { Tool } from "../generation/message.ts";
+import { Accumulator } from "../core/accumulate.ts";
+import type { GeneratedChoice } from "../core/accumulate.ts";
+import type { GenerationEvent } from "../core/events.ts";
+import type { Tool } from "../core/message.ts";
 import { MarkerReader } from "./marker-reader.ts";
 
 const tools: Tool[] = [

@@ -4,7 +4,7 @@ import { isSignOf } from "./recognize-format.ts";
 import { Pile } from "./reading/pile.ts";
 import { TextReader } from "./text-reader.ts";
 import type { TextReaderOptions } from "./text-reader.ts";
-import type { GenerationEvent, TokenLogprob } from "../generation/event.ts";
+import type { GenerationEvent, TokenLogprob } from "../core/events.ts";
 
 /** More white space than this is content, so that what is held back is bounded while a model writes white space for ever. */
 const mostSpace = 4096;

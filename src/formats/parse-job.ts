@@ -1,7 +1,7 @@
-import { accumulate } from "../generation/accumulate.ts";
-import { ChoiceAssembler } from "../generation/choice-assembler.ts";
-import type { GenerationEvent } from "../generation/event.ts";
-import type { Tool } from "../generation/message.ts";
+import { accumulate } from "../core/accumulate.ts";
+import { ChoiceAssembler } from "../core/choice-assembler.ts";
+import type { GenerationEvent } from "../core/events.ts";
+import type { Tool } from "../core/message.ts";
 import type { Format } from "./format.ts";
 import { TextReader } from "./text-reader.ts";
 import { unknownToolsWarning } from "./unknown-tools.ts";

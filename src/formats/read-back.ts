@@ -1,5 +1,5 @@
-import { accumulate } from "../generation/accumulate.ts";
-import type { Message, Tool } from "../generation/message.ts";
+import { accumulate } from "../core/accumulate.ts";
+import type { Message, Tool } from "../core/message.ts";
 import type { Format } from "./format.ts";
 import { TextReader } from "./text-reader.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { accumulate } from "../generation/accumulate.ts";
-import type { GenerationEvent } from "../generation/event.ts";
+import { accumulate } from "../core/accumulate.ts";
+import type { GenerationEvent } from "../core/events.ts";
 import type { Format } from "./format.ts";
 import { knownFormats } from "./known.ts";
 import { TextReader } from "./text-reader.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { accumulate } from "../generation/accumulate.ts";
+import { accumulate } from "../core/accumulate.ts";
 import { formatNamed } from "./known.ts";
 import { plainText } from "./plain-text.ts";
 import { TextReader } from "./text-reader.ts";

@@ -1,5 +1,5 @@
-import type { GenerationEvent, TokenLogprob } from "../generation/event.ts";
-import type { Tool } from "../generation/message.ts";
+import type { GenerationEvent, TokenLogprob } from "../core/events.ts";
+import type { Tool } from "../core/message.ts";
 import type { Format } from "./format.ts";
 import { Cursor } from "./reading/cursor.ts";
 import type { Reading } from "./reading/cursor.ts";

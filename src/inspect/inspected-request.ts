@@ -1,6 +1,6 @@
-import type { CacheMiss } from "../generation/cache-miss.ts";
-import type { GenerationEvent } from "../generation/event.ts";
-import type { InspectedPrompt } from "../generation/inspection.ts";
+import type { CacheMiss } from "../core/cache-miss.ts";
+import type { GenerationEvent } from "../core/events.ts";
+import type { InspectedPrompt } from "../core/inspection.ts";
 
 /** What is kept of pieces that came one after another, in order. */
 export interface TapeContents<T> {

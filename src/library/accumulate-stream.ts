@@ -1,6 +1,6 @@
 import type { EventSource } from "./call-progress.ts";
-import { Accumulator } from "../generation/accumulate.ts";
-import type { Generation } from "../generation/accumulate.ts";
+import { Accumulator } from "../core/accumulate.ts";
+import type { Generation } from "../core/accumulate.ts";
 
 /**
  * The whole generation that a stream of events tells: `accumulate` for events that are still to come. Rejects only where `events` throws.

@@ -1,6 +1,6 @@
-import type { GeneratedChoice } from "../generation/accumulate.ts";
-import { contentOf } from "../generation/assistant-parts.ts";
-import type { AssistantMessage, AssistantPart } from "../generation/message.ts";
+import type { GeneratedChoice } from "../core/accumulate.ts";
+import { contentOf } from "../core/assistant-parts.ts";
+import type { AssistantMessage, AssistantPart } from "../core/message.ts";
 
 /**
  * The message that a generated choice is, to go on in the conversation with: its content is a string where one text was said, else its

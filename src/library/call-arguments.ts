@@ -1,5 +1,5 @@
-import { isObject } from "../generation/json.ts";
-import type { ToolCall } from "../generation/message.ts";
+import { isObject } from "../core/json.ts";
+import type { ToolCall } from "../core/message.ts";
 
 /** What a call's arguments are. The model's own text survives beside what it says: numbers beyond a double and its key order are only there. */
 export type ParsedArguments =

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { GenerationEvent } from "../generation/event.ts";
+import type { GenerationEvent } from "../core/events.ts";
 import { callProgress } from "./call-progress.ts";
 import type { EventSource, ProgressEvent } from "./call-progress.ts";
 

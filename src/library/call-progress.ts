@@ -1,5 +1,5 @@
-import type { GenerationEvent, ToolCallDeltaEvent, ToolCallEndEvent, ToolCallStartEvent } from "../generation/event.ts";
-import type { ToolCall } from "../generation/message.ts";
+import type { GenerationEvent, ToolCallDeltaEvent, ToolCallEndEvent, ToolCallStartEvent } from "../core/events.ts";
+import type { ToolCall } from "../core/message.ts";
 import { parseArguments } from "./call-arguments.ts";
 
 /** How far a call is, in one event. Each names its choice and its position among the choice's calls. */

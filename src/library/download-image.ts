@@ -1,8 +1,8 @@
 import type { Dispatcher } from "undici";
 import { imageTypeOf } from "./image-parts.ts";
 import type { ImageBytes } from "./image-parts.ts";
-import { invalidRequest } from "../generation/failure.ts";
-import type { FailureError } from "../generation/failure.ts";
+import { invalidRequest } from "../core/failure.ts";
+import type { FailureError } from "../core/failure.ts";
 
 export interface DownloadImageOptions {
   /** The largest image, in bytes; default 20 MiB. */

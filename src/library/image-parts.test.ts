@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Message } from "../generation/message.ts";
+import type { Message } from "../core/message.ts";
 import { imagePart, inlineImages, readDataUrl } from "./image-parts.ts";
 
 test("bytes survive as a data URL, whatever they are and however many", () => {

@@ -1,4 +1,4 @@
-import type { ContentPart, ImagePart, Message } from "../generation/message.ts";
+import type { ContentPart, ImagePart, Message } from "../core/message.ts";
 
 /** An image's bytes and what they are: `image/png`. */
 export interface ImageBytes {

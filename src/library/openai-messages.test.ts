@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { contentOf } from "../generation/assistant-parts.ts";
-import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../generation/message.ts";
+import { contentOf } from "../core/assistant-parts.ts";
+import type { AssistantPart, Content, ContentPart, Message, ToolCall } from "../core/message.ts";
 import { fromOpenAiMessages, toOpenAiMessages } from "./openai-messages.ts";
 
 const text: fc.Arbitrary<ContentPart> = fc.record({ type: fc.constant("text"), text: fc.string() });

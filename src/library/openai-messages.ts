@@ -1,12 +1,12 @@
-import { invalidRequest } from "../generation/failure.ts";
-import type { Message } from "../generation/message.ts";
-import { atOnce } from "../generation/steps.ts";
-import { chatParameters } from "../wire/chat/chat-parameters.ts";
-import type { RawMessage } from "../wire/chat/message-shape.ts";
-import { writeMessages } from "../wire/chat/write-messages.ts";
-import { exact, lean } from "../wire/profile.ts";
-import { emptyDraft } from "../wire/request/draft.ts";
-import { readParameters } from "../wire/request/read-parameters.ts";
+import { invalidRequest } from "../core/failure.ts";
+import type { Message } from "../core/message.ts";
+import { atOnce } from "../core/steps.ts";
+import { chatParameters } from "../apis/chat/chat-parameters.ts";
+import type { RawMessage } from "../apis/chat/message-shape.ts";
+import { writeMessages } from "../apis/chat/write-messages.ts";
+import { exact, lean } from "../apis/profile.ts";
+import { emptyDraft } from "../apis/request/draft.ts";
+import { readParameters } from "../apis/request/read-parameters.ts";
 
 const messagesMember = chatParameters.filter(({ name }) => name === "messages");
 const roles = new Set<unknown>(["system", "developer", "user", "assistant", "tool", "function"]);

@@ -1,4 +1,4 @@
-import { invalidRequest } from "../generation/failure.ts";
+import { invalidRequest } from "../core/failure.ts";
 
 /**
  * How a token is chosen, in one word.

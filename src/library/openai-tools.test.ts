@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Tool, ToolChoice } from "../generation/message.ts";
+import type { Tool, ToolChoice } from "../core/message.ts";
 import { fromOpenAiToolChoice, fromOpenAiTools, toOpenAiToolChoice, toOpenAiTools } from "./openai-tools.ts";
 import { fromToolDefinition, toToolDefinition } from "./tool-definition.ts";
 import type { ParameterDefinition, ToolDefinition } from "./tool-definition.ts";

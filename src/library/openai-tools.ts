@@ -1,11 +1,11 @@
-import type { Tool, ToolChoice } from "../generation/message.ts";
-import { atOnce } from "../generation/steps.ts";
-import { chatParameters } from "../wire/chat/chat-parameters.ts";
-import { writeToolChoice, writeTools } from "../wire/chat/write-tools.ts";
-import { lean } from "../wire/profile.ts";
-import { emptyDraft } from "../wire/request/draft.ts";
-import { readParameters } from "../wire/request/read-parameters.ts";
-import { resolveTools } from "../wire/request/resolve-tools.ts";
+import type { Tool, ToolChoice } from "../core/message.ts";
+import { atOnce } from "../core/steps.ts";
+import { chatParameters } from "../apis/chat/chat-parameters.ts";
+import { writeToolChoice, writeTools } from "../apis/chat/write-tools.ts";
+import { lean } from "../apis/profile.ts";
+import { emptyDraft } from "../apis/request/draft.ts";
+import { readParameters } from "../apis/request/read-parameters.ts";
+import { resolveTools } from "../apis/request/resolve-tools.ts";
 
 const toolMembers = chatParameters.filter(({ name }) => name === "tools" || name === "tool_choice");
 

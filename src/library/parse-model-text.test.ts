@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { accumulate } from "../generation/accumulate.ts";
-import type { GenerationEvent } from "../generation/event.ts";
+import { accumulate } from "../core/accumulate.ts";
+import type { GenerationEvent } from "../core/events.ts";
 import { formatNames, ModelTextParser, parseModelText } from "./parse-model-text.ts";
 
 const text =

@@ -2,12 +2,12 @@ import { findFormat } from "../formats/find-format.ts";
 import type { Format } from "../formats/format.ts";
 import { knownNames, requireFormat } from "../formats/known.ts";
 import { JobReader } from "../formats/parse-job.ts";
-import { Accumulator } from "../generation/accumulate.ts";
-import type { GenerationEvent } from "../generation/event.ts";
-import type { Tool, ToolCall } from "../generation/message.ts";
+import { Accumulator } from "../core/accumulate.ts";
+import type { GenerationEvent } from "../core/events.ts";
+import type { Tool, ToolCall } from "../core/message.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import { templateMetadata } from "../templates/template-metadata.ts";
-import { toolCallId } from "../wire/ids.ts";
+import { toolCallId } from "../apis/ids.ts";
 
 /** How a model writes, and what is known of its prompt. One of `format` and `template` is needed. */
 export interface ModelTextOptions {

@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { accumulateStream } from "./accumulate-stream.ts";
 import { callProgress } from "./call-progress.ts";
-import { accumulate } from "../generation/accumulate.ts";
-import type { Generation } from "../generation/accumulate.ts";
-import type { GenerationEvent } from "../generation/event.ts";
+import { accumulate } from "../core/accumulate.ts";
+import type { Generation } from "../core/accumulate.ts";
+import type { GenerationEvent } from "../core/events.ts";
 import { readChatAnswer, readChatStream } from "./read-chat-stream.ts";
 import type { ChatStreamSource } from "./read-chat-stream.ts";
 

@@ -1,14 +1,14 @@
-import { accumulate } from "../generation/accumulate.ts";
-import type { Generation } from "../generation/accumulate.ts";
-import type { GenerationEvent, GenerationFailure } from "../generation/event.ts";
-import { ChatStreamReader } from "../wire/chat/stream-reader.ts";
-import { toolCallId } from "../wire/ids.ts";
-import { piecesOfStream } from "../wire/sse/pieces-of-stream.ts";
-import { failureOfText, readFailure } from "../wire/tolerant/read-failure.ts";
-import { readResponseBody } from "../wire/tolerant/read-response.ts";
-import { RepairLog } from "../wire/tolerant/repairs.ts";
-import type { Repair } from "../wire/tolerant/repairs.ts";
-import { parseTolerantly } from "../wire/tolerant/tolerant-json.ts";
+import { accumulate } from "../core/accumulate.ts";
+import type { Generation } from "../core/accumulate.ts";
+import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
+import { ChatStreamReader } from "../apis/chat/stream-reader.ts";
+import { toolCallId } from "../apis/ids.ts";
+import { piecesOfStream } from "../apis/sse/pieces-of-stream.ts";
+import { failureOfText, readFailure } from "../apis/tolerant/read-failure.ts";
+import { readResponseBody } from "../apis/tolerant/read-response.ts";
+import { RepairLog } from "../apis/tolerant/repairs.ts";
+import type { Repair } from "../apis/tolerant/repairs.ts";
+import { parseTolerantly } from "../apis/tolerant/tolerant-json.ts";
 
 /**
  * A streamed chat answer: what `fetch` gave, its body, any iterable of its bytes (cut anywhere) or texts (cut at characters) or parsed

@@ -1,5 +1,5 @@
-import type { FinishReason } from "../generation/event.ts";
-import { readFinishReason } from "../wire/tolerant/finish-reasons.ts";
+import type { FinishReason } from "../core/events.ts";
+import { readFinishReason } from "../apis/tolerant/finish-reasons.ts";
 
 /**
  * Why a model stopped, as agent frameworks tell it: its turn is over, only this message is (it waits for the result of a call), it ran

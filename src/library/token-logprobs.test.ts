@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { TokenLogprob } from "../generation/event.ts";
+import type { TokenLogprob } from "../core/events.ts";
 import { readTokenLogprobs, writeTokenLogprobs } from "./token-logprobs.ts";
 
 const logprob = fc.double({ min: -100, max: 0, noNaN: true }).map((value) => value + 0);

@@ -1,9 +1,9 @@
-import type { TokenLogprob } from "../generation/event.ts";
-import { completionLogprobs } from "../wire/completions/completion-logprobs.ts";
-import { jsonText } from "../wire/json-text.ts";
-import { chatLogprobs } from "../wire/logprobs.ts";
-import { RepairLog } from "../wire/tolerant/repairs.ts";
-import { readLogprobs } from "../wire/tolerant/read-logprobs.ts";
+import type { TokenLogprob } from "../core/events.ts";
+import { completionLogprobs } from "../apis/completions/completion-logprobs.ts";
+import { jsonText } from "../apis/json-text.ts";
+import { chatLogprobs } from "../apis/logprobs.ts";
+import { RepairLog } from "../apis/tolerant/repairs.ts";
+import { readLogprobs } from "../apis/tolerant/read-logprobs.ts";
 
 /**
  * The shapes that logprobs have in the field.

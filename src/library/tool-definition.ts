@@ -1,6 +1,6 @@
-import { isObject } from "../generation/json.ts";
-import { invalidRequest } from "../generation/failure.ts";
-import type { JsonSchema, Tool } from "../generation/message.ts";
+import { isObject } from "../core/json.ts";
+import { invalidRequest } from "../core/failure.ts";
+import type { JsonSchema, Tool } from "../core/message.ts";
 
 /** A tool told by its parameters, as agent frameworks have them, instead of by a JSON Schema. */
 export interface ToolDefinition {

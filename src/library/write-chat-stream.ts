@@ -1,14 +1,14 @@
 import type { EventSource } from "./call-progress.ts";
-import type { Generation } from "../generation/accumulate.ts";
-import type { EndEvent, GenerationEvent } from "../generation/event.ts";
-import { FailureError } from "../generation/failure.ts";
-import { writeChatResponse } from "../wire/chat/response-writer.ts";
-import { ChatStreamWriter } from "../wire/chat/stream-writer.ts";
-import type { ChoicesContext, AskedAnswer } from "../wire/choices-answer.ts";
-import type { AnswerSettings } from "../wire/port.ts";
-import { internalError } from "../wire/failures.ts";
-import { answerId } from "../wire/ids.ts";
-import { lean, profileNamed } from "../wire/profile.ts";
+import type { Generation } from "../core/accumulate.ts";
+import type { EndEvent, GenerationEvent } from "../core/events.ts";
+import { FailureError } from "../core/failure.ts";
+import { writeChatResponse } from "../apis/chat/response-writer.ts";
+import { ChatStreamWriter } from "../apis/chat/stream-writer.ts";
+import type { ChoicesContext, AskedAnswer } from "../apis/choices-answer.ts";
+import type { AnswerSettings } from "../apis/port.ts";
+import { internalError } from "../apis/failures.ts";
+import { answerId } from "../apis/ids.ts";
+import { lean, profileNamed } from "../apis/profile.ts";
 
 /** How a written answer looks: what its request asked for (all optional here), and what the server adds. */
 export interface WriteChatOptions

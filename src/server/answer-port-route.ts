@@ -1,5 +1,5 @@
-import { modelNotFound } from "../wire/failures.ts";
-import type { CalledModel, PortCall, PortRoute, ServedPort } from "../wire/port-state.ts";
+import { modelNotFound } from "../apis/failures.ts";
+import type { CalledModel, PortCall, PortRoute, ServedPort } from "../apis/port-state.ts";
 import { tokensOf } from "./count-tokens.ts";
 import { ClientGone } from "./exchange.ts";
 import { modelsOf } from "./keys/models-of-client.ts";

@@ -1,5 +1,5 @@
-import { FailureError } from "../generation/failure.ts";
-import { readConversation } from "../wire/tokens/read-request.ts";
+import { FailureError } from "../core/failure.ts";
+import { readConversation } from "../apis/tokens/read-request.ts";
 import { modelAsked, untilGone } from "./model-asked.ts";
 import type { Reply } from "./reply.ts";
 import type { Service } from "./service.ts";

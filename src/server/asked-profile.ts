@@ -1,7 +1,7 @@
-import { FailureError } from "../generation/failure.ts";
-import { unsupportedEnumValue } from "../wire/request/refusals.ts";
-import { exact, lean, profileNamed } from "../wire/profile.ts";
-import type { Profile } from "../wire/profile.ts";
+import { FailureError } from "../core/failure.ts";
+import { unsupportedEnumValue } from "../apis/request/refusals.ts";
+import { exact, lean, profileNamed } from "../apis/profile.ts";
+import type { Profile } from "../apis/profile.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** The header by which a client chooses the form of its answer. Precedence: header, model, server. */

@@ -1,6 +1,6 @@
-import { BoundedIndex } from "../store/bounded-index.ts";
-import { ownerOf } from "../store/store.ts";
-import type { Assembled } from "../wire/port-state.ts";
+import { BoundedIndex } from "../kv/bounded-index.ts";
+import { ownerOf } from "../kv/store.ts";
+import type { Assembled } from "../apis/port-state.ts";
 
 /**
  * What is assembled from stored texts, for all owners. After `maxAgeMs` it is assembled again: then the texts count as asked for, and a

@@ -1,4 +1,4 @@
-import { FailureError } from "../generation/failure.ts";
+import { FailureError } from "../core/failure.ts";
 
 export interface BodyBudgetOptions {
   /** How long a body waits for memory before its request is refused, in milliseconds; default 10 seconds. */

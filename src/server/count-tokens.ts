@@ -1,8 +1,8 @@
-import { estimateTokens } from "../generation/estimate-tokens.ts";
-import { FailureError } from "../generation/failure.ts";
-import { modelNotFound } from "../wire/failures.ts";
-import type { TokenCounter } from "../wire/port.ts";
-import type { GenerationRequest } from "../generation/request.ts";
+import { estimateTokens } from "../core/estimate-tokens.ts";
+import { FailureError } from "../core/failure.ts";
+import { modelNotFound } from "../apis/failures.ts";
+import type { TokenCounter } from "../apis/port.ts";
+import type { GenerationRequest } from "../core/request.ts";
 import { ClientGone } from "./exchange.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import { takeTurn } from "./keys/take-turn.ts";

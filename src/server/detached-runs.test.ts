@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
-import type { Engine } from "../generation/engine.ts";
-import type { GenerationRequest } from "../generation/request.ts";
-import type { DetachedAnswer } from "../wire/port-state.ts";
+import type { Engine } from "../core/engine.ts";
+import type { GenerationRequest } from "../core/request.ts";
+import type { DetachedAnswer } from "../apis/port-state.ts";
 import { DetachedRuns } from "./detached-runs.ts";
 import { silent } from "./log.ts";
 

@@ -1,8 +1,8 @@
-import type { Engine } from "../generation/engine.ts";
-import { FailureError } from "../generation/failure.ts";
-import type { GenerationRequest } from "../generation/request.ts";
-import type { DetachedAnswer, DetachedRun } from "../wire/port-state.ts";
-import { beatMs } from "../wire/port-state.ts";
+import type { Engine } from "../core/engine.ts";
+import { FailureError } from "../core/failure.ts";
+import type { GenerationRequest } from "../core/request.ts";
+import type { DetachedAnswer, DetachedRun } from "../apis/port-state.ts";
+import { beatMs } from "../apis/port-state.ts";
 import { Departure } from "./departure.ts";
 import type { Log } from "./log.ts";
 import { runGeneration } from "./run-generation.ts";

@@ -1,9 +1,9 @@
-import { FailureError, invalidRequest } from "../generation/failure.ts";
-import { readEmbeddingsRequest } from "../wire/embeddings/read-request.ts";
-import { writeEmbeddings } from "../wire/embeddings/write-embeddings.ts";
-import { modelNotFound } from "../wire/failures.ts";
+import { FailureError, invalidRequest } from "../core/failure.ts";
+import { readEmbeddingsRequest } from "../apis/embeddings/read-request.ts";
+import { writeEmbeddings } from "../apis/embeddings/write-embeddings.ts";
+import { modelNotFound } from "../apis/failures.ts";
 import { ClientGone } from "./exchange.ts";
-import { estimateInputs } from "../generation/estimate-tokens.ts";
+import { estimateInputs } from "../core/estimate-tokens.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import { takeTurn } from "./keys/take-turn.ts";
 import { readJson } from "./read-json.ts";

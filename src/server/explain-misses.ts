@@ -1,5 +1,5 @@
-import { cacheMissWords } from "../generation/cache-miss.ts";
-import type { CacheMiss } from "../generation/cache-miss.ts";
+import { cacheMissWords } from "../core/cache-miss.ts";
+import type { CacheMiss } from "../core/cache-miss.ts";
 import type { Reply } from "./reply.ts";
 
 /**

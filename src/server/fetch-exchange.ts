@@ -1,4 +1,4 @@
-import { bodyTooLarge } from "../wire/failures.ts";
+import { bodyTooLarge } from "../apis/failures.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { Departure } from "./departure.ts";
 import { ClientGone, withoutBase } from "./exchange.ts";

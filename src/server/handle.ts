@@ -1,7 +1,7 @@
-import { FailureError } from "../generation/failure.ts";
-import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../wire/failures.ts";
-import { requestId } from "../wire/ids.ts";
-import type { HeaderReader, Voice } from "../wire/voice.ts";
+import { FailureError } from "../core/failure.ts";
+import { methodNotAllowed, noWebSocket, unknownPath, unknownUrl } from "../apis/failures.ts";
+import { requestId } from "../apis/ids.ts";
+import type { HeaderReader, Voice } from "../apis/voice.ts";
 import { askedProfile } from "./asked-profile.ts";
 import type { Exchange } from "./exchange.ts";
 import { preflightHeaders } from "./origins.ts";

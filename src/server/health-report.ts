@@ -1,4 +1,4 @@
-import type { EngineHealth } from "../generation/engine.ts";
+import type { EngineHealth } from "../core/engine.ts";
 
 /** How one process is, or several of one server together. */
 export interface HealthReport {

@@ -2,11 +2,11 @@ import { createServer } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
-import { FailureError, invalidRequest } from "../generation/failure.ts";
-import { writeErrorBody } from "../wire/error-body.ts";
-import { requestId } from "../wire/ids.ts";
+import { FailureError, invalidRequest } from "../core/failure.ts";
+import { writeErrorBody } from "../apis/error-body.ts";
+import { requestId } from "../apis/ids.ts";
 import { UpgradableRequest } from "./web-sockets.ts";
-import { lean } from "../wire/profile.ts";
+import { lean } from "../apis/profile.ts";
 import type { Log } from "./log.ts";
 
 /** PEM texts. */

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { GenerationEvent } from "../generation/event.ts";
+import type { GenerationEvent } from "../core/events.ts";
 import { Mask, MaskedEvents } from "./mask.ts";
 
 const secret = "sk-live-0123456789abcdef";

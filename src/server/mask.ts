@@ -1,4 +1,4 @@
-import type { GenerationEvent } from "../generation/event.ts";
+import type { GenerationEvent } from "../core/events.ts";
 
 /** What stands in the place of a secret. */
 const masked = "[key]";

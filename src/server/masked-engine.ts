@@ -1,7 +1,7 @@
-import type { Engine } from "../generation/engine.ts";
-import type { GenerationEvent } from "../generation/event.ts";
-import type { GenerationObserver } from "../generation/generation-observer.ts";
-import type { GenerationRequest } from "../generation/request.ts";
+import type { Engine } from "../core/engine.ts";
+import type { GenerationEvent } from "../core/events.ts";
+import type { GenerationObserver } from "../core/generation-observer.ts";
+import type { GenerationRequest } from "../core/request.ts";
 import { MaskedEvents } from "./mask.ts";
 import type { Mask } from "./mask.ts";
 

@@ -1,6 +1,6 @@
-import { invalidRequest } from "../generation/failure.ts";
-import { modelNotFound } from "../wire/failures.ts";
-import { objectBody } from "../wire/tokens/read-request.ts";
+import { invalidRequest } from "../core/failure.ts";
+import { modelNotFound } from "../apis/failures.ts";
+import { objectBody } from "../apis/tokens/read-request.ts";
 import { ClientGone } from "./exchange.ts";
 import { modelsOf, type ModelView } from "./keys/models-of-client.ts";
 import { takeTurn } from "./keys/take-turn.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Engine, ModelInfo } from "../generation/engine.ts";
+import type { Engine, ModelInfo } from "../core/engine.ts";
 import { ModelDirectory } from "./model-directory.ts";
 
 function engineOf(models: () => readonly ModelInfo[]): Engine {

@@ -1,6 +1,6 @@
-import type { Engine, ModelInfo } from "../generation/engine.ts";
-import type { AnswerSettings } from "../wire/port.ts";
-import type { Profile } from "../wire/profile.ts";
+import type { Engine, ModelInfo } from "../core/engine.ts";
+import type { AnswerSettings } from "../apis/port.ts";
+import type { Profile } from "../apis/profile.ts";
 
 /** One engine that the server answers from, and how its answers look. */
 export interface ServedEngine {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { bodyTooLarge } from "../wire/failures.ts";
+import { bodyTooLarge } from "../apis/failures.ts";
 import { bodyTooSlow } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { Departure } from "./departure.ts";

@@ -1,4 +1,4 @@
-import { FailureError } from "../generation/failure.ts";
+import { FailureError } from "../core/failure.ts";
 import { profileHeader } from "./asked-profile.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 

@@ -1,4 +1,4 @@
-import { malformedJson } from "../wire/failures.ts";
+import { malformedJson } from "../apis/failures.ts";
 
 const [quote, backslash, comma, colon, letterU] = [0x22, 0x5c, 0x2c, 0x3a, 0x75];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];

@@ -1,4 +1,4 @@
-import { bodyTooLarge } from "../wire/failures.ts";
+import { bodyTooLarge } from "../apis/failures.ts";
 import { bodyTooSlow } from "./body-budget.ts";
 import type { BodyLease } from "./body-budget.ts";
 

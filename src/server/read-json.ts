@@ -1,6 +1,6 @@
-import { FailureError, invalidRequest } from "../generation/failure.ts";
-import { malformedJson } from "../wire/failures.ts";
-import { BodyCounter, bodyLimits } from "../wire/body-counter.ts";
+import { FailureError, invalidRequest } from "../core/failure.ts";
+import { malformedJson } from "../apis/failures.ts";
+import { BodyCounter, bodyLimits } from "../apis/body-counter.ts";
 import type { BodyLease } from "./body-budget.ts";
 import { PiecewiseJson } from "./piecewise-json.ts";
 import { joined, readAll } from "./read-all.ts";

@@ -1,6 +1,6 @@
-import type { Engine } from "../generation/engine.ts";
-import type { GenerationEvent } from "../generation/event.ts";
-import type { GenerationRequest } from "../generation/request.ts";
+import type { Engine } from "../core/engine.ts";
+import type { GenerationEvent } from "../core/events.ts";
+import type { GenerationRequest } from "../core/request.ts";
 import type { Reply } from "./reply.ts";
 import { RequestRecord } from "./request-record.ts";
 import type { Service } from "./service.ts";

@@ -1,9 +1,9 @@
-import { FailureError } from "../generation/failure.ts";
-import type { GenerationFailure } from "../generation/event.ts";
-import { internalError } from "../wire/failures.ts";
-import { openaiVoice } from "../wire/openai-voice.ts";
-import type { Profile } from "../wire/profile.ts";
-import type { Voice } from "../wire/voice.ts";
+import { FailureError } from "../core/failure.ts";
+import type { GenerationFailure } from "../core/events.ts";
+import { internalError } from "../apis/failures.ts";
+import { openaiVoice } from "../apis/openai-voice.ts";
+import type { Profile } from "../apis/profile.ts";
+import type { Voice } from "../apis/voice.ts";
 import type { BodyLease } from "./body-budget.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 import { ClientGone } from "./exchange.ts";

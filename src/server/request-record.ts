@@ -1,7 +1,7 @@
-import type { CacheMiss } from "../generation/cache-miss.ts";
-import type { FailureKind, FinishReason, GenerationEnd, GenerationEvent, Timings, Usage } from "../generation/event.ts";
-import { mostText, withoutTexts } from "../generation/without-texts.ts";
-import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../generation/generation-observer.ts";
+import type { CacheMiss } from "../core/cache-miss.ts";
+import type { FailureKind, FinishReason, GenerationEnd, GenerationEvent, Timings, Usage } from "../core/events.ts";
+import { mostText, withoutTexts } from "../core/without-texts.ts";
+import type { AttemptObserver, GenerationObserver, ObservedAttempt } from "../core/generation-observer.ts";
 import type { WatchedRequest } from "./inspect/watched-request.ts";
 import type { LogFields } from "./log.ts";
 import type { RequestTrace } from "./tracing/request-trace.ts";

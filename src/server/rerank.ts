@@ -1,9 +1,9 @@
-import { FailureError } from "../generation/failure.ts";
-import { modelNotFound } from "../wire/failures.ts";
-import { readRerankRequest } from "../wire/rerank/read-request.ts";
-import { writeRanking } from "../wire/rerank/write-ranking.ts";
+import { FailureError } from "../core/failure.ts";
+import { modelNotFound } from "../apis/failures.ts";
+import { readRerankRequest } from "../apis/rerank/read-request.ts";
+import { writeRanking } from "../apis/rerank/write-ranking.ts";
 import { ClientGone } from "./exchange.ts";
-import { estimateInputs } from "../generation/estimate-tokens.ts";
+import { estimateInputs } from "../core/estimate-tokens.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import { takeTurn } from "./keys/take-turn.ts";
 import { readJson } from "./read-json.ts";

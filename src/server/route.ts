@@ -1,4 +1,4 @@
-import type { HeaderReader, Voice } from "../wire/voice.ts";
+import type { HeaderReader, Voice } from "../apis/voice.ts";
 import type { Reply } from "./reply.ts";
 import type { ObservedApi } from "./request-record.ts";
 import type { Service } from "./service.ts";

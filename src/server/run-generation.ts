@@ -1,8 +1,8 @@
-import type { Engine } from "../generation/engine.ts";
-import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../generation/event.ts";
-import { FailureError } from "../generation/failure.ts";
-import type { GenerationRequest } from "../generation/request.ts";
-import { internalError } from "../wire/failures.ts";
+import type { Engine } from "../core/engine.ts";
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../core/events.ts";
+import { FailureError } from "../core/failure.ts";
+import type { GenerationRequest } from "../core/request.ts";
+import { internalError } from "../apis/failures.ts";
 import type { Departure } from "./departure.ts";
 
 /**

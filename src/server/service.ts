@@ -1,6 +1,6 @@
-import type { Profile } from "../wire/profile.ts";
-import type { Store, StoreLimits } from "../store/store.ts";
-import type { Limiter } from "../limits/limits.ts";
+import type { Profile } from "../apis/profile.ts";
+import type { Store, StoreLimits } from "../kv/store.ts";
+import type { Limiter } from "../kv/limits.ts";
 import type { AdminAccess } from "./admin/admin-access.ts";
 import type { Checker } from "./admin/checker.ts";
 import type { ModelControl } from "./admin/model-control.ts";

@@ -1,5 +1,5 @@
-import type { Store } from "../store/store.ts";
-import type { Shelf, Shelves } from "../wire/port-state.ts";
+import type { Store } from "../kv/store.ts";
+import type { Shelf, Shelves } from "../apis/port-state.ts";
 import type { Client } from "./keys/client.ts";
 import { hashOf } from "./keys/key-hash.ts";
 import type { Service } from "./service.ts";

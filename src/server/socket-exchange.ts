@@ -1,6 +1,6 @@
-import type { Store } from "../store/store.ts";
-import { bodyTooLarge } from "../wire/failures.ts";
-import type { PortSocket } from "../wire/port-socket.ts";
+import type { Store } from "../kv/store.ts";
+import { bodyTooLarge } from "../apis/failures.ts";
+import type { PortSocket } from "../apis/port-socket.ts";
 import { Departure } from "./departure.ts";
 import type { Exchange, HeaderFields } from "./exchange.ts";
 

@@ -1,4 +1,4 @@
-import { FailureError } from "../generation/failure.ts";
+import { FailureError } from "../core/failure.ts";
 
 /** What a store rejects with, as a failure that a client is told; a `FailureError` is one already. */
 export function storeFailure(error: unknown): FailureError {

@@ -1,10 +1,10 @@
-import type { Engine } from "../generation/engine.ts";
-import type { GenerationEvent } from "../generation/event.ts";
-import { FailureError } from "../generation/failure.ts";
-import type { GenerationRequest } from "../generation/request.ts";
-import { shows } from "../generation/shows.ts";
-import { internalError } from "../wire/failures.ts";
-import type { StreamWriter } from "../wire/port.ts";
+import type { Engine } from "../core/engine.ts";
+import type { GenerationEvent } from "../core/events.ts";
+import { FailureError } from "../core/failure.ts";
+import type { GenerationRequest } from "../core/request.ts";
+import { shows } from "../core/shows.ts";
+import { internalError } from "../apis/failures.ts";
+import type { StreamWriter } from "../apis/port.ts";
 import type { HeaderFields } from "./exchange.ts";
 import type { StreamLog } from "./log.ts";
 import type { Reply } from "./reply.ts";

@@ -1,6 +1,6 @@
-import { FailureError } from "../generation/failure.ts";
-import { readDetokenizeRequest, readTokenizeRequest } from "../wire/tokens/read-request.ts";
-import { writeAdapters, writeSlots, writeText, writeTokens } from "../wire/tokens/write-tokens.ts";
+import { FailureError } from "../core/failure.ts";
+import { readDetokenizeRequest, readTokenizeRequest } from "../apis/tokens/read-request.ts";
+import { writeAdapters, writeSlots, writeText, writeTokens } from "../apis/tokens/write-tokens.ts";
 import { modelsOf } from "./keys/models-of-client.ts";
 import { found, modelAsked, untilGone } from "./model-asked.ts";
 import { takeSteps } from "./turns.ts";

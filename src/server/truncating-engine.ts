@@ -1,10 +1,10 @@
-import { cancellable } from "../generation/cancellable.ts";
-import type { Engine } from "../generation/engine.ts";
-import type { GenerationEvent, GenerationFailure } from "../generation/event.ts";
-import type { GenerationObserver } from "../generation/generation-observer.ts";
-import type { GenerationRequest } from "../generation/request.ts";
-import { shows } from "../generation/shows.ts";
-import { withoutOldest } from "../generation/without-oldest.ts";
+import { cancellable } from "../core/cancellable.ts";
+import type { Engine } from "../core/engine.ts";
+import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
+import type { GenerationObserver } from "../core/generation-observer.ts";
+import type { GenerationRequest } from "../core/request.ts";
+import { shows } from "../core/shows.ts";
+import { withoutOldest } from "../core/without-oldest.ts";
 
 type Generator = Pick<Engine, "generate">;
 

@@ -1,4 +1,4 @@
-import type { Steps } from "../generation/steps.ts";
+import type { Steps } from "../core/steps.ts";
 
 /** So long one may hold the event loop before others have their turn, in milliseconds. */
 const turnMs = 5;

@@ -1,4 +1,4 @@
-import { FailureError } from "../generation/failure.ts";
+import { FailureError } from "../core/failure.ts";
 import type { ModelView } from "./keys/models-of-client.ts";
 
 /**

@@ -1,8 +1,8 @@
-import { Accumulator } from "../generation/accumulate.ts";
-import type { Generation } from "../generation/accumulate.ts";
-import type { Engine } from "../generation/engine.ts";
-import { FailureError } from "../generation/failure.ts";
-import type { GenerationRequest } from "../generation/request.ts";
+import { Accumulator } from "../core/accumulate.ts";
+import type { Generation } from "../core/accumulate.ts";
+import type { Engine } from "../core/engine.ts";
+import { FailureError } from "../core/failure.ts";
+import type { GenerationRequest } from "../core/request.ts";
 import type { Reply } from "./reply.ts";
 import { runGeneration } from "./run-generation.ts";
 

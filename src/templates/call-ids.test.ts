@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Message } from "../generation/message.ts";
+import type { Message } from "../core/message.ts";
 import { matchCalls } from "./call-ids.ts";
 
 const asks = (ids: readonly string[]): Message => ({

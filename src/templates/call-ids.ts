@@ -1,7 +1,7 @@
-import { invalidRequest } from "../generation/failure.ts";
-import { callsOf } from "../generation/assistant-parts.ts";
-import type { Message, ToolCall } from "../generation/message.ts";
-import { ShortIds } from "../generation/short-ids.ts";
+import { invalidRequest } from "../core/failure.ts";
+import { callsOf } from "../core/assistant-parts.ts";
+import type { Message, ToolCall } from "../core/message.ts";
+import { ShortIds } from "../core/short-ids.ts";
 
 /** A conversation's calls with their results. */
 export interface MatchedCalls {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { FailureError } from "../generation/failure.ts";
-import type { Message, Tool } from "../generation/message.ts";
+import { FailureError } from "../core/failure.ts";
+import type { Message, Tool } from "../core/message.ts";
 import { ChatTemplate, type RenderInput } from "./chat-template.ts";
 
 const now = new Date(2024, 4, 6);

@@ -1,10 +1,10 @@
 import { askedThinking } from "./asked-thinking.ts";
-import { callsOf, partsOf } from "../generation/assistant-parts.ts";
-import { checkContinuation } from "../generation/continued-message.ts";
-import { FailureError, invalidRequest } from "../generation/failure.ts";
-import type { AssistantMessage, Message, Tool, ToolChoice } from "../generation/message.ts";
-import type { TemplateOptions } from "../generation/request.ts";
-import { requireText } from "../generation/unreadable-part.ts";
+import { callsOf, partsOf } from "../core/assistant-parts.ts";
+import { checkContinuation } from "../core/continued-message.ts";
+import { FailureError, invalidRequest } from "../core/failure.ts";
+import type { AssistantMessage, Message, Tool, ToolChoice } from "../core/message.ts";
+import type { TemplateOptions } from "../core/request.ts";
+import { requireText } from "../core/unreadable-part.ts";
 import { probeCapabilities, type TemplateCapabilities } from "./capabilities.ts";
 import { continuedPrompt } from "./continued-prompt.ts";
 import { templateMessages, type WriteCall } from "./conversation.ts";

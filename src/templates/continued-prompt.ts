@@ -1,4 +1,4 @@
-import { invalidRequest } from "../generation/failure.ts";
+import { invalidRequest } from "../core/failure.ts";
 import type { TemplateCapabilities } from "./capabilities.ts";
 import type { TemplateMessage } from "./template-message.ts";
 import type { UserText } from "./user-text.ts";

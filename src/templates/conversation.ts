@@ -1,7 +1,7 @@
-import { callsOf, partsOf, thoughtOf } from "../generation/assistant-parts.ts";
-import { argumentsOfInput } from "../generation/custom-tool.ts";
-import { isObject } from "../generation/json.ts";
-import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../generation/message.ts";
+import { callsOf, partsOf, thoughtOf } from "../core/assistant-parts.ts";
+import { argumentsOfInput } from "../core/custom-tool.ts";
+import { isObject } from "../core/json.ts";
+import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../core/message.ts";
 import { matchCalls } from "./call-ids.ts";
 import type { TemplateCapabilities } from "./capabilities.ts";
 import { parseExactJson } from "./exact-json.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Message } from "../generation/message.ts";
+import type { Message } from "../core/message.ts";
 import { ChatTemplate } from "./chat-template.ts";
 import type { RenderedPrompt } from "./rendered-prompt.ts";
 import { SpecialTokens } from "./special-tokens.ts";

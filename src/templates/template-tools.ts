@@ -1,6 +1,6 @@
-import { isObject } from "../generation/json.ts";
-import { parametersOf } from "../generation/custom-tool.ts";
-import type { JsonSchema, Tool } from "../generation/message.ts";
+import { isObject } from "../core/json.ts";
+import { parametersOf } from "../core/custom-tool.ts";
+import type { JsonSchema, Tool } from "../core/message.ts";
 import type { TemplateCapabilities } from "./capabilities.ts";
 import type { UserText } from "./user-text.ts";
 

@@ -1,4 +1,4 @@
-import { invalidRequest } from "../generation/failure.ts";
+import { invalidRequest } from "../core/failure.ts";
 import { ExactNumber } from "./exact-json.ts";
 import type { PromptSpan } from "./rendered-prompt.ts";
 import type { GuardedTokens, SpecialTokens } from "./special-tokens.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { judgeCapture } from "../../src/check/check-capture.ts";
 import { ruleNamed } from "../../src/check/rules/every-rule.ts";
 import { judge } from "../../src/check/rules/judge.ts";
-import { exact, lean } from "../../src/wire/profile.ts";
+import { exact, lean } from "../../src/apis/profile.ts";
 import { seeded } from "./random.ts";
 import { streamOf } from "./legal/responses.ts";
 

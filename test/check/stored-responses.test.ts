@@ -6,7 +6,7 @@ import { WebSocketServer } from "ws";
 import { createHandler } from "../../src/app/create-handler.ts";
 import { createServer } from "../../src/app/create-server.ts";
 import { type CheckRun, runCheck } from "../../src/check/probe/run-check.ts";
-import type { GenerationRequest } from "../../src/generation/request.ts";
+import type { GenerationRequest } from "../../src/core/request.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { serving } from "../support/transports.ts";
 

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
-import type { GenerationEvent } from "../../src/generation/event.ts";
-import type { Message } from "../../src/generation/message.ts";
-import type { GenerationRequest } from "../../src/generation/request.ts";
+import type { GenerationEvent } from "../../src/core/events.ts";
+import type { Message } from "../../src/core/message.ts";
+import type { GenerationRequest } from "../../src/core/request.ts";
 import { claudeCode } from "../support/claude-code.ts";
 import { ScriptedEngine } from "../support/scripted-engine.ts";
 

@@ -1,12 +1,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { EjectionsOfWorkers, SharedEjections } from "../../src/cluster/shared-ejections.ts";
+import { EjectionsOfWorkers, SharedEjections } from "../../src/workers/shared-ejections.ts";
 import { openUpstreamEngine } from "../../src/engines/upstream/open-upstream-engine.ts";
-import type { Engine } from "../../src/generation/engine.ts";
-import { atOnce } from "../../src/generation/steps.ts";
-import { chatPort } from "../../src/wire/chat/port.ts";
-import { lean } from "../../src/wire/profile.ts";
+import type { Engine } from "../../src/core/engine.ts";
+import { atOnce } from "../../src/core/steps.ts";
+import { chatPort } from "../../src/apis/chat/port.ts";
+import { lean } from "../../src/apis/profile.ts";
 import { peerPair } from "../support/peer-pair.ts";
 import type { PeerPair } from "../support/peer-pair.ts";
 import { until } from "../support/scripted-engine.ts";

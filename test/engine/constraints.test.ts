@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { formatNamed } from "../../src/formats/known.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
-import type { Generation } from "../../src/generation/accumulate.ts";
-import type { GenerationEvent } from "../../src/generation/event.ts";
-import type { JsonSchema, Tool } from "../../src/generation/message.ts";
-import type { GenerationRequest, OutputConstraint } from "../../src/generation/request.ts";
+import type { Generation } from "../../src/core/accumulate.ts";
+import type { GenerationEvent } from "../../src/core/events.ts";
+import type { JsonSchema, Tool } from "../../src/core/message.ts";
+import type { GenerationRequest, OutputConstraint } from "../../src/core/request.ts";
 import { programmedTemplate } from "../fixtures/programmed-template.ts";
 import { standardScripts } from "../fixtures/scripts.ts";
 import { chatPrompt, openProgrammed, type TestEngine } from "./local-engine.ts";

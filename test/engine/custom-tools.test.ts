@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { formatNamed } from "../../src/formats/known.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
-import type { Generation } from "../../src/generation/accumulate.ts";
-import type { Tool } from "../../src/generation/message.ts";
-import type { GenerationRequest } from "../../src/generation/request.ts";
+import type { Generation } from "../../src/core/accumulate.ts";
+import type { Tool } from "../../src/core/message.ts";
+import type { GenerationRequest } from "../../src/core/request.ts";
 import { openProgrammed, type TestEngine } from "./local-engine.ts";
 
 // OpenAI's custom tools take text in place of arguments. To a local model they are functions with one string.

@@ -6,7 +6,7 @@ import { Scheduler } from "../../src/engines/llama/process/scheduler.ts";
 import { Sequence } from "../../src/engines/llama/process/sequence.ts";
 import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
-import type { GenerationEvent } from "../../src/generation/event.ts";
+import type { GenerationEvent } from "../../src/core/events.ts";
 import { useProgrammedModel } from "./native-model.ts";
 
 const opened = useProgrammedModel();

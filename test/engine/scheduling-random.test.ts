@@ -13,7 +13,7 @@ import { SpeculationBudget } from "../../src/engines/llama/process/speculation-b
 import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
 import type { ModelState } from "../../src/engines/llama/protocol.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
-import type { GenerationEvent } from "../../src/generation/event.ts";
+import type { GenerationEvent } from "../../src/core/events.ts";
 import { writeProgrammedModel, type ProgrammedModel } from "../fixtures/programmed-model.ts";
 import { openNativeModel } from "./native-model.ts";
 

@@ -7,8 +7,8 @@ import { Sequence } from "../../src/engines/llama/process/sequence.ts";
 import { SpeculationBudget } from "../../src/engines/llama/process/speculation-budget.ts";
 import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
 import { plainText } from "../../src/formats/plain-text.ts";
-import type { GenerationEvent } from "../../src/generation/event.ts";
-import type { Limits } from "../../src/generation/request.ts";
+import type { GenerationEvent } from "../../src/core/events.ts";
+import type { Limits } from "../../src/core/request.ts";
 import { useProgrammedModel } from "./native-model.ts";
 
 const opened = useProgrammedModel();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KeyEntry, TruewireConfig } from "../../src/config/config.ts";
-import type { RerankAnswer } from "../../src/generation/engine.ts";
-import type { GenerationEvent } from "../../src/generation/event.ts";
+import type { RerankAnswer } from "../../src/core/engine.ts";
+import type { GenerationEvent } from "../../src/core/events.ts";
 import { answer, asked, done, failed, ScriptedEngine, until } from "../support/scripted-engine.ts";
 import { chat, json, serving, transports } from "../support/transports.ts";
 import { keyOf, withKey } from "./support.ts";

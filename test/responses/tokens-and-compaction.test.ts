@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createServer } from "../../src/app/create-server.ts";
 import type { TruewireServer } from "../../src/app/create-server.ts";
-import type { GenerationRequest } from "../../src/generation/request.ts";
+import type { GenerationRequest } from "../../src/core/request.ts";
 import { answer, ScriptedEngine } from "../support/scripted-engine.ts";
 import { json, serving } from "../support/transports.ts";
 

@@ -17,17 +17,17 @@ import { beforeAll, describe, expect, test } from "vitest";
 
 type Kind = "local" | "program" | "chat" | "completions" | "responses" | "messages";
 
-const chatWriters = ["src/wire/chat/write-request.ts", "src/wire/chat/write-tools.ts"];
-const sampling = "src/wire/server-profile.ts";
+const chatWriters = ["src/apis/chat/write-request.ts", "src/apis/chat/write-tools.ts"];
+const sampling = "src/apis/server-profile.ts";
 const upstream = "src/engines/upstream/";
 /** Where each kind of engine reads requests, an upstream by the API that it speaks. */
 const places: Readonly<Record<Kind, readonly string[]>> = {
   local: ["src/engines/llama/", "src/templates/"],
-  program: ["src/engines/program/", sampling, ...chatWriters, "src/wire/completions/write-request.ts"],
+  program: ["src/engines/program/", sampling, ...chatWriters, "src/apis/completions/write-request.ts"],
   chat: [upstream, sampling, ...chatWriters],
-  completions: [upstream, sampling, "src/wire/completions/write-request.ts"],
-  responses: [upstream, sampling, "src/wire/responses/write-request.ts"],
-  messages: [upstream, "src/wire/messages/write-request.ts"],
+  completions: [upstream, sampling, "src/apis/completions/write-request.ts"],
+  responses: [upstream, sampling, "src/apis/responses/write-request.ts"],
+  messages: [upstream, "src/apis/messages/write-request.ts"],
 };
 /** It writes every member of a request for the model's process, and reads none. */
 const copies = "src/engines/llama/asked-text.ts";
@@ -169,8 +169,8 @@ function readMembers(): ReadonlyMap<string, readonly string[]> {
   const api = new API({ cwd: root });
   try {
     const [project] = api.updateSnapshot({ openProjects: [resolve(root, "tsconfig.json")] }).getProjects();
-    const source = project?.program.getSourceFile(resolve(root, "src/generation/request.ts"));
-    if (!project || !source) throw new Error("src/generation/request.ts is not in the project of tsconfig.json.");
+    const source = project?.program.getSourceFile(resolve(root, "src/core/request.ts"));
+    if (!project || !source) throw new Error("src/core/request.ts is not in the project of tsconfig.json.");
     const found = new Map<string, readonly string[]>();
     const visit = (node: Node, path: string): void => {
       node.forEachChild((child) => {

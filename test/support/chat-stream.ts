@@ -1,7 +1,7 @@
-import type { GenerationEvent } from "../../src/generation/event.ts";
-import { ChatStreamWriter } from "../../src/wire/chat/stream-writer.ts";
-import type { ChoicesContext, AskedAnswer } from "../../src/wire/choices-answer.ts";
-import type { Profile } from "../../src/wire/profile.ts";
+import type { GenerationEvent } from "../../src/core/events.ts";
+import { ChatStreamWriter } from "../../src/apis/chat/stream-writer.ts";
+import type { ChoicesContext, AskedAnswer } from "../../src/apis/choices-answer.ts";
+import type { Profile } from "../../src/apis/profile.ts";
 
 const plain: AskedAnswer = {
   stream: true,

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { ChoiceEvent, FinishReason, GenerationEvent, TokenLogprob, Usage } from "../../src/generation/event.ts";
+import type { ChoiceEvent, FinishReason, GenerationEvent, TokenLogprob, Usage } from "../../src/core/events.ts";
 
 /** What a legal generation may have; all of it by default. */
 export interface LegalOptions {
@@ -9,7 +9,7 @@ export interface LegalOptions {
   readonly refusals?: boolean;
 }
 
-/** Any legal order of events that ends in "done", cut into batches anywhere. See generation/event.ts. */
+/** Any legal order of events that ends in "done", cut into batches anywhere. See core/events.ts. */
 export function legalBatches(options: LegalOptions = {}): fc.Arbitrary<GenerationEvent[][]> {
   return fc
     .tuple(

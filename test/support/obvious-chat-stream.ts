@@ -1,12 +1,6 @@
-import type {
-  FinishReason,
-  GenerationEvent,
-  TokenAlternative,
-  TokenLogprob,
-  Usage,
-} from "../../src/generation/event.ts";
-import type { ChoicesContext } from "../../src/wire/choices-answer.ts";
-import type { Profile } from "../../src/wire/profile.ts";
+import type { FinishReason, GenerationEvent, TokenAlternative, TokenLogprob, Usage } from "../../src/core/events.ts";
+import type { ChoicesContext } from "../../src/apis/choices-answer.ts";
+import type { Profile } from "../../src/apis/profile.ts";
 
 /**
  * The obvious encoder of a chat stream: an object a chunk, JSON.stringify, and no cleverness; the oracle of the writer. Only the

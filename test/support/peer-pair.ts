@@ -1,7 +1,7 @@
 import { deserialize, serialize } from "node:v8";
-import { MessagePeer } from "../../src/cluster/message-peer.ts";
-import type { PeerMessage } from "../../src/cluster/message-peer.ts";
-import type { Peer } from "../../src/cluster/peer.ts";
+import { MessagePeer } from "../../src/workers/message-peer.ts";
+import type { PeerMessage } from "../../src/workers/message-peer.ts";
+import type { Peer } from "../../src/workers/peer.ts";
 
 export interface PeerPair {
   readonly primary: Peer;

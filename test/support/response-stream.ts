@@ -1,10 +1,10 @@
-import type { GenerationEvent } from "../../src/generation/event.ts";
-import type { AnswerContext } from "../../src/wire/port.ts";
-import type { Profile } from "../../src/wire/profile.ts";
-import { ResponseFrame } from "../../src/wire/responses/response-frame.ts";
-import { readResponsesRequest } from "../../src/wire/responses/read-request.ts";
-import type { AskedResponse } from "../../src/wire/responses/response-echo.ts";
-import { ResponseStreamWriter } from "../../src/wire/responses/stream-writer.ts";
+import type { GenerationEvent } from "../../src/core/events.ts";
+import type { AnswerContext } from "../../src/apis/port.ts";
+import type { Profile } from "../../src/apis/profile.ts";
+import { ResponseFrame } from "../../src/apis/responses/response-frame.ts";
+import { readResponsesRequest } from "../../src/apis/responses/read-request.ts";
+import type { AskedResponse } from "../../src/apis/responses/response-echo.ts";
+import { ResponseStreamWriter } from "../../src/apis/responses/stream-writer.ts";
 
 /** One event of a response's stream, as a client reads it. */
 export interface ResponseEvent {

@@ -1,8 +1,8 @@
-import { cancellable } from "../../src/generation/cancellable.ts";
-import type { Engine, EngineHealth, ModelInfo } from "../../src/generation/engine.ts";
-import type { EndEvent, FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../src/generation/event.ts";
-import { kindOfStatus } from "../../src/generation/failure.ts";
-import type { GenerationRequest } from "../../src/generation/request.ts";
+import { cancellable } from "../../src/core/cancellable.ts";
+import type { Engine, EngineHealth, ModelInfo } from "../../src/core/engine.ts";
+import type { EndEvent, FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../src/core/events.ts";
+import { kindOfStatus } from "../../src/core/failure.ts";
+import type { GenerationRequest } from "../../src/core/request.ts";
 
 export type Batch = readonly GenerationEvent[];
 export type Script = (request: GenerationRequest, signal: AbortSignal) => AsyncIterable<Batch> | Iterable<Batch>;

@@ -7,7 +7,7 @@ import type { TruewireConfig } from "../../src/config/config.ts";
 import { createHandler } from "../../src/app/create-handler.ts";
 import { createServer } from "../../src/app/create-server.ts";
 import { selfSigned } from "./certificate.ts";
-import type { Engine } from "../../src/generation/engine.ts";
+import type { Engine } from "../../src/core/engine.ts";
 
 /** The API as a test reaches it, whatever carries it. */
 export interface Api {

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Message, Tool } from "../../src/generation/message.ts";
+import type { Message, Tool } from "../../src/core/message.ts";
 import { ChatTemplate } from "../../src/templates/chat-template.ts";
 import type { RenderedPrompt } from "../../src/templates/rendered-prompt.ts";
 

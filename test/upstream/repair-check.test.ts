@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { judgeCapture } from "../../src/check/check-capture.ts";
 import { ruleNamed } from "../../src/check/rules/every-rule.ts";
-import type { Profile } from "../../src/wire/profile.ts";
-import { exact, lean } from "../../src/wire/profile.ts";
-import { repairCapture } from "../../src/wire/repair-capture.ts";
-import type { CapturedApi } from "../../src/wire/repaired-capture.ts";
+import type { Profile } from "../../src/apis/profile.ts";
+import { exact, lean } from "../../src/apis/profile.ts";
+import { repairCapture } from "../../src/apis/repair-capture.ts";
+import type { CapturedApi } from "../../src/apis/repaired-capture.ts";
 import { legalMessageStream } from "../check/legal/messages.ts";
 import { legalResponseStream } from "../check/legal/responses.ts";
 import { legalStream } from "../check/legal/stream.ts";

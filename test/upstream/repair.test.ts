@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { exact, lean } from "../../src/wire/profile.ts";
-import { repairCapture } from "../../src/wire/repair-capture.ts";
-import { answerId } from "../../src/wire/ids.ts";
+import { exact, lean } from "../../src/apis/profile.ts";
+import { repairCapture } from "../../src/apis/repair-capture.ts";
+import { answerId } from "../../src/apis/ids.ts";
 import { builtMain } from "../support/serve.ts";
 
 const options = { profile: exact, from: "auto", random: () => 0.5, now: 1_760_000_000 } as const;

@@ -1,6 +1,6 @@
 import type { ModelOpenError, ModelOpenReason } from "../../engines/llama/model-open-error.ts";
-import type { GenerationFailure } from "../../generation/event.ts";
-import { FailureError } from "../../generation/failure.ts";
+import type { GenerationFailure } from "../../core/events.ts";
+import { FailureError } from "../../core/failure.ts";
 
 /** Why a request for a model that is not loaded is refused, in words for its client: without paths, and without other models' names. */
 

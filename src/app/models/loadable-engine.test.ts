@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ModelOpenError } from "../../engines/llama/model-open-error.ts";
-import { cancellable } from "../../generation/cancellable.ts";
-import type { Engine, ModelInfo } from "../../generation/engine.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import { cancellable } from "../../core/cancellable.ts";
+import type { Engine, ModelInfo } from "../../core/engine.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import { silent } from "../../server/log.ts";
 import { LoadableEngine } from "./loadable-engine.ts";
 import type { Loadable } from "./loadable.ts";

@@ -1,5 +1,5 @@
 import { shuttingDown } from "../../engines/lifecycle/engine-lifecycle.ts";
-import { cancellable } from "../../generation/cancellable.ts";
+import { cancellable } from "../../core/cancellable.ts";
 import type {
   DetokenizeRequest,
   EmbeddingAnswer,
@@ -12,12 +12,12 @@ import type {
   SlotState,
   Tokenization,
   TokenizeRequest,
-} from "../../generation/engine.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
-import { FailureError } from "../../generation/failure.ts";
-import type { GenerationObserver } from "../../generation/generation-observer.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
-import { internalError } from "../../wire/failures.ts";
+} from "../../core/engine.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import { FailureError } from "../../core/failure.ts";
+import type { GenerationObserver } from "../../core/generation-observer.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { internalError } from "../../apis/failures.ts";
 import type { KeptModel, Lease, ModelKeeper } from "./model-keeper.ts";
 
 type Batch = readonly GenerationEvent[];

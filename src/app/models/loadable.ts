@@ -1,5 +1,5 @@
 import type { ModelSource } from "../../engines/llama/process/model-file.ts";
-import type { Engine, ModelInfo } from "../../generation/engine.ts";
+import type { Engine, ModelInfo } from "../../core/engine.ts";
 
 /** How far a model's download or loading is. */
 export interface LoadProgress {

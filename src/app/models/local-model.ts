@@ -10,7 +10,7 @@ import { readModelFile } from "../../engines/llama/file/read-model-file.ts";
 import { listedAdapters } from "../../engines/llama/listed-adapters.ts";
 import { ModelOpenError } from "../../engines/llama/model-open-error.ts";
 import type { ModelSource } from "../../engines/llama/process/model-file.ts";
-import type { Engine, ModelInfo } from "../../generation/engine.ts";
+import type { Engine, ModelInfo } from "../../core/engine.ts";
 import { openLocalModel } from "../open-local-model.ts";
 import type { OpenOptions } from "../open-options.ts";
 import type { Loadable, LoadOptions } from "./loadable.ts";

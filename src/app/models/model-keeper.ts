@@ -1,7 +1,7 @@
 import type { ModelOpenError } from "../../engines/llama/model-open-error.ts";
 import { RestartPause } from "../../engines/lifecycle/restart-pause.ts";
-import type { Engine } from "../../generation/engine.ts";
-import { FailureError } from "../../generation/failure.ts";
+import type { Engine } from "../../core/engine.ts";
+import { FailureError } from "../../core/failure.ts";
 import { shuttingDown } from "../../engines/lifecycle/engine-lifecycle.ts";
 import type { Log } from "../../server/log.ts";
 import { busyTooLong, loadFailed, noRoom, notLoaded, roomTaken, tooLarge } from "./load-failures.ts";

@@ -1,7 +1,7 @@
 import type { Exchange } from "../rules/exchange.ts";
 import { notShown } from "../rules/group/group-rule.ts";
 import { judgeCompacted } from "../rules/group/stored.ts";
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 import { parsedJson } from "../rules/view.ts";
 import { create, earlierAnswer, question, story } from "./response-request.ts";
 import type { Scenario } from "./scenario.ts";

@@ -1,5 +1,5 @@
 import { apiOf, type Exchange } from "../rules/exchange.ts";
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 import { type Json, parsedJson } from "../rules/view.ts";
 
 /** A setting that a probe sends for its own sake, and that some models refuse though the API has it. */

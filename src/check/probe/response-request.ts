@@ -1,5 +1,5 @@
 import type { Exchange } from "../rules/exchange.ts";
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 import { parsedJson } from "../rules/view.ts";
 import type { Probe } from "./probe.ts";
 

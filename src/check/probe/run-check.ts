@@ -3,7 +3,7 @@ import { apiOf } from "../rules/exchange.ts";
 import type { GroupVerdict } from "../rules/group/group-rule.ts";
 import { judgeSame } from "../rules/group/same.ts";
 import type { ProfileName } from "../rules/profile/profile-rule.ts";
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 import { absentApis } from "./absent-apis.ts";
 import { RefusedSettings } from "./refused-settings.ts";
 import { requestHeaders } from "./request-headers.ts";

@@ -1,6 +1,6 @@
 import { WebSocket, type RawData } from "ws";
 import type { Exchange } from "../rules/exchange.ts";
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 import { type Json, parsedJson } from "../rules/view.ts";
 import { requestHeaders } from "./request-headers.ts";
 import type { Target } from "./send.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 
 /** What is wrong with an error object; undefined when nothing is. Source: specification, `Error`: all four members are required. */
 export function errorOffence(error: unknown): string | undefined {

@@ -1,6 +1,6 @@
 import type { Exchange } from "./exchange.ts";
 import { isStream } from "./judge.ts";
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 import { type ChoicePiece, type StreamView, streamView } from "./view.ts";
 
 /**

@@ -2,7 +2,7 @@ import { type Exchange, vendorOf } from "./exchange.ts";
 import { bodyRules } from "./body/body-rules.ts";
 import { messageRules } from "./messages/message-rules.ts";
 import { streamedMessage, wholeMessage } from "./messages/message-view.ts";
-import { profileNamed } from "../../wire/profile.ts";
+import { profileNamed } from "../../apis/profile.ts";
 import type { ProfileJudge, ProfileName } from "./profile/profile-rule.ts";
 import { profileRules } from "./profile/profile-rules.ts";
 import { type Finding, type Offence, offencesShown, type RuleFacts } from "./rule.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 import { type Json } from "./view.ts";
 
 /** What is wrong with one token of a logprobs list in one respect; undefined when nothing is. */

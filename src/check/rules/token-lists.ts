@@ -1,4 +1,4 @@
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 import { type Json } from "./view.ts";
 
 /** Whether these are the log probabilities of a completion: four lists, in place of chat's objects. */

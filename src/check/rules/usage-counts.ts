@@ -1,4 +1,4 @@
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 import { type Json } from "./view.ts";
 
 /** What is wrong with a usage object in one respect, streamed or not; undefined when nothing is. */

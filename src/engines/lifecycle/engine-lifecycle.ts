@@ -1,5 +1,5 @@
-import type { EngineHealth } from "../../generation/engine.ts";
-import type { GenerationEnd, GenerationFailure } from "../../generation/event.ts";
+import type { EngineHealth } from "../../core/engine.ts";
+import type { GenerationEnd, GenerationFailure } from "../../core/events.ts";
 
 /** The end of a generation that outlasts the grace period, or that begins after the engine was told to close. */
 export const shuttingDown: Extract<GenerationEnd, { readonly failure: GenerationFailure }> = {

@@ -1,5 +1,5 @@
-import { isLong, jsonInPieces } from "../../generation/json-in-pieces.ts";
-import type { GenerationFailure } from "../../generation/event.ts";
+import { isLong, jsonInPieces } from "../../core/json-in-pieces.ts";
+import type { GenerationFailure } from "../../core/events.ts";
 import type { AskedOfModel } from "./protocol.ts";
 
 /** An `AskedOfModel` as JSON; a long one is written while it is sent. */

@@ -1,4 +1,4 @@
-import type { GenerationFailure } from "../../generation/event.ts";
+import type { GenerationFailure } from "../../core/events.ts";
 
 /** Coding agents send prompts of 3,114 to 41,404 tokens (measured in 2026); a model with less room than this is not for them. */
 const agentTokens = 4096;

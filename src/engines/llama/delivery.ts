@@ -1,5 +1,5 @@
-import type { GenerationObserver } from "../../generation/generation-observer.ts";
-import type { GenerationEnd, GenerationEvent } from "../../generation/event.ts";
+import type { GenerationObserver } from "../../core/generation-observer.ts";
+import type { GenerationEnd, GenerationEvent } from "../../core/events.ts";
 
 /**
  * A request's events on their way from the model's process to their reader. What came since the reader last asked is one batch. The

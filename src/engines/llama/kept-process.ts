@@ -1,4 +1,4 @@
-import type { Observe } from "../../generation/observe.ts";
+import type { Observe } from "../../core/observe.ts";
 import type { EngineLifecycle } from "../lifecycle/engine-lifecycle.ts";
 import { RestartPause } from "../lifecycle/restart-pause.ts";
 import { ModelProcess, type ModelProcessListeners } from "./model-process.ts";

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { ModelAdapter } from "../../generation/engine.ts";
+import type { ModelAdapter } from "../../core/engine.ts";
 import type { LoraAdapter } from "./options.ts";
 
 /** What clients are told of a model's adapters: their files' names, but not where they are. */

@@ -1,5 +1,5 @@
-import type { CacheMiss } from "../../generation/cache-miss.ts";
-import { cancellable } from "../../generation/cancellable.ts";
+import type { CacheMiss } from "../../core/cache-miss.ts";
+import { cancellable } from "../../core/cancellable.ts";
 import type {
   DetokenizeRequest,
   EmbeddingAnswer,
@@ -12,12 +12,12 @@ import type {
   SlotState,
   Tokenization,
   TokenizeRequest,
-} from "../../generation/engine.ts";
-import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
-import { FailureError } from "../../generation/failure.ts";
-import type { GenerationObserver } from "../../generation/generation-observer.ts";
-import type { InspectedPrompt } from "../../generation/inspection.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+} from "../../core/engine.ts";
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
+import { FailureError } from "../../core/failure.ts";
+import type { GenerationObserver } from "../../core/generation-observer.ts";
+import type { InspectedPrompt } from "../../core/inspection.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 import { askedText, nestedTooDeeply, type AskedText } from "./asked-text.ts";
 import { defaultLoadTimeoutMs } from "./defaults.ts";

@@ -1,5 +1,5 @@
-import type { GenerationFailure } from "../../generation/event.ts";
-import { FailureError } from "../../generation/failure.ts";
+import type { GenerationFailure } from "../../core/events.ts";
+import { FailureError } from "../../core/failure.ts";
 import type { Answer, SomeTokens } from "./protocol.ts";
 
 interface Waiting {

@@ -1,9 +1,9 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { HangWatch } from "./hang-watch.ts";
-import type { InspectedPrompt } from "../../generation/inspection.ts";
+import type { InspectedPrompt } from "../../core/inspection.ts";
 import { ModelOpenError } from "./model-open-error.ts";
-import type { CacheMiss } from "../../generation/cache-miss.ts";
-import type { Observe } from "../../generation/observe.ts";
+import type { CacheMiss } from "../../core/cache-miss.ts";
+import type { Observe } from "../../core/observe.ts";
 import type { OpenProgress } from "./options.ts";
 import type { Answer, FromModel, OpenedModel, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
 

@@ -7,9 +7,9 @@ import type {
   SlotState,
   Tokenization,
   TokenizeRequest,
-} from "../../generation/engine.ts";
-import { FailureError } from "../../generation/failure.ts";
-import type { GenerationRequest, TextPrompt } from "../../generation/request.ts";
+} from "../../core/engine.ts";
+import { FailureError } from "../../core/failure.ts";
+import type { GenerationRequest, TextPrompt } from "../../core/request.ts";
 import { askedText, nestedTooDeeply, type AskedText } from "./asked-text.ts";
 import { mostTokensTold, type Answer, type AskedOfModel, type Question, type SomeTokens } from "./protocol.ts";
 

@@ -1,4 +1,4 @@
-import type { Engine } from "../../generation/engine.ts";
+import type { Engine } from "../../core/engine.ts";
 import { defaultCacheType } from "./cache-type.ts";
 import { defaultBatchSize, defaultLoadTimeoutMs, defaultSlots } from "./defaults.ts";
 import { fileStem, LlamaEngine } from "./llama-engine.ts";

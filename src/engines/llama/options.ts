@@ -1,7 +1,7 @@
-import type { Observe } from "../../generation/observe.ts";
+import type { Observe } from "../../core/observe.ts";
 import type { Format } from "../../formats/format.ts";
 import type { PoolingSetting } from "./file/embedding-plan.ts";
-import type { Sampling } from "../../generation/request.ts";
+import type { Sampling } from "../../core/request.ts";
 import type { CacheType } from "./cache-type.ts";
 
 /** How a local model is opened and run. */

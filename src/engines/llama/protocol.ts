@@ -1,9 +1,9 @@
 import type { Format } from "../../formats/format.ts";
-import type { CacheMiss } from "../../generation/cache-miss.ts";
-import type { ModelInfo, SlotState, TextToTokenize } from "../../generation/engine.ts";
-import type { GenerationEvent, GenerationFailure } from "../../generation/event.ts";
-import type { InspectedPrompt } from "../../generation/inspection.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import type { CacheMiss } from "../../core/cache-miss.ts";
+import type { ModelInfo, SlotState, TextToTokenize } from "../../core/engine.ts";
+import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
+import type { InspectedPrompt } from "../../core/inspection.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import type { CacheType } from "./cache-type.ts";
 import type { PoolingSetting } from "./file/embedding-plan.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";

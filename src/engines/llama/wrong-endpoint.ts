@@ -1,6 +1,6 @@
-import type { ModelInfo } from "../../generation/engine.ts";
-import type { GenerationFailure } from "../../generation/event.ts";
-import { FailureError } from "../../generation/failure.ts";
+import type { ModelInfo } from "../../core/engine.ts";
+import type { GenerationFailure } from "../../core/events.ts";
+import { FailureError } from "../../core/failure.ts";
 
 type Endpoint = ModelInfo["endpoints"][number];
 

@@ -1,4 +1,4 @@
-import type { Engine } from "../../generation/engine.ts";
+import type { Engine } from "../../core/engine.ts";
 import { isLanguageModel, languageModelProgram } from "./language-model.ts";
 import type { Program } from "./program.ts";
 

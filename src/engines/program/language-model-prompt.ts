@@ -1,5 +1,5 @@
-import { argumentsOfInput } from "../../generation/custom-tool.ts";
-import { unreadablePart } from "../../generation/unreadable-part.ts";
+import { argumentsOfInput } from "../../core/custom-tool.ts";
+import { unreadablePart } from "../../core/unreadable-part.ts";
 import type { ProgramMessage } from "./program.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { CustomInput } from "../../formats/reading/custom-input.ts";
-import { parametersOf } from "../../generation/custom-tool.ts";
-import { isObject } from "../../generation/json.ts";
-import type { JsonObject } from "../../generation/json.ts";
-import type { FinishReason, Usage } from "../../generation/event.ts";
+import { parametersOf } from "../../core/custom-tool.ts";
+import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+import type { FinishReason, Usage } from "../../core/events.ts";
 import { languageModelPrompt } from "./language-model-prompt.ts";
 import type { Program, ProgramEvent, ProgramInput, ProgramTool } from "./program.ts";
 

@@ -1,8 +1,8 @@
 import type { Format } from "../../formats/format.ts";
 import { plainText } from "../../formats/plain-text.ts";
-import type { Engine } from "../../generation/engine.ts";
-import type { Observe } from "../../generation/observe.ts";
-import { toolCallId } from "../../wire/ids.ts";
+import type { Engine } from "../../core/engine.ts";
+import type { Observe } from "../../core/observe.ts";
+import { toolCallId } from "../../apis/ids.ts";
 import { classify, ProgramLoadError } from "./classify-program.ts";
 import type { LanguageModel } from "./language-model.ts";
 import type { Program } from "./program.ts";

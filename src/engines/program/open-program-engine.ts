@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { basename, extname, resolve } from "node:path";
-import type { Observe } from "../../generation/observe.ts";
-import type { Engine } from "../../generation/engine.ts";
+import type { Observe } from "../../core/observe.ts";
+import type { Engine } from "../../core/engine.ts";
 import type { Format } from "../../formats/format.ts";
 import { plainText } from "../../formats/plain-text.ts";
 import { ProgramLoadError } from "./classify-program.ts";

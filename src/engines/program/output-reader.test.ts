@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { accumulate } from "../../generation/accumulate.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
+import { accumulate } from "../../core/accumulate.ts";
+import type { GenerationEvent } from "../../core/events.ts";
 import { formatNamed } from "../../formats/known.ts";
 import { plainText } from "../../formats/plain-text.ts";
 import { OutputReader, type OutputReaderOptions } from "./output-reader.ts";

@@ -1,9 +1,9 @@
-import { isObject } from "../../generation/json.ts";
-import { ChoiceAssembler } from "../../generation/choice-assembler.ts";
-import type { FinishReason, GenerationEvent, Timings, TokenAlternative, Usage } from "../../generation/event.ts";
+import { isObject } from "../../core/json.ts";
+import { ChoiceAssembler } from "../../core/choice-assembler.ts";
+import type { FinishReason, GenerationEvent, Timings, TokenAlternative, Usage } from "../../core/events.ts";
 import type { Format } from "../../formats/format.ts";
 import { TextReader } from "../../formats/text-reader.ts";
-import type { Tool } from "../../generation/message.ts";
+import type { Tool } from "../../core/message.ts";
 import type { ProgramEvent, ProgramItem, ProgramLogprob, ProgramResult } from "./program.ts";
 import { readProgramUsage } from "./read-usage.ts";
 

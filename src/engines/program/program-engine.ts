@@ -1,7 +1,7 @@
-import { cancellable } from "../../generation/cancellable.ts";
-import type { Engine, EngineHealth, ModelInfo } from "../../generation/engine.ts";
-import type { EndEvent, GenerationEvent } from "../../generation/event.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import { cancellable } from "../../core/cancellable.ts";
+import type { Engine, EngineHealth, ModelInfo } from "../../core/engine.ts";
+import type { EndEvent, GenerationEvent } from "../../core/events.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
 
 /** Where a program runs. */

@@ -1,7 +1,7 @@
-import { isObject } from "../../generation/json.ts";
-import type { JsonObject } from "../../generation/json.ts";
-import type { EndEvent, GenerationFailure } from "../../generation/event.ts";
-import { FailureError, kindOfStatus } from "../../generation/failure.ts";
+import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+import type { EndEvent, GenerationFailure } from "../../core/events.ts";
+import { FailureError, kindOfStatus } from "../../core/failure.ts";
 
 export interface FailureOptions {
   /** As in the answer's headers and the log: it leads from the one to the other. */

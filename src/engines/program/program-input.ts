@@ -1,8 +1,8 @@
-import type { GenerationRequest } from "../../generation/request.ts";
-import { chatMembers } from "../../wire/chat/write-request.ts";
-import { completionMembers } from "../../wire/completions/write-request.ts";
-import { writeMessages } from "../../wire/chat/write-messages.ts";
-import { writeTools } from "../../wire/chat/write-tools.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { chatMembers } from "../../apis/chat/write-request.ts";
+import { completionMembers } from "../../apis/completions/write-request.ts";
+import { writeMessages } from "../../apis/chat/write-messages.ts";
+import { writeTools } from "../../apis/chat/write-tools.ts";
 import type { ProgramInput, ProgramMessage, ProgramTool } from "./program.ts";
 
 /** Members of a request that a program gets under another name, or that concern the wire alone. */

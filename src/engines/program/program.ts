@@ -1,4 +1,4 @@
-import type { FinishReason, Timings, Usage } from "../../generation/event.ts";
+import type { FinishReason, Timings, Usage } from "../../core/events.ts";
 
 /**
  * A user's program behind the OpenAI API: anything that makes text from messages. The default export of a program's module, or a

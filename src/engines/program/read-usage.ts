@@ -1,5 +1,5 @@
-import type { Usage } from "../../generation/event.ts";
-import { isObject } from "../../generation/json.ts";
+import type { Usage } from "../../core/events.ts";
+import { isObject } from "../../core/json.ts";
 
 /**
  * The usage that a program reports: both counts, or one of them and the total. undefined for less, since a count

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { accumulate } from "../../generation/accumulate.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
-import { readChatRequest } from "../../wire/chat/read-request.ts";
-import { readCompletionRequest } from "../../wire/completions/read-request.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import { accumulate } from "../../core/accumulate.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import { readChatRequest } from "../../apis/chat/read-request.ts";
+import { readCompletionRequest } from "../../apis/completions/read-request.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import { plainText } from "../../formats/plain-text.ts";
 import { defineProgram, type Program, type ProgramInput, RequestError } from "./program.ts";
 import { runProgram } from "./run-program.ts";

@@ -1,8 +1,8 @@
-import type { GenerationEvent, Usage } from "../../generation/event.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import type { GenerationEvent, Usage } from "../../core/events.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import type { Format } from "../../formats/format.ts";
-import { mergeBatches } from "../../generation/merge-batches.ts";
-import { unsupportedParameter } from "../../wire/request/refusals.ts";
+import { mergeBatches } from "../../core/merge-batches.ts";
+import { unsupportedParameter } from "../../apis/request/refusals.ts";
 import { OutputReader } from "./output-reader.ts";
 import type { Program, ProgramItem, ProgramReturn } from "./program.ts";
 import { failureEnd } from "./program-failure.ts";

@@ -1,6 +1,6 @@
-import type { ModelInfo } from "../../generation/engine.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import type { ModelInfo } from "../../core/engine.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import type { Format } from "../../formats/format.ts";
 
 /** What a program's worker thread is started with. */

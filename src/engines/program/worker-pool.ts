@@ -1,7 +1,7 @@
-import type { ModelInfo } from "../../generation/engine.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
-import type { Observe } from "../../generation/observe.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import type { ModelInfo } from "../../core/engine.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import type { Observe } from "../../core/observe.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import { FairQueue } from "../lifecycle/fair-queue.ts";
 import { failureEnd } from "./program-failure.ts";
 import type { WorkerSetup } from "./worker-messages.ts";

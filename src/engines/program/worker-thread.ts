@@ -1,8 +1,8 @@
 import { Worker } from "node:worker_threads";
-import type { ModelInfo } from "../../generation/engine.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
-import type { Observe } from "../../generation/observe.ts";
+import type { ModelInfo } from "../../core/engine.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import type { Observe } from "../../core/observe.ts";
 import { ProgramLoadError } from "./classify-program.ts";
 import type { FromWorker, ToWorker, WorkerSetup } from "./worker-messages.ts";
 

@@ -1,8 +1,8 @@
 /** The worker thread of a program module: loads it, runs it, sends its events. Started by `worker-thread.ts`. */
 import { parentPort, workerData } from "node:worker_threads";
-import type { GenerationEvent } from "../../generation/event.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
-import { toolCallId } from "../../wire/ids.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { toolCallId } from "../../apis/ids.ts";
 import type { LoadedProgram } from "./classify-program.ts";
 import { loadProgram } from "./load-program.ts";
 import { failureEnd } from "./program-failure.ts";

@@ -1,6 +1,6 @@
-import type { DetokenizeRequest, Tokenization, TokenizeRequest } from "../../generation/engine.ts";
-import { FailureError } from "../../generation/failure.ts";
-import { readText, readTokens, writeDetokenizeRequest, writeTokenizeRequest } from "../../wire/tokens/source.ts";
+import type { DetokenizeRequest, Tokenization, TokenizeRequest } from "../../core/engine.ts";
+import { FailureError } from "../../core/failure.ts";
+import { readText, readTokens, writeDetokenizeRequest, writeTokenizeRequest } from "../../apis/tokens/source.ts";
 import { askWhole } from "./ask-whole.ts";
 import type { AskContext } from "./ask-whole.ts";
 

@@ -1,9 +1,9 @@
-import { FailureError } from "../../generation/failure.ts";
-import type { GenerationEnd } from "../../generation/event.ts";
-import type { AttemptObserver } from "../../generation/generation-observer.ts";
-import { RepairLog } from "../../wire/tolerant/repairs.ts";
-import { failureOfText, readFailure } from "../../wire/tolerant/read-failure.ts";
-import { parseTolerantly } from "../../wire/tolerant/tolerant-json.ts";
+import { FailureError } from "../../core/failure.ts";
+import type { GenerationEnd } from "../../core/events.ts";
+import type { AttemptObserver } from "../../core/generation-observer.ts";
+import { RepairLog } from "../../apis/tolerant/repairs.ts";
+import { failureOfText, readFailure } from "../../apis/tolerant/read-failure.ts";
+import { parseTolerantly } from "../../apis/tolerant/tolerant-json.ts";
 import { passedHeaders, retryAfterSeconds } from "./answer-headers.ts";
 import type { Target } from "./target.ts";
 import type { TargetSet } from "./target-set.ts";

@@ -1,10 +1,10 @@
 import type { Dispatcher } from "undici";
-import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
-import type { ReceivedAnswer } from "../../generation/inspection.ts";
-import type { EventReader } from "../../wire/source-port.ts";
-import { badAnswer, failureOfText, readFailure } from "../../wire/tolerant/read-failure.ts";
-import { readResponseBody } from "../../wire/tolerant/read-response.ts";
-import { parseTolerantly } from "../../wire/tolerant/tolerant-json.ts";
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
+import type { ReceivedAnswer } from "../../core/inspection.ts";
+import type { EventReader } from "../../apis/source-port.ts";
+import { badAnswer, failureOfText, readFailure } from "../../apis/tolerant/read-failure.ts";
+import { readResponseBody } from "../../apis/tolerant/read-response.ts";
+import { parseTolerantly } from "../../apis/tolerant/tolerant-json.ts";
 import { passedHeaders, retryAfterSeconds } from "./answer-headers.ts";
 import type { ReceivedHeaders } from "./answer-headers.ts";
 import type { Target } from "./target.ts";

@@ -1,4 +1,4 @@
-import { isLong, jsonInPieces } from "../../generation/json-in-pieces.ts";
+import { isLong, jsonInPieces } from "../../core/json-in-pieces.ts";
 
 /** So many characters are written at once, which takes a few milliseconds. */
 const atOnce = 512 * 1024;

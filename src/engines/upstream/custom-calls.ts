@@ -1,5 +1,5 @@
 import { CustomInput } from "../../formats/reading/custom-input.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
+import type { GenerationEvent } from "../../core/events.ts";
 
 /**
  * Gives calls of custom tools their form back, where a server was offered functions in their place (or answers with functions anyway): the

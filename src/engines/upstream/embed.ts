@@ -1,6 +1,6 @@
-import type { EmbeddingAnswer, EmbeddingRequest } from "../../generation/engine.ts";
-import { readEmbeddings } from "../../wire/embeddings/read-response.ts";
-import { writeEmbeddingsRequest } from "../../wire/embeddings/write-request.ts";
+import type { EmbeddingAnswer, EmbeddingRequest } from "../../core/engine.ts";
+import { readEmbeddings } from "../../apis/embeddings/read-response.ts";
+import { writeEmbeddingsRequest } from "../../apis/embeddings/write-request.ts";
 import { askWhole } from "./ask-whole.ts";
 import type { AskContext } from "./ask-whole.ts";
 

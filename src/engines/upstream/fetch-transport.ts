@@ -1,5 +1,5 @@
 import type { Dispatcher } from "undici";
-import { piecesOfStream } from "../../wire/sse/pieces-of-stream.ts";
+import { piecesOfStream } from "../../apis/sse/pieces-of-stream.ts";
 import type { UpstreamOptions } from "./options.ts";
 import type { Transport, TransportRequest } from "./transport.ts";
 

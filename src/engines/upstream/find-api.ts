@@ -1,6 +1,6 @@
-import { sourceApis } from "../../wire/source-api.ts";
-import type { SourceApi } from "../../wire/source-api.ts";
-import { sourcePorts } from "../../wire/source-ports.ts";
+import { sourceApis } from "../../apis/source-api.ts";
+import type { SourceApi } from "../../apis/source-api.ts";
+import { sourcePorts } from "../../apis/source-ports.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { Target } from "./target.ts";
 import type { OpenTransport } from "./transport.ts";

@@ -1,8 +1,8 @@
-import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../generation/event.ts";
-import { FailureError } from "../../generation/failure.ts";
-import type { AttemptObserver, ObservedAttempt } from "../../generation/generation-observer.ts";
-import { shows } from "../../generation/shows.ts";
-import { internalError } from "../../wire/failures.ts";
+import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
+import { FailureError } from "../../core/failure.ts";
+import type { AttemptObserver, ObservedAttempt } from "../../core/generation-observer.ts";
+import { shows } from "../../core/shows.ts";
+import { internalError } from "../../apis/failures.ts";
 import { Attempt } from "./attempt.ts";
 import type { AttemptOptions } from "./attempt.ts";
 import { isRetryable, isServersFault, waitBefore } from "./retry-policy.ts";

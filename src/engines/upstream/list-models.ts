@@ -1,6 +1,6 @@
-import type { ModelInfo } from "../../generation/engine.ts";
-import { readModelList } from "../../wire/models/read-models.ts";
-import type { SourcePort } from "../../wire/source-port.ts";
+import type { ModelInfo } from "../../core/engine.ts";
+import { readModelList } from "../../apis/models/read-models.ts";
+import type { SourcePort } from "../../apis/source-port.ts";
 import type { NativeCapabilities } from "./native-capabilities.ts";
 import type { Target } from "./target.ts";
 import { isMisconfigured } from "./transport-failure.ts";

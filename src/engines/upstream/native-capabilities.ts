@@ -1,6 +1,6 @@
-import { isObject } from "../../generation/json.ts";
-import type { ListedModel } from "../../wire/models/read-models.ts";
-import { readModelList } from "../../wire/models/read-models.ts";
+import { isObject } from "../../core/json.ts";
+import type { ListedModel } from "../../apis/models/read-models.ts";
+import { readModelList } from "../../apis/models/read-models.ts";
 import type { Target } from "./target.ts";
 
 /** A server that is asked for more than the list of its models is asked while somebody waits for the list. */

@@ -1,4 +1,4 @@
-import type { Engine } from "../../generation/engine.ts";
+import type { Engine } from "../../core/engine.ts";
 import type { UpstreamOptions } from "./options.ts";
 import type { OpenTransport } from "./transport.ts";
 import { openTransport } from "./undici-transport.ts";

@@ -1,7 +1,7 @@
-import type { Observe } from "../../generation/observe.ts";
+import type { Observe } from "../../core/observe.ts";
 import type { Format } from "../../formats/format.ts";
-import type { SourceApi } from "../../wire/source-api.ts";
-import type { ServerProfile } from "../../wire/server-profile.ts";
+import type { SourceApi } from "../../apis/source-api.ts";
+import type { ServerProfile } from "../../apis/server-profile.ts";
 import type { Ejections } from "./ejections.ts";
 
 /** One upstream: a server (or several alike) that speaks OpenAI's API, or nearly. Times are in milliseconds. */

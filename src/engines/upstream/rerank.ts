@@ -1,6 +1,6 @@
-import type { RerankAnswer, RerankRequest } from "../../generation/engine.ts";
-import { readRanking } from "../../wire/rerank/read-response.ts";
-import { writeRerankRequest } from "../../wire/rerank/write-request.ts";
+import type { RerankAnswer, RerankRequest } from "../../core/engine.ts";
+import { readRanking } from "../../apis/rerank/read-response.ts";
+import { writeRerankRequest } from "../../apis/rerank/write-request.ts";
 import { askWhole } from "./ask-whole.ts";
 import type { AskContext } from "./ask-whole.ts";
 

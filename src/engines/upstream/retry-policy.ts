@@ -1,4 +1,4 @@
-import type { GenerationEnd, GenerationFailure } from "../../generation/event.ts";
+import type { GenerationEnd, GenerationFailure } from "../../core/events.ts";
 import { isOutOfFiles, isWorthRepeating } from "./transport-failure.ts";
 
 /** Longer waits are the client's: it gets the status with its Retry-After at once, and its SDK waits as it should. */

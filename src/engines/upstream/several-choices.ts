@@ -1,6 +1,6 @@
-import { cancellable } from "../../generation/cancellable.ts";
-import type { ExtraEvent, GenerationEvent, Usage } from "../../generation/event.ts";
-import { mergeBatches } from "../../generation/merge-batches.ts";
+import { cancellable } from "../../core/cancellable.ts";
+import type { ExtraEvent, GenerationEvent, Usage } from "../../core/events.ts";
+import { mergeBatches } from "../../core/merge-batches.ts";
 import type { GenerationStream } from "./generation-stream.ts";
 
 /**

@@ -1,11 +1,11 @@
 import type { Format } from "../../formats/format.ts";
 import { TextReader } from "../../formats/text-reader.ts";
 import { unknownToolsWarning } from "../../formats/unknown-tools.ts";
-import { ChoiceAssembler } from "../../generation/choice-assembler.ts";
-import type { FinishEvent, GenerationEvent, TextDeltaEvent, TokenLogprob } from "../../generation/event.ts";
-import type { Tool } from "../../generation/message.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
-import { callsWithoutCall } from "../../wire/tolerant/read-failure.ts";
+import { ChoiceAssembler } from "../../core/choice-assembler.ts";
+import type { FinishEvent, GenerationEvent, TextDeltaEvent, TokenLogprob } from "../../core/events.ts";
+import type { Tool } from "../../core/message.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { callsWithoutCall } from "../../apis/tolerant/read-failure.ts";
 import { MarkerReader } from "../../formats/marker-reader.ts";
 
 /** What reads a choice's text: a format's reader, or one that finds the format by its markers. */

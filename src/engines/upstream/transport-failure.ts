@@ -1,5 +1,5 @@
-import { kindOfStatus } from "../../generation/failure.ts";
-import type { GenerationEnd, GenerationFailure } from "../../generation/event.ts";
+import { kindOfStatus } from "../../core/failure.ts";
+import type { GenerationEnd, GenerationFailure } from "../../core/events.ts";
 
 type FailedEnd = Extract<GenerationEnd, { readonly failure: GenerationFailure }>;
 

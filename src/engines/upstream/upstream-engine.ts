@@ -9,24 +9,24 @@ import type {
   RerankRequest,
   Tokenization,
   TokenizeRequest,
-} from "../../generation/engine.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
-import { FailureError } from "../../generation/failure.ts";
-import type { GenerationObserver } from "../../generation/generation-observer.ts";
-import type { Inspection } from "../../generation/inspection.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
-import { withoutTexts } from "../../generation/without-texts.ts";
-import { knownProfile } from "../../wire/known-servers.ts";
-import type { NoteAdaptation, RequestBody, ServerProfile } from "../../wire/server-profile.ts";
-import { completionsSource } from "../../wire/completions/source-port.ts";
-import { lowerAnswerLimit, setAnswerLimit } from "../../wire/lower-answer-limit.ts";
-import { sourcePorts } from "../../wire/source-ports.ts";
-import type { SourcePort, SourceTokenCount } from "../../wire/source-port.ts";
-import { modelOnlyChats } from "../../wire/failures.ts";
-import { toolCallId } from "../../wire/ids.ts";
+} from "../../core/engine.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import { FailureError } from "../../core/failure.ts";
+import type { GenerationObserver } from "../../core/generation-observer.ts";
+import type { Inspection } from "../../core/inspection.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { withoutTexts } from "../../core/without-texts.ts";
+import { knownProfile } from "../../apis/known-servers.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "../../apis/server-profile.ts";
+import { completionsSource } from "../../apis/completions/source-port.ts";
+import { lowerAnswerLimit, setAnswerLimit } from "../../apis/lower-answer-limit.ts";
+import { sourcePorts } from "../../apis/source-ports.ts";
+import type { SourcePort, SourceTokenCount } from "../../apis/source-port.ts";
+import { modelOnlyChats } from "../../apis/failures.ts";
+import { toolCallId } from "../../apis/ids.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
-import { unsupportedParameter } from "../../wire/request/refusals.ts";
-import { badAnswer } from "../../wire/tolerant/read-failure.ts";
+import { unsupportedParameter } from "../../apis/request/refusals.ts";
+import { badAnswer } from "../../apis/tolerant/read-failure.ts";
 import { askText, askTokens } from "./ask-tokens.ts";
 import { askWhole } from "./ask-whole.ts";
 import type { AskContext } from "./ask-whole.ts";

@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from "vitest";
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
 import { boundedObjectSchema } from "../../../test/support/schemas.ts";
-import type { JsonSchema, Tool } from "../../generation/message.ts";
+import type { JsonSchema, Tool } from "../../core/message.ts";
 import type { Format } from "../format.ts";
 import { formatNamed, knownFormats } from "../known.ts";
 import { TextReader } from "../text-reader.ts";

@@ -1,5 +1,5 @@
 import type { Format, PlainFormat } from "../format.ts";
-import type { JsonSchema, Tool } from "../../generation/message.ts";
+import type { JsonSchema, Tool } from "../../core/message.ts";
 import { plainCalls } from "./call-frame.ts";
 import { callableTool, callGap, type CallableTool, type CallContext } from "./call-parts.ts";
 import { codePoints, complement, everyCodePoint, oneCodePoint, subtract, union } from "./code-points.ts";

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 
 import { Gbnf } from "../../../test/support/gbnf.ts";
-import type { Tool } from "../../generation/message.ts";
+import type { Tool } from "../../core/message.ts";
 import type { Format } from "../format.ts";
 import { formatNamed } from "../known.ts";
 import { callGrammar } from "./call-grammar.ts";

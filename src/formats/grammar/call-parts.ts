@@ -1,5 +1,5 @@
-import { parametersOf } from "../../generation/custom-tool.ts";
-import type { JsonSchema, Tool } from "../../generation/message.ts";
+import { parametersOf } from "../../core/custom-tool.ts";
+import type { JsonSchema, Tool } from "../../core/message.ts";
 import { codePoints } from "./code-points.ts";
 import { chars, choice, repeat, sequence, type Expression } from "./expression.ts";
 import { SchemaReader } from "./flatten-schema.ts";

@@ -1,6 +1,6 @@
-import { larkKeyword } from "../../generation/custom-tool.ts";
-import { isObject } from "../../generation/json.ts";
-import type { JsonSchema } from "../../generation/message.ts";
+import { larkKeyword } from "../../core/custom-tool.ts";
+import { isObject } from "../../core/json.ts";
+import type { JsonSchema } from "../../core/message.ts";
 import { References } from "./json-pointer.ts";
 import { PatternSet } from "./regex-matcher.ts";
 import { SchemaError, type Gap } from "./schema-error.ts";

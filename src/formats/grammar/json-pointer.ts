@@ -1,5 +1,5 @@
-import { isObject } from "../../generation/json.ts";
-import type { JsonSchema } from "../../generation/message.ts";
+import { isObject } from "../../core/json.ts";
+import type { JsonSchema } from "../../core/message.ts";
 import { SchemaError } from "./schema-error.ts";
 
 /** Finds the schemas that references within one document mean. Other documents are never fetched. */

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
-import type { Tool } from "../../generation/message.ts";
+import type { Tool } from "../../core/message.ts";
 import { formatNamed } from "../known.ts";
 import { callGrammar } from "./call-grammar.ts";
 import { gbnfOfData, GrammarError } from "./grammar.ts";

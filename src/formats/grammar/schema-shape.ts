@@ -1,4 +1,4 @@
-import type { JsonSchema } from "../../generation/message.ts";
+import type { JsonSchema } from "../../core/message.ts";
 import type { Bound, NumberLimits } from "./number-expression.ts";
 
 /** A schema without combinators: what a value must be, by its type. A schema is a choice of such shapes. */

@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from "vitest";
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
 import { boundedSchema } from "../../../test/support/schemas.ts";
-import type { JsonSchema } from "../../generation/message.ts";
+import type { JsonSchema } from "../../core/message.ts";
 import { SchemaError } from "./schema-error.ts";
 import { jsonObjectGbnf, schemaToGbnf } from "./schema-to-gbnf.ts";
 

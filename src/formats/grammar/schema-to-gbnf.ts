@@ -1,4 +1,4 @@
-import type { JsonSchema } from "../../generation/message.ts";
+import type { JsonSchema } from "../../core/message.ts";
 import type { Expression } from "./expression.ts";
 import { SchemaReader } from "./flatten-schema.ts";
 import { Grammar, GrammarError } from "./grammar.ts";

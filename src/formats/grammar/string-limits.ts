@@ -1,4 +1,4 @@
-import { larkKeyword } from "../../generation/custom-tool.ts";
+import { larkKeyword } from "../../core/custom-tool.ts";
 import { everyCodePoint, oneCodePoint } from "./code-points.ts";
 import { chars, isNever, lengths, repeat, sequenceOf, type Expression } from "./expression.ts";
 import type { SchemaReader } from "./flatten-schema.ts";

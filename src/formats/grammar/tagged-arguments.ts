@@ -1,4 +1,4 @@
-import { parametersOf } from "../../generation/custom-tool.ts";
+import { parametersOf } from "../../core/custom-tool.ts";
 import type { TaggedArgs } from "../format.ts";
 import { typedValue, ToolTypes, type DeclaredTypes } from "../reading/tool-types.ts";
 import type { CallableTool, CallContext } from "./call-parts.ts";

@@ -1,5 +1,5 @@
-import { parametersOf } from "../../generation/custom-tool.ts";
-import type { Tool, ToolChoice } from "../../generation/message.ts";
+import { parametersOf } from "../../core/custom-tool.ts";
+import type { Tool, ToolChoice } from "../../core/message.ts";
 
 /**
  * What a model is told of tools whose chat template knows none: added to the system message, with calls read as `generic-json`.

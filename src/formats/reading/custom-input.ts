@@ -1,4 +1,4 @@
-import { customInput } from "../../generation/custom-tool.ts";
+import { customInput } from "../../core/custom-tool.ts";
 import { isSpace } from "./cursor.ts";
 import { JsonStringDecoder } from "./json-string-decoder.ts";
 

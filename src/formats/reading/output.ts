@@ -1,4 +1,4 @@
-import type { GenerationEvent, TokenLogprob } from "../../generation/event.ts";
+import type { GenerationEvent, TokenLogprob } from "../../core/events.ts";
 import { isSpace } from "./cursor.ts";
 import { CustomInput } from "./custom-input.ts";
 import { Pile } from "./pile.ts";

@@ -1,7 +1,7 @@
-import { isObject } from "../../generation/json.ts";
-import type { JsonObject } from "../../generation/json.ts";
-import { parametersOf } from "../../generation/custom-tool.ts";
-import type { JsonSchema, Tool } from "../../generation/message.ts";
+import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { parametersOf } from "../../core/custom-tool.ts";
+import type { JsonSchema, Tool } from "../../core/message.ts";
 import { literalToJson } from "./read-literal.ts";
 
 /** The JSON types that a parameter may have, as far as its schema tells. */

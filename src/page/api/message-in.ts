@@ -1,4 +1,4 @@
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 
 /** The message of an error object, where a body or an event of the API has one. */
 export function messageIn(body: unknown): string | undefined {

@@ -1,4 +1,4 @@
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 import { Changing } from "../parts/changing.ts";
 import { callApi } from "./call-api.ts";
 import { messageIn } from "./message-in.ts";

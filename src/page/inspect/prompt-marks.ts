@@ -1,4 +1,4 @@
-import type { InspectedPrompt } from "../../generation/inspection.ts";
+import type { InspectedPrompt } from "../../core/inspection.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 
 /** What of a prompt is marked, and where what the model had in its cache ends. */

@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useMemo } from "preact/hooks";
-import type { InspectedPrompt } from "../../generation/inspection.ts";
+import type { InspectedPrompt } from "../../core/inspection.ts";
 import type { InspectedRequest, ShownCacheMiss, TapeContents, TimedText } from "../../inspect/inspected-request.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { MarkedText } from "./marked-text.tsx";

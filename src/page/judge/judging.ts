@@ -1,9 +1,9 @@
 import { judgeAnswer } from "../../check/check-capture.ts";
 import { reportOf } from "../../check/report/report-of.ts";
 import type { Report } from "../../check/report/report.ts";
-import { lean } from "../../wire/profile.ts";
-import { repairCapture } from "../../wire/repair-capture.ts";
-import type { CapturedApi, RepairedCapture } from "../../wire/repaired-capture.ts";
+import { lean } from "../../apis/profile.ts";
+import { repairCapture } from "../../apis/repair-capture.ts";
+import type { CapturedApi, RepairedCapture } from "../../apis/repaired-capture.ts";
 import type { Capture } from "./capture.ts";
 
 /** A capture, what the rules say of it, and what Truewire would send in its place. */

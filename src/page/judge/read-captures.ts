@@ -3,8 +3,8 @@ import type { CapturedExchange } from "../../capture/captured-exchange.ts";
 import { readHar } from "../../capture/read-har.ts";
 import { readTranscript } from "../../capture/read-transcript.ts";
 import { readRecording } from "../../capture/recording.ts";
-import { isObject } from "../../generation/json.ts";
-import type { JsonObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
 import type { Capture } from "./capture.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../generation/event.ts";
+import type { FinishReason, GenerationEvent, GenerationFailure, Usage } from "../../core/events.ts";
 import { Changing } from "../parts/changing.ts";
 import { TextLog } from "./text-log.ts";
 

@@ -1,5 +1,5 @@
 import type { VNode } from "preact";
-import type { FinishReason } from "../../generation/event.ts";
+import type { FinishReason } from "../../core/events.ts";
 import { useChanges } from "../parts/changing.ts";
 import type { Call, Choice } from "./answer.ts";
 import { LongText } from "./long-text.tsx";

@@ -1,4 +1,4 @@
-import type { TokenLogprob } from "../../generation/event.ts";
+import type { TokenLogprob } from "../../core/events.ts";
 import { Changing } from "../parts/changing.ts";
 
 /** A piece of text with the tokens that made it; `tokens` is empty where the server tells none. */

@@ -1,4 +1,4 @@
-import type { TokenLogprob } from "../../generation/event.ts";
+import type { TokenLogprob } from "../../core/events.ts";
 import type { Piece } from "./text-log.ts";
 
 /** A block begins at the first line that begins beyond so many characters of the one before, … */

@@ -1,6 +1,6 @@
 import type { VNode } from "preact";
 import { useEffect } from "preact/hooks";
-import type { TokenAlternative, TokenLogprob } from "../../generation/event.ts";
+import type { TokenAlternative, TokenLogprob } from "../../core/events.ts";
 import { Changing, useChanges } from "../parts/changing.ts";
 
 /** The tokens that somebody points at, and where they stand on the screen. */

@@ -1,4 +1,4 @@
-import { isObject } from "../../generation/json.ts";
+import { isObject } from "../../core/json.ts";
 
 /** A tool as it stands on the page, in the texts that a person has entered. */
 export interface Tool {

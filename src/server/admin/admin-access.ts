@@ -1,4 +1,4 @@
-import { FailureError } from "../../generation/failure.ts";
+import { FailureError } from "../../core/failure.ts";
 import type { Exchange } from "../exchange.ts";
 import { KeyRing } from "../keys/key-ring.ts";
 import { isLoopback } from "../origins.ts";

@@ -1,5 +1,5 @@
-import { FailureError, invalidRequest } from "../../generation/failure.ts";
-import { openaiVoice } from "../../wire/openai-voice.ts";
+import { FailureError, invalidRequest } from "../../core/failure.ts";
+import { openaiVoice } from "../../apis/openai-voice.ts";
 import type { Mask } from "../mask.ts";
 import { readJson } from "../read-json.ts";
 import type { Reply } from "../reply.ts";

@@ -1,4 +1,4 @@
-import { FailureError } from "../../generation/failure.ts";
+import { FailureError } from "../../core/failure.ts";
 import type { Mask } from "../mask.ts";
 import { readJson } from "../read-json.ts";
 import type { Reply } from "../reply.ts";

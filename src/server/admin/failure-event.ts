@@ -1,6 +1,6 @@
-import type { GenerationFailure } from "../../generation/event.ts";
-import { FailureError } from "../../generation/failure.ts";
-import { internalError } from "../../wire/failures.ts";
+import type { GenerationFailure } from "../../core/events.ts";
+import { FailureError } from "../../core/failure.ts";
+import { internalError } from "../../apis/failures.ts";
 import type { Mask } from "../mask.ts";
 import type { Reply } from "../reply.ts";
 

@@ -1,5 +1,5 @@
-import { invalidRequest } from "../../generation/failure.ts";
-import type { FailureError } from "../../generation/failure.ts";
+import { invalidRequest } from "../../core/failure.ts";
+import type { FailureError } from "../../core/failure.ts";
 import type { ServedEngine } from "../model-directory.ts";
 import type { ModelState } from "./model-control.ts";
 

@@ -1,6 +1,6 @@
-import { invalidRequest } from "../../generation/failure.ts";
-import type { FailureError } from "../../generation/failure.ts";
-import { isObject } from "../../generation/json.ts";
+import { invalidRequest } from "../../core/failure.ts";
+import type { FailureError } from "../../core/failure.ts";
+import { isObject } from "../../core/json.ts";
 import type { AskedCheck } from "./checker.ts";
 
 /** Reads the body of `POST /admin/check`. Throws `FailureError`, which never quotes the key. */

@@ -1,4 +1,4 @@
-import type { GenerationEvent } from "../../generation/event.ts";
+import type { GenerationEvent } from "../../core/events.ts";
 
 /** What a batch, an event beside its text, and an alternative of a token take, in bytes: about what V8 needs, and not less. */
 const perBatch = 48;

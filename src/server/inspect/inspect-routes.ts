@@ -1,7 +1,7 @@
-import { FailureError } from "../../generation/failure.ts";
+import { FailureError } from "../../core/failure.ts";
 import { captureOf } from "../../inspect/capture-of.ts";
 import type { InspectedRequest, RequestSummary } from "../../inspect/inspected-request.ts";
-import { openaiVoice } from "../../wire/openai-voice.ts";
+import { openaiVoice } from "../../apis/openai-voice.ts";
 import type { HeaderFields } from "../exchange.ts";
 import type { Reply } from "../reply.ts";
 import type { Answer, Route } from "../route.ts";

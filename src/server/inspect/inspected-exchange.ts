@@ -1,4 +1,4 @@
-import type { Store } from "../../store/store.ts";
+import type { Store } from "../../kv/store.ts";
 import type { BodyLease } from "../body-budget.ts";
 import type { Departure } from "../departure.ts";
 import type { Exchange, HeaderFields } from "../exchange.ts";

@@ -1,5 +1,5 @@
-import type { CacheMiss } from "../../generation/cache-miss.ts";
-import type { FailureKind, FinishReason, GenerationEnd, Usage } from "../../generation/event.ts";
+import type { CacheMiss } from "../../core/cache-miss.ts";
+import type { FailureKind, FinishReason, GenerationEnd, Usage } from "../../core/events.ts";
 
 /** What a list of requests shows of one; the record of the request has it. */
 export interface RequestFacts {

@@ -1,6 +1,6 @@
-import type { ReceivedAnswer, SentRequest } from "../../generation/inspection.ts";
+import type { ReceivedAnswer, SentRequest } from "../../core/inspection.ts";
 import type { AskedServer, Header, KeptText, ShownRepair } from "../../inspect/inspected-request.ts";
-import { sentenceOfRepair } from "../../wire/tolerant/repairs.ts";
+import { sentenceOfRepair } from "../../apis/tolerant/repairs.ts";
 import type { Mask } from "../mask.ts";
 import { keptText } from "./kept-text.ts";
 import { maskedHeaders } from "./masked-headers.ts";

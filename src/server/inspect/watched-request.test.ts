@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { GenerationRequest } from "../../generation/request.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import { Ring } from "../../inspect/ring.ts";
 import { Mask } from "../mask.ts";
 import { RequestRecord } from "../request-record.ts";

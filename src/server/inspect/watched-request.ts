@@ -1,8 +1,8 @@
-import { cacheMissWords } from "../../generation/cache-miss.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
-import type { Inspection, InspectedPrompt, ReceivedAnswer, SentRequest } from "../../generation/inspection.ts";
-import { isObject } from "../../generation/json.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import { cacheMissWords } from "../../core/cache-miss.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import type { Inspection, InspectedPrompt, ReceivedAnswer, SentRequest } from "../../core/inspection.ts";
+import { isObject } from "../../core/json.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import type {
   Header,
   InspectedOutcome,

@@ -1,4 +1,4 @@
-import type { Limits } from "../../limits/limits.ts";
+import type { Limits } from "../../kv/limits.ts";
 
 /** Who holds a key, as far as the server knows. */
 export interface Client {

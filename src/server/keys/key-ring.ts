@@ -1,5 +1,5 @@
-import { expiredKey, incorrectApiKey, missingApiKey, missingOwnKey, unknownOwnKey } from "../../wire/failures.ts";
-import type { Profile } from "../../wire/profile.ts";
+import { expiredKey, incorrectApiKey, missingApiKey, missingOwnKey, unknownOwnKey } from "../../apis/failures.ts";
+import type { Profile } from "../../apis/profile.ts";
 import type { Client } from "./client.ts";
 import { hashOf } from "./key-hash.ts";
 

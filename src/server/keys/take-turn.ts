@@ -1,4 +1,4 @@
-import { rateLimitReached } from "../../wire/rate-limits.ts";
+import { rateLimitReached } from "../../apis/rate-limits.ts";
 import type { Reply } from "../reply.ts";
 import type { Service } from "../service.ts";
 import { Turn } from "./turn.ts";

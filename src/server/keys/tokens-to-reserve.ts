@@ -1,5 +1,5 @@
-import type { GenerationRequest } from "../../generation/request.ts";
-import type { Limits } from "../../limits/limits.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import type { Limits } from "../../kv/limits.ts";
 
 /** The tokens that a request without a limit of its own reserves for its answer, and the most of a limit that this may be. */
 const defaultAnswerTokens = 1000;

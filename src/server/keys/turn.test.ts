@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Engine } from "../../generation/engine.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import type { Engine } from "../../core/engine.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import { Turn } from "./turn.ts";
 
 type Batch = readonly GenerationEvent[];

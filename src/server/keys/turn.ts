@@ -1,7 +1,7 @@
-import type { Engine } from "../../generation/engine.ts";
-import type { GenerationEvent, Usage } from "../../generation/event.ts";
-import type { Lease } from "../../limits/limits.ts";
-import { tokensOf } from "../../generation/estimate-tokens.ts";
+import type { Engine } from "../../core/engine.ts";
+import type { GenerationEvent, Usage } from "../../core/events.ts";
+import type { Lease } from "../../kv/limits.ts";
+import { tokensOf } from "../../core/estimate-tokens.ts";
 
 /** A request that was taken within its client's limits, until it is over and what it has cost is known. */
 export class Turn {

@@ -1,4 +1,4 @@
-import { FailureError } from "../../generation/failure.ts";
+import { FailureError } from "../../core/failure.ts";
 import type { Reply } from "../reply.ts";
 import type { Service } from "../service.ts";
 

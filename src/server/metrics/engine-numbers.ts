@@ -1,6 +1,6 @@
 import { Counter, Gauge } from "prom-client";
 import type { Registry } from "prom-client";
-import type { EngineHealth } from "../../generation/engine.ts";
+import type { EngineHealth } from "../../core/engine.ts";
 import type { ServedEngine } from "../model-directory.ts";
 
 interface EngineNumber {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { accumulate } from "../../generation/accumulate.ts";
-import type { GenerationEvent } from "../../generation/event.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import { accumulate } from "../../core/accumulate.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import { inputMessages, outputMessages } from "./message-content.ts";
 
 const request = { id: "r", model: "m", sampling: {}, limits: {}, wantsUsage: false, stream: false, extra: {} };

@@ -1,7 +1,7 @@
-import type { GeneratedChoice, GeneratedPart } from "../../generation/accumulate.ts";
-import type { FinishReason } from "../../generation/event.ts";
-import type { AssistantPart, Content, ContentPart, Message } from "../../generation/message.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import type { GeneratedChoice, GeneratedPart } from "../../core/accumulate.ts";
+import type { FinishReason } from "../../core/events.ts";
+import type { AssistantPart, Content, ContentPart, Message } from "../../core/message.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 
 /**
  * What was said, in the form that OpenTelemetry's semantic conventions for generative AI give it (`gen-ai-input-messages.json`,

@@ -1,12 +1,12 @@
 import { context, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import type { Attributes, Context, Span, Tracer } from "@opentelemetry/api";
-import { Accumulator } from "../../generation/accumulate.ts";
-import type { GenerationEnd, GenerationEvent, Timings, Usage } from "../../generation/event.ts";
-import type { AttemptObserver, ObservedAttempt } from "../../generation/generation-observer.ts";
-import type { GenerationRequest } from "../../generation/request.ts";
+import { Accumulator } from "../../core/accumulate.ts";
+import type { GenerationEnd, GenerationEvent, Timings, Usage } from "../../core/events.ts";
+import type { AttemptObserver, ObservedAttempt } from "../../core/generation-observer.ts";
+import type { GenerationRequest } from "../../core/request.ts";
 import { inputMessages, outputMessages } from "./message-content.ts";
 import { contextIn, headersOf } from "./trace-context.ts";
-import type { HeaderReader } from "../../wire/voice.ts";
+import type { HeaderReader } from "../../apis/voice.ts";
 
 export interface TracedRequest {
   readonly requestId: string;

@@ -1,6 +1,6 @@
 import { createTraceState, INVALID_SPAN_CONTEXT, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import type { Context, SpanContext } from "@opentelemetry/api";
-import type { HeaderReader } from "../../wire/voice.ts";
+import type { HeaderReader } from "../../apis/voice.ts";
 
 /**
  * How traces go on from one process to the next: the headers `traceparent` and `tracestate`. Source: W3C Trace Context, section 3.

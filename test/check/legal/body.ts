@@ -1,11 +1,11 @@
 import type { Exchange } from "../../../src/check/rules/exchange.ts";
-import { accumulate } from "../../../src/generation/accumulate.ts";
-import type { GenerationEvent } from "../../../src/generation/event.ts";
-import { invalidRequest } from "../../../src/generation/failure.ts";
-import { writeChatResponse } from "../../../src/wire/chat/response-writer.ts";
-import { writeCompletionResponse } from "../../../src/wire/completions/response-writer.ts";
-import { writeEmbeddings } from "../../../src/wire/embeddings/write-embeddings.ts";
-import { writeErrorBody } from "../../../src/wire/error-body.ts";
+import { accumulate } from "../../../src/core/accumulate.ts";
+import type { GenerationEvent } from "../../../src/core/events.ts";
+import { invalidRequest } from "../../../src/core/failure.ts";
+import { writeChatResponse } from "../../../src/apis/chat/response-writer.ts";
+import { writeCompletionResponse } from "../../../src/apis/completions/response-writer.ts";
+import { writeEmbeddings } from "../../../src/apis/embeddings/write-embeddings.ts";
+import { writeErrorBody } from "../../../src/apis/error-body.ts";
 import {
   bodyTooLarge,
   incorrectApiKey,
@@ -16,10 +16,10 @@ import {
   modelDoesNotExist,
   modelNotFound,
   unknownUrl,
-} from "../../../src/wire/failures.ts";
-import { writeModel, writeModelList } from "../../../src/wire/models/write-models.ts";
-import { exact, lean, type Profile } from "../../../src/wire/profile.ts";
-import { emptyArray, missingParameter } from "../../../src/wire/request/refusals.ts";
+} from "../../../src/apis/failures.ts";
+import { writeModel, writeModelList } from "../../../src/apis/models/write-models.ts";
+import { exact, lean, type Profile } from "../../../src/apis/profile.ts";
+import { emptyArray, missingParameter } from "../../../src/apis/request/refusals.ts";
 import { between, oneOf, seeded } from "../random.ts";
 import { eventsFor } from "./events.ts";
 import { chatRequest, completionRequest } from "./requests.ts";

@@ -1,8 +1,8 @@
 import type { Exchange } from "../../../src/check/rules/exchange.ts";
-import { accumulate } from "../../../src/generation/accumulate.ts";
-import type { GenerationEvent } from "../../../src/generation/event.ts";
-import { invalidRequest } from "../../../src/generation/failure.ts";
-import { atOnce } from "../../../src/generation/steps.ts";
+import { accumulate } from "../../../src/core/accumulate.ts";
+import type { GenerationEvent } from "../../../src/core/events.ts";
+import { invalidRequest } from "../../../src/core/failure.ts";
+import { atOnce } from "../../../src/core/steps.ts";
 import {
   bodyTooLarge,
   incorrectApiKey,
@@ -11,10 +11,10 @@ import {
   missingApiKey,
   modelNotFound,
   unknownUrl,
-} from "../../../src/wire/failures.ts";
-import { messagesPort } from "../../../src/wire/messages/port.ts";
-import type { AnswerContext } from "../../../src/wire/port.ts";
-import { exact, lean, type Profile } from "../../../src/wire/profile.ts";
+} from "../../../src/apis/failures.ts";
+import { messagesPort } from "../../../src/apis/messages/port.ts";
+import type { AnswerContext } from "../../../src/apis/port.ts";
+import { exact, lean, type Profile } from "../../../src/apis/profile.ts";
 import { between, oneOf, seeded } from "../random.ts";
 import { batches } from "./events.ts";
 import { messageEventsFor, messageRequest } from "./message-events.ts";

@@ -1,10 +1,10 @@
 import type { Exchange } from "../../../src/check/rules/exchange.ts";
-import type { JsonValue } from "../../../src/wire/json-text.ts";
-import type { Profile } from "../../../src/wire/profile.ts";
-import { bodyText } from "../../../src/wire/responses/body-text.ts";
-import { ResponseIds } from "../../../src/wire/responses/ids.ts";
-import { sealHistory } from "../../../src/wire/responses/state/compaction.ts";
-import { inputItems } from "../../../src/wire/responses/state/input-items.ts";
+import type { JsonValue } from "../../../src/apis/json-text.ts";
+import type { Profile } from "../../../src/apis/profile.ts";
+import { bodyText } from "../../../src/apis/responses/body-text.ts";
+import { ResponseIds } from "../../../src/apis/responses/ids.ts";
+import { sealHistory } from "../../../src/apis/responses/state/compaction.ts";
+import { inputItems } from "../../../src/apis/responses/state/input-items.ts";
 import { between, oneOf } from "../random.ts";
 
 type Json = Record<string, unknown>;

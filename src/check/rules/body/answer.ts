@@ -5,7 +5,7 @@ import { notJson } from "../not-json.ts";
 import type { BodyRule, Offence } from "../rule.ts";
 import { usageOffence } from "../usage-counts.ts";
 import { isTokenLists, tokenListsOffence } from "../token-lists.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json } from "../view.ts";
 import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 

@@ -1,5 +1,5 @@
 import type { Offence } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json } from "../view.ts";
 
 /** An offence at a member of a body: where its name first stands, else the whole body. */

@@ -1,6 +1,6 @@
 import { shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json, parsedJson } from "../view.ts";
 import { atName, choicesOf, isChat, messageOf } from "./body-place.ts";
 

@@ -2,7 +2,7 @@ import { errorOffence } from "../error-object.ts";
 import { vendorOf } from "../exchange.ts";
 import { notJson } from "../not-json.ts";
 import type { BodyRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type BodyView } from "../view.ts";
 import { atName, objectOf } from "./body-place.ts";
 

@@ -1,6 +1,6 @@
 import { shown } from "../place.ts";
 import type { BodyRule, Offence } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json } from "../view.ts";
 import { atName, objectOf } from "./body-place.ts";
 

@@ -2,7 +2,7 @@ import { demandsOf } from "../demands.ts";
 import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
 import { shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json, parsedJson } from "../view.ts";
 import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 

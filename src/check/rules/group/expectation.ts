@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { bodyView, type Json } from "../view.ts";
 import { type Exchange, vendorOf } from "../exchange.ts";
 import type { Finding, Offence } from "../rule.ts";

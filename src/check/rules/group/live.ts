@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Finding } from "../rule.ts";
 import { streamView } from "../view.ts";

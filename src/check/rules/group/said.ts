@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { apiOf, type Exchange } from "../exchange.ts";
 import { isStream } from "../judge.ts";
 import { saidInMessage } from "../messages/said.ts";

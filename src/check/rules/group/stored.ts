@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import type { Exchange } from "../exchange.ts";
 import { shown } from "../place.ts";
 import { lastResponse } from "../responses/last-response.ts";

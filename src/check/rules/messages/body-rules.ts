@@ -1,5 +1,5 @@
 import { errorStatuses } from "../../../apis/messages/schema.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import { vendorOf } from "../exchange.ts";
 import { shown } from "../place.ts";

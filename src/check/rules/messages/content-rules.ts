@@ -1,6 +1,6 @@
 import { isOpen, membersOf, variantsOf } from "../../../apis/members.ts";
 import { contentBlock } from "../../../apis/messages/schema.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
 import { shown } from "../place.ts";
 import { messageDemands } from "./message-demands.ts";

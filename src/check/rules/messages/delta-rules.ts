@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { isOpen, membersOf, variantsOf } from "../../../apis/members.ts";
 import { contentBlock, contentDelta, extendedBlocks } from "../../../apis/messages/schema.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 import { parsedJson, type StreamView } from "../view.ts";

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { membersOf, unwrapped } from "../../../apis/members.ts";
 import { stopReason, usage as usageSchema } from "../../../apis/messages/schema.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { shown } from "../place.ts";
 import { callsIn, type MessageRule, type MessageView } from "./message-view.ts";
 import { promptTokens } from "./usage-counts.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import type { Json } from "../view.ts";
 
 /** What is wrong with an error, in a stream or as a body; undefined when nothing is. Source: Anthropic's documentation, Errors. */

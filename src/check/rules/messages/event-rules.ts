@@ -2,7 +2,7 @@ import { variantsOf } from "../../../apis/members.ts";
 import { contentBlock, contentDelta, errorStatuses, streamEvent } from "../../../apis/messages/schema.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { errorShapeOffence, overflowOffence } from "./error-shape.ts";
 import { messageEvents } from "./stream-events.ts";
 import type { StreamView } from "../view.ts";

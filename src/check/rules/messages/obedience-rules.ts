@@ -1,5 +1,5 @@
 import { shown } from "../place.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { parsedJson } from "../view.ts";
 import { messageDemands } from "./message-demands.ts";
 import { callsIn, isWhole, type MessageRule, type MessageView, textOf } from "./message-view.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { atEnd, atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 import type { StreamView } from "../view.ts";

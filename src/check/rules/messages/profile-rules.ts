@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import { variantsOf } from "../../../apis/members.ts";
 import { error, message, model, modelList, streamEvent, tokenCount } from "../../../apis/messages/schema.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import { firstDifference, laidOut } from "../profile/json-layout.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import type { Chunk, Json, StreamView } from "../view.ts";
 
 /** One event of a streamed message. */

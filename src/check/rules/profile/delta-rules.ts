@@ -1,6 +1,6 @@
 import { atPiece, shown } from "../place.ts";
 import type { Offence } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type ChoicePiece, type Json, type StreamView } from "../view.ts";
 import { membersOffence } from "./member-order.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";

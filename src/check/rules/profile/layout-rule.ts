@@ -1,5 +1,5 @@
 import type { Offence } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { apiOf } from "../exchange.ts";
 import { type BodyView } from "../view.ts";
 import { firstDifference, laidOut } from "./json-layout.ts";

@@ -1,7 +1,7 @@
 import { apiOf, askedForUsage } from "../exchange.ts";
 import { atMember } from "../place.ts";
 import type { Offence } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Chunk, type Json, type StreamView } from "../view.ts";
 import { atName, choicesOf, messageOf, objectOf } from "../body/body-place.ts";
 import { membersOffence } from "./member-order.ts";

@@ -1,5 +1,5 @@
 import type { Exchange } from "../exchange.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 
 /**
  * Who refuses a request at OpenAI, and so writes the error: the gateway what concerns keys, permissions, limits and models (which it

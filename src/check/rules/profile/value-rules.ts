@@ -2,7 +2,7 @@ import { apiOf, asked } from "../exchange.ts";
 import { atFrame, atMember, atPiece, shown } from "../place.ts";
 import type { Offence } from "../rule.ts";
 import { hasObfuscatedLength } from "../stream/obfuscation.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Chunk, type Json, type StreamView } from "../view.ts";
 import { atName, choicesOf, isAnswer, messageOf } from "../body/body-place.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";

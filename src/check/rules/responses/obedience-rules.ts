@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { textOfTokens, tokenOffence } from "../logprob-tokens.ts";
 import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
 import { shown } from "../place.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { textOfTokens } from "../logprob-tokens.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { atName } from "../body/body-place.ts";
 import { apiOf } from "../exchange.ts";
 import { atEnd, atFrame, atMember } from "../place.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { atName } from "../body/body-place.ts";
 import type { Exchange } from "../exchange.ts";
 import { atMember } from "../place.ts";

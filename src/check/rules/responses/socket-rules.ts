@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { objectOf } from "../body/body-place.ts";
 import { atFrame, shown } from "../place.ts";
 import type { BodyRule, StreamRule } from "../rule.ts";

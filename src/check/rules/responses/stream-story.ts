@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import type { Chunk, Json, StreamView } from "../view.ts";
 
 /** A stream of the Responses API, taken apart by what its events speak of. */

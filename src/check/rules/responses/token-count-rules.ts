@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import { shown } from "../place.ts";
 import type { BodyRule } from "../rule.ts";

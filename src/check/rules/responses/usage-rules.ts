@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { shown } from "../place.ts";
 import type { Json } from "../view.ts";
 import { isCall, type ResponseView, textOf } from "./response-view.ts";

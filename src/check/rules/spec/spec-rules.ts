@@ -6,7 +6,7 @@ import { model, modelList } from "../../../apis/models/schema.ts";
 import { type Exchange, vendorOf } from "../exchange.ts";
 import { atMember } from "../place.ts";
 import type { BodyRule, StreamRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type BodyView } from "../view.ts";
 import { atName } from "../body/body-place.ts";
 import { specOffence } from "./validate.ts";

@@ -1,4 +1,4 @@
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type ChoicePiece, type Json, type StreamView } from "../view.ts";
 
 /** One element of a delta's `tool_calls`, with where it stood. */

@@ -1,7 +1,7 @@
 import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type ChoicePiece, type StreamView } from "../view.ts";
 
 const chat = ["chat"] as const;

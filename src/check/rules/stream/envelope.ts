@@ -1,7 +1,7 @@
 import { choicesAsked } from "../demands.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type Chunk, type StreamView } from "../view.ts";
 
 const both = ["chat", "completions"] as const;

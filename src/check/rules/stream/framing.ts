@@ -2,7 +2,7 @@ import type { Frame } from "../frames.ts";
 import { notJson } from "../not-json.ts";
 import { atEnd, atFrame, atLine } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type StreamView } from "../view.ts";
 
 const both = ["chat", "completions"] as const;

@@ -2,7 +2,7 @@ import { asked } from "../exchange.ts";
 import { textOfTokens, tokenOffence } from "../logprob-tokens.ts";
 import { atEnd, atPiece } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type ChoicePiece, type StreamView } from "../view.ts";
 
 const wrongLogprobs = "log probabilities are wrong";

@@ -1,7 +1,7 @@
 import { demandsOf } from "../demands.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { parsedJson, type StreamView } from "../view.ts";
 import { callsOf } from "./calls.ts";
 

@@ -1,6 +1,6 @@
 import { atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import type { Chunk, StreamView } from "../view.ts";
 
 function obfuscated(view: StreamView): readonly Chunk[] {

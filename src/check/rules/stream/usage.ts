@@ -1,7 +1,7 @@
 import { askedForUsage } from "../exchange.ts";
 import { atEnd, atFrame, atMember, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { isObject } from "../../../generation/json.ts";
+import { isObject } from "../../../core/json.ts";
 import { type Chunk, type Json, type StreamView } from "../view.ts";
 import { usageOffence } from "../usage-counts.ts";
 

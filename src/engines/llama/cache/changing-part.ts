@@ -1,4 +1,4 @@
-import type { PartingTexts } from "../../../generation/cache-miss.ts";
+import type { PartingTexts } from "../../../core/cache-miss.ts";
 
 /** What kind of text changes by itself from request to request at the place where two prompts part; undefined: none that is known. */
 export type ChangingPart = "billing-header" | "date" | "id" | "counter";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cacheMissWords } from "../../../generation/cache-miss.ts";
-import type { CacheMiss } from "../../../generation/cache-miss.ts";
-import type { Message, Tool } from "../../../generation/message.ts";
+import { cacheMissWords } from "../../../core/cache-miss.ts";
+import type { CacheMiss } from "../../../core/cache-miss.ts";
+import type { Message, Tool } from "../../../core/message.ts";
 import { ChatTemplate } from "../../../templates/chat-template.ts";
 import { KnownPrompts, missOf } from "./known-prompts.ts";
 import type { AskedPrompt } from "./known-prompts.ts";

@@ -1,4 +1,4 @@
-import type { CacheMiss } from "../../../generation/cache-miss.ts";
+import type { CacheMiss } from "../../../core/cache-miss.ts";
 import { likenessTo } from "./likeness.ts";
 import { missCause } from "./miss-cause.ts";
 import { last, partingTexts, toldCharacters } from "./parting-texts.ts";

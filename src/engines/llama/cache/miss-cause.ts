@@ -1,4 +1,4 @@
-import type { CacheMiss, PartingTexts } from "../../../generation/cache-miss.ts";
+import type { CacheMiss, PartingTexts } from "../../../core/cache-miss.ts";
 import { changingPart } from "./changing-part.ts";
 import { movedMessages } from "./moved-messages.ts";
 import { isSystem, promptRole, sameMessage } from "./prompt-outline.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import type { Message } from "../../../generation/message.ts";
+import type { Message } from "../../../core/message.ts";
 import { outlinePrompt } from "./outline-prompt.ts";
 
 const turn = fc.record({

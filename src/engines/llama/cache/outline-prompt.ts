@@ -1,5 +1,5 @@
-import { callsOf, partsOf, thoughtOf } from "../../../generation/assistant-parts.ts";
-import type { AssistantPart, ContentPart, Message, Tool } from "../../../generation/message.ts";
+import { callsOf, partsOf, thoughtOf } from "../../../core/assistant-parts.ts";
+import type { AssistantPart, ContentPart, Message, Tool } from "../../../core/message.ts";
 import { promptRole } from "./prompt-outline.ts";
 import type { MessageMark, PromptOutline, TextPiece, ToolMark } from "./prompt-outline.ts";
 

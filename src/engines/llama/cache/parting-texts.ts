@@ -1,4 +1,4 @@
-import type { PartingTexts } from "../../../generation/cache-miss.ts";
+import type { PartingTexts } from "../../../core/cache-miss.ts";
 
 /** How much is told of each side, in characters. */
 export const toldCharacters = 80;

@@ -1,4 +1,4 @@
-import type { ModelInfo } from "../../../generation/engine.ts";
+import type { ModelInfo } from "../../../core/engine.ts";
 import type { EmbeddingPlan } from "./embedding-plan.ts";
 
 /** What a model can be asked. `hasTemplate`: for conversations, its own or a configured one. */

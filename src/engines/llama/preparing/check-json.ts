@@ -2,7 +2,7 @@ import type { ErrorObject } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import { RegexMatcher } from "../../../formats/grammar/regex-matcher.ts";
-import type { JsonSchema } from "../../../generation/message.ts";
+import type { JsonSchema } from "../../../core/message.ts";
 
 /** A client's patterns are never given to an engine that backtracks: one of ten characters can hold that for hours. */
 const linearPatterns = Object.assign((pattern: string) => new RegexMatcher(pattern), { code: "linearPatterns" });

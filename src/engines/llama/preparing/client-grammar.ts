@@ -1,4 +1,4 @@
-import { invalidRequest } from "../../../generation/failure.ts";
+import { invalidRequest } from "../../../core/failure.ts";
 import { checkGrammar } from "./check-grammar.ts";
 import type { PlannedGrammar } from "./constraint-plan.ts";
 import { invalidRequestOf } from "./constraint-refusal.ts";

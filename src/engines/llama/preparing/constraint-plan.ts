@@ -1,5 +1,5 @@
 import type { Format } from "../../../formats/format.ts";
-import type { JsonSchema, Tool } from "../../../generation/message.ts";
+import type { JsonSchema, Tool } from "../../../core/message.ts";
 
 /**
  * The constraint on an answer. The preparing thread makes it from the request and the format; `process/open-constraint.ts` enforces it

@@ -3,7 +3,7 @@ import { GrammarError } from "../../../formats/grammar/grammar.ts";
 import { LarkError } from "../../../formats/grammar/lark-error.ts";
 import { RegexError } from "../../../formats/grammar/regex-syntax.ts";
 import { SchemaError, type Gap } from "../../../formats/grammar/schema-error.ts";
-import { invalidRequest } from "../../../generation/failure.ts";
+import { invalidRequest } from "../../../core/failure.ts";
 
 /** Runs `make`; what it cannot make a grammar of is a 400 with its path. `path`: where the pattern or the grammar stood. */
 export function asInvalidRequest<T>(make: () => T, path = "tools"): T {

@@ -1,7 +1,7 @@
 import type { Format } from "../../../formats/format.ts";
-import type { Tool } from "../../../generation/message.ts";
-import type { PromptQuote } from "../../../generation/inspection.ts";
-import type { GenerationRequest, Limits, Sampling } from "../../../generation/request.ts";
+import type { Tool } from "../../../core/message.ts";
+import type { PromptQuote } from "../../../core/inspection.ts";
+import type { GenerationRequest, Limits, Sampling } from "../../../core/request.ts";
 import type { PromptOutline } from "../cache/prompt-outline.ts";
 import type { ConstraintPlan } from "./constraint-plan.ts";
 

@@ -1,5 +1,5 @@
-import type { PromptQuote } from "../../../generation/inspection.ts";
-import type { Message } from "../../../generation/message.ts";
+import type { PromptQuote } from "../../../core/inspection.ts";
+import type { Message } from "../../../core/message.ts";
 
 /** A longer prompt is not rendered again, only to be shown. In characters. */
 const longest = 512 * 1024;

@@ -1,6 +1,6 @@
 import type { Format } from "../../../formats/format.ts";
-import type { GenerationFailure } from "../../../generation/event.ts";
-import type { JsonSchema } from "../../../generation/message.ts";
+import type { GenerationFailure } from "../../../core/events.ts";
+import type { JsonSchema } from "../../../core/message.ts";
 import type { OpenMessage } from "../protocol.ts";
 import type { AnswerCheckPlan, ConstraintPlan } from "./constraint-plan.ts";
 import type { ModelFacts } from "./model-facts.ts";

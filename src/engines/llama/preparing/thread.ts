@@ -1,7 +1,7 @@
 /** The preparing thread of a model's process: started by `process/preparing-thread.ts`, it does one job after another. */
 import { parentPort, workerData } from "node:worker_threads";
-import type { GenerationFailure } from "../../../generation/event.ts";
-import { FailureError } from "../../../generation/failure.ts";
+import type { GenerationFailure } from "../../../core/events.ts";
+import { FailureError } from "../../../core/failure.ts";
 import type { AskedOfModel } from "../protocol.ts";
 import { Preparer } from "./preparer.ts";
 import type { FromThread, ThreadAnswer, ThreadJob, ThreadSetup } from "./thread-messages.ts";

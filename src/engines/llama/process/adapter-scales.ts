@@ -1,5 +1,5 @@
-import { invalidRequest } from "../../../generation/failure.ts";
-import type { Sampling } from "../../../generation/request.ts";
+import { invalidRequest } from "../../../core/failure.ts";
+import type { Sampling } from "../../../core/request.ts";
 
 /**
  * How much of each of a model's adapters is used, by their ids, as a text: "1,0.5"; "" for a model without adapters. What was evaluated

@@ -1,5 +1,5 @@
-import type { GenerationEvent } from "../../../generation/event.ts";
-import type { JsonSchema } from "../../../generation/message.ts";
+import type { GenerationEvent } from "../../../core/events.ts";
+import type { JsonSchema } from "../../../core/message.ts";
 import type { AnswerCheckPlan } from "../preparing/constraint-plan.ts";
 
 /** Takes a JSON text that is to be checked by a schema. `what`: its name in the log. */

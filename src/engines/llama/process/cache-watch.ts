@@ -1,4 +1,4 @@
-import type { CacheMiss } from "../../../generation/cache-miss.ts";
+import type { CacheMiss } from "../../../core/cache-miss.ts";
 import { KnownPrompts, missOf } from "../cache/known-prompts.ts";
 import type { MissDraft } from "../cache/known-prompts.ts";
 import type { Choice } from "./choice.ts";

@@ -1,11 +1,11 @@
-import { ChoiceAssembler } from "../../../generation/choice-assembler.ts";
-import type { SlotState } from "../../../generation/engine.ts";
-import type { GenerationEvent } from "../../../generation/event.ts";
+import { ChoiceAssembler } from "../../../core/choice-assembler.ts";
+import type { SlotState } from "../../../core/engine.ts";
+import type { GenerationEvent } from "../../../core/events.ts";
 import { startOf } from "../../../formats/reading/start.ts";
 import { TextReader } from "../../../formats/text-reader.ts";
 import { thoughtMarkers } from "../../../formats/thought-markers.ts";
 import { unknownToolsWarning } from "../../../formats/unknown-tools.ts";
-import type { Observe } from "../../../generation/observe.ts";
+import type { Observe } from "../../../core/observe.ts";
 import type { AskedPrompt } from "../cache/known-prompts.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import { askedScales, type AdapterScales } from "./adapter-scales.ts";

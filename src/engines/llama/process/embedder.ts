@@ -1,4 +1,4 @@
-import { FailureError } from "../../../generation/failure.ts";
+import { FailureError } from "../../../core/failure.ts";
 import { FairQueue } from "../../lifecycle/fair-queue.ts";
 import type { NativeEmbeddingContext } from "./c-api/native-embedding-context.ts";
 import { PrefillBudget } from "./prefill-budget.ts";

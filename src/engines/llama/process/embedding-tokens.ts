@@ -1,4 +1,4 @@
-import { FailureError, invalidRequest } from "../../../generation/failure.ts";
+import { FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { PromptInput } from "../preparing/prepared-request.ts";
 import type { Steps } from "./round-share.ts";
 import { tokenizePrompt, type Tokenizer } from "./tokenize-prompt.ts";

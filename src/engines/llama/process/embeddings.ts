@@ -1,4 +1,4 @@
-import { invalidRequest } from "../../../generation/failure.ts";
+import { invalidRequest } from "../../../core/failure.ts";
 import type { Answer, Question } from "../protocol.ts";
 import type { Embedder } from "./embedder.ts";
 import { embeddingTokens, type InputLimits } from "./embedding-tokens.ts";

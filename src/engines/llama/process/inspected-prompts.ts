@@ -1,4 +1,4 @@
-import type { InspectedPrompt } from "../../../generation/inspection.ts";
+import type { InspectedPrompt } from "../../../core/inspection.ts";
 import type { PromptInput } from "../preparing/prepared-request.ts";
 import { TokenText } from "./token-text.ts";
 

@@ -1,8 +1,8 @@
-import type { GenerationFailure } from "../../../generation/event.ts";
-import { FailureError } from "../../../generation/failure.ts";
-import { shownWarnings } from "../../../generation/shown-warnings.ts";
-import type { Observe } from "../../../generation/observe.ts";
-import type { Sampling } from "../../../generation/request.ts";
+import type { GenerationFailure } from "../../../core/events.ts";
+import { FailureError } from "../../../core/failure.ts";
+import { shownWarnings } from "../../../core/shown-warnings.ts";
+import type { Observe } from "../../../core/observe.ts";
+import type { Sampling } from "../../../core/request.ts";
 import type { PreparedRequest, PromptInput } from "../preparing/prepared-request.ts";
 import type { GenerateMessage, StepMessage } from "../protocol.ts";
 import { AnswerCheck, type CheckText } from "./answer-check.ts";

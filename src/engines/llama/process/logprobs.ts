@@ -1,4 +1,4 @@
-import type { PromptTokenLogprob, TokenAlternative, TokenLogprob } from "../../../generation/event.ts";
+import type { PromptTokenLogprob, TokenAlternative, TokenLogprob } from "../../../core/events.ts";
 import type { LogitWindow } from "./raw-logprobs.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 

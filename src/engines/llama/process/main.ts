@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { Worker } from "node:worker_threads";
-import { FailureError } from "../../../generation/failure.ts";
+import { FailureError } from "../../../core/failure.ts";
 import { endpointsOf } from "../file/endpoints-of.ts";
 import { ModelOpenError } from "../model-open-error.ts";
-import type { Observe } from "../../../generation/observe.ts";
+import type { Observe } from "../../../core/observe.ts";
 import type { OpenProgress } from "../options.ts";
 import {
   mostTokensTold,

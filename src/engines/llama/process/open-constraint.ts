@@ -1,8 +1,8 @@
 import { GbnfError } from "../../../formats/grammar/gbnf-error.ts";
 import { callHasBegun, type ReaderPlace } from "../../../formats/grammar/call-has-begun.ts";
-import { invalidRequest } from "../../../generation/failure.ts";
+import { invalidRequest } from "../../../core/failure.ts";
 import type { ConstraintPlan, PlannedGrammar } from "../preparing/constraint-plan.ts";
-import type { Observe } from "../../../generation/observe.ts";
+import type { Observe } from "../../../core/observe.ts";
 import { Candidates } from "./c-api/candidates.ts";
 import type { NativeModel } from "./c-api/native-model.ts";
 import type { OpenConstraint, TokenConstraint } from "./token-constraint.ts";

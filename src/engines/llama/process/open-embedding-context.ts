@@ -1,7 +1,7 @@
 import { embeddingNeed } from "../file/embedding-need.ts";
 import { poolingType, type EmbeddingPlan } from "../file/embedding-plan.ts";
 import type { ModelFile } from "../file/read-model-file.ts";
-import { FailureError } from "../../../generation/failure.ts";
+import { FailureError } from "../../../core/failure.ts";
 import { NativeEmbeddingContext } from "./c-api/native-embedding-context.ts";
 import type { NativeModel } from "./c-api/native-model.ts";
 import { availableMemory, gibibytes } from "./memory.ts";

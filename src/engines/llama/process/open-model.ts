@@ -1,5 +1,5 @@
 import { availableParallelism } from "node:os";
-import type { Observe } from "../../../generation/observe.ts";
+import type { Observe } from "../../../core/observe.ts";
 import { isQuantized } from "../cache-type.ts";
 import { adapterBytes } from "../file/adapter-bytes.ts";
 import { embeddingNeed } from "../file/embedding-need.ts";

@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import type { Observe } from "../../../generation/observe.ts";
+import type { Observe } from "../../../core/observe.ts";
 import type { OpenMessage } from "../protocol.ts";
 import { worthKeeping, type KeptStates } from "./kept-states.ts";
 import type { Sequence, SequenceState } from "./sequence.ts";

@@ -1,9 +1,9 @@
 import { Worker } from "node:worker_threads";
 import type { Format } from "../../../formats/format.ts";
-import type { GenerationFailure } from "../../../generation/event.ts";
-import { FailureError } from "../../../generation/failure.ts";
-import type { JsonSchema } from "../../../generation/message.ts";
-import type { Observe } from "../../../generation/observe.ts";
+import type { GenerationFailure } from "../../../core/events.ts";
+import { FailureError } from "../../../core/failure.ts";
+import type { JsonSchema } from "../../../core/message.ts";
+import type { Observe } from "../../../core/observe.ts";
 import type { AnswerCheckPlan, ConstraintPlan } from "../preparing/constraint-plan.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { FromThread, Preparation, ThreadAnswer, ThreadJob, ThreadSetup } from "../preparing/thread-messages.ts";

@@ -1,4 +1,4 @@
-import type { GenerationEvent } from "../../../generation/event.ts";
+import type { GenerationEvent } from "../../../core/events.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
 import { rankedLogprobs, tokenLogprob } from "./logprobs.ts";

@@ -1,4 +1,4 @@
-import type { GenerationFailure } from "../../../generation/event.ts";
+import type { GenerationFailure } from "../../../core/events.ts";
 
 /** All slots are busy and the queue is at its bound. `what` waits there. */
 export function queueFull(waiting: number, what = "choices"): GenerationFailure {

@@ -1,5 +1,5 @@
-import type { GenerationEvent, GenerationFailure, Usage } from "../../../generation/event.ts";
-import { FailureError } from "../../../generation/failure.ts";
+import type { GenerationEvent, GenerationFailure, Usage } from "../../../core/events.ts";
+import { FailureError } from "../../../core/failure.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { WrittenText } from "../protocol.ts";

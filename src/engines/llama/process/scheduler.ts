@@ -1,7 +1,7 @@
-import type { SlotState } from "../../../generation/engine.ts";
-import type { GenerationFailure } from "../../../generation/event.ts";
-import type { CacheMiss } from "../../../generation/cache-miss.ts";
-import { FailureError } from "../../../generation/failure.ts";
+import type { SlotState } from "../../../core/engine.ts";
+import type { GenerationFailure } from "../../../core/events.ts";
+import type { CacheMiss } from "../../../core/cache-miss.ts";
+import { FailureError } from "../../../core/failure.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { ModelState, StepCounters, StepMessage } from "../protocol.ts";
 import type { PassResult } from "./c-api/native-context.ts";

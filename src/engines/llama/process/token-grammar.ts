@@ -2,7 +2,7 @@ import { GbnfError, GrammarLoadError } from "../../../formats/grammar/gbnf-error
 import type { TokenPlace } from "../../../formats/grammar/gbnf-rules.ts";
 import { GrammarBudget, GrammarStates, type GrammarState } from "../../../formats/grammar/grammar-states.ts";
 import { readGbnf, type GbnfRules } from "../../../formats/grammar/read-gbnf.ts";
-import { invalidRequest } from "../../../generation/failure.ts";
+import { invalidRequest } from "../../../core/failure.ts";
 import type { Candidates } from "./c-api/candidates.ts";
 import type { TokenTrie } from "./token-trie.ts";
 import type { Vocabulary } from "./vocabulary.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Sampling } from "../../../generation/request.ts";
+import type { Sampling } from "../../../core/request.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
 import { TokenSampler } from "./token-sampler.ts";

@@ -1,4 +1,4 @@
-import type { Sampling } from "../../../generation/request.ts";
+import type { Sampling } from "../../../core/request.ts";
 import type { PreparedRequest } from "../preparing/prepared-request.ts";
 import type { NativeContext } from "./c-api/native-context.ts";
 import type { Candidates } from "./c-api/candidates.ts";

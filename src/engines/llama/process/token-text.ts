@@ -1,4 +1,4 @@
-import { invalidRequest } from "../../../generation/failure.ts";
+import { invalidRequest } from "../../../core/failure.ts";
 import type { Vocabulary } from "./vocabulary.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { invalidRequest } from "../../../generation/failure.ts";
+import { invalidRequest } from "../../../core/failure.ts";
 import type { PromptInput } from "../preparing/prepared-request.ts";
 import type { NativeModel, TokensAround } from "./c-api/native-model.ts";
 import type { OneAtATime } from "./one-at-a-time.ts";

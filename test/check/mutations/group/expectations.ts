@@ -2,7 +2,7 @@ import { type Expectation, judgeExpectation } from "../../../../src/check/rules/
 import type { Exchange } from "../../../../src/check/rules/exchange.ts";
 import { legalBody, refused } from "../../legal/body.ts";
 import { legalStream } from "../../legal/stream.ts";
-import { exact, lean } from "../../../../src/wire/profile.ts";
+import { exact, lean } from "../../../../src/apis/profile.ts";
 import { between, oneOf, seeded } from "../../random.ts";
 import type { IllegalChange, LegalChange } from "../mutation.ts";
 

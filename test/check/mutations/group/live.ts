@@ -5,8 +5,8 @@ import {
   judgeStreamsApart,
   type LeavingTimes,
 } from "../../../../src/check/rules/group/live.ts";
-import type { GenerationEvent } from "../../../../src/generation/event.ts";
-import { exact, lean, type Profile } from "../../../../src/wire/profile.ts";
+import type { GenerationEvent } from "../../../../src/core/events.ts";
+import { exact, lean, type Profile } from "../../../../src/apis/profile.ts";
 import { writtenMessageStream } from "../../legal/messages.ts";
 import { streamOf } from "../../legal/responses.ts";
 import { writtenStream } from "../../legal/stream.ts";

@@ -1,6 +1,6 @@
 import { judgeSame } from "../../../../src/check/rules/group/same.ts";
-import type { GenerationEvent } from "../../../../src/generation/event.ts";
-import { exact, lean } from "../../../../src/wire/profile.ts";
+import type { GenerationEvent } from "../../../../src/core/events.ts";
+import { exact, lean } from "../../../../src/apis/profile.ts";
 import { responseEventsFor } from "../../legal/response-events.ts";
 import { responseRequest, streamedResponseRequest } from "../../legal/response-requests.ts";
 import { bodyOf, streamOf } from "../../legal/responses.ts";

@@ -1,7 +1,7 @@
 import type { Exchange } from "../../../../src/check/rules/exchange.ts";
-import { invalidRequest } from "../../../../src/generation/failure.ts";
-import { exact, lean, type Profile } from "../../../../src/wire/profile.ts";
-import { responsesVoice } from "../../../../src/wire/responses/responses-voice.ts";
+import { invalidRequest } from "../../../../src/core/failure.ts";
+import { exact, lean, type Profile } from "../../../../src/apis/profile.ts";
+import { responsesVoice } from "../../../../src/apis/responses/responses-voice.ts";
 import { bodyOf, streamOf } from "../../legal/responses.ts";
 import { bySocket, compacted, deleted, itemsListed, refusedBySocket } from "../../legal/stored-responses.ts";
 import { between, oneOf } from "../../random.ts";

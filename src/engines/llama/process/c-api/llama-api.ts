@@ -1,4 +1,4 @@
-import type { Observe } from "../../../../generation/observe.ts";
+import type { Observe } from "../../../../core/observe.ts";
 import {
   baseDeclarations,
   ggmlDeclarations,

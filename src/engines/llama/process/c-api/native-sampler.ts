@@ -1,6 +1,6 @@
 import type { Candidates } from "./candidates.ts";
 import type { NativeContext } from "./native-context.ts";
-import type { Sampling } from "../../../../generation/request.ts";
+import type { Sampling } from "../../../../core/request.ts";
 import type { NativeModel } from "./native-model.ts";
 import type { LlamaApi } from "./llama-api.ts";
 import type { Pointer } from "./structs.ts";

@@ -1,0 +1,108 @@
+import { FailureError } from "../core/failure.ts";
+import { tooManyUnknown } from "./request/refusals.ts";
+import { mostUnknown } from "./request/size-limits.ts";
+
+/**
+ * What a request's body may hold. Far beyond any real request; without such limits a body of a few megabytes costs gigabytes and seconds
+ * when it is read. docs/serving.md tells them.
+ */
+export const bodyLimits = {
+  /** Objects and lists within each other. */
+  depth: 1000,
+  objectsAndLists: 100_000,
+  members: 100_000,
+  /** The names of members are strings, too. */
+  strings: 300_000,
+  /** List items and members: a prompt of token ids has a million. */
+  values: 2_000_000,
+} as const;
+
+/** Members of the body's own object: no API knows half as many, and to look at each of a hundred thousand takes a while. */
+const mostOwn = 2 * mostUnknown;
+
+const words: Readonly<Record<keyof typeof bodyLimits, string>> = {
+  depth: "levels of objects and lists within each other",
+  objectsAndLists: "objects and lists",
+  members: "members of objects",
+  strings: "strings",
+  values: "values",
+};
+
+const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
+const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/**
+ * Counts what a JSON text holds before it is parsed, in one pass and without memory. For a text that is not JSON the counts mean nothing;
+ * the parser will say what it is.
+ */
+export class BodyCounter {
+  #inString = false;
+  #escaped = false;
+  #depth = 0;
+  #objectsAndLists = 0;
+  #members = 0;
+  #ownMembers = 0;
+  #strings = 0;
+  #commas = 0;
+
+  /** Counts the next bytes (UTF-8). Throws `FailureError` 400 as soon as there is too much of anything. */
+  add(bytes: Uint8Array): void {
+    // Local variables: a field that is written for every byte costs three times as much.
+    let [inString, escaped, depth, deepest] = [this.#inString, this.#escaped, this.#depth, 0];
+    let [objectsAndLists, members, ownMembers, strings, commas] = [0, 0, 0, 0, 0];
+    for (let at = 0; at < bytes.length; at++) {
+      const byte = bytes[at];
+      if (inString) {
+        if (escaped) escaped = false;
+        else if (byte === backslash) escaped = true;
+        else if (byte === quote) inString = false;
+        continue;
+      }
+      switch (byte) {
+        case quote:
+          inString = true;
+          strings++;
+          break;
+        case comma:
+          commas++;
+          break;
+        case colon:
+          members++;
+          if (depth === 1) ownMembers++;
+          break;
+        case openList:
+        case openObject:
+          objectsAndLists++;
+          if (++depth > deepest) deepest = depth;
+          break;
+        case closeList:
+        case closeObject:
+          depth--;
+      }
+    }
+    [this.#inString, this.#escaped, this.#depth] = [inString, escaped, depth];
+    check("depth", deepest);
+    check("objectsAndLists", (this.#objectsAndLists += objectsAndLists));
+    check("members", (this.#members += members));
+    if ((this.#ownMembers += ownMembers) > mostOwn) throw tooManyUnknown();
+    check("strings", (this.#strings += strings));
+    check("values", (this.#commas += commas) + 1);
+  }
+
+  /** Another text follows, which counts as well. */
+  endText(): void {
+    [this.#inString, this.#escaped, this.#depth] = [false, false, 0];
+  }
+}
+
+function check(what: keyof typeof bodyLimits, count: number): void {
+  const limit = bodyLimits[what];
+  if (count <= limit) return;
+  throw new FailureError({
+    message: `The request body has more than ${limit} ${words[what]}.`,
+    status: 400,
+    kind: "invalid-request",
+    param: null,
+    code: "request_too_large",
+  });
+}

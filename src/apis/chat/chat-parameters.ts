@@ -1,0 +1,119 @@
+import { z } from "zod";
+import { isObject } from "../../core/json.ts";
+import { commonParameters } from "../request/common-parameters.ts";
+import { checkMetadata } from "../request/check-metadata.ts";
+import { metadataShape } from "../request/metadata-shape.ts";
+import { extensionParameters } from "../request/extension-parameters.ts";
+import { outputParameters } from "../request/output-parameters.ts";
+import { accepted, honoured } from "../request/parameter.ts";
+import type { Parameter } from "../request/parameter.ts";
+import { refusedParameters, refusedSamplers } from "../request/refused-parameters.ts";
+import { anyObject, expecting, integer } from "../request/shapes.ts";
+import { toolParameters } from "../request/tool-parameters.ts";
+import { messagesShape } from "./message-shape.ts";
+import { readMessages } from "./read-messages.ts";
+
+const chat = ["chat"] as const;
+
+const acceptedParameters: readonly Parameter[] = [
+  accepted("service_tier", {
+    endpoints: chat,
+    note: "No effect: there is only one tier.",
+    shape: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]),
+  }),
+  accepted("store", { endpoints: chat, note: "Nothing is stored.", shape: z.boolean() }),
+  accepted(
+    "metadata",
+    {
+      endpoints: chat,
+      note: "OpenAI keeps it with stored answers. At most 16 strings.",
+      shape: metadataShape,
+    },
+    checkMetadata,
+  ),
+  honoured(
+    "prediction",
+    {
+      endpoints: chat,
+      note: "It makes answers faster, not different: local models evaluate what they guess from it several tokens at once, where that pays.",
+      shape: z.object({ type: z.literal("content"), content: z.unknown() }, expecting("an object")),
+    },
+    ({ content }, draft) => {
+      draft.prediction = textOf(content);
+    },
+  ),
+  accepted("safety_identifier", { endpoints: chat, shape: z.string().max(64) }),
+  accepted("prompt_cache_key", {
+    endpoints: chat,
+    note: "The cache finds the longest common beginning by itself.",
+    shape: z.string(),
+  }),
+  accepted("prompt_cache_retention", {
+    endpoints: chat,
+    shape: z.enum(["in_memory", "in-memory", "24h"]),
+  }),
+  accepted("prompt_cache_options", { endpoints: chat, shape: anyObject() }),
+];
+
+/** Every parameter of `POST /v1/chat/completions`. */
+export const chatParameters: readonly Parameter[] = [
+  honoured("messages", { endpoints: chat, shape: messagesShape, required: true }, function* (value, draft) {
+    draft.messages = yield* readMessages(value, draft);
+  }),
+  ...commonParameters,
+  honoured(
+    "max_tokens",
+    { endpoints: chat, note: "At least 1. Where both are given, the smaller counts.", shape: integer(1) },
+    (value, draft) => {
+      draft.maxTokens = value;
+    },
+  ),
+  honoured("max_completion_tokens", { endpoints: chat, note: "At least 1.", shape: integer(1) }, (value, draft) => {
+    draft.maxCompletionTokens = value;
+  }),
+  honoured("logprobs", { endpoints: chat, shape: z.boolean() }, (value, draft) => {
+    draft.logprobs = value;
+  }),
+  honoured(
+    "top_logprobs",
+    { endpoints: chat, note: "0 to 20. Needs `logprobs: true`.", shape: integer(0, 20) },
+    (value, draft) => {
+      draft.topLogprobs = value;
+    },
+  ),
+  ...toolParameters,
+  honoured(
+    "reasoning_effort",
+    {
+      endpoints: chat,
+      note: "Passed to the chat template. Where that knows no efforts, `none` turns thinking off and all but `minimal` turn it on.",
+      shape: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+    },
+    (value, draft) => {
+      draft.reasoningEffort = value;
+    },
+  ),
+  honoured(
+    "verbosity",
+    {
+      endpoints: chat,
+      note: "Passed on to an upstream; local models are not trained for it.",
+      shape: z.enum(["low", "medium", "high"]),
+    },
+    (value, draft) => {
+      draft.verbosity = value;
+    },
+  ),
+  ...outputParameters,
+  ...extensionParameters,
+  ...acceptedParameters,
+  ...refusedParameters,
+  ...refusedSamplers,
+];
+
+/** A text, or OpenAI's list of parts of it. */
+function textOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  const parts: readonly unknown[] = Array.isArray(content) ? content : [];
+  return parts.map((part) => (isObject(part) && typeof part["text"] === "string" ? part["text"] : "")).join("");
+}

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import type { JsonObject } from "../../core/json.ts";
+import type { ServerProfile } from "../server-profile.ts";
+import { fitMessages } from "./fit-messages.ts";
+
+function fit(
+  messages: readonly JsonObject[],
+  profile: ServerProfile = {},
+): { fitted: readonly JsonObject[]; noted: string[] } {
+  const noted: string[] = [];
+  return { fitted: fitMessages(messages, profile, (id) => noted.push(id)), noted };
+}
+
+const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
+const text = (value: string): JsonObject => ({ type: "text", text: value });
+const tool = (id: string, content: unknown): JsonObject => ({ role: "tool", tool_call_id: id, content });
+
+test("messages that a server accepts are the same list", () => {
+  const messages = [{ role: "system", content: "S" }, { role: "user", content: [image] }, tool("call_1", "T")];
+  expect(fit(messages).fitted).toBe(messages);
+});
+
+test("a developer's message is the system's, unless the server accepts both", () => {
+  const messages = [{ role: "developer", content: "S", name: "n" }];
+  expect(fit(messages)).toEqual({ fitted: [{ role: "system", content: "S", name: "n" }], noted: ["instruction-role"] });
+  expect(fit(messages, { instructionRole: "any" }).fitted).toBe(messages);
+});
+
+// Chat takes texts alone in the results of tools: a screenshot that an agent read was refused, or never seen.
+test("images in the results of tools stand in the user's next message, each with the name of its call", () => {
+  const results = [tool("call_1", [text("a"), image, text("b")]), tool("call_2", [image])];
+  const label = (id: string): JsonObject => text(`Image in the result of the tool call ${id}:`);
+  const moved = [label("call_1"), image, label("call_2"), image];
+  const { fitted, noted } = fit([...results, { role: "user", content: "U" }]);
+  expect(fitted).toEqual([
+    tool("call_1", "a\nb"),
+    tool("call_2", "The result is the image in the next message of the user."),
+    { role: "user", content: [...moved, text("U")] },
+  ]);
+  expect(noted).toEqual(["tool-image", "tool-image"]);
+  expect(fit(results).fitted.at(-1)).toEqual({ role: "user", content: moved });
+  expect(fit([...results, { role: "assistant", content: "A" }]).fitted.slice(2)).toEqual([
+    { role: "user", content: moved },
+    { role: "assistant", content: "A" },
+  ]);
+  expect(fit(results, { toolImages: true }).fitted).toBe(results);
+});
+
+test("for Mistral: short ids, no reasoning of earlier turns, an answer between a result and the user", () => {
+  const call = (id: string): JsonObject => ({ id, type: "function", function: { name: "f", arguments: "{}" } });
+  const messages = [
+    { role: "user", content: "U" },
+    {
+      role: "assistant",
+      content: null,
+      reasoning_content: "R",
+      tool_calls: [call("call_2gSnF58IEhXL"), call("abcdefghi")],
+    },
+    tool("call_2gSnF58IEhXL", "1"),
+    tool("abcdefghi", "2"),
+    { role: "user", content: "V" },
+  ];
+  const { fitted, noted } = fit(messages, { callIds: "nine", reasoningHistory: false, userAfterTool: false });
+  expect(fitted).toEqual([
+    { role: "user", content: "U" },
+    { role: "assistant", content: null, tool_calls: [call("nF58IEhXL"), call("abcdefghi")] },
+    tool("nF58IEhXL", "1"),
+    tool("abcdefghi", "2"),
+    { role: "assistant", content: "OK." },
+    { role: "user", content: "V" },
+  ]);
+  expect(noted).toEqual(["reasoning-history", "short-call-id", "short-call-id", "answer-after-tool"]);
+});

@@ -1,0 +1,174 @@
+import { invalidRequest } from "../../core/failure.ts";
+import { callsOf, contentOf } from "../../core/assistant-parts.ts";
+import type { AssistantMessage, AssistantPart, Content, ContentPart, FilePart, Message } from "../../core/message.ts";
+import { Pace } from "../../core/steps.ts";
+import type { Steps } from "../../core/steps.ts";
+import type { RequestDraft } from "../request/draft.ts";
+import type { RawAssistantMessage, RawContent, RawMessage } from "./message-shape.ts";
+
+/**
+ * A conversation as the client sent it, in the neutral form. Results find their call by its id, and so the name of what was called;
+ * legacy `function` messages and `function_call`s become tool messages and calls with ids made up for them.
+ */
+export function* readMessages(raw: readonly RawMessage[], draft: RequestDraft): Steps<Message[]> {
+  const history = new CallHistory(draft);
+  const messages: Message[] = [];
+  const pace = new Pace();
+  for (const [index, message] of raw.entries()) {
+    messages.push(neutralMessage(message, index, history));
+    if (pace.isOver(partsIn(message))) yield;
+  }
+  return messages;
+}
+
+function partsIn(message: RawMessage): number {
+  const calls = message.role === "assistant" ? (message.tool_calls?.length ?? 0) : 0;
+  return 1 + calls + (Array.isArray(message.content) ? message.content.length : 0);
+}
+
+function neutralMessage(message: RawMessage, index: number, history: CallHistory): Message {
+  switch (message.role) {
+    case "system":
+    case "developer":
+      return { role: message.role, content: neutralContent(message.content), ...named(message.name) };
+    case "user":
+      return { role: "user", content: neutralContent(message.content), ...named(message.name) };
+    case "assistant":
+      return history.asked(assistantMessage(message, index, history), index);
+    case "tool": {
+      const name = history.answered(message.tool_call_id, index) ?? message.name;
+      return {
+        role: "tool",
+        content: neutralContent(message.content),
+        toolCallId: message.tool_call_id,
+        ...named(name),
+      };
+    }
+    case "function":
+      return {
+        role: "tool",
+        content: message.content ?? "",
+        toolCallId: history.functionAnswered(message.name, index),
+        name: message.name,
+      };
+  }
+}
+
+function assistantMessage(message: RawAssistantMessage, index: number, history: CallHistory): AssistantMessage {
+  const { content = null, name, refusal, tool_calls: calls, function_call: functionCall } = message;
+  const parts: AssistantPart[] = [];
+  const reasoning = message.reasoning_content ?? message.reasoning;
+  if (typeof reasoning === "string") parts.push({ type: "reasoning", text: reasoning });
+  if (typeof content === "string") parts.push({ type: "text", text: content });
+  else for (const part of content ?? []) parts.push(spokenPart(part));
+  if (typeof refusal === "string") parts.push({ type: "refusal", refusal });
+  for (const call of calls ?? []) {
+    const { id } = call;
+    const made =
+      call.type === "custom"
+        ? { name: call.custom.name, arguments: call.custom.input, kind: call.type }
+        : { name: call.function.name, arguments: call.function.arguments };
+    parts.push({ type: "tool-call", id, ...made });
+  }
+  if (functionCall) parts.push({ type: "tool-call", id: madeUpId(index), ...functionCall });
+  if (content === null && !parts.some(({ type }) => type === "tool-call")) history.complainOfSilence(index, refusal);
+  return { role: "assistant", content: contentOf(parts), ...named(name) };
+}
+
+function spokenPart(part: Exclude<RawContent, string>[number]): AssistantPart {
+  return part.type === "refusal"
+    ? { type: "refusal", refusal: part.refusal }
+    : { type: "text", text: part.type === "text" ? part.text : "" };
+}
+
+function neutralContent(content: RawContent): Content {
+  return typeof content === "string" ? content : content.map((part) => neutralPart(part));
+}
+
+function neutralPart(part: Exclude<RawContent, string>[number]): ContentPart {
+  switch (part.type) {
+    case "text":
+      return { type: "text", text: part.text };
+    case "refusal":
+      return { type: "refusal", refusal: part.refusal };
+    case "image_url": {
+      const { url, detail = null } = typeof part.image_url === "string" ? { url: part.image_url } : part.image_url;
+      return { type: "image", url, ...(detail !== null && { detail }) };
+    }
+    case "input_audio":
+      return { type: "audio", ...part.input_audio };
+    case "file":
+      return neutralFile(part.file);
+  }
+}
+
+function neutralFile({ filename, file_data: data, file_id: id }: Readonly<Record<string, unknown>>): FilePart {
+  return {
+    type: "file",
+    ...(typeof filename === "string" && { name: filename }),
+    ...(typeof data === "string" && { data }),
+    ...(typeof id === "string" && { id }),
+  };
+}
+
+function named(name: string | null | undefined): { readonly name?: string } {
+  return typeof name === "string" ? { name } : {};
+}
+
+/** The id of a call that has none: legacy functions. The message's index makes it the same on every turn. */
+function madeUpId(index: number): string {
+  return `call_${String(index).padStart(24, "0")}`;
+}
+
+/**
+ * Which calls were made and which were answered. OpenAI refuses a history where the two do not match, and so does profile `exact`;
+ * `lean` warns, because programs cut histories anywhere and a template copes.
+ */
+class CallHistory {
+  readonly #draft: RequestDraft;
+  readonly #names = new Map<string, string>();
+  #lastFunctionCall: string | undefined;
+
+  constructor(draft: RequestDraft) {
+    this.#draft = draft;
+  }
+
+  asked(message: AssistantMessage, index: number): AssistantMessage {
+    for (const { id, name } of callsOf(message)) {
+      this.#names.set(id, name);
+      if (id === madeUpId(index)) this.#lastFunctionCall = id;
+    }
+    return message;
+  }
+
+  /** The name of the function that a result is of. */
+  answered(id: string, index: number): string | undefined {
+    const name = this.#names.get(id);
+    if (name === undefined) {
+      this.#complain(
+        `messages.[${index}].role`,
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+      );
+    }
+    return name;
+  }
+
+  /** The id of the call that a legacy result is of. */
+  functionAnswered(name: string, index: number): string {
+    const id = this.#lastFunctionCall ?? madeUpId(index);
+    this.#lastFunctionCall = undefined;
+    this.#names.set(id, name);
+    return id;
+  }
+
+  complainOfSilence(index: number, refusal: string | null | undefined): void {
+    if (typeof refusal === "string") return;
+    this.#complain(`messages.[${index}].content`, "Invalid value for 'content': expected a string, got null.");
+  }
+
+  /** OpenAI's own `param` has a dot before the bracket in these. */
+  #complain(param: string, message: string): void {
+    if (this.#draft.profile.judgesAsVendor) throw invalidRequest(message, param);
+    this.#draft.warnings.push(`${param}: ${message}`);
+  }
+}

@@ -1,0 +1,111 @@
+import type { Generation, GeneratedChoice } from "../../core/accumulate.ts";
+import type { ChoicesContext } from "../choices-answer.ts";
+import { passedMembers } from "../extras.ts";
+import { answerIdentity, shownTier } from "../identity.ts";
+import type { JsonValue } from "../json-text.ts";
+import { jsonText } from "../json-text.ts";
+import { chatLogprobs } from "../logprobs.ts";
+import { promptMembers } from "../prompt-report.ts";
+import { chatUsage, timingsObject } from "../usage.ts";
+import { finishReason } from "./finish-reason.ts";
+import { chatForms } from "./form.ts";
+import type { ChatForm } from "./form.ts";
+import { showsLogprobsKey } from "./logprobs-key.ts";
+import { reasoningFields } from "./reasoning-fields.ts";
+
+type Members = { [name: string]: JsonValue | undefined };
+
+/** The body of a chat answer that is not streamed. `form`: the profile's. The order of members is OpenAI's since 2025. */
+export function writeChatResponse(
+  generation: Generation,
+  context: ChoicesContext,
+  form: ChatForm = chatForms[context.profile.name],
+): string {
+  const { asked, settings } = context;
+  const { usage, timings, source } = generation;
+  const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
+  const body: Members = {
+    id,
+    object: "chat.completion",
+    created,
+    model,
+    choices: generation.choices.map((choice) => choiceObject(choice, generation, context, form)),
+    ...(usage && { usage: chatUsage(usage, form.usageZeros) }),
+    ...(usage && timings && asked.includeTimings && { timings: timingsObject(timings, usage) }),
+    service_tier: shownTier(form.serviceTier, settings, source),
+    system_fingerprint: form.systemFingerprint ? systemFingerprint : undefined,
+    ...(generation.prompts?.[0] && promptMembers(generation.prompts[0], asked)),
+    ...extraMembers(generation, context, undefined, "chunk"),
+  };
+  return jsonText(body, form.body.indent) + form.body.end;
+}
+
+function choiceObject(
+  choice: GeneratedChoice,
+  generation: Generation,
+  context: ChoicesContext,
+  form: ChatForm,
+): Members {
+  const { asked } = context;
+  const ofChoice = form.choice(choice.choice);
+  const logprobs = asked.logprobs ? chatLogprobs(choice.textLogprobs, choice.refusalLogprobs, form.number) : null;
+  return {
+    index: choice.choice,
+    message: message(choice, generation, context, form),
+    logprobs: showsLogprobsKey(form, context) ? logprobs : undefined,
+    finish_reason: choice.finish ? finishReason(choice.finish.reason, asked, ofChoice) : null,
+    stop_str: asked.includeStopString ? choice.finish?.stop : undefined,
+    token_ids: asked.includeTokenIds && choice.tokens ? [...choice.tokens] : undefined,
+    ...extraMembers(generation, context, choice.choice, "choice"),
+  };
+}
+
+function message(choice: GeneratedChoice, generation: Generation, context: ChoicesContext, form: ChatForm): Members {
+  const shown = form.choice(choice.choice);
+  const { annotations, ...extras } = extraMembers(generation, context, choice.choice, "delta");
+  const reasoning: Members = {};
+  if (choice.reasoning !== null)
+    for (const field of reasoningFields(form, context)) reasoning[field] = choice.reasoning;
+  return {
+    role: "assistant",
+    content: content(choice),
+    ...reasoning,
+    ...calls(choice, context),
+    refusal: choice.refusal ?? shown.refusal,
+    ...extras,
+    annotations: annotations ?? (shown.annotations ? [] : undefined),
+  };
+}
+
+/** Null where there is nothing but calls or a refusal; an empty text is still a text. */
+function content({ text, toolCalls, refusal }: GeneratedChoice): string | null {
+  if (text !== null && (text !== "" || toolCalls.length === 0)) return text;
+  return toolCalls.length > 0 || refusal !== null ? null : "";
+}
+
+function calls({ toolCalls }: GeneratedChoice, { asked }: ChoicesContext): Members {
+  const [first] = toolCalls;
+  if (!first) return {};
+  if (asked.legacyFunctions) return { function_call: { name: first.name, arguments: first.arguments } };
+  return {
+    tool_calls: toolCalls.map(({ id, kind, name, arguments: text }) =>
+      kind === "custom"
+        ? { id, type: kind, custom: { name, input: text } }
+        : { id, type: kind, function: { name, arguments: text } },
+    ),
+  };
+}
+
+function extraMembers(
+  { extras }: Generation,
+  context: ChoicesContext,
+  choice: number | undefined,
+  place: "chunk" | "choice" | "delta",
+): Members {
+  const members: Members = {};
+  for (const event of extras) {
+    if (event.place !== place || event.choice !== choice) continue;
+    for (const [name, value] of passedMembers(event, context)) members[name] = value;
+  }
+  return members;
+}

@@ -1,0 +1,173 @@
+import type { GenerationEvent, StartEvent } from "../../core/events.ts";
+import { ChoicesReader } from "../tolerant/choices-reader.ts";
+import type { ChoiceState } from "../tolerant/answer-choices.ts";
+import { CallAssembler } from "../tolerant/call-assembler.ts";
+import type { Hole } from "../tolerant/known-chunks.ts";
+import { readLogprobs } from "../tolerant/read-logprobs.ts";
+import { isObject, nonEmpty } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { readContent } from "./read-content.ts";
+
+interface ChatChoice extends ChoiceState {
+  readonly calls: CallAssembler;
+  roleSeen: boolean;
+  legacyCall: boolean;
+}
+
+/** Reads a chat answer of any server of OpenAI's dialect into generation events. See `ChoicesReader`. */
+export class ChatStreamReader extends ChoicesReader<ChatChoice> {
+  protected readonly chunkObject: string = "chat.completion.chunk";
+  protected readonly bodyObject: string = "chat.completion";
+
+  protected newChoice(choice: number): ChatChoice {
+    const calls = new CallAssembler(choice, this.options.newCallId, this.repairs);
+    return {
+      choice,
+      started: false,
+      finish: null,
+      stop: undefined,
+      told: false,
+      calls,
+      roleSeen: false,
+      legacyCall: false,
+    };
+  }
+
+  protected readChoice(raw: JsonObject, state: ChatChoice, out: GenerationEvent[]): boolean {
+    // A whole answer has a message, a stream has deltas; in all else they are the same. Some send `text` in chat, too.
+    const delta = [raw["delta"], raw["message"]].find(isObject) ?? { content: raw["text"] };
+    const hasRole = nonEmpty(delta["role"]) !== undefined;
+    if (hasRole && state.roleSeen) this.repairs.note("repeated-role");
+    else if (hasRole && state.started) this.repairs.note("late-role");
+    if (!state.started) this.#opening(raw, delta, state, hasRole, out);
+    state.roleSeen ||= hasRole;
+
+    const before = out.length;
+    const content = readContent(delta, this.repairs);
+    const logprobs = readLogprobs(raw["logprobs"], content.text, this.repairs);
+    const { choice } = state;
+    if (content.reasoning !== "") {
+      this.start(state, out);
+      out.push({ type: "reasoning-delta", choice, text: content.reasoning });
+    }
+    const textLogprobs = logprobs?.text ?? [];
+    if (content.text !== "" || textLogprobs.length > 0) {
+      this.start(state, out);
+      out.push({
+        type: "text-delta",
+        choice,
+        text: content.text,
+        ...(textLogprobs.length > 0 && { logprobs: textLogprobs }),
+      });
+    }
+    if (content.refusal !== "") {
+      const refusalLogprobs = logprobs?.refusal ?? [];
+      this.start(state, out);
+      out.push({
+        type: "refusal-delta",
+        choice,
+        text: content.refusal,
+        ...(refusalLogprobs.length > 0 && { logprobs: refusalLogprobs }),
+      });
+    }
+    this.#readCalls(delta, state, out);
+    const count = out.slice(before).filter((event) => event.type !== "start").length;
+    if (count > 1 && raw["message"] === undefined && kindsOf(out, before) > 1) this.repairs.note("mixed-delta");
+    if (count === 0 && !hasRole && raw["finish_reason"] === null && !hasOther(delta)) this.repairs.note("empty-delta");
+    return count > 0;
+  }
+
+  protected closeChoice(state: ChatChoice, out: GenerationEvent[]): void {
+    state.calls.close(out);
+  }
+
+  protected callCount(state: ChatChoice): number {
+    return state.calls.started;
+  }
+
+  protected override sawLegacyCall(state: ChatChoice): boolean {
+    return state.legacyCall;
+  }
+
+  protected holePath(raw: JsonObject, event: GenerationEvent): Hole | null {
+    const delta = raw["delta"];
+    if (!isObject(delta) || raw["logprobs"]) return null;
+    if (event.type === "text-delta" && delta["content"] === event.text)
+      return { path: ["delta", "content"], kind: "text" };
+    if (event.type === "reasoning-delta") {
+      if (Object.values(delta).filter((value) => value === event.text).length > 1) return null;
+      const name = ["reasoning_content", "reasoning"].find((name) => delta[name] === event.text);
+      return name === undefined ? null : { path: ["delta", name], kind: "reasoning" };
+    }
+    if (event.type === "tool-call-delta") {
+      const list = delta["tool_calls"];
+      const fragment: unknown = Array.isArray(list) && list.length === 1 ? list[0] : undefined;
+      if (!isObject(fragment) || nonEmpty(fragment["id"])) return null;
+      const inner = fragment["function"];
+      if (!isObject(inner) || nonEmpty(inner["name"]) || inner["arguments"] !== event.arguments) return null;
+      return { path: ["delta", "tool_calls", 0, "function", "arguments"], kind: "arguments" };
+    }
+    return null;
+  }
+
+  protected override continueCall(state: ChatChoice, text: string, out: GenerationEvent[]): boolean {
+    return state.calls.continueLatest(text, out);
+  }
+
+  /** The choice's first delta: its start is told when there is anything to it, and what it announces. */
+  #opening(raw: JsonObject, delta: JsonObject, state: ChatChoice, hasRole: boolean, out: GenerationEvent[]): void {
+    const { content, refusal, tool_calls: calls } = delta;
+    const isStream = raw["message"] === undefined;
+    if (this.madeByOpenAi) {
+      this.form.choices.set(state.choice, {
+        ...((content === null || typeof content === "string") && { content: content === null ? null : "" }),
+        ...((refusal === null || typeof refusal === "string") && { refusal: refusal === null ? null : "" }),
+        ...(isStream && Array.isArray(calls) && { callInFirstDelta: true }),
+        ...(isStream && isObject(raw["logprobs"]) && { emptyLogprobs: true }),
+        ...(!isStream && delta["annotations"] !== undefined && { annotations: true }),
+      });
+    }
+    if (!hasRole) {
+      if (isStream && Object.keys(delta).length > 0) this.repairs.note("no-role");
+      return;
+    }
+    this.start(state, out, isStream && this.madeByOpenAi ? announcement(delta) : undefined);
+  }
+
+  #readCalls(delta: JsonObject, state: ChatChoice, out: GenerationEvent[]): void {
+    const calls = delta["tool_calls"];
+    if ((Array.isArray(calls) && calls.length > 0) || isObject(calls)) {
+      this.start(state, out);
+      if (!Array.isArray(calls)) this.repairs.note("call-index");
+      state.calls.add(calls, out);
+    }
+    const legacy = delta["function_call"];
+    if (isObject(legacy) && (nonEmpty(legacy["name"]) || legacy["arguments"] !== undefined)) {
+      this.start(state, out);
+      if (!state.legacyCall && this.options.legacyFunctions !== true) this.repairs.note("legacy-call");
+      state.legacyCall = true;
+      // OpenAI's legacy form has one call and no id: the assembler is told that it is the same one all along.
+      state.calls.add([{ index: 0, type: "function", function: legacy }], out);
+    }
+  }
+}
+
+/** What OpenAI's first delta tells of what follows (recordings of 2024-09 to 2026-08 without a counterexample). */
+function announcement(delta: JsonObject): StartEvent["announced"] {
+  if (Array.isArray(delta["tool_calls"])) return "tool-call";
+  if (delta["content"] === null && typeof delta["refusal"] === "string") return "refusal";
+  return delta["content"] === null && !("refusal" in delta) ? "tool-calls" : undefined;
+}
+
+function kindsOf(events: readonly GenerationEvent[], from: number): number {
+  const kinds = new Set(events.slice(from).map(({ type }) => (type.startsWith("tool-call") ? "call" : type)));
+  kinds.delete("start");
+  return kinds.size;
+}
+
+/** Members that are no content but make a delta more than empty: audio, a source's own. */
+function hasOther(delta: JsonObject): boolean {
+  return Object.entries(delta).some(
+    ([name, value]) => value !== null && value !== "" && name !== "content" && name !== "refusal",
+  );
+}

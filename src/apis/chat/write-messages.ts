@@ -1,0 +1,93 @@
+import { callsOf, partsOf, thoughtOf } from "../../core/assistant-parts.ts";
+import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../../core/message.ts";
+
+type Members = { [name: string]: unknown };
+
+/**
+ * Messages as a chat request has them. `legacy`: calls as `function_call`, their results with role "function". What chat has no place
+ * for goes: signatures and summaries of thoughts, the order of texts and calls, whether a tool failed.
+ */
+export function writeMessages(messages: readonly Message[], legacy = false): Members[] {
+  return messages.map((message) => writeMessage(message, legacy));
+}
+
+function writeMessage(message: Message, legacy: boolean): Members {
+  switch (message.role) {
+    case "system":
+    case "developer":
+    case "user":
+      return { role: message.role, content: writeContent(message.content), ...named(message.name) };
+    case "assistant":
+      return writeAssistant(message, legacy);
+    case "tool": {
+      const content = writeContent(message.content);
+      if (legacy) return { role: "function", name: message.name ?? message.toolCallId, content };
+      return { role: "tool", tool_call_id: message.toolCallId, content };
+    }
+  }
+}
+
+function writeAssistant(message: AssistantMessage, legacy: boolean): Members {
+  const parts = partsOf(message);
+  const texts = parts.filter((part) => part.type === "text");
+  const refusals = parts.filter((part) => part.type === "refusal").map(({ refusal }) => refusal);
+  const calls = callsOf(message);
+  const reasoning = thoughtOf(message);
+  const [only] = texts;
+  return {
+    role: "assistant",
+    content:
+      only === undefined ? null : texts.length === 1 ? only.text : texts.map(({ text }) => ({ type: "text", text })),
+    ...named(message.name),
+    ...(reasoning !== undefined && { reasoning_content: reasoning }),
+    ...(refusals.length > 0 && { refusal: refusals.join("") }),
+    ...(calls.length > 0 && writeCalls(calls, legacy)),
+  };
+}
+
+function named(name: string | undefined): Members {
+  return name === undefined ? {} : { name };
+}
+
+function writeCalls(calls: readonly ToolCall[], legacy: boolean): Members {
+  const [first] = calls;
+  if (legacy && first) return { function_call: { name: first.name, arguments: first.arguments } };
+  return {
+    tool_calls: calls.map((call) =>
+      call.kind === "custom"
+        ? { id: call.id, type: "custom", custom: { name: call.name, input: call.arguments } }
+        : { id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } },
+    ),
+  };
+}
+
+function writeContent(content: Content): string | Members[] {
+  return typeof content === "string" ? content : content.map(writePart);
+}
+
+function writePart(part: ContentPart): Members {
+  switch (part.type) {
+    case "text":
+      return { type: "text", text: part.text };
+    case "refusal":
+      return { type: "refusal", refusal: part.refusal };
+    case "image":
+      return {
+        type: "image_url",
+        image_url: { url: part.url, ...(part.detail !== undefined && { detail: part.detail }) },
+      };
+    case "audio":
+      return { type: "input_audio", input_audio: { data: part.data, format: part.format } };
+    case "file":
+      // Chat takes a file's bytes or id; a text is best read as one.
+      if (part.text !== undefined) return { type: "text", text: part.text };
+      return {
+        type: "file",
+        file: {
+          ...(part.name !== undefined && { filename: part.name }),
+          ...((part.data ?? part.url) !== undefined && { file_data: part.data ?? part.url }),
+          ...(part.id !== undefined && { file_id: part.id }),
+        },
+      };
+  }
+}

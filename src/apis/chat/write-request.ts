@@ -1,0 +1,165 @@
+import type { ChatPrompt, GenerationRequest, OutputConstraint } from "../../core/request.ts";
+import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { asFunction } from "../custom-tool.ts";
+import { finishRequestBody, withoutUndefined, writeSampling } from "../server-profile.ts";
+import type { NoteAdaptation, RequestBody, ServerProfile } from "../server-profile.ts";
+import { fitMessages } from "./fit-messages.ts";
+import { writeMessages } from "./write-messages.ts";
+import { writeFunction, writeFunctionChoice, writeToolChoice, writeTools } from "./write-tools.ts";
+
+/**
+ * The body of a chat request to another server, from the request's neutral members. One that came as a chat request goes on as it came,
+ * members unknown here included, but for what the profile says that the server does not accept. The prompt must be a conversation.
+ * `note` is called for each adaptation.
+ */
+export function writeChatRequest(
+  request: GenerationRequest,
+  profile: ServerProfile,
+  note: NoteAdaptation = () => {},
+): RequestBody {
+  const { prompt, passthrough } = request;
+  if (prompt.kind !== "chat") throw new TypeError("A chat request needs a conversation.");
+  const legacy = profile.legacyFunctions ?? false;
+  const came = passthrough?.dialect === "chat" ? passthrough.body : undefined;
+  const body = came ? { ...came } : chatMembers(withExtraFor(request, profile, note), prompt, legacy);
+  if (!came) leaveReasoningOut(body, profile, note);
+  if (came && legacy !== (prompt.legacyFunctions ?? false)) {
+    body["messages"] = writeMessages(prompt.messages, legacy);
+    writeToolMembers(body, request, legacy);
+  }
+  if (profile.customTools !== true) fitTools(body, request, note);
+  const messages: unknown = body["messages"];
+  if (Array.isArray(messages)) body["messages"] = fitMessages(messages as readonly JsonObject[], profile, note);
+  return finishRequestBody(body, request, profile);
+}
+
+/**
+ * Members that OpenAI's APIs have in common. Source: https://platform.openai.com/docs/api-reference, the parameters of chat completions
+ * and of responses.
+ */
+const sharedMembers: ReadonlySet<string> = new Set([
+  "metadata",
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "safety_identifier",
+  "service_tier",
+  "user",
+]);
+
+/** The request without members that only the API through which it came has. */
+function withExtraFor(request: GenerationRequest, profile: ServerProfile, note: NoteAdaptation): GenerationRequest {
+  const { extra, passthrough } = request;
+  if (!passthrough) return request;
+  const isShared = (name: string): boolean => profile.sharedMembers === true && sharedMembers.has(name);
+  const kept = Object.entries(extra).filter(([name]) => isShared(name));
+  for (const name of Object.keys(extra)) if (!isShared(name)) note("foreign-member");
+  return { ...request, extra: Object.fromEntries(kept) };
+}
+
+/** Leaves out how much the model is to reason, where the server may refuse the question. */
+function leaveReasoningOut(body: RequestBody, profile: ServerProfile, note: NoteAdaptation): void {
+  const refused = [
+    ...(profile.reasoningEffort === true ? [] : ["reasoning_effort"]),
+    ...(profile.reasoningBudget === true ? [] : ["thinking_token_budget"]),
+  ];
+  for (const name of refused) {
+    if (body[name] === undefined) continue;
+    delete body[name];
+    note("reasoning-effort");
+  }
+}
+
+/** Writes custom tools as functions, and a choice among some tools as those tools alone. */
+function fitTools(body: RequestBody, { tools = [], toolChoice }: GenerationRequest, note: NoteAdaptation): void {
+  const list: unknown = body["tools"];
+  if (!Array.isArray(list)) return;
+  const declared = new Map(tools.map((tool) => [tool.name, tool]));
+  let written = list.map((tool: unknown): unknown => {
+    const name = isObject(tool) && tool["type"] === "custom" ? nameOf(tool) : undefined;
+    if (name === undefined) return tool;
+    note("custom-tool");
+    return { type: "function", function: writeFunction(asFunction(declared.get(name) ?? { name, kind: "custom" })) };
+  });
+  if (toolChoice?.type === "named") body["tool_choice"] = writeToolChoice(toolChoice, []);
+  else if (toolChoice?.type === "allowed") {
+    const names = new Set<unknown>(toolChoice.names);
+    note("allowed-tools");
+    written = written.filter((tool) => isObject(tool) && names.has(nameOf(tool)));
+    body["tool_choice"] = toolChoice.mode;
+  }
+  body["tools"] = written;
+}
+
+/** The name of a tool in a chat request. */
+function nameOf(tool: JsonObject): string | undefined {
+  const inner = tool[String(tool["type"])];
+  const name = isObject(inner) ? inner["name"] : undefined;
+  return typeof name === "string" ? name : undefined;
+}
+
+/**
+ * Everything that a chat request asks for but model and stream, under the names of OpenAI and of those that extended it. `legacy`: with
+ * `functions` in place of `tools`.
+ */
+export function chatMembers(request: GenerationRequest, prompt: ChatPrompt, legacy = false): RequestBody {
+  const { template } = prompt;
+  const body: RequestBody = {
+    ...request.extra,
+    messages: writeMessages(prompt.messages, legacy),
+    ...writeSampling(request),
+    ...withoutUndefined({
+      parallel_tool_calls: request.parallelToolCalls,
+      reasoning_effort: request.reasoning?.effort ?? (request.reasoning?.mode === "off" ? "none" : undefined),
+      thinking_token_budget: request.reasoning?.budgetTokens,
+      reasoning_format: request.reasoning?.inText === true ? "none" : undefined,
+      prediction: request.prediction === undefined ? undefined : { type: "content", content: request.prediction },
+      verbosity: request.verbosity,
+      chat_template_kwargs: template.variables,
+      documents: template.documents,
+      add_generation_prompt: template.addGenerationPrompt,
+      continue_final_message: template.continueFinalMessage,
+      response_prefix: template.responsePrefix,
+    }),
+    ...(request.logprobs && { logprobs: true, top_logprobs: request.logprobs.top }),
+    ...(request.output && writeOutput(request.output)),
+  };
+  writeToolMembers(body, request, legacy);
+  return body;
+}
+
+/** Writes the tools in one of the two forms, and takes the other away. */
+function writeToolMembers(body: RequestBody, request: GenerationRequest, legacy: boolean): void {
+  const { tools, toolChoice } = request;
+  for (const name of ["tools", "tool_choice", "functions", "function_call"]) delete body[name];
+  if (legacy) delete body["parallel_tool_calls"];
+  if (tools && tools.length > 0) {
+    if (legacy) body["functions"] = tools.map(writeFunction);
+    else body["tools"] = writeTools(tools);
+  }
+  if (toolChoice) {
+    if (legacy) body["function_call"] = writeFunctionChoice(toolChoice);
+    else body["tool_choice"] = writeToolChoice(toolChoice, tools ?? []);
+  }
+}
+
+/** `response_format`, or the members that vLLM and llama.cpp have for what OpenAI has not. */
+export function writeOutput(output: OutputConstraint): RequestBody {
+  switch (output.type) {
+    case "text":
+      return { response_format: { type: "text" } };
+    case "json-object":
+      return { response_format: { type: "json_object" } };
+    case "json-schema": {
+      const { name, description, schema, strict } = output;
+      const described = description === undefined ? {} : { description };
+      return { response_format: { type: "json_schema", json_schema: { name, ...described, schema, strict } } };
+    }
+    case "grammar":
+      return { grammar: output.gbnf };
+    case "regex":
+      return { guided_regex: output.pattern };
+    case "choice":
+      return { guided_choice: output.options };
+  }
+}

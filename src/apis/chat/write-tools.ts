@@ -1,0 +1,55 @@
+import type { Tool, ToolChoice } from "../../core/message.ts";
+
+type Members = { [name: string]: unknown };
+
+/** Tools as a chat request has them. */
+export function writeTools(tools: readonly Tool[]): Members[] {
+  return tools.map((tool) =>
+    tool.kind === "custom"
+      ? { type: "custom", custom: { name: tool.name, ...described(tool), ...inputFormat(tool) } }
+      : { type: "function", function: writeFunction(tool) },
+  );
+}
+
+function inputFormat({ inputGrammar }: Pick<Tool, "inputGrammar">): Members {
+  return inputGrammar === undefined ? {} : { format: { type: "grammar", grammar: inputGrammar } };
+}
+
+/** A tool as an entry of the legacy `functions`, which is also the inside of a tool. */
+export function writeFunction(tool: Tool): Members {
+  const { parameters, strict } = tool;
+  return {
+    name: tool.name,
+    ...described(tool),
+    ...(parameters !== undefined && { parameters }),
+    ...(strict !== undefined && { strict }),
+  };
+}
+
+function described({ description }: Pick<Tool, "description">): Members {
+  return description === undefined ? {} : { description };
+}
+
+/** `tools`: those of the request. A choice of a custom tool has another form than a choice of a function. */
+export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): unknown {
+  const named = (name: string): Members => {
+    const kind = tools.find((tool) => tool.name === name)?.kind ?? "function";
+    return { type: kind, [kind]: { name } };
+  };
+  switch (choice.type) {
+    case "none":
+    case "auto":
+    case "required":
+      return choice.type;
+    case "named":
+      return named(choice.name);
+    case "allowed":
+      return { type: "allowed_tools", allowed_tools: { mode: choice.mode, tools: choice.names.map(named) } };
+  }
+}
+
+/** `function_call`: "none", "auto", or a function by name. The legacy form cannot force just any function: "required" is "auto". */
+export function writeFunctionChoice(choice: ToolChoice): unknown {
+  if (choice.type === "named") return { name: choice.name };
+  return choice.type === "none" ? "none" : "auto";
+}

@@ -1,0 +1,114 @@
+import type { GenerationEnd, GenerationEvent, TokenLogprob, Usage } from "../../core/events.ts";
+import type { CaptureForm } from "../capture-form.ts";
+import type { ChoicesContext } from "../choices-answer.ts";
+import { memberText, passedMembers } from "../extras.ts";
+import { jsonText } from "../json-text.ts";
+import type { Profile } from "../profile.ts";
+import { doneText, errorEnd } from "../sse-text.ts";
+import { completionLogprobs } from "./completion-logprobs.ts";
+import { CompletionEnvelope } from "./envelope.ts";
+import { completionFinishReason } from "./finish-reason.ts";
+import { completionForms } from "./form.ts";
+import type { CompletionForm } from "./form.ts";
+import { CompletionStreamWriter } from "./stream-writer.ts";
+
+type Batches = readonly (readonly GenerationEvent[])[];
+
+/** Writes an answer of OpenAI's again that was read from a captured stream. `batches`: the events of its chunks. */
+export function writeCompletionCapture(batches: Batches, context: ChoicesContext, capture: CaptureForm): string {
+  return writers[context.profile.name](batches, context, capture);
+}
+
+const writers: Readonly<Record<Profile["name"], typeof writeCompletionCapture>> = {
+  lean(batches, context, { usage }) {
+    const writer = new CompletionStreamWriter(context, { ...completionForms.lean, nullUsage: usage });
+    return batches.map((batch) => writer.write(batch)).join("");
+  },
+  exact(batches, context, { usage }) {
+    const replay = new ChunkReplay(context, { ...completionForms.exact, nullUsage: usage });
+    return batches.map((batch) => replay.chunk(batch)).join("");
+  },
+};
+
+/** What one chunk says of one choice. */
+interface ChoicePiece {
+  text: string;
+  tokens: TokenLogprob[];
+  finish: string | null;
+  /** As `memberText`. */
+  extras: string;
+}
+
+/**
+ * Writes the chunks of a capture as they came: OpenAI lets the finish reason stand with the last text or alone, and a chunk may carry
+ * several choices.
+ */
+class ChunkReplay {
+  readonly #context: ChoicesContext;
+  readonly #form: CompletionForm;
+  #envelope: CompletionEnvelope | undefined;
+  #usage: Usage | undefined;
+  /** Where the next token's text begins, by choice, in characters. */
+  readonly #offsets = new Map<number, number>();
+  /** Members for the next chunk, as `memberText`. */
+  #extras = "";
+
+  constructor(context: ChoicesContext, form: CompletionForm) {
+    this.#context = context;
+    this.#form = form;
+  }
+
+  chunk(events: readonly GenerationEvent[]): string {
+    const pieces = new Map<number, ChoicePiece>();
+    const pieceOf = (choice: number): ChoicePiece => {
+      const piece = pieces.get(choice) ?? { text: "", tokens: [], finish: null, extras: "" };
+      pieces.set(choice, piece);
+      return piece;
+    };
+    let end: GenerationEnd | undefined;
+    for (const event of events) {
+      if (event.type === "start") {
+        this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, event.source);
+      } else if (event.type === "text-delta") {
+        const piece = pieceOf(event.choice);
+        piece.text += event.text;
+        piece.tokens.push(...(event.logprobs ?? []));
+      } else if (event.type === "finish") {
+        pieceOf(event.choice).finish = completionFinishReason(event.reason);
+      } else if (event.type === "usage") {
+        this.#usage = event.usage;
+      } else if (event.type === "extra") {
+        const members = memberText(passedMembers(event, this.#context));
+        if (event.place === "chunk") this.#extras += members;
+        else if (event.place === "choice" && members !== "" && event.choice !== undefined)
+          pieceOf(event.choice).extras += members;
+      } else if (event.type === "end") end = event.end;
+    }
+    return (pieces.size === 0 ? "" : this.#chunkOf(pieces)) + (end ? this.#end(end) : "");
+  }
+
+  #chunkOf(pieces: ReadonlyMap<number, ChoicePiece>): string {
+    const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, undefined));
+    const choices = Array.from(pieces, ([choice, { text, tokens, finish, extras }]) =>
+      envelope.choice(choice, JSON.stringify(text), this.#logprobs(choice, tokens), finish, extras),
+    );
+    const extras = this.#extras;
+    this.#extras = "";
+    return envelope.chunk(choices.join(","), extras);
+  }
+
+  #logprobs(choice: number, tokens: readonly TokenLogprob[]): string {
+    if (tokens.length === 0) return "null";
+    const { value, nextOffset } = completionLogprobs(tokens, this.#offsets.get(choice) ?? 0, this.#form.number);
+    this.#offsets.set(choice, nextOffset);
+    return jsonText(value);
+  }
+
+  #end(end: GenerationEnd): string {
+    if ("failure" in end) return errorEnd(end.failure);
+    const usage = this.#usage ? JSON.stringify(this.#form.usage(this.#usage)) : "";
+    if (usage === "" && this.#extras === "") return doneText;
+    const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, undefined));
+    return envelope.closingChunk(usage, this.#extras) + doneText;
+  }
+}

@@ -1,0 +1,59 @@
+import type { GeneratedChoice, Generation } from "../../core/accumulate.ts";
+import type { ChoicesContext } from "../choices-answer.ts";
+import { passedMembers } from "../extras.ts";
+import { answerIdentity } from "../identity.ts";
+import type { JsonValue } from "../json-text.ts";
+import { jsonText } from "../json-text.ts";
+import { promptMembers } from "../prompt-report.ts";
+import { timingsObject } from "../usage.ts";
+import { completionLogprobs } from "./completion-logprobs.ts";
+import { completionFinishReason } from "./finish-reason.ts";
+import { completionForms } from "./form.ts";
+import type { CompletionForm } from "./form.ts";
+import { textOffset } from "./text-offset.ts";
+
+type Members = { [name: string]: JsonValue | undefined };
+
+/** The body of a legacy completion that is not streamed. `form`: the profile's. */
+export function writeCompletionResponse(
+  generation: Generation,
+  context: ChoicesContext,
+  form: CompletionForm = completionForms[context.profile.name],
+): string {
+  const { id, created, model, systemFingerprint } = answerIdentity(context, "cmpl-", generation.source);
+  const { usage, timings } = generation;
+  const body: Members = {
+    id,
+    object: "text_completion",
+    created,
+    model,
+    ...(form.systemFingerprint && { system_fingerprint: systemFingerprint }),
+    choices: generation.choices.map((choice) => choiceObject(choice, generation, context, form)),
+    ...(usage && { usage: form.usage(usage) }),
+    ...(usage && timings && context.asked.includeTimings && { timings: timingsObject(timings, usage) }),
+  };
+  for (const event of generation.extras) {
+    if (event.place === "chunk") for (const [name, value] of passedMembers(event, context)) body[name] ??= value;
+  }
+  return jsonText(body, form.body.indent) + form.body.end;
+}
+
+function choiceObject(
+  { choice, text, textLogprobs, tokens: ids, finish }: GeneratedChoice,
+  { prompts }: Generation,
+  { asked }: ChoicesContext,
+  form: CompletionForm,
+): Members {
+  const tokens = asked.logprobs ? textLogprobs : null;
+  const of = Math.floor(choice / (asked.textOffsets?.choicesPerPrompt ?? 1));
+  const told = prompts?.find(({ prompt }) => prompt === of);
+  return {
+    text: text ?? "",
+    index: choice,
+    logprobs: tokens && completionLogprobs(tokens, textOffset(choice, asked), form.number).value,
+    finish_reason: finish ? completionFinishReason(finish.reason) : null,
+    ...(asked.includeTokenIds && ids && { token_ids: [...ids] }),
+    ...(told && promptMembers(told, asked)),
+    ...(asked.includeStopString && finish?.stop !== undefined && { stop_str: finish.stop }),
+  };
+}

@@ -1,0 +1,240 @@
+import type {
+  ExtraEvent,
+  FinishEvent,
+  GenerationEnd,
+  GenerationEvent,
+  PromptEvent,
+  SourceIdentity,
+  TextDeltaEvent,
+  TokenLogprob,
+  UsageEvent,
+} from "../../core/events.ts";
+import type { ChoicesContext } from "../choices-answer.ts";
+import type { StreamWriter } from "../port.ts";
+import { memberText, passedMembers } from "../extras.ts";
+import { jsonString } from "../json-string.ts";
+import { jsonText } from "../json-text.ts";
+import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
+import { isMember, progressText, promptMembers } from "../prompt-report.ts";
+import { timingsObject } from "../usage.ts";
+import { completionLogprobs } from "./completion-logprobs.ts";
+import { CompletionEnvelope } from "./envelope.ts";
+import { completionFinishReason } from "./finish-reason.ts";
+import { completionForms } from "./form.ts";
+import type { CompletionForm } from "./form.ts";
+import { textOffset } from "./text-offset.ts";
+
+interface ChoiceState {
+  readonly index: number;
+  /** Where the next token's text begins, in characters. */
+  offset: number;
+  /** Tokens whose text is not decided yet; they go out with the next text. */
+  heldLogprobs: readonly TokenLogprob[];
+  /** Text that waits, to the end of its batch, for whether its choice ends with it. */
+  heldText: { readonly text: string; readonly logprobs: string } | null;
+  finish: string | null;
+  /** Ids of tokens that go out with the next chunk. */
+  tokens: number[];
+  /** Members for the next chunk, as `memberText`. */
+  extras: string;
+  /** A text chunk is this, the text's JSON and `textTail`; "" while a chunk needs more than that. */
+  textHead: string;
+  textTail: string;
+}
+
+/**
+ * Writes a legacy completion as SSE chunks. No text waits for the next batch, whatever the form. `form`: the profile's.
+ */
+export class CompletionStreamWriter implements StreamWriter {
+  readonly #context: ChoicesContext;
+  readonly #form: CompletionForm;
+  readonly #choices = new Map<number, ChoiceState>();
+  #envelope: CompletionEnvelope | undefined;
+  #usage: UsageEvent | undefined;
+  /** By the number of the prompt. */
+  readonly #told = new Map<number, PromptEvent>();
+  /** Members for the next chunk, as `memberText`. */
+  #extras = "";
+  #ended = false;
+
+  constructor(context: ChoicesContext, form: CompletionForm = completionForms[context.profile.name]) {
+    this.#context = context;
+    this.#form = form;
+  }
+
+  write(events: readonly GenerationEvent[]): string {
+    let text = "";
+    for (const event of events) text += this.#event(event);
+    if (this.#form.lengthOnText) for (const state of this.#choices.values()) text += this.#heldText(state, null);
+    return text;
+  }
+
+  /** There is no role to begin with. */
+  open(): string {
+    return "";
+  }
+
+  keepAlive(): string {
+    return keepAliveText;
+  }
+
+  #event(event: GenerationEvent): string {
+    if (this.#ended) return "";
+    switch (event.type) {
+      case "start":
+        this.#state(event.choice, event.source);
+        return "";
+      case "text-delta":
+        return this.#text(this.#state(event.choice), event);
+      case "finish":
+        return this.#finish(this.#state(event.choice), event);
+      case "usage":
+        this.#usage = { ...this.#usage, ...event };
+        return "";
+      case "prompt":
+        this.#told.set(event.prompt, event);
+        return "";
+      case "tokens":
+        if (this.#context.asked.includeTokenIds) this.#state(event.choice).tokens.push(...event.tokens);
+        return "";
+      case "progress":
+        if (!this.#context.asked.includeProgress) return "";
+        this.#extras += progressText(event);
+        return this.#chunk(this.#state(event.choice), '""', "null", null);
+      case "extra":
+        return this.#extra(event);
+      case "end":
+        return this.#end(event.end);
+      default:
+        // Reasoning, refusals and calls have no place in a completion.
+        return "";
+    }
+  }
+
+  #state(choice: number, source?: SourceIdentity): ChoiceState {
+    const known = this.#choices.get(choice);
+    if (known) return known;
+    this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, source);
+    const state: ChoiceState = {
+      index: choice,
+      offset: textOffset(choice, this.#context.asked),
+      heldLogprobs: [],
+      heldText: null,
+      finish: null,
+      tokens: [],
+      extras: this.#toldOf(choice),
+      textHead: "",
+      textTail: "",
+    };
+    this.#choices.set(choice, state);
+    return state;
+  }
+
+  /** What is told of the choice's prompt; it stands in the choice's first chunk. */
+  #toldOf(choice: number): string {
+    const { asked } = this.#context;
+    const told = this.#told.get(Math.floor(choice / (asked.textOffsets?.choicesPerPrompt ?? 1)));
+    return told ? memberText(Object.entries(promptMembers(told, asked)).filter(isMember)) : "";
+  }
+
+  #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
+    if (state.finish !== null) return "";
+    if (logprobs === undefined && state.heldLogprobs.length === 0) {
+      if (text === "") return "";
+      if (state.textHead !== "" && this.#extras === "") return state.textHead + jsonString(text) + state.textTail;
+      return this.#textChunk(state, text, "null");
+    }
+    const tokens = [...state.heldLogprobs, ...(logprobs ?? [])];
+    state.heldLogprobs = text === "" ? tokens : [];
+    return text === "" ? "" : this.#textChunk(state, text, this.#logprobs(state, tokens));
+  }
+
+  #textChunk(state: ChoiceState, text: string, logprobs: string): string {
+    if (this.#form.lengthOnText) {
+      const before = this.#heldText(state, null);
+      state.heldText = { text, logprobs };
+      return before;
+    }
+    const chunk = this.#chunk(state, JSON.stringify(text), logprobs, null);
+    const { includeTokenIds, includeRunningUsage } = this.#context.asked;
+    if (includeTokenIds || includeRunningUsage) return chunk;
+    // From now on text chunks differ in their text alone. A line feed is in no chunk's JSON, so it marks the place.
+    const sample = this.#chunk(state, "\n", "null", null);
+    const place = sample.indexOf("\n");
+    state.textHead = sample.slice(0, place);
+    state.textTail = sample.slice(place + 1);
+    return chunk;
+  }
+
+  #heldText(state: ChoiceState, finish: string | null): string {
+    if (state.heldText === null) return "";
+    const { text, logprobs } = state.heldText;
+    state.heldText = null;
+    return this.#chunk(state, JSON.stringify(text), logprobs, finish);
+  }
+
+  #logprobs(state: ChoiceState, tokens: readonly TokenLogprob[]): string {
+    if (!this.#context.asked.logprobs) return "null";
+    const { value, nextOffset } = completionLogprobs(tokens, state.offset, this.#form.number);
+    state.offset = nextOffset;
+    return jsonText(value);
+  }
+
+  #finish(state: ChoiceState, { reason, stop }: FinishEvent): string {
+    if (state.finish !== null) return "";
+    const finish = completionFinishReason(reason);
+    if (stop !== undefined && this.#context.asked.includeStopString) state.extras += memberText([["stop_str", stop]]);
+    // Tokens that never became text are not lost.
+    const rest = state.heldLogprobs.length > 0 ? this.#logprobs(state, state.heldLogprobs) : "null";
+    const ridesOnText = finish === "length" && state.heldText !== null && rest === "null";
+    const text = this.#heldText(state, ridesOnText ? finish : null);
+    state.finish = finish;
+    return ridesOnText ? text : text + this.#chunk(state, '""', rest, finish);
+  }
+
+  #extra(event: ExtraEvent): string {
+    const members = memberText(passedMembers(event, this.#context));
+    if (members === "" || event.place === "delta") return "";
+    if (event.place === "chunk" || event.choice === undefined) this.#extras += members;
+    else {
+      const state = this.#state(event.choice);
+      state.extras += members;
+      state.textHead = "";
+    }
+    return "";
+  }
+
+  #end(end: GenerationEnd): string {
+    this.#ended = true;
+    if (end.kind === "client-gone") return "";
+    let chunks = "";
+    for (const state of this.#choices.values()) chunks += this.#heldText(state, null);
+    return end.kind === "done" ? chunks + this.#closing() + doneText : chunks + errorEnd(end.failure);
+  }
+
+  #closing(): string {
+    const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, undefined));
+    const { asked } = this.#context;
+    let usage = "";
+    let members = this.#extras;
+    if (this.#usage) {
+      const { usage: counts, timings } = this.#usage;
+      if (asked.includeUsage) usage = JSON.stringify(this.#form.usage(counts));
+      if (asked.includeTimings && timings) members += `,"timings":${JSON.stringify(timingsObject(timings, counts))}`;
+    }
+    return usage === "" && members === "" ? "" : envelope.closingChunk(usage, members);
+  }
+
+  #chunk(state: ChoiceState, text: string, logprobs: string, finish: string | null): string {
+    const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, undefined));
+    const tokens = state.tokens.length > 0 ? `,"token_ids":[${state.tokens.join(",")}]` : "";
+    const choice = envelope.choice(state.index, text, logprobs, finish, state.extras + tokens);
+    const running = this.#context.asked.includeRunningUsage ? this.#usage : undefined;
+    const usage = running ? `,"usage":${JSON.stringify(this.#form.usage(running.usage))}` : "";
+    const extras = this.#extras + usage;
+    state.extras = "";
+    state.tokens = [];
+    this.#extras = "";
+    return envelope.chunk(choice, extras);
+  }
+}

@@ -1,0 +1,80 @@
+import type { GenerationFailure } from "../core/events.ts";
+import type { Profile } from "./profile.ts";
+import type { ErrorAnswer } from "./voice.ts";
+
+interface ErrorForm {
+  readonly contentType: string;
+  readonly write: (value: object) => string;
+}
+
+/**
+ * How errors are written: those of the gateway in front of an application (authentication, unknown models, rate limits), and all
+ * others. At api.openai.com these are two serializers (recordings of 2025 and 2026): the first indents by four spaces, ends with a
+ * line feed and escapes what HTML could read, the second indents by two and does neither.
+ */
+const forms: Readonly<Record<Profile["name"], { readonly gateway: ErrorForm; readonly application: ErrorForm }>> = {
+  lean: {
+    gateway: { contentType: "application/json", write: (value) => JSON.stringify(value) },
+    application: { contentType: "application/json", write: (value) => JSON.stringify(value) },
+  },
+  exact: {
+    gateway: {
+      contentType: "application/json; charset=utf-8",
+      write: (value) => `${htmlSafe(JSON.stringify(value, null, 4))}\n`,
+    },
+    application: { contentType: "application/json", write: (value) => JSON.stringify(value, null, 2) },
+  },
+};
+
+/** A failure as OpenAI's error object. */
+export function writeErrorBody(failure: GenerationFailure, { name }: Profile): ErrorAnswer {
+  const { contentType, write } = forms[name][isGatewayFailure(failure) ? "gateway" : "application"];
+  return { status: failure.status, contentType, body: write({ error: errorObject(failure) }) };
+}
+
+/** OpenAI's error object, its members in OpenAI's order. The same object stands in a stream that fails (`data: {"error":…}`). */
+export function errorObject(failure: GenerationFailure): {
+  message: string;
+  type: string;
+  param: string | null;
+  code: string | null;
+} {
+  const { message, param = null, code = null } = failure;
+  return { message, type: errorType(failure), param, code };
+}
+
+/** The source's own word where it is one of OpenAI's, else OpenAI's for such a failure. */
+function errorType({ kind, status, sourceType }: GenerationFailure): string {
+  if (sourceType !== undefined && types.has(sourceType)) return sourceType;
+  if (kind === "overloaded" && status === 429) return "requests";
+  return status < 500 ? "invalid_request_error" : "server_error";
+}
+
+/**
+ * The types of OpenAI's errors: those of the recordings, and those that its guides and client libraries name. Servers have others:
+ * `api_error` (Ollama), `exceed_context_size_error` (llama.cpp), Anthropic's `overloaded_error`.
+ */
+const types: ReadonlySet<string> = new Set([
+  "invalid_request_error",
+  "authentication_error",
+  "permission_error",
+  "rate_limit_error",
+  "rate_limit_exceeded",
+  "insufficient_quota",
+  "requests",
+  "tokens",
+  "server_error",
+]);
+
+/** Whether OpenAI refuses it before its application sees the request. */
+function isGatewayFailure({ status, param }: GenerationFailure): boolean {
+  return status === 401 || status === 403 || status === 429 || (status === 404 && (param ?? null) === null);
+}
+
+/** Go's default JSON escapes beyond those that JSON itself needs. */
+function htmlSafe(json: string): string {
+  return json.replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}

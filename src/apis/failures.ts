@@ -1,0 +1,142 @@
+import { FailureError, invalidRequest } from "../core/failure.ts";
+
+/**
+ * The failures that OpenAI has words for, in its words (recordings of 2023 to 2026, and bodies quoted in issue threads). Those of
+ * reading a request's parameters stand in request/refusals.ts.
+ */
+
+/** 401; the key is shown masked. `key`: what the client sent as Bearer token. */
+export function incorrectApiKey(key: string): FailureError {
+  return unauthorized(
+    `Incorrect API key provided: ${maskKey(key)}. You can find your API key at https://platform.openai.com/account/api-keys.`,
+    "invalid_api_key",
+  );
+}
+
+/** The same in this server's own words: its keys are no page's of OpenAI's. */
+export function unknownOwnKey(key: string): FailureError {
+  return unauthorized(
+    `Incorrect API key provided: ${maskKey(key)}. This server takes only the keys that it was started with (--api-key).`,
+    "invalid_api_key",
+  );
+}
+
+/** 401 for a key that was one until lately. `name`: whose it is. */
+export function expiredKey(name: string): FailureError {
+  return unauthorized(`The API key of '${name}' has expired.`, "invalid_api_key");
+}
+
+/** 401 for a request without any key, in this server's own words. */
+export function missingOwnKey(): FailureError {
+  return unauthorized(
+    "You didn't provide an API key. Send one of the keys that this server was started with (--api-key), as 'Authorization: Bearer KEY' or 'X-Api-Key: KEY'.",
+    null,
+  );
+}
+
+/** 401 for a request without any key. */
+export function missingApiKey(): FailureError {
+  return unauthorized(
+    "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY), or as the password field (with blank username) if you're accessing the API from your browser and are prompted for a username and password. You can obtain an API key from https://platform.openai.com/account/api-keys.",
+    null,
+  );
+}
+
+/** 404 of an endpoint that generates. `known`: the models that there are, named so that a typo is quickly found. */
+export function modelNotFound(model: string, known: readonly string[]): FailureError {
+  const hint = known.length === 0 ? "" : ` Available models: ${known.map((id) => `\`${id}\``).join(", ")}.`;
+  const message = `The model \`${model}\` does not exist or you do not have access to it.${hint}`;
+  return new FailureError({ kind: "not-found", message, status: 404, param: null, code: "model_not_found", model });
+}
+
+/** 404 of `GET /v1/models/{id}`. */
+export function modelDoesNotExist(model: string): FailureError {
+  const { failure } = notFound(`The model '${model}' does not exist`, "model", "model_not_found");
+  return new FailureError({ ...failure, model });
+}
+
+/** 404 of legacy completions, for a model that takes conversations alone. */
+export function modelOnlyChats(): FailureError {
+  return notFound(
+    "This is a chat model and not supported in the v1/completions endpoint. Did you mean to use v1/chat/completions?",
+    "model",
+    null,
+  );
+}
+
+/** 404 for a path that the API does not have. */
+export function unknownUrl(method: string, path: string): FailureError {
+  return notFound(`Invalid URL (${method} ${path})`, null, null);
+}
+
+/** The same in this server's own words. `paths`: what there is, such as `POST /v1/chat/completions`. */
+export function unknownPath(method: string, path: string, paths: readonly string[]): FailureError {
+  return notFound(`There is no ${method} ${path} here. This server has: ${paths.join(", ")}.`, null, null);
+}
+
+/** 405 for a path that exists, with another method. `allowed`: the methods for the `allow` header. */
+export function methodNotAllowed(method: string, path: string, allowed: readonly string[]): FailureError {
+  return new FailureError({
+    message: `Not allowed to ${method} on ${path}. (HINT: Perhaps you meant to use a different HTTP method?)`,
+    status: 405,
+    kind: "invalid-request",
+    code: "method_not_supported",
+    headers: { allow: allowed.join(", ") },
+  });
+}
+
+/** 426 for a WebSocket where there is none: clients then go on by HTTP at once. */
+export function noWebSocket(): FailureError {
+  return new FailureError({
+    message: "There is no WebSocket at this address. Please send the request by HTTP.",
+    status: 426,
+    kind: "invalid-request",
+    code: "websocket_not_supported",
+    headers: { upgrade: "HTTP/1.1", connection: "Upgrade" },
+  });
+}
+
+/** 413. `limit` in bytes. */
+export function bodyTooLarge(limit: number): FailureError {
+  return new FailureError({
+    message: `The request body is too large. The limit is ${limit} bytes.`,
+    status: 413,
+    kind: "too-large",
+    code: "request_too_large",
+  });
+}
+
+/** 400 for a body that is not JSON, or not UTF-8. */
+export function malformedJson(): FailureError {
+  return invalidRequest(
+    "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble figuring out how to fix this, please contact us through our help center at help.openai.com.)",
+  );
+}
+
+/** 400 for a request without `model`; OpenAI's words differ from those for any other missing parameter. */
+export function missingModel(): FailureError {
+  return invalidRequest("you must provide a model parameter");
+}
+
+/** 500 for a defect: what happened is in the log (`cause`), not in the answer. */
+export function internalError(cause: unknown): FailureError {
+  return new FailureError({
+    message: "The server had an error while processing your request. Sorry about that!",
+    status: 500,
+    kind: "internal",
+    cause,
+  });
+}
+
+/** Keys of 13 characters and more show their first 8 and last 4; shorter ones are repeated whole, as OpenAI does. */
+export function maskKey(key: string): string {
+  return key.length > 12 ? key.slice(0, 8) + "*".repeat(key.length - 12) + key.slice(-4) : key;
+}
+
+function unauthorized(message: string, code: string | null): FailureError {
+  return new FailureError({ message, status: 401, kind: "authentication", code });
+}
+
+function notFound(message: string, param: string | null, code: string | null): FailureError {
+  return new FailureError({ message, status: 404, kind: "not-found", param, code });
+}

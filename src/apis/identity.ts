@@ -1,0 +1,41 @@
+import type { SourceIdentity } from "../core/events.ts";
+import type { ChoicesContext } from "./choices-answer.ts";
+import type { AnswerSettings } from "./port.ts";
+
+/** What every chunk of an answer repeats. */
+export interface AnswerIdentity {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  readonly systemFingerprint: string | null;
+}
+
+/** Who an answer says it is: the source where its id is in OpenAI's form (see `ChoicesContext`), else the server. */
+export function answerIdentity(
+  context: ChoicesContext,
+  prefix: "chatcmpl-" | "cmpl-",
+  source: SourceIdentity = {},
+): AnswerIdentity {
+  const { settings } = context;
+  const ownId = source.id?.startsWith(prefix) ? source.id : undefined;
+  return {
+    id: ownId ?? context.id,
+    created: (ownId === undefined ? undefined : source.created) ?? context.created,
+    model: shownModel(context, source.model),
+    systemFingerprint: source.systemFingerprint ?? settings.systemFingerprint ?? null,
+  };
+}
+
+/** A source may show the dated form of the model's id. */
+function shownModel({ profile, model }: ChoicesContext, source: string | undefined): string {
+  return profile.resolvesModels && source?.startsWith(`${model}-`) ? source : model;
+}
+
+/** `service_tier`; `fallback` where neither the source nor the settings tell, undefined for an answer without this member. */
+export function shownTier(
+  fallback: string | null | undefined,
+  settings: AnswerSettings,
+  source: SourceIdentity = {},
+): string | null | undefined {
+  return fallback === undefined ? undefined : (source.serviceTier ?? settings.serviceTier ?? fallback);
+}

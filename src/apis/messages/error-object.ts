@@ -1,0 +1,96 @@
+import { errorStatuses } from "./schema.ts";
+import type { GenerationFailure } from "../../core/events.ts";
+import { internalError, malformedJson } from "../failures.ts";
+
+/** A failure as Anthropic tells it. Source: https://platform.claude.com/docs/en/api/errors, and recordings of 2024 to 2026. */
+export interface AnthropicError {
+  readonly status: number;
+  readonly type: string;
+  readonly message: string;
+}
+
+export function anthropicError(failure: GenerationFailure): AnthropicError {
+  const { status, type } = kindOf(failure);
+  const { sourceType } = failure;
+  return {
+    status,
+    type: sourceType !== undefined && Object.hasOwn(errorStatuses, sourceType) ? sourceType : type,
+    message: words(failure),
+  };
+}
+
+/** The body of an error, and the data of an `error` event. `requestId`: null where none is known. */
+export function errorObject(
+  failure: GenerationFailure,
+  requestId: string | null,
+): { type: "error"; error: { type: string; message: string; details?: object }; request_id: string | null } {
+  const { type, message } = anthropicError(failure);
+  const { code } = failure;
+  const details = typeof code === "string" && toldCodes.has(code) ? { details: { error_code: code } } : {};
+  return { type: "error", error: { type, message, ...details }, request_id: requestId };
+}
+
+/** Codes that Anthropic's clients act on. Source: its SDK 1.12.0. */
+const toldCodes: ReadonlySet<string> = new Set(["thread_unsupported_request", "compaction_unavailable"]);
+
+function kindOf({ kind, status }: GenerationFailure): { readonly status: number; readonly type: string } {
+  switch (kind) {
+    case "authentication":
+      return { status: 401, type: "authentication_error" };
+    case "permission":
+      return { status: 403, type: "permission_error" };
+    case "not-found":
+      return { status: 404, type: "not_found_error" };
+    case "too-large":
+      return { status: 413, type: "request_too_large" };
+    case "rate-limited":
+      return { status: 429, type: "rate_limit_error" };
+    // Anthropic's clients wait and ask again at 529.
+    case "overloaded":
+    case "unavailable":
+      return { status: 529, type: "overloaded_error" };
+    case "timeout":
+      return { status: 504, type: "timeout_error" };
+    case "bad-answer":
+    case "internal":
+      return { status: status === 501 ? 501 : 500, type: "api_error" };
+    case "context-overflow":
+      return { status: 400, type: "invalid_request_error" };
+    case "invalid-request":
+      if (status === 402) return { status, type: "billing_error" };
+      return { status: status === 422 ? 400 : status, type: "invalid_request_error" };
+  }
+}
+
+/**
+ * Anthropic's words where it has fixed ones, which clients look for: Claude Code compacts its history at "prompt is too long: N tokens >
+ * M maximum", and at nothing else. A source's own words stay.
+ */
+function words(failure: GenerationFailure): string {
+  const { kind, message, tokens, model, code, sourceType, param } = failure;
+  switch (kind) {
+    case "context-overflow":
+      if (/^prompt is too long: \d+ tokens > \d+ maximum/.test(message)) return message;
+      return `prompt is too long: ${tokens ? `${tokens.asked} tokens > ${tokens.most} maximum` : message}`;
+    case "not-found":
+      return model === undefined ? message : `model: ${model}`;
+    case "authentication":
+      if (sourceType !== undefined) return message;
+      return code === "invalid_api_key" ? "invalid x-api-key" : "x-api-key header is required";
+    case "overloaded":
+      return sourceType === undefined ? "Overloaded" : message;
+    case "internal":
+      return message === internalMessage ? "Internal server error" : message;
+    case "invalid-request":
+      if (message === malformedMessage) return "The request body is not valid JSON.";
+      // What an engine finds wrong with a part of the request: Anthropic's messages begin with the path.
+      return typeof param === "string" && sourceType === undefined && !message.includes(param)
+        ? `${param}: ${message}`
+        : message;
+    default:
+      return message;
+  }
+}
+
+const internalMessage = internalError(undefined).message;
+const malformedMessage = malformedJson().message;

@@ -1,0 +1,162 @@
+import { existsSync, readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { accumulate } from "../../core/accumulate.ts";
+import { isObject } from "../../core/json.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import { exact } from "../profile.ts";
+import { repairCapture } from "../repair-capture.ts";
+import { readResponseBody } from "../tolerant/read-response.ts";
+import { MessageReader } from "./answer-reader.ts";
+import { writeMessageResponse } from "./response-writer.ts";
+import { MessageStreamWriter } from "./stream-writer.ts";
+
+const recordings = new URL("../../../../shared/recordings/", import.meta.url);
+const isHere = existsSync(recordings);
+if (!isHere) console.log("skipped: no ../shared/recordings of Anthropic's API to read");
+if (!isHere) console.log("messages/recordings.test.ts: ../shared/recordings is not here; its tests are skipped");
+
+interface Recording {
+  readonly name: string;
+  readonly date: string;
+  readonly model: string;
+  readonly body: string;
+}
+
+function recorded(kind: "messages" | "messages-stream"): readonly Recording[] {
+  return readFileSync(new URL(`${kind}.jsonl`, recordings), "utf8")
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Recording);
+}
+
+const repair = (body: string) => repairCapture(body, { profile: exact, from: "messages", random: Math.random, now: 0 });
+
+/** Without Anthropic's padding, which is random. */
+const still = (body: string) => body.replace(/ +\}$/gm, "}");
+
+/** A value with the members of each object in the order of their names: what is lost when an answer passes through other hands. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.keys(value)
+      .toSorted()
+      .map((name) => [name, sorted(value[name])]),
+  );
+}
+
+function degraded(body: string): string {
+  return body
+    .split("\n")
+    .map((line) => (line.startsWith("data: {") ? `data: ${JSON.stringify(sorted(JSON.parse(line.slice(6))))}` : line))
+    .join("\r\n");
+}
+
+function expectShare(same: number, all: number, share: number): void {
+  expect(all).toBeGreaterThan(200);
+  expect(same / all).toBeGreaterThanOrEqual(share);
+}
+
+describe.skipIf(!isHere)("recordings of Anthropic's API", () => {
+  test("a repaired stream is the one that was sent", () => {
+    const streams = recorded("messages-stream").filter(({ date }) => date >= "2025-10-01");
+    const same = streams.filter(({ body }) => still(repair(body).body) === still(body)).length;
+    expectShare(same, streams.length, 0.99);
+    for (const { body } of streams) expect(repair(body).repairs).toEqual([]);
+  });
+
+  test("a repaired stream is the one that was sent, though its members had lost their order", () => {
+    const streams = recorded("messages-stream").filter(
+      ({ date, body }) => date >= "2025-10-01" && !/"type":"(server_tool_use|mcp_|[a-z_]*_tool_result)/.test(body),
+    );
+    const same = streams.filter(({ body }) => still(repair(degraded(body)).body) === still(body)).length;
+    expectShare(same, streams.length, 0.98);
+  });
+
+  test("a repaired body is the one that was sent", () => {
+    const bodies = recorded("messages");
+    const same = bodies.filter(({ body }) => repair(body).body === body).length;
+    expectShare(same, bodies.length, 0.98);
+  });
+
+  // Over the waist and out again: what a client of ours gets from an upstream of Anthropic's.
+  test("a message read and written live says the same", () => {
+    for (const { name, body, model } of recorded("messages")) {
+      const reader = newReader();
+      const generation = accumulate(readResponseBody(body, reader));
+      const written: unknown = JSON.parse(writeMessageResponse(generation, contextOf(model)));
+      expect(today(written), name).toEqual(today(JSON.parse(body)));
+    }
+  });
+
+  test("a stream read and written live says the same, event by event", () => {
+    for (const { name, body, model } of recorded("messages-stream")) {
+      const reader = newReader();
+      const events: GenerationEvent[] = [...reader.push(body), ...reader.end()];
+      const again = newReader();
+      const written = new MessageStreamWriter(contextOf(model)).write(events);
+      const told = [...again.push(written), ...again.end()];
+      expect(accumulate(told).choices, name).toEqual(
+        withSignatures(accumulate(told).choices, accumulate(events).choices),
+      );
+      expect(accumulate(told).usage, name).toMatchObject(accumulate(events).usage ?? {});
+    }
+  });
+});
+
+function newReader(): MessageReader {
+  return new MessageReader({ newCallId: () => "toolu_new" });
+}
+
+function contextOf(model: string) {
+  return {
+    profile: exact,
+    created: 0,
+    model,
+    settings: {},
+    random: Math.random,
+    id: "msg_01",
+    asked: { requestId: "req_1", thoughts: "shown" },
+  } as const;
+}
+
+/** A message as today's writer shows it, where a recording is older. */
+function today(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const usage = isObject(value["usage"]) ? value["usage"] : {};
+  const content = Array.isArray(value["content"]) ? value["content"].filter(isObject) : [];
+  // One recorded body ends in an empty text, which a writer of ours leaves out.
+  const shown = content.filter(({ text }) => text !== "");
+  return {
+    ...value,
+    model: null,
+    stop_details: value["stop_details"] ?? null,
+    content: shown.map((block) => (block["type"] === "tool_use" ? { caller: { type: "direct" }, ...block } : block)),
+    usage: {
+      cache_creation_input_tokens: 0,
+      cache_read_input_tokens: 0,
+      service_tier: "standard",
+      inference_geo: "not_available",
+      ...usage,
+      cache_creation: usage["cache_creation"] ?? {
+        ephemeral_5m_input_tokens: usage["cache_creation_input_tokens"] ?? 0,
+        ephemeral_1h_input_tokens: 0,
+      },
+    },
+  };
+}
+
+type Choices = ReturnType<typeof accumulate>["choices"];
+
+/** One recorded thought has no signature; the writer gave it one. */
+function withSignatures(ours: Choices, theirs: Choices): Choices {
+  const [choice] = theirs;
+  if (!choice) return theirs;
+  const parts = choice.parts.map((part, at) => {
+    const own = ours[0]?.parts[at];
+    return part.type === "reasoning" && part.signature === undefined && own?.type === "reasoning" && own.signature
+      ? { ...part, signature: own.signature }
+      : part;
+  });
+  return [{ ...choice, parts }];
+}

@@ -1,0 +1,89 @@
+import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { parseTolerantly } from "../tolerant/tolerant-json.ts";
+import { RepairLog } from "../tolerant/repairs.ts";
+
+/** One model as a server lists it. */
+export interface ListedModel {
+  readonly id: string;
+  /** Unix time in seconds; 0: not told. */
+  readonly created: number;
+  readonly ownedBy: string | null;
+  /** Tokens of prompt and answer together, where told. */
+  readonly contextLength: number | null;
+  /** Whether the server refuses requests whose prompt and limit are together more than `contextLength`. */
+  readonly contextIsEnforced: boolean;
+  /** Whether it takes images; null: not told. */
+  readonly sees: boolean | null;
+}
+
+/**
+ * Reads the answer of `GET /models`: OpenAI's list, Anthropic's, a bare array (Together), or `models` by name (Ollama's own API,
+ * llama.cpp). null: it is not a list of models.
+ */
+export function readModelList(body: string): readonly ListedModel[] | null {
+  const value = parseTolerantly(body, new RepairLog());
+  const list = Array.isArray(value) ? value : isObject(value) ? (value["data"] ?? value["models"]) : undefined;
+  if (!Array.isArray(list)) return null;
+  // llama.cpp's list has the models twice, and tells what they can do in the second.
+  const twins = isObject(value) && Array.isArray(value["models"]) ? value["models"].filter(isObject) : [];
+  return list.filter(isObject).flatMap((entry) => {
+    const id = entry["id"] ?? entry["name"] ?? entry["model"];
+    if (typeof id !== "string" || id === "") return [];
+    const { created = secondsOf(entry["created_at"]), owned_by: owner } = entry;
+    return [
+      {
+        id,
+        created: typeof created === "number" && created > 0 ? Math.floor(created) : 0,
+        ownedBy: typeof owner === "string" && owner !== "" ? owner : null,
+        ...context(entry),
+        sees: sight(entry) ?? sight(twins.find(({ name }) => name === id) ?? {}),
+      },
+    ];
+  });
+}
+
+/** Anthropic's time of creation (RFC 3339) in Unix seconds; 0: not told. */
+function secondsOf(time: unknown): number {
+  const ms = typeof time === "string" ? Date.parse(time) : 0;
+  return Number.isNaN(ms) ? 0 : ms / 1000;
+}
+
+/**
+ * The members that hold the context which a server runs a model with: vLLM and SGLang, OpenRouter and Together, Groq, LM Studio. Members
+ * that describe the model, or its prompts alone, are no limit: Mistral's and LM Studio's, Anthropic's, llama.cpp's `n_ctx_train` (a server
+ * may run a model with more).
+ */
+const enforced = ["max_model_len", "context_length", "context_window", "loaded_context_length"] as const;
+const described = ["max_context_length", "max_input_tokens"] as const;
+
+function context(entry: JsonObject): Pick<ListedModel, "contextLength" | "contextIsEnforced"> {
+  const isLength = (value: unknown): value is number => typeof value === "number" && value > 0;
+  const limit = enforced.map((name) => entry[name]).find(isLength);
+  if (limit !== undefined) return { contextLength: limit, contextIsEnforced: true };
+  const meta = isObject(entry["meta"]) ? entry["meta"] : {};
+  const known = [...described.map((name) => entry[name]), meta["n_ctx"], meta["n_ctx_train"]].find(isLength);
+  return { contextLength: known ?? null, contextIsEnforced: false };
+}
+
+/**
+ * Whether a model takes images, as its entry tells: the modalities of OpenRouter (a list, and in older answers "text+image->text"),
+ * Mistral's and Anthropic's capabilities, LM Studio's own type of model, and what Ollama and llama.cpp list. A llama.cpp model that is
+ * "multimodal" may hear and not see.
+ */
+function sight(entry: JsonObject): boolean | null {
+  const { architecture, capabilities, type } = entry;
+  const { input_modalities: modalities, modality } = isObject(architecture) ? architecture : {};
+  if (Array.isArray(modalities)) return modalities.includes("image");
+  if (typeof modality === "string") return modality.replace(/->.*/, "").includes("image");
+  if (Array.isArray(capabilities)) {
+    if (capabilities.includes("vision")) return true;
+    return capabilities.includes("completion") && !capabilities.includes("multimodal") ? false : null;
+  }
+  if (isObject(capabilities)) {
+    const { vision, image_input: image } = capabilities;
+    if (typeof vision === "boolean") return vision;
+    if (isObject(image) && typeof image["supported"] === "boolean") return image["supported"];
+  }
+  return type === "vlm" ? true : type === "llm" ? false : null;
+}

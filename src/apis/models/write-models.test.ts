@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import type { ModelInfo } from "../../core/engine.ts";
+import { exact, lean } from "../profile.ts";
+import { writeModel, writeModelList } from "./write-models.ts";
+
+const model: ModelInfo = { id: "tiny", created: 5, ownedBy: "me", contextLength: 512, endpoints: ["chat"] };
+
+test("profile lean is compact, and tells the context's length under vLLM's and OpenRouter's names", () => {
+  expect(writeModel(model, lean)).toBe(
+    '{"id":"tiny","object":"model","created":5,"owned_by":"me","max_model_len":512,"context_length":512}',
+  );
+  const { contextLength: _, ...unknown } = model;
+  expect(writeModel(unknown, lean)).toBe('{"id":"tiny","object":"model","created":5,"owned_by":"me"}');
+  expect(writeModelList([], lean)).toBe('{"object":"list","data":[]}');
+});
+
+test("profile lean tells whether a model takes images, where that is known, under OpenRouter's name", () => {
+  const { contextLength: _, ...blind } = { ...model, sees: false };
+  expect(writeModel(blind, lean)).toContain('"owned_by":"me","architecture":{"input_modalities":["text"]}}');
+  expect(writeModel({ ...blind, sees: true }, lean)).toContain('"input_modalities":["text","image"]}');
+});
+
+test("profile exact is pretty, without a final line feed", () => {
+  expect(writeModelList([{ ...model, sees: true }], exact)).toBe(`{
+  "object": "list",
+  "data": [
+    {
+      "id": "tiny",
+      "object": "model",
+      "created": 5,
+      "owned_by": "me"
+    }
+  ]
+}`);
+});

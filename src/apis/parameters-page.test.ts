@@ -1,0 +1,151 @@
+import { existsSync, readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { chatParameters } from "./chat/chat-parameters.ts";
+import { completionParameters } from "./completions/completion-parameters.ts";
+import { messageParameters } from "./messages/message-parameters.ts";
+import { extensionParameters } from "./request/extension-parameters.ts";
+import type { Parameter } from "./request/parameter.ts";
+import { responsesParameters } from "./responses/responses-parameters.ts";
+
+// docs/parameters.md is generated from the tables that read requests.
+// `npx vitest run --project unit src/apis/parameters-page.test.ts -u` writes it anew.
+test("docs/parameters.md says what the tables say", async () => {
+  await expect(page()).toMatchFileSnapshot("../../docs/parameters.md");
+});
+
+test("no parameter stands twice in a table", () => {
+  for (const table of [
+    chatParameters,
+    completionParameters,
+    responsesParameters,
+    messageParameters,
+  ] as readonly NamedTable[]) {
+    const names = table.map(({ name }) => name);
+    expect(names).toEqual([...new Set(names)]);
+  }
+});
+
+const specification = new URL("../../../shared/openapi/openapi-2026-08-21.yaml", import.meta.url);
+const isHere = existsSync(specification);
+if (!isHere) console.log("skipped: no ../shared/openapi to compare the parameters with");
+if (!isHere) console.log("parameters-page.test.ts: ../shared/openapi is not here; its tests are skipped");
+
+describe.skipIf(!isHere)("against OpenAI's specification", () => {
+  test("every documented parameter is in its endpoint's table, and no other calls itself OpenAI's", () => {
+    const text = readFileSync(specification, "utf8");
+    const documented = (schema: string): string[] => [...propertiesOf(schema, text)].sort();
+    const ours = (table: OwnedTable): string[] =>
+      table.flatMap(({ name, origin }) => (origin === "openai" ? [name] : [])).sort();
+    expect(ours(chatParameters)).toEqual(documented("CreateChatCompletionRequest"));
+    // `generate` is documented for WebSocket alone.
+    expect(ours(responsesParameters)).toEqual([...documented("CreateResponse"), "generate"].sort());
+    // A format for completions is an extension of other servers, under OpenAI's name.
+    expect(ours(completionParameters)).toEqual([...documented("CreateCompletionRequest"), "response_format"].sort());
+  });
+});
+
+interface Schema {
+  readonly $ref?: string;
+  readonly allOf?: readonly Schema[];
+  readonly properties?: Readonly<Record<string, unknown>>;
+}
+
+/** One schema of the specification, which is too long to parse whole for two of them. */
+function schemaNamed(name: string, text: string): Schema {
+  const lines = text.slice(text.indexOf(`\n    ${name}:\n`) + 1).split("\n");
+  const length = lines.findIndex((line, index) => index > 0 && /^ {0,4}\S/.test(line));
+  const parsed: Readonly<Record<string, Schema>> = parse(lines.slice(0, length).join("\n"));
+  const schema = parsed[name];
+  if (!schema) throw new Error(`The specification has no schema ${name}.`);
+  return schema;
+}
+
+function propertiesOf(name: string, text: string): Set<string> {
+  const names = new Set<string>();
+  const visit = ({ $ref, allOf = [], properties = {} }: Schema): void => {
+    if ($ref !== undefined) visit(schemaNamed($ref.replace("#/components/schemas/", ""), text));
+    for (const part of allOf) visit(part);
+    for (const property of Object.keys(properties)) names.add(property);
+  };
+  visit(schemaNamed(name, text));
+  return names;
+}
+
+const extensions: ReadonlySet<string> = new Set(extensionParameters.map(({ name }) => name));
+
+function page(): string {
+  return `# Request parameters
+
+What Truewire does with every parameter of OpenAI's specification of August 2026, and with the usual ones of other servers.
+This page is written from the tables that read requests; \`src/apis/parameters-page.test.ts\` fails when it is out of date.
+
+- **honoured**: it does what its documentation says.
+- **accepted**: it is validated and has no effect, which does no harm.
+- **refused**: it cannot be honoured, and an answer without it would not be what was asked. The answer is a 400 that names the
+  parameter, with code \`unsupported_parameter\` or \`unsupported_value\`. A model behind another server is different: there,
+  what is refused here is passed on for that server to judge.
+
+A parameter that is \`null\` counts as not there. Members that are in no table are never refused; engines that forward requests
+send them on.
+
+Profile \`exact\` refuses what OpenAI itself refuses and no other server does: more than four stop strings, empty lists of tools,
+names of functions and schemas outside \`^[a-zA-Z0-9_-]{1,64}$\`, schemas with a \`type\` that JSON Schema does not have,
+strict schemas with objects that are open or have optional properties, or with a \`$ref\` to anything but their own definitions,
+\`stream_options\` without \`stream\`, \`parallel_tool_calls\` without \`tools\`, and histories whose tool results do not
+match their calls. Profile \`lean\` takes them; where something has no effect, the log says so.
+
+## POST /v1/chat/completions
+
+${table(chatParameters.filter(({ origin }) => origin === "openai"))}
+
+## POST /v1/completions
+
+${table(completionParameters.filter(({ origin }) => origin === "openai"))}
+
+## POST /v1/responses
+
+${table(responsesParameters.filter(({ origin }) => origin === "openai"))}
+
+Of the extensions below it takes ${responsesParameters
+    .filter(({ origin, name }) => origin === "extension" && extensions.has(name))
+    .map(({ name }) => `\`${name}\``)
+    .join(", ")}; and of chat's parameters
+${responsesParameters
+  .filter(({ origin, name }) => origin === "extension" && !extensions.has(name))
+  .map(({ name }) => `\`${name}\``)
+  .join(", ")}, which profile \`exact\` refuses, as OpenAI does.
+
+## POST /v1/messages
+
+Anthropic's parameters. Profile \`exact\` refuses, as Anthropic does, members that are in no table, a request without the header
+\`anthropic-version\`, histories whose tool results do not match their calls, and empty messages. Profile \`lean\` takes them and
+tells the log; blocks of a type that is not known here are left out. \`POST /v1/messages/count_tokens\` takes the same, without
+\`max_tokens\`.
+
+${table(messageParameters)}
+
+## Extensions
+
+Those about messages and templates are for chat only; all others work on chat and completions.
+
+${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" && treatment === "honoured"))}
+
+## Samplers that are not here
+
+${table(chatParameters.filter(({ origin, treatment }) => origin === "extension" && treatment === "refused"))}
+`;
+}
+
+/** What the page shows of parameters. */
+type Table = readonly Pick<Parameter, "name" | "treatment" | "required" | "note">[];
+type OwnedTable = readonly Pick<Parameter, "name" | "origin">[];
+type NamedTable = readonly Pick<Parameter, "name">[];
+
+function table(parameters: Table): string {
+  const rows = parameters.map(({ name, treatment, required, note }) => {
+    const mark = required ? " (required)" : "";
+    return `| \`${name}\`${mark} | ${treatment} | ${note.replaceAll("|", "\\|")} |`;
+  });
+  return ["| parameter | | |", "|---|---|---|", ...rows].join("\n");
+}

@@ -1,0 +1,96 @@
+import type { GenerationFailure } from "../core/events.ts";
+import { FailureError } from "../core/failure.ts";
+
+/** What is left of a rate that a key has. */
+export interface RateLevel {
+  readonly limit: number;
+  readonly remaining: number;
+  /** Milliseconds until all of it is there again. */
+  readonly resetMs: number;
+}
+
+/** Of the rates that are limited: requests and tokens a minute. */
+export interface RateLevels {
+  readonly requests?: RateLevel;
+  readonly tokens?: RateLevel;
+}
+
+/** A request that is beyond what its key may use. */
+export interface BeyondLimit {
+  readonly bound: "requests" | "tokens" | "day" | "concurrency";
+  readonly limit: number;
+  readonly used: number;
+  readonly asked: number;
+  /** Infinity: it will never fit. */
+  readonly waitMs: number;
+}
+
+/** The headers by which OpenAI tells them. Source: https://platform.openai.com/docs/guides/rate-limits, "Rate limits in headers". */
+export function openaiLimitHeaders(levels: RateLevels): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const rate of ["requests", "tokens"] as const) {
+    const level = levels[rate];
+    if (!level) continue;
+    headers[`x-ratelimit-limit-${rate}`] = String(level.limit);
+    headers[`x-ratelimit-remaining-${rate}`] = String(level.remaining);
+    headers[`x-ratelimit-reset-${rate}`] = goDuration(level.resetMs);
+  }
+  return headers;
+}
+
+/**
+ * 429 in the words of OpenAI: `rate_limit_exceeded`, with the rate as its type; `insufficient_quota` for a budget that is spent. Source:
+ * OpenAI's error codes (https://platform.openai.com/docs/guides/error-codes) and bodies quoted in issue threads. `name`: the key's.
+ */
+export function rateLimitReached(beyond: BeyondLimit, name: string): FailureError {
+  const { bound, limit, used, asked, waitMs } = beyond;
+  const counts = `Limit ${limit}, ${bound === "concurrency" ? "Open" : "Used"} ${used}, Requested ${asked}.`;
+  const waits = Number.isFinite(waitMs);
+  // Clients that ask again by themselves need not where it is in vain. Source: the SDKs of OpenAI and Anthropic, `x-should-retry`.
+  const headers: Record<string, string> =
+    !waits || bound === "day" ? { "x-should-retry": "false" } : { "retry-after-ms": String(Math.ceil(waitMs)) };
+  const failure: Pick<GenerationFailure, "message" | "code" | "sourceType"> =
+    bound === "day"
+      ? {
+          message: `You exceeded your current quota: the tokens per day of the key '${name}'. ${counts} ${
+            waits
+              ? "It is there again at 00:00 UTC."
+              : "The request must be smaller to run: its prompt and its max_tokens together."
+          }`,
+          code: "insufficient_quota",
+          sourceType: "insufficient_quota",
+        }
+      : {
+          message: waits
+            ? `Rate limit reached for the key '${name}' on ${rates[bound].name}: ${counts} Please try again in ${goDuration(waitMs)}.`
+            : `Request too large for the key '${name}' on ${rates[bound].name}: Limit ${limit}, Requested ${asked}. The request must be smaller to run: its prompt and its max_tokens together.`,
+          code: "rate_limit_exceeded",
+          sourceType: rates[bound].type,
+        };
+  return new FailureError({
+    ...failure,
+    kind: "rate-limited",
+    status: 429,
+    param: null,
+    headers,
+    ...(waits && { retryAfterSeconds: waitMs / 1000 }),
+  });
+}
+
+const rates = {
+  requests: { name: "requests per min (RPM)", type: "requests" },
+  tokens: { name: "tokens per min (TPM)", type: "tokens" },
+  concurrency: { name: "concurrent requests", type: "requests" },
+} as const;
+
+/** A time as Go writes it, which OpenAI's gateway does: `0s`, `12ms`, `1.5s`, `6m0s`, `2h0m30s`. Source: Go, time.Duration.String. */
+export function goDuration(milliseconds: number): string {
+  const ms = Math.ceil(milliseconds);
+  if (ms === 0) return "0s";
+  if (ms < 1000) return `${ms}ms`;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = `${(ms % 60_000) / 1000}s`;
+  if (minutes === 0) return seconds;
+  const hours = Math.floor(minutes / 60);
+  return hours === 0 ? `${minutes}m${seconds}` : `${hours}h${minutes % 60}m${seconds}`;
+}

@@ -1,0 +1,129 @@
+import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { invalidRequest } from "../../core/failure.ts";
+import type { JsonSchema } from "../../core/message.ts";
+
+/**
+ * Throws `FailureError` for a schema that OpenAI refuses, in its words: a `type` that JSON Schema does not have and, of a `strict` schema,
+ * an object that is open or does not require all its properties, or a reference to anything but a top-level definition. Only profile
+ * `exact` checks this; a local grammar needs none of it.
+ *
+ * `subject` is what the message names ("function 'f'"), `param` and `code` those of the error. Contexts are written as Python tuples,
+ * as OpenAI does. Sources: recordings of 2025 for closed objects and required properties; for types, error messages quoted in
+ * https://github.com/musistudio/claude-code-router ("'web_search_20250305' is not valid under any of the given schemas."); for
+ * references, https://github.com/dotnet/extensions/issues/6918 and https://github.com/openai/openai-node/issues/970.
+ */
+export function checkSchema(
+  schema: JsonSchema,
+  strict: boolean,
+  { subject, param, code }: { readonly subject: string; readonly param: string; readonly code: string },
+): void {
+  const problem = typeProblem(schema) ?? (strict ? strictProblem(schema, [], schema) : null);
+  if (problem !== null) throw invalidRequest(`Invalid schema for ${subject}: ${problem}`, param, code);
+}
+
+const typeNames: ReadonlySet<unknown> = new Set(["array", "boolean", "integer", "null", "number", "object", "string"]);
+/** Keywords whose value is a schema or a list of schemas, and those whose value maps names to schemas. */
+const schemaKeywords =
+  "items prefixItems additionalProperties contains propertyNames not if then else anyOf allOf oneOf".split(" ");
+const mapKeywords = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+
+function typeProblem(root: JsonSchema): string | null {
+  const type = unknownType(root);
+  return type === undefined ? null : `${pythonText(type)} is not valid under any of the given schemas.`;
+}
+
+/** Returns the first `type` in a schema that is not one of JSON Schema's, or `undefined`. */
+export function unknownType(root: unknown): unknown {
+  for (const { type } of schemasIn(root)) {
+    const names: readonly unknown[] = Array.isArray(type) ? type : [type];
+    if (type !== undefined && (names.length === 0 || !names.every((name) => typeNames.has(name)))) return type;
+  }
+  return undefined;
+}
+
+/** A schema and all schemas in it. */
+export function* schemasIn(root: unknown): Generator<JsonObject> {
+  const open: unknown[] = [root];
+  for (const schema of open) {
+    if (Array.isArray(schema)) for (const one of schema) open.push(one);
+    if (!isObject(schema) || Array.isArray(schema)) continue;
+    yield schema;
+    for (const keyword of schemaKeywords) if (schema[keyword] !== undefined) open.push(schema[keyword]);
+    for (const keyword of mapKeywords) {
+      const schemas = schema[keyword];
+      if (isObject(schemas)) for (const one of Object.values(schemas)) open.push(one);
+    }
+  }
+}
+
+/** A value of JSON as Python's `repr` writes it, as far as a `type` may hold one; cut after 100 characters. */
+function pythonText(value: unknown): string {
+  if (typeof value === "string")
+    return value.includes("'") ? JSON.stringify(value.slice(0, 100)) : `'${value.slice(0, 100)}'`;
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (Array.isArray(value)) return `[${value.slice(0, 10).map(pythonText).join(", ")}]`;
+  return isObject(value) ? "{...}" : String(value);
+}
+
+/** Deeper than any schema that a person writes, so that recursion ends for hostile ones. */
+const deepest = 500;
+
+function strictProblem(schema: unknown, context: readonly string[], root: unknown): string | null {
+  if (!isObject(schema)) return null;
+  if (context.length > deepest) return "the schema is nested too deeply.";
+  const reference = referenceProblem(schema["$ref"], root);
+  if (reference !== null) return `In context=${tuple(context)}, ${reference}`;
+  const properties = isObject(schema["properties"]) ? schema["properties"] : {};
+  if (schema["type"] === "object" || schema["properties"] !== undefined) {
+    const problem = objectProblem(schema, Object.keys(properties));
+    if (problem !== null) return `In context=${tuple(context)}, ${problem}`;
+  }
+  return (
+    firstProblem(Object.entries(properties), [...context, "properties"], root) ??
+    firstProblem(Object.entries(isObject(schema["$defs"]) ? schema["$defs"] : {}), [...context, "$defs"], root) ??
+    strictProblem(schema["items"], [...context, "items"], root) ??
+    firstProblem(Object.entries(Array.isArray(schema["anyOf"]) ? schema["anyOf"] : []), [...context, "anyOf"], root)
+  );
+}
+
+function objectProblem(schema: Readonly<Record<string, unknown>>, names: readonly string[]): string | null {
+  if (schema["additionalProperties"] !== false) {
+    return "'additionalProperties' is required to be supplied and to be false.";
+  }
+  const required: readonly unknown[] = Array.isArray(schema["required"]) ? schema["required"] : [];
+  const missing = names.find((name) => !required.includes(name));
+  return missing === undefined
+    ? null
+    : `'required' is required to be supplied and to be an array including every key in properties. Missing '${missing}'.`;
+}
+
+/** What is wrong with a `$ref`, which may point to the whole schema or to one of its own definitions. */
+function referenceProblem(reference: unknown, root: unknown): string | null {
+  if (typeof reference !== "string" || reference === "#") return null;
+  const [, keyword = "", escaped = ""] = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(reference) ?? [];
+  if (keyword === "") return "reference can only point to definitions defined at the top level of the schema.";
+  const name = escaped.replaceAll("~1", "/").replaceAll("~0", "~");
+  const definitions = isObject(root) ? root[keyword] : undefined;
+  if (isObject(definitions) && Object.hasOwn(definitions, name)) return null;
+  return `reference to component '${reference}' which was not found in the schema.`;
+}
+
+function firstProblem(
+  schemas: readonly (readonly [string, unknown])[],
+  context: readonly string[],
+  root: unknown,
+): string | null {
+  for (const [name, schema] of schemas) {
+    const problem = strictProblem(schema, [...context, name], root);
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
+/** A Python tuple of strings: `()`, `('a',)`, `('a', 'b')`. */
+function tuple(parts: readonly string[]): string {
+  const quoted = parts.map((part) => `'${part}'`);
+  return quoted.length === 1 ? `(${quoted[0]},)` : `(${quoted.join(", ")})`;
+}

@@ -1,0 +1,146 @@
+import { z } from "zod";
+import { invalidRequest } from "../../core/failure.ts";
+import type { Tool } from "../../core/message.ts";
+import { Pace } from "../../core/steps.ts";
+import type { NamedChoice, RequestDraft } from "./draft.ts";
+import { checkName } from "./check-name.ts";
+import { honoured } from "./parameter.ts";
+import type { Parameter } from "./parameter.ts";
+import { arrayTooLong, emptyArray } from "./refusals.ts";
+import { checkSchema } from "./check-schema.ts";
+import { functionCallShape, functionsShape, toolChoiceShape, toolsShape } from "./tool-shapes.ts";
+import type { RawFunction, RawFunctionCall, RawNamedTool, RawTool, RawToolChoice } from "./tool-shapes.ts";
+
+/** A tool has a schema, which may be looked through: as much work as so many small things. */
+const thingsInTool = 8;
+
+/** Tools, and the choice between them. How the two fit is checked when all is read: `resolveTools`. */
+export const toolParameters: readonly Parameter[] = [
+  honoured(
+    "tools",
+    {
+      endpoints: ["chat"],
+      note: "Functions, and custom tools with text input; a local model's calls are held to their grammars, `regex` or `lark` (OpenAI's subset).",
+      shape: toolsShape,
+    },
+    function* (value, draft) {
+      checkCount("tools", value.length, draft);
+      const tools: Tool[] = [];
+      const pace = new Pace();
+      for (const [index, tool] of value.entries()) {
+        tools.push(neutralTool(tool, `tools[${index}]`, draft));
+        if (pace.isOver(thingsInTool)) yield;
+      }
+      draft.tools = tools;
+    },
+  ),
+  honoured(
+    "tool_choice",
+    {
+      endpoints: ["chat"],
+      note: "`none`, `auto`, `required`, a tool by name, `allowed_tools`. Only allowed with `tools`; profile `lean` takes `none` and `auto` without.",
+      shape: toolChoiceShape,
+    },
+    (value, draft) => {
+      draft.toolChoice = neutralChoice(value);
+    },
+  ),
+  honoured("parallel_tool_calls", { endpoints: ["chat"], shape: z.boolean() }, (value, draft) => {
+    draft.parallelToolCalls = value;
+  }),
+  honoured(
+    "functions",
+    {
+      endpoints: ["chat"],
+      note: "The legacy form of `tools`; the answer is in that form, too.",
+      shape: functionsShape,
+    },
+    (value, draft) => {
+      checkCount("functions", value.length, draft);
+      draft.functions = value.map((raw, index) => neutralFunction(raw, `functions[${index}]`, draft));
+    },
+  ),
+  honoured(
+    "function_call",
+    { endpoints: ["chat"], note: "The legacy form of `tool_choice`.", shape: functionCallShape },
+    (value, draft) => {
+      draft.functionCall = neutralFunctionCall(value);
+    },
+  ),
+];
+
+/** An empty list is an error at OpenAI; in profile `lean` it means no tools. */
+function checkCount(path: string, count: number, draft: RequestDraft): void {
+  if (!draft.profile.judgesAsVendor) return;
+  if (count === 0) throw emptyArray(path);
+  if (count > 128) throw arrayTooLong(path, 128, count);
+}
+
+function neutralTool(raw: RawTool, path: string, draft: RequestDraft): Tool {
+  if (raw.type === "function") return neutralFunction(raw.function, `${path}.function`, draft);
+  const { name, description, format } = raw.custom;
+  const inputGrammar = format?.type === "grammar" ? format.grammar : undefined;
+  return {
+    name,
+    ...(typeof description === "string" && { description }),
+    kind: "custom",
+    ...(inputGrammar && { inputGrammar }),
+  };
+}
+
+function neutralFunction(
+  { name, description, parameters, strict }: RawFunction,
+  path: string,
+  draft: RequestDraft,
+): Tool {
+  if (draft.profile.judgesAsVendor) checkName(`${path}.name`, name);
+  if (parameters) checkParameters(name, parameters, strict ?? false, `${path}.parameters`, draft);
+  return {
+    name,
+    ...(typeof description === "string" && { description }),
+    ...(parameters && { parameters }),
+    ...(typeof strict === "boolean" && { strict }),
+  };
+}
+
+function checkParameters(
+  name: string,
+  parameters: Readonly<Record<string, unknown>>,
+  strict: boolean,
+  path: string,
+  draft: RequestDraft,
+): void {
+  const { type } = parameters;
+  if (type !== undefined && type !== "object") {
+    const message = `Invalid schema for function '${name}': schema must be a JSON Schema of 'type: "object"', got 'type: ${JSON.stringify(type)}'.`;
+    throw invalidRequest(message, path, "invalid_function_parameters");
+  }
+  if (draft.profile.judgesAsVendor) {
+    checkSchema(parameters, strict, {
+      subject: `function '${name}'`,
+      param: path,
+      code: "invalid_function_parameters",
+    });
+  }
+}
+
+function neutralChoice(raw: RawToolChoice): NamedChoice {
+  if (typeof raw === "string") return { type: raw };
+  if (raw.type === "allowed_tools") {
+    const { mode, tools } = raw.allowed_tools;
+    const names = tools.map((tool, index) => ({
+      name: nameOf(tool),
+      path: `tool_choice.allowed_tools.tools[${index}].${tool.type}.name`,
+    }));
+    return { type: "allowed", mode, names };
+  }
+  return { type: "named", name: nameOf(raw), path: `tool_choice.${raw.type}.name` };
+}
+
+function nameOf(tool: RawNamedTool): string {
+  return tool.type === "function" ? tool.function.name : tool.custom.name;
+}
+
+function neutralFunctionCall(raw: RawFunctionCall): NamedChoice {
+  return typeof raw === "string" ? { type: raw } : { type: "named", name: raw.name, path: "function_call.name" };
+}

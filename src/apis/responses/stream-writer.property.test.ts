@@ -1,0 +1,97 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { legalBatches } from "../../../test/support/legal-events.ts";
+import {
+  askedResponse,
+  responseContext,
+  responseEvents,
+  writtenResponse,
+} from "../../../test/support/response-stream.ts";
+import type { ResponseEvent } from "../../../test/support/response-stream.ts";
+import { accumulate } from "../../core/accumulate.ts";
+import type { GenerationEvent } from "../../core/events.ts";
+import { exact, lean } from "../profile.ts";
+import { writeResponse } from "./response-writer.ts";
+
+const members = fc.record({
+  reasoning: fc.constantFrom({ summary: "auto" }, {}),
+  include: fc.constantFrom([], ["reasoning.encrypted_content"], ["message.output_text.logprobs"]),
+});
+
+describe.each([lean, exact])("any legal generation in profile $name", (profile) => {
+  test("is the same response streamed as not streamed", () => {
+    fc.assert(
+      fc.property(legalBatches({ logprobs: true }), members, (batches, asked) => {
+        const streamed = responseEvents(writtenResponse(batches, profile, asked)).at(-1)?.["response"];
+        const whole = writeResponse(accumulate(batches.flat()), responseContext(profile), askedResponse(asked));
+        const { billing: _, ...body } = JSON.parse(whole) as { billing?: unknown };
+        expect(streamed).toEqual(body);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("numbers its events without a gap, and each item's deltas add up to the item", () => {
+    fc.assert(
+      fc.property(legalBatches({ logprobs: true }), members, (batches, asked) => {
+        const events = responseEvents(writtenResponse(batches, profile, asked));
+        expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index));
+        expect(assembled(events)).toEqual(itemsOf(events));
+        expect(events.filter(({ type }) => /\.(completed|incomplete)$/.test(type))).toHaveLength(1);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test("tells no call as whole before a failure, and half of none after one", () => {
+    fc.assert(
+      fc.property(legalBatches(), fc.nat(), (batches, cut) => {
+        const all = batches.flat();
+        const failure = { kind: "bad-answer", message: "Broken.", status: 502 } as const;
+        const end: GenerationEvent = { type: "end", end: { kind: "truncated", failure } };
+        const events = responseEvents(writtenResponse([[...all.slice(0, cut % all.length), end]], profile));
+        const failed = events.at(-1)?.type === "response.failed";
+        const items = events.filter(({ type }) => type === "response.output_item.done").map(({ item }) => item as Item);
+        const called = items.some(({ type }) => type.endsWith("_call"));
+        expect(failed).toBe(!called);
+        if (failed) return;
+        const added = events.filter(({ type }) => type === "response.output_item.added");
+        expect(added).toHaveLength(items.length);
+        expect(items.filter(({ status = "completed" }) => status !== "completed")).toEqual([]);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+/** What a client that listens to the deltas has of each item. */
+function assembled(events: readonly ResponseEvent[]): string[] {
+  const texts: string[] = [];
+  for (const { type, output_index: place, delta } of events) {
+    if (type === "response.output_item.added") texts[place as number] = "";
+    if (type.endsWith(".delta")) texts[place as number] += delta as string;
+  }
+  return texts;
+}
+
+interface Item {
+  readonly type: string;
+  readonly status?: string;
+  readonly content?: readonly { readonly text?: string; readonly refusal?: string }[];
+  readonly summary?: readonly { readonly text: string }[];
+  readonly arguments?: string;
+  readonly input?: string;
+}
+
+function itemsOf(events: readonly ResponseEvent[]): string[] {
+  return events.flatMap(({ type, item }) => {
+    if (type !== "response.output_item.done") return [];
+    const { content = [], summary = [], arguments: text = "", input = "" } = item as Item;
+    return (
+      content.map((part) => part.text ?? part.refusal ?? "").join("") +
+      summary.map((part) => part.text).join("") +
+      text +
+      input
+    );
+  });
+}

@@ -1,0 +1,138 @@
+import type { GenerationRequest, Sampling } from "../core/request.ts";
+import type { RepairId } from "./tolerant/repairs.ts";
+
+/**
+ * What a server accepts in a request, as plain data. Each member has a default that suits a server of which nothing is known;
+ * `knownServers` lists those that differ, and the configuration's `requests` sets any member by hand.
+ */
+export interface ServerProfile {
+  /** The model's name on the server; default: as the client named it. */
+  readonly model?: string;
+  /** Which member limits the answer's length; default: the one that the client used. */
+  readonly maxTokensMember?: "max_tokens" | "max_completion_tokens";
+  /** The role of instructions; `any`: as the client has it. Default: `system` for chat servers, `any` for others. */
+  readonly instructionRole?: "system" | "developer" | "any";
+  /** Whether the server accepts system messages anywhere, or only one at the beginning; default `first`. */
+  readonly systemMessages?: "anywhere" | "first";
+  /** The server accepts tools of type `custom`, and `allowed_tools` as a choice; default false. */
+  readonly customTools?: boolean;
+  /** The server accepts images in the results of tools; default false. */
+  readonly toolImages?: boolean;
+  /** The server accepts a user's message directly after the result of a tool; default true. */
+  readonly userAfterTool?: boolean;
+  /** The server accepts `reasoning_effort` for every model; default false: it is sent only for models that are known to reason. */
+  readonly reasoningEffort?: boolean;
+  /** The server accepts `thinking_token_budget`; default false. */
+  readonly reasoningBudget?: boolean;
+  /** The server accepts reasoning in assistant messages; default true. */
+  readonly reasoningHistory?: boolean;
+  /** The server accepts `stream_options`; default true. Without, it must report usage unasked. */
+  readonly streamOptions?: boolean;
+  /** The form of the ids of calls; `nine`: exactly nine letters or digits. Default `any`. */
+  readonly callIds?: "any" | "nine";
+  /** The server accepts the members that OpenAI's APIs have in common, such as `metadata`; default false. */
+  readonly sharedMembers?: boolean;
+  /** The server only knows the legacy `functions`; default: `tools`, which legacy requests are turned into. */
+  readonly legacyFunctions?: boolean;
+  /** Members that the server refuses. */
+  readonly drop?: readonly string[];
+  /** Members that have another name on the server: OpenAI's name → the server's. */
+  readonly rename?: Readonly<Record<string, string>>;
+  /** Members that are added to every request; they win over the client's. */
+  readonly add?: Readonly<Record<string, unknown>>;
+}
+
+/** Counts an adaptation of a request under its name. */
+export type NoteAdaptation = (id: RepairId) => void;
+
+export type RequestBody = { [name: string]: unknown };
+
+/**
+ * Finishes the body of a request for one server: model, stream, usage, then the changes of the profile. Usage is asked for exactly when
+ * the client asked (without a stream it comes anyway).
+ */
+export function finishRequestBody(body: RequestBody, request: GenerationRequest, profile: ServerProfile): RequestBody {
+  body["model"] = profile.model ?? request.model;
+  if (request.stream) {
+    body["stream"] = true;
+    const options = { ...(body["stream_options"] as RequestBody | null | undefined) };
+    delete options["include_usage"];
+    if (request.wantsUsage) options["include_usage"] = true;
+    if (request.wantsRunningUsage) options["continuous_usage_stats"] = true;
+    leave(body, "stream_options");
+    if (profile.streamOptions !== false && Object.keys(options).length > 0) body["stream_options"] = options;
+  } else {
+    leave(body, "stream");
+    leave(body, "stream_options");
+  }
+  if (profile.maxTokensMember) {
+    const limit = body["max_completion_tokens"] ?? body["max_tokens"];
+    delete body["max_completion_tokens"];
+    delete body["max_tokens"];
+    if (limit !== undefined && limit !== null) body[profile.maxTokensMember] = limit;
+  }
+  return changedBody(body, profile);
+}
+
+/** A body with what the profile drops, renames and adds, for any API. */
+export function changedBody(body: RequestBody, profile: ServerProfile): RequestBody {
+  for (const name of profile.drop ?? []) delete body[name];
+  for (const [name, theirs] of Object.entries(profile.rename ?? {})) {
+    if (body[name] === undefined) continue;
+    body[theirs] = body[name];
+    delete body[name];
+  }
+  return Object.assign(body, profile.add);
+}
+
+/** Leaves a member out of the JSON. Not by `delete`, which makes the object slow to read afterwards. */
+function leave(body: RequestBody, name: string): void {
+  if (name in body) body[name] = undefined;
+}
+
+/** The sampling and limits of a request, under OpenAI's names and those that servers share beyond them. */
+export function writeSampling(request: GenerationRequest): RequestBody {
+  const { sampling, limits } = request;
+  return withoutUndefined({
+    n: request.n,
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK,
+    min_p: sampling.minP,
+    frequency_penalty: sampling.frequencyPenalty,
+    presence_penalty: sampling.presencePenalty,
+    repeat_penalty: sampling.repeatPenalty,
+    repeat_last_n: sampling.repeatLastN,
+    logit_bias: writeBias(sampling),
+    seed: sampling.seed,
+    max_tokens: limits.maxTokens,
+    min_tokens: limits.minTokens,
+    ignore_eos: limits.ignoreEos,
+    stop: limits.stop,
+    stop_token_ids: limits.stopTokenIds,
+    cache_prompt: limits.cachePrompt,
+    lora: sampling.adapters,
+    xtc_probability: sampling.xtc?.probability,
+    xtc_threshold: sampling.xtc?.threshold,
+    dry_multiplier: sampling.dry?.multiplier,
+    dry_base: sampling.dry?.base,
+    dry_allowed_length: sampling.dry?.allowedLength,
+    dry_penalty_last_n: sampling.dry?.lastN,
+    dry_sequence_breakers: sampling.dry?.sequenceBreakers,
+    include_timings: request.wantsTimings,
+    return_token_ids: request.wantsTokenIds,
+    prompt_logprobs: request.promptLogprobs?.top,
+    return_progress: request.wantsProgress,
+  });
+}
+
+/** By ids alone as OpenAI has it; with texts as llama.cpp has it. */
+function writeBias({ logitBias, textBias }: Sampling): unknown {
+  if (textBias === undefined) return logitBias;
+  const ids = Object.entries(logitBias ?? {}).map(([token, bias]) => [Number(token), bias]);
+  return [...ids, ...textBias.map(({ text, bias }) => [text, bias])];
+}
+
+export function withoutUndefined(members: RequestBody): RequestBody {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,328 @@
+import type { GenerationEvent } from "../../core/events.ts";
+import { distinctId } from "./distinct-id.ts";
+import { JsonProgress } from "./json-progress.ts";
+import type { RepairLog } from "./repairs.ts";
+import { isObject, nonEmpty } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+
+/**
+ * Puts one choice's tool calls together from the fragments that a source sends, and tells them as events in the waist's order: one
+ * call after the other, indices 0, 1, 2, …
+ *
+ * Which call a fragment belongs to is decided by what it carries, since none of index, id and name can be relied on: see `#find`.
+ * Fragments of a later call wait while an earlier one is incomplete (sources that interleave calls).
+ */
+export class CallAssembler {
+  readonly #choice: number;
+  readonly #newCallId: () => string;
+  /** Within this choice: OpenAI itself repeats ids over choices. */
+  readonly #takenIds = new Set<string>();
+  readonly #repairs: RepairLog;
+  #calls: Call[] = [];
+  /** The latest call with a source's index or id. */
+  #byIndex = new Map<number, Call>();
+  #byId = new Map<string, Call>();
+  /** The first call that has not ended, as a position in `#calls`. */
+  #head = 0;
+  #started = 0;
+
+  constructor(choice: number, newCallId: () => string, repairs: RepairLog) {
+    this.#choice = choice;
+    this.#newCallId = newCallId;
+    this.#repairs = repairs;
+  }
+
+  /** How many calls have begun. */
+  get started(): number {
+    return this.#started;
+  }
+
+  /** A delta's (or message's) `tool_calls`, whatever it holds. */
+  add(list: unknown, out: GenerationEvent[]): void {
+    const fragments = (Array.isArray(list) ? list : [list]).filter(isObject).map(readFragment);
+    const touched = new Set<Call>();
+    for (const [position, fragment] of fragments.entries()) {
+      const call = this.#find(fragment, position, fragments.length, touched);
+      touched.add(call);
+      this.#extend(call, fragment);
+      this.#advance(out);
+    }
+  }
+
+  /**
+   * Appends `text` to the arguments of the latest call, for a chunk that a `ChunkTemplate` has matched. Returns false, and changes
+   * nothing, where only `add` can decide what the fragment means.
+   */
+  continueLatest(text: string, out: GenerationEvent[]): boolean {
+    const call = this.#calls[this.#head];
+    if (!call || this.#head !== this.#calls.length - 1 || call.number === -1 || call.progress.complete) return false;
+    const whole = call.arguments + text;
+    if (call.unsent !== "" || mayBeNull(whole)) return false;
+    call.arguments = whole;
+    call.progress.push(text);
+    out.push({ type: "tool-call-delta", choice: this.#choice, index: call.number, arguments: text });
+    return true;
+  }
+
+  /** Ends all calls: the choice is over. What never got a name is given back as text. */
+  close(out: GenerationEvent[]): void {
+    for (const call of this.#calls) {
+      if (call.name !== "") continue;
+      this.#repairs.note("nameless-call");
+      const text = call.arguments;
+      if (text !== "") out.push({ type: "text-delta", choice: this.#choice, text });
+    }
+    this.#calls = this.#calls.filter((call) => call.name !== "");
+    for (const call of this.#calls.slice(this.#head)) {
+      this.#emitBegun(call, out);
+      this.#end(call, out);
+    }
+    this.#head = this.#calls.length;
+  }
+
+  /**
+   * The call that a fragment continues, or a new one.
+   *
+   * A fragment with its own index belongs to the call with that index, unless it clearly opens another one there (servers that give
+   * every call index 0): another name or id, while the known call's arguments are complete. A fragment without index belongs to the
+   * call with its id, else it opens a call if it brings a name, else it continues the latest. An id that changes while the arguments
+   * are incomplete is noise (servers that make a new id per fragment).
+   */
+  #find(fragment: Fragment, position: number, siblings: number, touched: ReadonlySet<Call>): Call {
+    const { index, id, name } = fragment;
+    const byIndex = index === null ? undefined : this.#byIndex.get(index);
+    if (byIndex) return this.#opensAnother(byIndex, fragment, touched) ? this.#open(fragment) : byIndex;
+    if (index !== null) {
+      // A bare continuation under an index that no call has: the latest call's, if there is one.
+      const latest = this.#calls.at(-1);
+      if (id === null && name === null && latest && siblings === 1) {
+        this.#repairs.note("call-index");
+        return latest;
+      }
+      return this.#open(fragment);
+    }
+    this.#repairs.note("call-index");
+    const byId = id === null ? undefined : this.#byId.get(id);
+    if (byId) return this.#opensAnother(byId, fragment, touched) ? this.#open(fragment) : byId;
+    const latest = siblings > 1 ? this.#calls.at(position - siblings) : this.#calls.at(-1);
+    if (name === null) return latest ?? this.#open(fragment);
+    return !latest || this.#opensAnother(latest, fragment, touched) ? this.#open(fragment) : latest;
+  }
+
+  #opensAnother(call: Call, fragment: Fragment, touched: ReadonlySet<Call>): boolean {
+    const { id, name } = fragment;
+    if (name === null || call.name === "") return false;
+    const otherId = id !== null && call.sourceId !== null && id !== call.sourceId;
+    if (name !== call.name) return true;
+    if (touched.has(call)) return otherId || call.progress.complete;
+    if (!call.progress.complete) return otherId && holdsNothing(call.arguments) && holdsNothing(fragment.arguments);
+    return otherId || (!holdsNothing(fragment.arguments) && fragment.arguments !== call.arguments);
+  }
+
+  #open(fragment: Fragment): Call {
+    const expected = this.#calls.length;
+    if (fragment.index !== null && fragment.index !== expected) this.#repairs.note("call-index");
+    const call: Call = {
+      index: fragment.index,
+      sourceId: null,
+      id: "",
+      name: "",
+      kind: fragment.kind,
+      number: -1,
+      arguments: "",
+      unsent: "",
+      progress: new JsonProgress(),
+    };
+    this.#calls.push(call);
+    if (call.index !== null) this.#byIndex.set(call.index, call);
+    if (this.#calls.length - 1 > this.#head) {
+      const before = this.#calls[this.#calls.length - 2];
+      if (before && before.name !== "" && before.arguments !== "" && !isComplete(before)) {
+        this.#repairs.note("interleaved-calls");
+      }
+    }
+    return call;
+  }
+
+  #extend(call: Call, fragment: Fragment): void {
+    if (fragment.id !== null) {
+      if (call.sourceId === null) {
+        call.sourceId = fragment.id;
+        this.#byId.set(fragment.id, call);
+      } else if (call.sourceId !== fragment.id) this.#repairs.note("changing-call-id");
+    }
+    if (fragment.name !== null) {
+      if (call.name === "") {
+        call.name = fragment.name;
+        if (call.arguments !== "") this.#repairs.note("call-name");
+      } else this.#repairs.note("call-name");
+    } else if (fragment.emptyName) this.#repairs.note("call-name");
+    if (!fragment.hasText) this.#repairs.note("call-arguments");
+    if (fragment.arguments === "") return;
+    if (call.kind === "function") {
+      if (call.progress.complete && (fragment.arguments === call.arguments || isNull(fragment.arguments))) {
+        this.#repairs.note("repeated-arguments");
+        return;
+      }
+      if (isNull(call.arguments)) {
+        // The fragment before held the word in place of no arguments, and the arguments begin here.
+        this.#repairs.note("call-arguments");
+        call.arguments = call.unsent = "";
+      }
+    }
+    call.arguments += fragment.arguments;
+    call.unsent += fragment.arguments;
+    call.progress.push(fragment.arguments);
+  }
+
+  /** Tells what can be told: the first open call as it grows, the next ones once those before them are complete. */
+  #advance(out: GenerationEvent[]): void {
+    for (let call = this.#calls[this.#head]; call && call.name !== ""; call = this.#calls[this.#head]) {
+      this.#emitBegun(call, out);
+      const isLast = this.#head === this.#calls.length - 1;
+      if (isLast || !isComplete(call)) return;
+      this.#end(call, out);
+      this.#head++;
+    }
+  }
+
+  #emitBegun(call: Call, out: GenerationEvent[]): void {
+    if (call.number === -1) {
+      call.number = this.#started++;
+      call.id = this.#idFor(call);
+      const { id, name, kind } = call;
+      out.push({
+        type: "tool-call-start",
+        choice: this.#choice,
+        index: call.number,
+        id,
+        name,
+        ...(kind === "custom" && { kind }),
+      });
+    }
+    if (call.kind === "function" && mayBeNull(call.arguments)) return;
+    this.#send(call, out);
+  }
+
+  #send(call: Call, out: GenerationEvent[]): void {
+    if (call.unsent === "") return;
+    out.push({ type: "tool-call-delta", choice: this.#choice, index: call.number, arguments: call.unsent });
+    call.unsent = "";
+  }
+
+  #end(call: Call, out: GenerationEvent[]): void {
+    const { number: index } = call;
+    if (call.kind === "function") {
+      if (isNull(call.arguments)) {
+        this.#repairs.note("call-arguments");
+        call.arguments = call.unsent = "";
+      }
+      if (call.arguments.trim() === "") {
+        this.#repairs.note("no-arguments");
+        call.arguments = call.unsent = "{}";
+      }
+    }
+    this.#send(call, out);
+    const succeeded = call.kind === "custom" || holdsObject(call.arguments);
+    if (succeeded) out.push({ type: "tool-call-end", choice: this.#choice, index, status: "succeeded" });
+    else out.push({ type: "tool-call-end", choice: this.#choice, index, status: "failed", raw: call.arguments });
+  }
+
+  #idFor(call: Call): string {
+    const own = call.sourceId;
+    if (own !== null && !this.#takenIds.has(own)) {
+      this.#takenIds.add(own);
+      return own;
+    }
+    this.#repairs.note("call-id");
+    return distinctId(this.#newCallId, this.#takenIds);
+  }
+}
+
+interface Call {
+  /** The source's own index, for finding it again. */
+  readonly index: number | null;
+  sourceId: string | null;
+  /** As told; "" before. */
+  id: string;
+  /** "" while it has not come. */
+  name: string;
+  readonly kind: "function" | "custom";
+  /** As told; −1 before. */
+  number: number;
+  arguments: string;
+  /** The end of `arguments` that no event has carried yet. */
+  unsent: string;
+  readonly progress: JsonProgress;
+}
+
+interface Fragment {
+  readonly index: number | null;
+  readonly id: string | null;
+  readonly name: string | null;
+  /** A name was there, but empty or null. */
+  readonly emptyName: boolean;
+  readonly kind: "function" | "custom";
+  readonly arguments: string;
+  /** False where the arguments came as a JSON value instead of a string. */
+  readonly hasText: boolean;
+}
+
+function readFragment(raw: JsonObject): Fragment {
+  const kind = raw["type"] === "custom" || isObject(raw["custom"]) ? "custom" : "function";
+  const nested = raw[kind];
+  const inner = isObject(nested) ? nested : raw;
+  const rawArguments = inner[kind === "custom" ? "input" : "arguments"] ?? inner["parameters"];
+  const text = typeof rawArguments === "string" ? rawArguments : argumentsText(rawArguments);
+  return {
+    index: readIndex(raw["index"]),
+    id: nonEmpty(raw["id"]) ?? null,
+    name: nonEmpty(inner["name"]) ?? null,
+    emptyName: inner["name"] !== undefined,
+    kind,
+    arguments: text,
+    hasText: rawArguments === undefined || typeof rawArguments === "string",
+  };
+}
+
+function argumentsText(value: unknown): string {
+  return value === undefined || value === null ? "" : JSON.stringify(value);
+}
+
+/**
+ * Whether a function's arguments are the word `null`, which some servers write in place of no arguments (vLLM #28806). Inside of
+ * arguments, a fragment `null` is JSON like any other.
+ */
+function isNull(text: string): boolean {
+  return text.length <= maxNullLength && text.trim() === "null";
+}
+
+function holdsNothing(text: string): boolean {
+  return text === "" || isNull(text);
+}
+
+/** Whether `isNull` may become true with the next fragment, or is: until then, the arguments are not sent. */
+function mayBeNull(text: string): boolean {
+  return text.length <= maxNullLength && /^\s*n(u(l(l\s*)?)?)?$/.test(text);
+}
+
+/** In characters: longer arguments are not examined, since that would flatten V8's rope with every fragment. */
+const maxNullLength = 16;
+
+function readIndex(raw: unknown): number | null {
+  const index = typeof raw === "string" && raw !== "" ? Number(raw) : raw;
+  return typeof index === "number" && Number.isInteger(index) && index >= 0 ? index : null;
+}
+
+/** A custom tool's input has no end of its own: the next call ends it. */
+function isComplete(call: Call): boolean {
+  return call.kind === "custom" || call.progress.complete;
+}
+
+function holdsObject(text: string): boolean {
+  try {
+    return isObject(JSON.parse(text));
+  } catch {
+    return false;
+  }
+}

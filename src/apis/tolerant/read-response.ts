@@ -1,0 +1,20 @@
+import type { GenerationEvent } from "../../core/events.ts";
+import type { EventReader } from "../source-port.ts";
+import { failureOfText } from "./read-failure.ts";
+import { parseTolerantly } from "./tolerant-json.ts";
+
+/**
+ * Reads a whole response body, where a JSON answer was asked for, with a reader of its endpoint. Takes an event stream in its place,
+ * too (bare JSON lines are one); a page or plain words are the upstream's failure. The events end with `end`.
+ */
+export function readResponseBody(body: string, reader: EventReader): GenerationEvent[] {
+  const text = body.charCodeAt(0) === 0xfeff ? body.slice(1) : body;
+  const value = parseTolerantly(text, reader.repairs);
+  if (value !== undefined && value !== null && typeof value === "object") return reader.readBody(value);
+  if (/^\s*((data|event|id|retry|error)?:|\{)/.test(text)) {
+    reader.repairs.note("stream-body");
+    return [...reader.push(text), ...reader.end()];
+  }
+  const failure = failureOfText(text.trim() === "" ? "The upstream's answer is empty." : text);
+  return reader.abandon({ kind: "upstream-error", failure });
+}

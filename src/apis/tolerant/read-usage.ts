@@ -1,0 +1,48 @@
+import type { Usage } from "../../core/events.ts";
+import type { RepairLog } from "./repairs.ts";
+import { isObject } from "../../core/json.ts";
+
+/**
+ * A source's `usage` object, read with tolerance. null when it says nothing: not an object, no counts, or all zero (no prompt has
+ * zero tokens; servers send zeros before they know). Counts are never invented.
+ *
+ * OpenAI's `completion_tokens` includes reasoning, and `total_tokens` is the sum. Gemini and xAI count reasoning in the total alone, so
+ * what the total has beyond the sum belongs to the completion. A total below the sum is dropped. Sources:
+ * https://ai.google.dev/api/generate-content#UsageMetadata, https://docs.x.ai/docs/guides/reasoning.
+ */
+export function readUsage(raw: unknown, repairs: RepairLog): Usage | null {
+  if (raw === undefined || raw === null) return null;
+  const prompt = isObject(raw) ? count(raw["prompt_tokens"] ?? raw["input_tokens"]) : null;
+  const completion = isObject(raw) ? count(raw["completion_tokens"] ?? raw["output_tokens"]) : null;
+  if (!isObject(raw) || (prompt ?? 0) + (completion ?? 0) === 0 || (prompt === null && completion === null)) {
+    repairs.note("usage-value");
+    return null;
+  }
+  // OpenAI itself leaves out completion_tokens when they are 0 (completions endpoint); a missing count is the total's rest.
+  const total = count(raw["total_tokens"]);
+  const promptTokens = prompt ?? Math.max(0, (total ?? 0) - (completion ?? 0));
+  const completionTokens = Math.max(completion ?? 0, (total ?? 0) - promptTokens);
+  const promptDetails = details(raw["prompt_tokens_details"] ?? raw["input_tokens_details"], repairs);
+  const completionDetails = details(raw["completion_tokens_details"] ?? raw["output_tokens_details"], repairs);
+  return {
+    promptTokens,
+    completionTokens,
+    ...(promptDetails && { promptDetails }),
+    ...(completionDetails && { completionDetails }),
+  };
+}
+
+function count(value: unknown): number | null {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.trunc(value) : null;
+}
+
+function details(value: unknown, repairs: RepairLog): Record<string, number> | null {
+  if (!isObject(value)) return null;
+  const kept: Record<string, number> = {};
+  for (const [key, raw] of Object.entries(value)) {
+    const number = count(raw);
+    if (number !== null) kept[key] = number;
+    else if (raw !== null) repairs.note("usage-value");
+  }
+  return kept;
+}

@@ -1,0 +1,139 @@
+import type { RepairPlace } from "../../core/inspection.ts";
+
+/** What was repaired in an answer, or adapted in the request for it: reported by `truewire repair` on stderr, and in a server's log. */
+export interface Repair {
+  readonly id: RepairId;
+  readonly sentence: string;
+  readonly count: number;
+}
+
+export type RepairId = keyof typeof sentences;
+
+/** Each repair in one sentence, in the order of a report. */
+const sentences = {
+  bom: "A byte order mark stood before the stream.",
+  "line-ends": "Lines ended in CR or CRLF instead of LF.",
+  "no-space": 'The space after "data:" was missing.',
+  comment: "A comment line was dropped.",
+  "event-name": "An event had a name; OpenAI's chunks have none.",
+  "unknown-field": "A line that is not a field of an event stream was dropped.",
+  "bare-json": 'A JSON line stood without "data:".',
+  "no-blank-line": "An event did not end with a blank line.",
+  "keep-alive": "An event without content was dropped.",
+  "not-a-number": "NaN or Infinity, which JSON does not have, was read as null.",
+  "json-body": "A whole JSON answer came where a stream was expected.",
+  "stream-body": "A stream came where a JSON answer was expected.",
+  "no-done": "The closing [DONE] was missing.",
+  "after-done": "Something followed [DONE] and was dropped.",
+  "no-id": "A chunk had no id.",
+  "other-id": "A chunk's id differed from the first chunk's.",
+  "other-created": "A chunk's creation time differed from the first chunk's.",
+  created: "The creation time was not a whole number of seconds.",
+  object: "The object name was wrong or missing.",
+  "no-choices": "A chunk had no choices.",
+  "no-model": "A chunk did not name its model.",
+  "shared-chunk": "A chunk carried several choices.",
+  "choice-index": "A choice had no usable index.",
+  "surplus-choice": "A choice that was not requested was dropped.",
+  "no-role": "The role was missing at the start.",
+  "late-role": "The role came after the first delta.",
+  "repeated-role": "The role was repeated.",
+  "mixed-delta": "One delta carried several kinds of content.",
+  "empty-delta": "A delta without content was dropped.",
+  content: "Content was not a string.",
+  "reasoning-field": 'Reasoning came under another name than "reasoning_content".',
+  "call-index": "A tool call had no index, or one out of sequence.",
+  "call-id": "A tool call had no id, or one that was already used.",
+  "changing-call-id": "A tool call's id changed between its fragments.",
+  "call-name": "A tool call's name came late, repeated or empty.",
+  "call-arguments": "A tool call's arguments were not a string.",
+  "no-arguments": "A tool call without arguments was given {}.",
+  "repeated-arguments": "A tool call's complete arguments were repeated.",
+  "interleaved-calls": "Fragments of several tool calls were interleaved.",
+  "nameless-call": "A tool call without a name became text.",
+  "legacy-call": "A call came in the legacy function_call form.",
+  "finish-with-content": "A finish reason stood on a chunk with content.",
+  "early-finish": "Content came after a finish reason.",
+  "repeated-finish": "A finish reason was repeated.",
+  "finish-reason": "The finish reason was not one of OpenAI's.",
+  "finish-calls": 'The finish reason did not say "tool_calls" though calls were made.',
+  "no-finish": "The finish reason was missing before [DONE].",
+  "usage-place": "Usage was not in the last chunk.",
+  "usage-value": "Usage held zeros, negative or missing counts.",
+  "no-event-name": "An event had no name; those of Responses are named after their type.",
+  "other-event-name": "An event had another name than its type.",
+  "no-created": "The event response.created was missing.",
+  "no-completed": "The event that ends a response was missing.",
+  sequence: "An event had no sequence number, or one out of sequence.",
+  "item-index": "An item had no usable output_index, or an event named another item than its own.",
+  "item-added": "Something of an item came before the item was announced.",
+  "item-done": "An item was not closed.",
+  "item-order": "Events of several items were interleaved.",
+  "whole-text": "A text, or its end, came whole where its deltas were missing.",
+  "other-text": "A text's deltas and its whole differed; the deltas count.",
+  "logprobs-shape": "Logprobs had another shape than OpenAI's.",
+  "message-start": "The message did not begin, or began twice.",
+  "block-start": "A block did not say what it is.",
+  "block-order": "Blocks overlapped, or had no end of their own.",
+  "block-index": "A block had no index, or one out of sequence.",
+  "delta-kind": "A delta was not of the kind of its block.",
+  "event-type": "An event of no known type was dropped.",
+  "message-delta": "The end of the message came in several pieces.",
+  "stop-reason": "The stop reason was missing, or not one of Anthropic's.",
+  "message-stop": "The closing message_stop was missing.",
+  "after-message": "Something followed the end of the message and was dropped.",
+  "max-tokens": "The request's limit on the answer's length was higher than the server takes, and was lowered.",
+  "instruction-role": "An instruction was sent with the role that the server accepts.",
+  "system-joined": "A system message was joined with the one at the beginning.",
+  "system-as-user": "A later system message was sent as a marked text of the user's.",
+  "custom-tool": "A custom tool, or an earlier call of one, was sent as a function.",
+  "allowed-tools": "A choice among some tools was sent as those tools alone.",
+  "tool-image": "An image in the result of a tool was moved into the next message of the user.",
+  "reasoning-effort": "The amount of reasoning was left out, as the server may refuse it.",
+  "reasoning-history": "Reasoning of an earlier turn was left out, as the server refuses it.",
+  "short-call-id": "The id of a call was replaced by one of nine letters or digits.",
+  "answer-after-tool": "A short answer was put between the result of a tool and the user's message.",
+  "foreign-member": "A member of the request that only the client's API has was left out.",
+} as const;
+
+/** So many places of one answer are kept. */
+const mostPlaces = 1000;
+
+/** What a kind of repair is, in one sentence; undefined: there is no such kind. */
+export function sentenceOfRepair(id: string): string | undefined {
+  return Object.hasOwn(sentences, id) ? sentences[id as RepairId] : undefined;
+}
+
+/** Counts repairs. */
+export class RepairLog {
+  #counts = new Map<RepairId, number>();
+  #places: RepairPlace[] | undefined;
+  /** Where the frame begins that is being read, in characters of the answer; told only while places are kept. */
+  at = 0;
+
+  /** How many repairs were noted in all. */
+  total = 0;
+
+  note(id: RepairId): void {
+    this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
+    this.total++;
+    if (this.#places && this.#places.length < mostPlaces) this.#places.push({ id, at: this.at });
+  }
+
+  get keepsPlaces(): boolean {
+    return this.#places !== undefined;
+  }
+
+  /** From now on, each repair's place is kept. Returns the list, which grows. */
+  keepPlaces(): readonly RepairPlace[] {
+    return (this.#places ??= []);
+  }
+
+  list(): readonly Repair[] {
+    const ids = Object.keys(sentences) as RepairId[];
+    return ids.flatMap((id) => {
+      const count = this.#counts.get(id);
+      return count === undefined ? [] : [{ id, sentence: sentences[id], count }];
+    });
+  }
+}

@@ -1,0 +1,62 @@
+import { RedisConnection } from "./redis-connection.ts";
+import type { Store, StoreLimits } from "./store.ts";
+
+/** How long one command may take, in milliseconds: a client waits for it. */
+const timeoutMs = 3000;
+
+/**
+ * Opens a store in Redis or Valkey. `warn` gets a line when the connection is lost and when it is back. Rejects where the server cannot
+ * be reached.
+ */
+export async function openRedisStore(url: string, limits: StoreLimits, warn: (line: string) => void): Promise<Store> {
+  let isOpen = false;
+  const connection = new RedisConnection(url, {
+    timeoutMs,
+    onLost(error) {
+      const reason = error instanceof Error ? error.message || error.name : String(error);
+      if (isOpen) warn(`the store's Redis cannot be reached: ${reason}`);
+    },
+    onBack: () => warn("the store's Redis is back"),
+  });
+  try {
+    await connection.opened;
+  } catch (error) {
+    await connection.close();
+    throw error;
+  }
+  isOpen = true;
+  return new RedisStore(connection, limits);
+}
+
+/**
+ * A store in Redis or Valkey, which several instances share. It forgets what is too old by itself; how much it holds is its own setting
+ * (`maxmemory`, with a policy such as `allkeys-lru`).
+ */
+class RedisStore implements Store {
+  readonly #connection: RedisConnection;
+  readonly #maxAgeMs: number;
+
+  constructor(connection: RedisConnection, limits: StoreLimits) {
+    this.#connection = connection;
+    this.#maxAgeMs = limits.maxAgeMs;
+  }
+
+  async get(key: string): Promise<string | undefined> {
+    return (await this.#connection.run((client) => client.get(prefix + key))) ?? undefined;
+  }
+
+  async set(key: string, text: string): Promise<void> {
+    const expiration = { type: "PX", value: this.#maxAgeMs } as const;
+    await this.#connection.run((client) => client.set(prefix + key, text, { expiration }));
+  }
+
+  async delete(key: string): Promise<boolean> {
+    return (await this.#connection.run((client) => client.del(prefix + key))) > 0;
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+}
+
+const prefix = "truewire:";

@@ -1,0 +1,40 @@
+import type { Store } from "../kv/store.ts";
+import type { Peer } from "./peer.ts";
+
+/** Which of the primary's stores: what lasts, or what must leave no trace. */
+export type StoreName = "lasting" | "brief";
+
+/** A worker's store: the texts are the primary's, so every worker finds what another one has kept. */
+export class SharedStore implements Store {
+  readonly #primary: Peer;
+  readonly #name: StoreName;
+
+  constructor(primary: Peer, name: StoreName) {
+    this.#primary = primary;
+    this.#name = name;
+  }
+
+  async get(key: string): Promise<string | undefined> {
+    return (await this.#primary.ask(`store.${this.#name}.get`, key)) as string | undefined;
+  }
+
+  async set(key: string, text: string): Promise<void> {
+    await this.#primary.ask(`store.${this.#name}.set`, [key, text]);
+  }
+
+  async delete(key: string): Promise<boolean> {
+    return (await this.#primary.ask(`store.${this.#name}.delete`, key)) as boolean;
+  }
+
+  async close(): Promise<void> {}
+}
+
+/** The primary's side: a worker uses this store. */
+export function shareStore(worker: Peer, name: StoreName, store: Store): void {
+  worker.answer(`store.${name}.get`, (key) => store.get(key as string));
+  worker.answer(`store.${name}.set`, (body) => {
+    const [key, text] = body as readonly [key: string, text: string];
+    return store.set(key, text);
+  });
+  worker.answer(`store.${name}.delete`, (key) => store.delete(key as string));
+}
