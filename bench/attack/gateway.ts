@@ -8,6 +8,7 @@ import { hostileBodies, validAnswers, validBodies } from "../../test/support/hos
 import { startTruewire } from "../../test/support/serve.ts";
 import type { RunningTruewire } from "../../test/support/serve.ts";
 import type { Attack, AttackOutcome } from "./attack.ts";
+import { memoryInUse, monitored } from "./local-model.ts";
 
 /** What a server under attack is, for the code of one attack. */
 interface Attacked {
@@ -105,8 +106,10 @@ function attackOn(name: string, setup: Setup, attack: (attacked: Attacked) => Pr
           `  - { kind: program, name: steady, program: ${JSON.stringify(program)} }\n` +
           `  - { kind: upstream, name: up, url: ${JSON.stringify(url)}, models: { up: up }${setup.upstreamOptions ? `, ${setup.upstreamOptions}` : ""} }\n`,
       );
-      const server = await startTruewire(["--config", file], { env: setup.env ?? {} });
+      const monitors = join(folder, "loops");
+      const server = await startTruewire(["--config", file], { env: monitored(monitors, setup.env) });
       const before = memoryOf(server, "VmRSS");
+      const inUse = await memoryInUse(monitors, server.process.pid ?? 0);
       try {
         const expect = (holds: boolean, sentence: string): void => void (holds || failures.push(sentence));
         const other = outcomeOf(fetch(`${server.url}/v1/chat/completions`, chat("steady", "Hi", { stream: true })));
@@ -120,10 +123,14 @@ function attackOn(name: string, setup: Setup, attack: (attacked: Attacked) => Pr
         const last = await outcomeOf(fetch(`${server.url}/v1/chat/completions`, chat("steady", "Hi")));
         expect(last.status === "200", `A request after the attack was answered with ${last.status}.`);
         expect(server.process.exitCode === null && server.process.signalCode === null, "The server has ended.");
+        const worst = memoryOf(server, "VmHWM");
+        const held = (await memoryInUse(monitors, server.process.pid ?? 0, inUse + 64)) - inUse;
+        const after = memoryOf(server, "VmRSS");
+        expect(held <= 64, `${Math.round(held)} MiB of memory are still in use.`);
         return {
           answered,
           others: `a stream of ${chunks} chunks; then ${last.status}`,
-          memoryMiB: [before, memoryOf(server, "VmHWM"), memoryOf(server, "VmRSS")],
+          memoryMiB: [before, worst, after],
           tookMs: Math.round(performance.now() - begun),
           failures,
         };

@@ -27,7 +27,7 @@ export interface LocalAttack {
 
 /** An attack that has not ended after this time is a hang. */
 const hangMs = 120_000;
-/** What V8 and the allocator may keep after a garbage collection. */
+/** Memory that V8 and the allocator may keep after a garbage collection, in MiB. */
 const keptMiB = 256;
 
 /**
@@ -69,13 +69,7 @@ export async function attackLocalModel({
     over.abort();
     const probes = await health;
     if ((await restartsOf(target)) !== restarts) fail("the model's process was started again");
-    await collectGarbage(monitors, pid);
-    // V8 returns freed pages to the system in the background, some time after a collection.
-    for (let tries = 0; tries < 20 && memoryMiB(pid) > before + keptMiB; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 500));
-      await collectGarbage(monitors, pid);
-    }
-    const after = memoryMiB(pid);
+    const after = await memoryAfterCollection(monitors, pid, before + keptMiB);
     if (after > before + keptMiB) fail(`${(after - before).toFixed(0)} MiB of memory were not freed`);
     return {
       answered,
@@ -105,18 +99,12 @@ async function serverOf(demo: boolean): Promise<OpenedServer> {
   if (known) return known;
   const folder = mkdtempSync(join(tmpdir(), "truewire-attack-"));
   const monitors = join(folder, "loops");
-  mkdirSync(monitors);
   const file = demo ? resolve("models/demo/demo.gguf") : join(folder, "programmed.gguf");
   if (!demo) writeProgrammedModel(file, { contextLength: 65_536 });
   const contextSize = demo ? "8192" : "65536";
   const server = await startTruewire(
     [file, "--gpu", "off", "--threads", "1", "--context-size", contextSize, "--slots", "4", "--log-level", "silent"],
-    {
-      env: {
-        NODE_OPTIONS: `--import ${resolve(".cache/tools/bench/stall/loop-monitor.js")}`,
-        TRUEWIRE_LOOP_MONITOR: monitors,
-      },
-    },
+    { env: monitored(monitors) },
   );
   const target = { url: server.url, pid: server.process.pid ?? 0, model: demo ? "demo" : "programmed" };
   const close = (): void => {
@@ -269,6 +257,43 @@ function childrenOf(pid: number): number[] {
   } catch {
     return [];
   }
+}
+
+/**
+ * Collects the garbage of a process and of those that it started, for at most 10 seconds or until they use at most `limitMiB`: V8 returns
+ * freed pages to the system in the background, some time after a collection. Resolves with their resident memory in MiB.
+ */
+async function memoryAfterCollection(monitors: string, pid: number, limitMiB: number): Promise<number> {
+  await collectGarbage(monitors, pid);
+  for (let tries = 0; tries < 20 && memoryMiB(pid) > limitMiB; tries++) {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    await collectGarbage(monitors, pid);
+  }
+  return memoryMiB(pid);
+}
+
+/**
+ * Collects the garbage of a process for at most 10 seconds or until it refers to at most `limitMiB`. Resolves with the size of its heap
+ * and its buffers in MiB. Unlike resident memory, it does not contain what the allocator keeps of freed buffers of many MiB.
+ */
+export async function memoryInUse(monitors: string, pid: number, limitMiB = Infinity): Promise<number> {
+  let used = Infinity;
+  for (let tries = 0; tries < 20 && (tries === 0 || used > limitMiB); tries++) {
+    if (tries > 0) await new Promise((resolve) => setTimeout(resolve, 500));
+    await collectGarbage(monitors, pid);
+    const [, , heap, , external] = readFileSync(join(monitors, String(pid)), "utf8")
+      .split(" ")
+      .map(Number);
+    used = ((heap ?? 0) + (external ?? 0)) / 1024 ** 2;
+  }
+  return used;
+}
+
+/** The environment in which `memoryInUse` can collect a server's garbage. `monitors` is a folder. */
+export function monitored(monitors: string, env: Readonly<Record<string, string>> = {}): Record<string, string> {
+  mkdirSync(monitors, { recursive: true });
+  const load = `--import ${resolve(".cache/tools/bench/stall/loop-monitor.js")}`;
+  return { ...env, NODE_OPTIONS: `${env.NODE_OPTIONS ?? ""} ${load}`.trim(), TRUEWIRE_LOOP_MONITOR: monitors };
 }
 
 /** Collects the garbage of a process and of those that it started, with the help of `loop-monitor.ts`. */

@@ -1,7 +1,7 @@
 /**
- * Loaded into the server's process and the model's (`NODE_OPTIONS=--import`): watches the event loop, and on SIGUSR2 writes the worst
- * delay since the last time, in milliseconds, and the bytes of the heap that are in use into a file named after the process. Where a file
- * of that name and `.collect` is there, it collects the garbage first.
+ * Loaded into the server's process and the model's (`NODE_OPTIONS=--import`): watches the event loop, and on SIGUSR2 writes a report into a file
+ * named after the process: its number, the worst delay since the previous report (ms), the bytes of the heap in use, the longest work
+ * (ms) and the bytes outside the heap (buffers). Collects the garbage first if a file of that name with `.collect` exists.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ const folder = process.env.TRUEWIRE_LOOP_MONITOR;
 if (isMainThread && folder !== undefined) {
   const histogram = monitorEventLoopDelay({ resolution: 1 });
   histogram.enable();
-  let told = 0;
+  let reports = 0;
   let work = 0;
   let before = ownTime();
   setInterval(() => {
@@ -25,7 +25,8 @@ if (isMainThread && folder !== undefined) {
   const file = join(folder, String(process.pid));
   process.on("SIGUSR2", () => {
     if (existsSync(`${file}.collect`)) collect();
-    writeFileSync(file, `${++told} ${histogram.max / 1e6} ${process.memoryUsage().heapUsed} ${work}`);
+    const { heapUsed, external } = process.memoryUsage();
+    writeFileSync(file, `${++reports} ${histogram.max / 1e6} ${heapUsed} ${work} ${external}`);
     histogram.reset();
     work = 0;
   });
