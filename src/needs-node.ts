@@ -1,6 +1,6 @@
 /**
  * What a bundle for the web (browsers, Workers) holds in place of the files that need Node: `browser` in package.json names them. Each
- * function has the name of the one that it stands for, and says in one sentence what is not to be had there.
+ * function has the name of the one that it replaces, and says in one sentence what is not to be had there.
  */
 
 function missing(what: string, instead: string): () => never {

@@ -17,11 +17,11 @@ export async function openLocalModel(model: LocalModelConfig, name: string, opti
     ...(tensorSplit !== undefined && { shares: tensorSplit }),
     ...(mainGpu !== undefined && { mainGpu }),
   };
-  const { maxTokens, maxStringTokens, maxThoughtTokens, ...sampling } = model.defaults ?? {};
+  const { maxTokens, maxStringTokens, maxReasoningTokens, ...sampling } = model.defaults ?? {};
   const limits = {
     ...(maxTokens !== undefined && { maxTokens }),
     ...(maxStringTokens !== undefined && { maxStringTokens }),
-    ...(maxThoughtTokens !== undefined && { maxThoughtTokens }),
+    ...(maxReasoningTokens !== undefined && { maxReasoningTokens }),
   };
   const chatTemplate = model.chatTemplate === undefined ? undefined : await templateIn(model.chatTemplate);
   return openLlamaEngine({

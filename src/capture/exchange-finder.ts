@@ -13,7 +13,7 @@ export interface AskedRequest {
 }
 
 /**
- * Finds the answer to a request among captures. Bodies are compared as JSON, whatever the order of their members; headers are not
+ * Finds the answer to a request among captures. Bodies are compared as JSON: the order of members does not matter, and headers are not
  * compared. Where the same request was captured several times, its answers come in that order, and the last one from then on.
  */
 export class ExchangeFinder {

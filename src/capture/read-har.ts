@@ -35,7 +35,7 @@ function exchangeOf(entry: Readonly<Record<string, unknown>>, from: string): Cap
   };
 }
 
-/** Without what told how the body was packed: HAR holds it unpacked. */
+/** Headers without those that describe the encoding of the body: HAR contains the decoded body. */
 function headersOf(value: unknown): [string, string][] {
   if (!Array.isArray(value)) return [];
   return value.flatMap((header: unknown): [string, string][] => {

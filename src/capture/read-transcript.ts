@@ -1,6 +1,6 @@
 import type { CapturedExchange } from "./captured-exchange.ts";
 
-/** What curl shows of its progress where both its outputs go into a file: over and over the same line, and a line end behind the last. */
+/** curl's progress meter, where both of its outputs go into one file: the same line many times, with a line end after the last. */
 const progress = /\r *\d[ \d.kMG]*(?: +[-\d:]{8}){3} +[\d.kMG]+(?:\n(?=\* ))?/g;
 
 /**

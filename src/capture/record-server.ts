@@ -6,7 +6,7 @@ import type { CapturedExchange, CapturedPiece } from "./captured-exchange.ts";
 import { maskedPath } from "./masked-path.ts";
 
 /** A longer exchange is passed on and not kept. In bytes. */
-const longestExchange = 64 * 1024 * 1024;
+const maxExchangeBytes = 64 * 1024 * 1024;
 
 /** Headers of one connection alone. Source: RFC 9110, section 7.6.1. */
 const ofConnection = new Set([
@@ -24,19 +24,19 @@ const secret = new Set(["set-cookie"]);
 export interface RecordOptions {
   /** A base URL: clients use this server's own, with `/v1`, in its place. */
   readonly target: string;
-  /** Takes each exchange when it is over. What it throws is told, and the next exchange is passed on all the same. */
+  /** Takes each exchange when it is over. What it throws is answered, and the next exchange is passed on all the same. */
   readonly keep: (exchange: Omit<CapturedExchange, "from">) => void;
   /** Why a request is not passed on, from its headers, as the text of an error; `undefined`: it is. */
   readonly refusal: (header: (name: string) => string | undefined) => string | undefined;
   /** For people: what was recorded, and what could not be. */
-  readonly tell: (line: string) => void;
+  readonly log: (line: string) => void;
 }
 
 /**
  * A proxy that changes nothing but to ask for unpacked answers, and shows every exchange to `keep`: method, path and body of the request,
  * and the answer with the time of each piece. Headers of requests hold keys and are not kept.
  */
-export function recordServer({ target, keep, refusal, tell }: RecordOptions): Server {
+export function recordServer({ target, keep, refusal, log }: RecordOptions): Server {
   const base = new URL(target);
   const basePath = base.pathname.replace(/\/(?:v1\/?)?$/, "");
   const send = base.protocol === "https:" ? httpsRequest : httpRequest;
@@ -48,37 +48,37 @@ export function recordServer({ target, keep, refusal, tell }: RecordOptions): Se
       ? refusal((name) => (named[name] === undefined ? undefined : String(named[name])))
       : "This is no proxy for other servers: use its own address as the base URL.";
     if (reason !== undefined) {
-      tell(`${method} ${maskedPath(url)}: refused: ${reason}`);
+      log(`${method} ${maskedPath(url)}: refused: ${reason}`);
       response.writeHead(403, { "content-type": "application/json", connection: "close" });
       const error = { message: reason, type: "invalid_request_error", param: null, code: "not_allowed" };
       response.end(JSON.stringify({ error }));
       return;
     }
-    const asked = sizedList<Buffer>();
-    const told = sizedList<CapturedPiece>();
+    const requested = sizedList<Buffer>();
+    const answered = sizedList<CapturedPiece>();
     const shown = `${method} ${maskedPath(url)}`;
     let isOver = false;
     const over = (answer: IncomingMessage, brokeOff: boolean): void => {
       if (isOver) return;
       isOver = true;
-      if (asked.size + told.size > longestExchange) {
-        tell(`${shown}: longer than ${longestExchange} bytes, not recorded`);
+      if (requested.size + answered.size > maxExchangeBytes) {
+        log(`${shown}: longer than ${maxExchangeBytes} bytes, not recorded`);
         return;
       }
-      const body = Buffer.concat(asked.items).toString("utf8");
+      const body = Buffer.concat(requested.items).toString("utf8");
       try {
         keep({
           request: { method, path: maskedPath(url), ...((body !== "" || method === "POST") && { body }) },
           response: {
             status: answer.statusCode ?? 502,
             headers: pairs(answer.rawHeaders).filter(([name]) => isKept(name) && !secret.has(name.toLowerCase())),
-            pieces: told.items,
+            pieces: answered.items,
             ...(brokeOff && { brokeOff }),
           },
         });
-        tell(`${shown}: ${answer.statusCode} ${brokeOff ? "broke off" : "recorded"}`);
+        log(`${shown}: ${answer.statusCode} ${brokeOff ? "broke off" : "recorded"}`);
       } catch (error) {
-        tell(`${shown}: not recorded: ${error instanceof Error ? error.message : String(error)}`);
+        log(`${shown}: not recorded: ${error instanceof Error ? error.message : String(error)}`);
       }
     };
 
@@ -98,7 +98,7 @@ export function recordServer({ target, keep, refusal, tell }: RecordOptions): Se
             .flat(),
         );
         answer.on("data", (bytes: Buffer) => {
-          told.add({ ms: Math.round(performance.now() - begun), ...textOrBytes(bytes) }, bytes.length);
+          answered.add({ ms: Math.round(performance.now() - begun), ...textOrBytes(bytes) }, bytes.length);
           if (response.write(bytes)) return;
           answer.pause();
           response.once("drain", () => answer.resume());
@@ -114,9 +114,9 @@ export function recordServer({ target, keep, refusal, tell }: RecordOptions): Se
         });
       },
     );
-    onward.on("error", (error) => fail(response, error, () => tell(`${shown}: ${base.host}: ${error.message}`)));
+    onward.on("error", (error) => fail(response, error, () => log(`${shown}: ${base.host}: ${error.message}`)));
     request.on("data", (bytes: Buffer) => {
-      asked.add(bytes, bytes.length);
+      requested.add(bytes, bytes.length);
       if (onward.write(bytes)) return;
       request.pause();
       onward.once("drain", () => request.resume());
@@ -126,7 +126,7 @@ export function recordServer({ target, keep, refusal, tell }: RecordOptions): Se
       if (response.writableFinished || isOver) return;
       // Half an answer that the client did not want is nothing to replay.
       isOver = true;
-      tell(`${shown}: the client left, not recorded`);
+      log(`${shown}: the client left, not recorded`);
       onward.destroy();
     });
   });
@@ -143,16 +143,16 @@ function addressOf({ hostname, port, protocol }: URL): { hostname: string; port:
   return { hostname: hostname.replace(/^\[|\]$/g, ""), port, protocol };
 }
 
-function fail(response: ServerResponse, { message }: Error, tell: () => void): void {
+function fail(response: ServerResponse, { message }: Error, log: () => void): void {
   if (response.destroyed) return;
-  tell();
+  log();
   if (response.headersSent) return void response.destroy();
   response.writeHead(502, { "content-type": "application/json" });
   const error = { message: `The recorded server does not answer: ${message}`, type: "server_error", param: null };
   response.end(JSON.stringify({ error: { ...error, code: null } }));
 }
 
-/** A list that keeps no more than `longestExchange`. */
+/** A list that keeps no more than `maxExchangeBytes`. */
 function sizedList<T>(): { readonly items: T[]; readonly size: number; add(item: T, size: number): void } {
   const items: T[] = [];
   let sum = 0;
@@ -163,7 +163,7 @@ function sizedList<T>(): { readonly items: T[]; readonly size: number; add(item:
     },
     add(item, size) {
       sum += size;
-      if (sum <= longestExchange) items.push(item);
+      if (sum <= maxExchangeBytes) items.push(item);
       else items.length = 0;
     },
   };

@@ -5,14 +5,14 @@ import type { CapturedExchange, CapturedPiece, CapturedResponse } from "./captur
 import type { ExchangeFinder } from "./exchange-finder.ts";
 
 /** Of a request's body, in bytes. */
-const longestBody = 64 * 1024 * 1024;
+const maxBodyBytes = 64 * 1024 * 1024;
 
 export interface ReplayOptions {
   readonly finder: ExchangeFinder;
-  /** How many times as fast as it was; `Infinity`: at once. */
+  /** The speed as a multiple of the recorded one; `Infinity` sends everything immediately. */
   readonly speed: number;
   /** For people: what was answered. */
-  readonly tell: (line: string) => void;
+  readonly log: (line: string) => void;
 }
 
 /** Headers that this server's own connection decides. */
@@ -22,7 +22,7 @@ const ownHeaders = new Set(["connection", "keep-alive", "transfer-encoding"]);
  * Answers requests as captures have it: status, headers and bytes, each piece at its time. A request that is in none of them is a 404 that
  * shows the nearest one and the first difference.
  */
-export function replayServer({ finder, speed, tell }: ReplayOptions): Server {
+export function replayServer({ finder, speed, log }: ReplayOptions): Server {
   return createServer((request, response) => {
     void answer(request, response).catch(() => response.destroy());
   });
@@ -30,13 +30,13 @@ export function replayServer({ finder, speed, tell }: ReplayOptions): Server {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = "GET", url = "/" } = request;
     const body = await bodyOf(request);
-    if (body === null) return refuse(response, 413, `The request body is longer than ${longestBody} bytes.`);
+    if (body === null) return refuse(response, 413, `The request body is longer than ${maxBodyBytes} bytes.`);
     const found = finder.find({ method, path: url, body });
     if (typeof found === "string") {
-      tell(`${method} ${url}: 404 ${found}`);
+      log(`${method} ${url}: 404 ${found}`);
       return refuse(response, 404, found);
     }
-    tell(`${method} ${url}: ${found.response.status} from ${found.from}`);
+    log(`${method} ${url}: ${found.response.status} from ${found.from}`);
     await send(found, response);
   }
 
@@ -91,9 +91,9 @@ async function bodyOf(request: IncomingMessage): Promise<string | null> {
   let size = 0;
   for await (const piece of request as AsyncIterable<Buffer>) {
     size += piece.length;
-    if (size <= longestBody) pieces.push(piece);
+    if (size <= maxBodyBytes) pieces.push(piece);
   }
-  return size > longestBody ? null : Buffer.concat(pieces).toString("utf8");
+  return size > maxBodyBytes ? null : Buffer.concat(pieces).toString("utf8");
 }
 
 function refuse(response: ServerResponse, status: number, message: string): void {

@@ -10,11 +10,11 @@ export function bundledModel(): LocalModel {
   if (file === undefined) {
     throw new Error("This installation has no demo model. Name what to serve, for example: truewire serve model.gguf");
   }
-  // So small a model often does not find the end of a string, nor always that of a thought.
+  // A model of this size often does not end its strings or its reasoning.
   return {
     kind: "local",
     path: join(folder, file),
     name: "demo",
-    defaults: { maxStringTokens: 100, maxThoughtTokens: 200 },
+    defaults: { maxStringTokens: 100, maxReasoningTokens: 200 },
   };
 }

@@ -12,16 +12,16 @@ export function listFormats(asJson: boolean): string {
 }
 
 function describe(format: Format, width: number): string {
-  const thought = sampleThought(format);
+  const reasoning = sampleReasoning(format);
   const call = writeCall(format, sample);
-  const lines = [thought, call].filter((line) => line !== null);
+  const lines = [reasoning, call].filter((line) => line !== null);
   if (lines.length === 0) lines.push("no calls, no reasoning: all is content");
   if (format.aliases) lines.push(`also called ${format.aliases.join(", ")}`);
   return lines.map((line, i) => `${(i === 0 ? format.id : "").padEnd(width)}${shown(line)}\n`).join("");
 }
 
-/** A thought between its markers; null: the format has none. */
-function sampleThought(format: Format): string | null {
+/** Returns an example of reasoning between its markers, or `null` if the format has no reasoning. */
+function sampleReasoning(format: Format): string | null {
   if (format.kind === "plain") {
     const { reasoning } = format;
     return reasoning ? `${reasoning.open[0]}…${reasoning.close[0]}` : null;

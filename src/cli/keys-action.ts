@@ -4,11 +4,11 @@ import { parseKeys } from "../config/keys-schema.ts";
 import { hashOf } from "../server/keys/key-hash.ts";
 
 /**
- * Prints a key that nobody has had before, and what the server is to know of it. The key goes to stdout, where a script can take it; the
- * rest, which is YAML, to stderr, so that it can be added to a file. Throws `ConfigError` for an invalid name.
+ * Creates a random key. Prints the key to stdout, where a script can read it, and its entry for the configuration, as YAML, to stderr.
+ * Throws `ConfigError` for an invalid name.
  */
 export async function newKey(name: string): Promise<void> {
-  // 256 bits: a hash of it tells nothing, so it needs no salt and no slow hashing.
+  // 256 random bits cannot be found from their hash, so the hash needs no salt and no slow function.
   const key = `tw-${randomBytes(32).toString("base64url")}`;
   const entry = { name, hash: `sha256:${await hashOf(key)}` };
   parseKeys([entry]);

@@ -3,8 +3,7 @@ import { createInterface } from "node:readline";
 import { findFormat } from "../formats/find-format.ts";
 import type { Format } from "../formats/format.ts";
 import { requireFormat } from "../formats/known.ts";
-import { parseLine } from "./foreign-switches.ts";
-import { readTools, writeResult } from "./parse-line.ts";
+import { readJob, readTools, writeResult } from "./parse-line.ts";
 import { parseEvents, parseMessage } from "../formats/parse-job.ts";
 import { ChatTemplate } from "../templates/chat-template.ts";
 import { templateMetadata } from "../templates/template-metadata.ts";
@@ -55,7 +54,7 @@ async function parseLines(): Promise<void> {
     try {
       const value: unknown = JSON.parse(line);
       if (typeof value === "object" && value !== null && "id" in value) ({ id } = value);
-      const message = parseLine(value);
+      const message = parseMessage(readJob(value));
       const { warnings } = message;
       print({ id, ...writeResult(message), ...(warnings && { warnings }) });
     } catch (error) {

@@ -28,7 +28,7 @@ export function readJob(value: unknown): ParseJob {
   };
 }
 
-/** Reads tools as they stand in a request, `{type, function: {name, …}}`, `{type, custom: {name, …}}`, or the functions alone. */
+/** Reads tools in the form of a request (`{type, function: {name, …}}`, `{type, custom: {name, …}}`) or as functions only. */
 export function readTools(value: unknown): Tool[] {
   if (!Array.isArray(value)) throw new Error("tools: must be an array");
   return value.map((entry: unknown, index) => {

@@ -4,14 +4,14 @@ import type { ModelInfo } from "../core/engine.ts";
 import type { TruewireServer } from "../app/create-server.ts";
 
 /** The most names that are printed; an upstream may have hundreds. */
-const mostNames = 8;
+const maxNames = 8;
 
 /** Prints the address of the API, the served models and a curl line to try. */
 export function printReady(server: TruewireServer, config: TruewireConfig, demo: boolean): void {
   const models = server.models();
   const [first] = models;
-  const names = models.slice(0, mostNames).map(({ id }) => id);
-  if (models.length > mostNames) names.push(`and ${models.length - mostNames} more`);
+  const names = models.slice(0, maxNames).map(({ id }) => id);
+  if (models.length > maxNames) names.push(`and ${models.length - maxNames} more`);
   // The key itself is not printed: what is printed may be kept.
   const { apiKey = [], keys = [], keysFile } = config;
   const withKey = apiKey.length > 0 || keys.length > 0 || keysFile !== undefined;

@@ -22,7 +22,7 @@ export async function record(
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
     throw new Error(`${url} is not a base URL; expected one such as http://localhost:11434/v1`);
   }
-  // Only its user may read what was said.
+  // Prompts and answers: only the user who records may read them.
   const file = openSync(output, "a", 0o600);
   const origins = restrictedOrigins({ allowed: corsOrigin, keysRequired: false, ownNames: [address.host] });
   const server = recordServer({
@@ -36,9 +36,9 @@ export async function record(
         throw error;
       }
     },
-    // At once: the file is good wherever the process ends.
+    // Written synchronously: the file is valid even if the process ends at any time.
     keep: (exchange) => appendWhole(file, `${writeRecording(exchange)}\n`),
-    tell: (line) => console.error(line),
+    log: (line) => console.error(line),
   });
   const here = await listenUntilSignal(server, address, () => closeSync(file));
   console.log(`${here}/v1 passes everything on to ${url}, and records it in ${output}. Ctrl+C ends it.`);

@@ -77,7 +77,7 @@ interface RenderJob {
   readonly params?: {
     readonly enable_thinking?: boolean;
     readonly add_generation_prompt?: boolean;
-    /** "reasoning": the last message's thought is still open; any other text: it is closed. */
+    /** "reasoning" if the last message's reasoning is still open; any other text if it is closed. */
     readonly continue_final_message?: boolean | string;
   };
 }

@@ -14,7 +14,7 @@ export async function replay(
   const captures = await Promise.all(files.map(async (file) => readCaptures(await readFile(file, "utf8"), file)));
   const all = captures.flat();
   const finder = new ExchangeFinder(all);
-  const server = replayServer({ finder, speed: factor, tell: (line) => console.error(line) });
+  const server = replayServer({ finder, speed: factor, log: (line) => console.error(line) });
   const here = await listenUntilSignal(server, address);
   console.log(
     `${here}/v1 answers as ${all.length === 1 ? "1 capture does" : `${all.length} captures do`}. Ctrl+C ends it.`,

@@ -11,8 +11,8 @@ import { reportRejections } from "../app/report-rejections.ts";
 import { workerCount } from "../app/worker-count.ts";
 import { bundledModel } from "./bundled-model.ts";
 import { printReady } from "./print-ready.ts";
-import { openProgressBar } from "./progress-bar.ts";
-import { tellSystemd } from "./tell-systemd.ts";
+import { openProgressLine } from "./progress-line.ts";
+import { notifySystemd } from "./notify-systemd.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 
@@ -56,11 +56,14 @@ function settingOf([name, value]: readonly [string, unknown]): readonly [string,
 export async function serve(targets: readonly string[], options: Options): Promise<void> {
   const file = configFile(targets, options);
   const config = await configuration(targets, options, file);
-  const bar = openProgressBar();
+  const bar = process.stderr.isTTY ? openProgressLine(process.stderr) : undefined;
   let server: TruewireServer;
   try {
     server = await openServer(config, {
-      ...(bar && { onProgress: bar.show }),
+      ...(bar && {
+        onProgress: (name, { phase, fraction }) =>
+          bar.show({ text: `${phase === "load" ? "loading" : "downloading"} ${name}`, fraction }),
+      }),
       ...(file !== undefined && { readConfig: () => configuration(targets, options, file) }),
     });
   } catch (error) {
@@ -69,7 +72,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
     bar?.close();
   }
   const readAgain = async (): Promise<void> => {
-    tellSystemd("reloading", "Reading the configuration again");
+    notifySystemd("reloading", "Reading the configuration again");
     try {
       await server.reload(await configuration(targets, options, file));
     } catch (error) {
@@ -77,7 +80,7 @@ export async function serve(targets: readonly string[], options: Options): Promi
         `truewire: ${messageOf(error)}\ntruewire: The configuration was not reloaded; nothing has changed.`,
       );
     }
-    tellSystemd("ready", statusOf(server));
+    notifySystemd("ready", statusOf(server));
   };
   reportRejections();
   outliveReaders();
@@ -88,9 +91,9 @@ export async function serve(targets: readonly string[], options: Options): Promi
     if (file !== undefined || keysFile !== undefined || tlsCert !== undefined) void readAgain();
     else console.error("truewire: There is no configuration file to read again; nothing has changed.");
   });
-  // Last: whoever reads it may send a signal at once.
+  // Last, since a supervisor that reads it may send a signal immediately.
   printReady(server, config, targets.length === 0 && file === undefined);
-  tellSystemd("ready", statusOf(server));
+  notifySystemd("ready", statusOf(server));
 }
 
 /** One process, or several that share its port. */
@@ -168,7 +171,7 @@ function stopOnSignals(server: TruewireServer): void {
   const stop = (): void => {
     if (stopping) process.exit(1);
     stopping = true;
-    tellSystemd("stopping", "Waiting for running answers");
+    notifySystemd("stopping", "Waiting for running answers");
     server.close().then(
       () => process.exit(0),
       (error: unknown) => {

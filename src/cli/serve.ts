@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 
 /** `truewire serve`. Its options have the names of the configuration's members; ../config/schema.ts explains them. */
-export function register(program: Command): void {
+export function serveCommand(program: Command): void {
   program
     .command("serve")
     .description("serve models, other servers and programs with the OpenAI API")
@@ -18,7 +18,7 @@ export function register(program: Command): void {
     .option("-p, --port <number>", "the port; 0 takes any free port (default: 8080)")
     .option(
       "--workers <number>",
-      "processes that answer behind one port (default: 1 with local models or programs, or with --inspect, else one for each core)",
+      "processes that share one port (default: 1 with local models or programs, or with --inspect, else one for each core)",
     )
     .option("--tls-cert <file>", "a certificate (PEM); the server then speaks HTTPS")
     .option("--tls-key <file>", "the certificate's private key (PEM)")
@@ -42,7 +42,7 @@ export function register(program: Command): void {
     .option("--log-format <form>", "json or pretty (default: pretty on a terminal, else json)")
     .option("--log-stream <file>", "append every streamed event to a file")
     .option("--memory <size>", "what loaded local models may take together, such as 12GiB (default: no limit)")
-    .option("--load-wait <time>", "how long a request may wait for room in memory (default: 5m)")
+    .option("--load-wait <time>", "how long a request may wait until its model fits into memory (default: 5m)")
     .option("--admin-key <key>", "a key for the paths under /admin; repeatable (or set TRUEWIRE_ADMIN_KEY)", collect)
     .option("--inspect", "keep the last requests in memory, to look at them in the page; needs an admin key")
     .option("--no-inspect", "do not (default: only on a server for this machine without keys)")
@@ -52,7 +52,7 @@ export function register(program: Command): void {
     .option("--store <place>", "where responses are kept: memory, a folder, or redis://HOST:PORT (default: memory)")
     .optionsGroup("Options for the local models among the targets:")
     .option("--context-size <tokens>", "tokens of prompt and answer together, for each slot")
-    .option("--slots <number>", "how many answers are generated at once (default: 4)")
+    .option("--slots <number>", "the number of answers that are generated in parallel (default: 4)")
     .option("--threads <number>", "CPU threads (default: all cores but one); for programs: worker threads")
     .option("--gpu <layers>", "auto, off, or a number of layers (default: auto)")
     .option("--split-mode <mode>", "how several GPUs share a model: layer, row, tensor or none (default: layer)")
@@ -66,7 +66,7 @@ export function register(program: Command): void {
     .option("--cache-type-v <type>", "how values are kept, likewise (default: f16)")
     .option(
       "--cache-memory <size>",
-      "what is kept of conversations beside the slots (default: as much as the slots have, at most 512MiB)",
+      "size of the prompt cache, in addition to the slots (default: as much as the slots have, at most 512MiB)",
     )
     .option("--keep-cache <folder>", "keep what models know of conversations there over a restart")
     .option(
@@ -77,8 +77,8 @@ export function register(program: Command): void {
     .option("--batch-size <tokens>", "the most tokens that are evaluated in one pass (default: 512)")
     .option("--queue-limit <number>", "how many answers may wait for a slot, of each key (default: 64)")
     .option("--load <when>", "eager, lazy (with the first request) or manual (default: eager)")
-    .option("--idle-unload <time>", "unload a model that nobody used for so long (default: never)")
-    .option("--speculation <when>", "guess at texts that repeat: auto (where it is faster) or off (default: auto)")
+    .option("--idle-unload <time>", "unload a model after it has been idle for this long (default: never)")
+    .option("--speculation <when>", "draft tokens from repeated text: auto (where it is faster) or off (default: auto)")
     .option("--no-constrain-calls", "leave the arguments of calls free, but for tools with strict and required calls")
     .option("--chat-template <file>", "a Jinja chat template to use instead of the model's own")
     .option(
@@ -90,7 +90,10 @@ export function register(program: Command): void {
     .option("--model <name>", "a model to serve, in place of those that they list; repeatable", collect)
     .optionsGroup("Options for the programs among the targets:")
     .option("--watch", "reload a program when its file changes")
-    .option("--show-errors", "tell clients the words of any exception (default: only of those that are meant for them)")
+    .option(
+      "--show-errors",
+      "send the message of any exception to clients (default: only of exceptions that are meant for them)",
+    )
     .action(async (targets: string[], options: Record<string, unknown>) => {
       const { serve } = await import("./serve-action.ts");
       await serve(targets, options);

@@ -12,7 +12,7 @@ export interface TruewireConfig {
   /** Default 8080; 0 takes any free one. */
   readonly port?: number | string;
   /**
-   * How many processes `truewire serve` answers with, behind one port. Default: 1 where there is a local model or a program, or where
+   * How many processes `truewire serve` uses, which share one port. Default: 1 where there is a local model or a program, or where
    * requests are kept (`inspect`), else as many as the machine has cores. A server or a handler inside another program is always a part of
    * that program's process.
    */
@@ -71,7 +71,7 @@ export interface TruewireConfig {
   readonly store?: string | StoreOptions;
   /** What loaded local models may take together, in main memory and on GPUs (`12GiB`); default: no limit. */
   readonly memory?: Size;
-  /** How long a request may wait for room in memory before it is refused; default 5m. */
+  /** How long a request may wait until its model fits into memory before it is refused; default 5m. */
   readonly loadWait?: Duration;
   /** Keys for the paths under `/admin`; default: none, and then only this machine may use them (docs/models.md). */
   readonly adminKey?: string | readonly string[];
@@ -92,14 +92,14 @@ export interface KeyEntry {
   readonly name: string;
   /** SHA-256 of the key: `sha256:` and 64 hexadecimal digits. */
   readonly hash: string;
-  /** Names of the models that it may use, as clients write them; `*` stands for any text. Default: all. */
+  /** Names of the models that it may use, as clients write them; `*` matches any text. Default: all. */
   readonly models?: readonly string[];
   readonly requestsPerMinute?: number | string;
   /** Of prompts and answers together. */
   readonly tokensPerMinute?: number | string;
   /** On a day in UTC, of prompts and answers together. */
   readonly tokensPerDay?: number | string;
-  /** The most requests at once. */
+  /** Maximum number of requests in parallel. */
   readonly concurrency?: number | string;
   /**
    * The tokens that a request without `max_tokens` reserves for its answer while it runs. Default: 1,000, but not more than a tenth of the
@@ -135,7 +135,7 @@ export type ModelEntry = LocalModel | UpstreamModel | ProgramModel | EngineModel
 export interface AnswerOptions {
   /** The name that clients use. */
   readonly name?: string;
-  /** Further names for it; `*` stands for any text: `claude-*`. */
+  /** Further names for it; `*` matches any text: `claude-*`. */
   readonly aliases?: readonly string[];
   /** The form of this model's answers; default: the server's. `openai` is the older name of `exact`. */
   readonly wire?: WireName | "openai";
@@ -159,11 +159,11 @@ export interface LocalModel extends AnswerOptions {
   readonly path: string;
   /** Tokens of prompt and answer together, for each slot; default: what the model was trained on, at most 8192. */
   readonly contextSize?: number | string;
-  /** Answers that are generated at once; default 4. */
+  /** Number of answers that are generated in parallel; default 4. */
   readonly slots?: number | string;
   /** CPU threads; default: all cores but one. */
   readonly threads?: number | string;
-  /** Layers on a GPU: as many as fit (`auto`, the default), none (`off`), or so many. */
+  /** Layers on a GPU: as many as fit (`auto`, the default), none (`off`), or their number. */
   readonly gpu?: "auto" | "off" | number;
   /**
    * How several GPUs share the model: its layers are divided (`layer`, the default), each layer is (`row`, `tensor`), or one GPU has all
@@ -204,17 +204,17 @@ export interface LocalModel extends AnswerOptions {
   readonly pooling?: "mean" | "cls" | "last" | "rank" | "none";
   /** Answers that may wait for a slot, of each key; more are refused with 429. Default 64. */
   readonly queueLimit?: number | string;
-  /** A model that makes no progress on a step for so long is restarted; default 2m. */
+  /** A model that makes no progress on a step for this long is restarted; default 2m. */
   readonly stepTimeout?: Duration;
-  /** A load that makes no progress for so long is given up; default 10m. */
+  /** A load that makes no progress for this long fails; default 10m. */
   readonly loadTimeout?: Duration;
   /** Where `hf:` models are stored; default: a folder in the home directory. */
   readonly modelsFolder?: string;
   /** When it is loaded: at the start (`eager`, the default), with the first request (`lazy`), or by hand only (`manual`). */
   readonly load?: "eager" | "lazy" | "manual";
-  /** It is unloaded when nobody used it for so long; default: never. */
+  /** The model is unloaded after it has been idle for this long; default: never. */
   readonly idleUnload?: Duration;
-  /** It is never unloaded to make room for another model. */
+  /** The model is never unloaded in favor of another model. */
   readonly keep?: boolean;
   /** Changes of the model (LoRA) that were trained apart from it: GGUF files, of which requests may use less or more. */
   readonly adapters?: readonly AdapterEntry[];
@@ -246,8 +246,8 @@ export interface GenerationDefaults {
   readonly maxTokens?: number;
   /** The most tokens of one string, where a grammar holds JSON: for small models, which do not find the end. */
   readonly maxStringTokens?: number;
-  /** The most tokens of an answer's thoughts, where the request sets no budget for them. */
-  readonly maxThoughtTokens?: number;
+  /** Maximum number of reasoning tokens of an answer, where the request sets no budget for them. */
+  readonly maxReasoningTokens?: number;
 }
 
 /** A server with an OpenAI API, or nearly one. */

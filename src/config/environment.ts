@@ -1,5 +1,5 @@
 /**
- * Puts environment variables into a text: `${NAME}`, or `${NAME:-text}` with a text for when it is not set; `$${` stands for `${`.
+ * Replaces environment variables in a text: `${NAME}`, or `${NAME:-default}` with a default for when it is not set; `$${` becomes `${`.
  * Throws an Error for a variable that is not set and has no such text.
  */
 export function withEnvironment(text: string, environment: Readonly<Record<string, string | undefined>>): string {

@@ -37,11 +37,11 @@ const key = settings(
       .describe("SHA-256 of the key, as `truewire keys new` prints it: sha256:…"),
     models: listOf(text("a model's name, such as gpt-*"), "a list such as [small, gpt-*]")
       .optional()
-      .describe("Names of the models that it may use, as clients write them; * stands for any text (default: all)"),
+      .describe("Names of the models that it may use, as clients write them; * matches any text (default: all)"),
     requestsPerMinute: integer(1).optional().describe("The most requests in a minute"),
     tokensPerMinute: integer(1).optional().describe("The most tokens in a minute, of prompts and answers together"),
     tokensPerDay: integer(1).optional().describe("The most tokens on a day (UTC), of prompts and answers together"),
-    concurrency: integer(1).optional().describe("The most requests at once"),
+    concurrency: integer(1).optional().describe("Maximum number of requests in parallel"),
     answerTokens: integer(1)
       .optional()
       .describe(

@@ -67,7 +67,7 @@ const answer = {
   name: modelName.optional().describe("The name that clients use"),
   aliases: listOf(modelName, "a list of names, such as [gpt-4o-mini]")
     .default([])
-    .describe("Further names for it; * stands for any text, as in claude-*"),
+    .describe("Further names for it; * matches any text, as in claude-*"),
   wire: wireSchema.optional(),
   systemFingerprint: anyText("a text, such as fp_1")
     .optional()
@@ -119,12 +119,12 @@ const local = settings(
     path: text(ggufFile).describe("A GGUF file, or hf:owner/repo[:quant]"),
     ...answer,
     contextSize: integer(1).optional().describe("Tokens of prompt and answer together, for each slot"),
-    slots: integer(1).optional().describe("Answers that are generated at once (default 4)"),
+    slots: integer(1).optional().describe("Number of answers that are generated in parallel (default 4)"),
     threads: integer(1).optional().describe("CPU threads (default: all cores but one)"),
     gpu: z
       .union([z.enum(["auto", "off"]), integer(0)], { error: expected("auto, off or a number of layers") })
       .optional()
-      .describe("Layers on a GPU: as many as fit (auto), none (off), or so many (default auto)"),
+      .describe("Layers on a GPU: as many as fit (auto), none (off), or their number (default auto)"),
     splitMode: oneOf(["none", "layer", "row", "tensor"])
       .optional()
       .describe(
@@ -141,7 +141,9 @@ const local = settings(
       .describe("How its values are kept; a quantized type needs flash attention (default f16)"),
     cacheMemory: bytes
       .optional()
-      .describe("What is kept of conversations beside the slots (default: as much as the slots have, at most 512MiB)"),
+      .describe(
+        "Size of the prompt cache, in addition to the slots (default: as much as the slots have, at most 512MiB)",
+      ),
     keepCache: text("a folder, such as /var/lib/truewire/cache")
       .optional()
       .describe("Where what the model knows of conversations is kept over a restart (default: nowhere)"),
@@ -174,19 +176,19 @@ const local = settings(
     stepTimeout: time
       .refine((ms) => ms >= 1000, { error: expected("a time of 1s or more, such as 2m") })
       .optional()
-      .describe("A model that makes no progress on a step for so long is restarted (default 2m)"),
+      .describe("A model that makes no progress on a step for this long is restarted (default 2m)"),
     loadTimeout: time
       .refine((ms) => ms >= 1000, { error: expected("a time of 1s or more, such as 10m") })
       .optional()
-      .describe("A load that makes no progress for so long is given up (default 10m)"),
+      .describe("A load that makes no progress for this long fails (default 10m)"),
     modelsFolder: text("a folder, such as /var/lib/models").optional().describe("Where hf: models are stored"),
     load: oneOf(["eager", "lazy", "manual"])
       .optional()
       .describe(
         "When it is loaded: at the start (eager, the default), with the first request (lazy), or by hand (manual)",
       ),
-    idleUnload: time.optional().describe("It is unloaded when nobody used it for so long (default: never)"),
-    keep: flag().optional().describe("It is never unloaded to make room for another model"),
+    idleUnload: time.optional().describe("The model is unloaded after it has been idle for this long (default: never)"),
+    keep: flag().optional().describe("The model is never unloaded in favor of another model"),
     defaults: settings(
       {
         temperature: decimal(0).optional(),
@@ -203,9 +205,9 @@ const local = settings(
           .describe(
             "The most tokens of one string, where a grammar holds JSON: for small models, which do not find the end",
           ),
-        maxThoughtTokens: wholeNumber(0)
+        maxReasoningTokens: wholeNumber(0)
           .optional()
-          .describe("The most tokens of an answer's thoughts, where the request sets no budget for them"),
+          .describe("Maximum number of reasoning tokens of an answer, where the request sets no budget for them"),
       },
       "a mapping such as { temperature: 0.7 }",
     )

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import type { ConfigProblem } from "./config-error.ts";
 
-/** What is wrong, as people are told it. */
+/** What is wrong, as a sentence for people. */
 export function problemsOf(issue: z.core.$ZodIssue): ConfigProblem[] {
   const path = issue.path.filter((part) => typeof part !== "symbol");
   if (issue.code === "unrecognized_keys") {

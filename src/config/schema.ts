@@ -57,10 +57,10 @@ export function parseConfig(value: TruewireConfig): Config {
   const { tlsCert, tlsKey } = result.data;
   if ((tlsCert === undefined) === (tlsKey === undefined)) return result.data;
   const [given, missing] = tlsKey === undefined ? ["tlsCert", "tlsKey"] : ["tlsKey", "tlsCert"];
-  throw new ConfigError([{ path: [given], message: `expected ${missing} beside it, a PEM file` }]);
+  throw new ConfigError([{ path: [given], message: `expected ${missing} next to it, a PEM file` }]);
 }
 
-/** Whoever may use the models may not load and unload them. */
+/** Keys that use models may not load and unload them. */
 function checkAdminKey({ adminKey, apiKey }: Config): void {
   if (!adminKey.some((key) => apiKey.includes(key))) return;
   throw new ConfigError([
@@ -81,7 +81,7 @@ export function configJsonSchema(): Record<string, unknown> {
     unrepresentable: "any",
     override: ({ zodSchema, jsonSchema }) => {
       const of: unknown = zodSchema;
-      // In a file, a program is a path, an engine cannot be, and a target's text stands for a model.
+      // In a file, a program is a path, an engine cannot be, and a target's text names a model.
       if (of === programSchema) Object.assign(jsonSchema, { type: "string" });
       if (of !== modelSchema) return;
       const kinds = jsonSchema.oneOf?.filter((kind) => !("engine" in (kind.properties ?? {})));
@@ -111,7 +111,7 @@ const server = settings(
     workers: integer(1, 1024)
       .optional()
       .describe(
-        "Processes that answer behind one port (default: 1 with local models or programs, or with inspect, else one for each core)",
+        "Processes that share one port (default: 1 with local models or programs, or with inspect, else one for each core)",
       ),
     tlsCert: text("a PEM file, such as cert.pem")
       .optional()
@@ -156,7 +156,7 @@ const server = settings(
     metricsKey: list("a key, such as ${METRICS_KEY}", "Keys for the numbers alone; then no other key reads them"),
     store: storeSchema,
     memory: bytes.optional().describe("What loaded local models may take together, such as 12GiB (default: no limit)"),
-    loadWait: duration("5m", "How long a request may wait for room in memory before it is refused"),
+    loadWait: duration("5m", "How long a request may wait until its model fits into memory before it is refused"),
     adminKey: list(
       "a key, such as ${TRUEWIRE_ADMIN_KEY}",
       "Keys for the paths under /admin (default: none, and then only this machine may use them)",

@@ -3,7 +3,7 @@ import { expected } from "./shapes.ts";
 
 const factors: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 /** The longest that a timer can be set to: about 24 days. */
-const longestTimer = 2 ** 31 - 1;
+const maxTimer = 2 ** 31 - 1;
 const units: Readonly<Record<string, number>> = {
   "": 1,
   kib: 1024,
@@ -29,7 +29,7 @@ export const time: z.ZodType<number, number | string> = z
       error: timeError,
     },
   )
-  .transform((value) => Math.min(milliseconds(value), longestTimer));
+  .transform((value) => Math.min(milliseconds(value), maxTimer));
 
 /** An age in milliseconds, at least one: of a number in seconds, or of a text such as `12h`, `30d`. */
 export const age: z.ZodType<number, number | string> = z
@@ -54,7 +54,7 @@ export const bytes: z.ZodType<number, number | string> = z
 
 /** A time with a default, in milliseconds. */
 export function duration(standard: string, description: string): z.ZodType<number, number | string | undefined> {
-  return time.default(Math.min(milliseconds(standard), longestTimer)).describe(`${description} (default ${standard})`);
+  return time.default(Math.min(milliseconds(standard), maxTimer)).describe(`${description} (default ${standard})`);
 }
 
 /** A size with a default, in bytes. */

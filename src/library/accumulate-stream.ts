@@ -3,7 +3,7 @@ import { Accumulator } from "../core/accumulate.ts";
 import type { Generation } from "../core/accumulate.ts";
 
 /**
- * The whole generation that a stream of events tells: `accumulate` for events that are still to come. Rejects only where `events` throws.
+ * Collects a stream of events into the whole generation: `accumulate` for events that are still to come. Rejects only if `events` throws.
  *
  * @example
  * import { accumulateStream, readChatStream } from "truewire";

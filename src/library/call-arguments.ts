@@ -1,7 +1,7 @@
 import { isObject } from "../core/json.ts";
 import type { ToolCall } from "../core/message.ts";
 
-/** What a call's arguments are. The model's own text survives beside what it says: numbers beyond a double and its key order are only there. */
+/** The arguments of a call, parsed, next to the model's own text: only the text has numbers beyond a double and the order of keys. */
 export type ParsedArguments =
   | { readonly valid: true; readonly value: Readonly<Record<string, unknown>>; readonly text: string }
   | { readonly valid: false; readonly value: null; readonly text: string; readonly problem: string };

@@ -9,7 +9,7 @@ export type CallProgressEvent = {
   readonly index: number;
 } & (
   | { readonly status: "started"; readonly id: string; readonly name: string }
-  /** A further piece of the arguments' text. */
+  /** The next part of the arguments' text. */
   | { readonly status: "in-progress"; readonly delta: string }
   /** The whole call; `value`: its arguments, parsed (null for a custom tool, whose input is text). */
   | {
@@ -21,7 +21,7 @@ export type CallProgressEvent = {
   | { readonly status: "failed"; readonly call: ToolCall; readonly raw: string }
 );
 
-/** Events in which calls are told by their progress. */
+/** Events in which calls report their progress. */
 export type ProgressEvent =
   | Exclude<GenerationEvent, ToolCallStartEvent | ToolCallDeltaEvent | ToolCallEndEvent>
   | CallProgressEvent;
@@ -63,7 +63,7 @@ export async function* callProgress(
 class CallProgress {
   readonly #incremental: boolean;
   /** The begun calls by choice; calls of one choice do not overlap. */
-  readonly #open = new Map<number, { readonly start: ToolCallStartEvent; readonly pieces: string[] }>();
+  readonly #open = new Map<number, { readonly start: ToolCallStartEvent; readonly deltas: string[] }>();
 
   constructor(incremental: boolean) {
     this.#incremental = incremental;
@@ -73,12 +73,12 @@ class CallProgress {
     switch (event.type) {
       case "tool-call-start": {
         const { choice, index, id, name } = event;
-        this.#open.set(choice, { start: event, pieces: [] });
+        this.#open.set(choice, { start: event, deltas: [] });
         return this.#incremental ? [{ type: "tool-call", choice, index, status: "started", id, name }] : [];
       }
       case "tool-call-delta": {
         const { choice, index, arguments: delta } = event;
-        this.#open.get(choice)?.pieces.push(delta);
+        this.#open.get(choice)?.deltas.push(delta);
         return this.#incremental ? [{ type: "tool-call", choice, index, status: "in-progress", delta }] : [];
       }
       case "tool-call-end":
@@ -102,7 +102,7 @@ class CallProgress {
     if (!open) return [];
     this.#open.delete(choice);
     const { index, id, name, kind } = open.start;
-    const call: ToolCall = { id, name, arguments: open.pieces.join(""), ...(kind && { kind }) };
+    const call: ToolCall = { id, name, arguments: open.deltas.join(""), ...(kind && { kind }) };
     const where = { type: "tool-call", choice, index } as const;
     if (end?.status !== "succeeded") {
       return [{ ...where, status: "failed", call, raw: end?.raw ?? call.arguments }];

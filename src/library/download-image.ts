@@ -87,18 +87,18 @@ function checkedUrl(text: string, base: string | undefined, isPublic: (address: 
 }
 
 async function readImage(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
-  const pieces: Uint8Array[] = [];
+  const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const piece of body) {
-    size += piece.length;
+  for await (const chunk of body) {
+    size += chunk.length;
     if (size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
-    pieces.push(piece);
+    chunks.push(chunk);
   }
   const bytes = new Uint8Array(size);
   let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.length;
   }
   return bytes;
 }

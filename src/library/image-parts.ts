@@ -10,7 +10,7 @@ export interface ImageBytes {
 export type DownloadImage = (url: string) => Promise<ImageBytes>;
 
 /**
- * The content part of an image: a URL is kept as it is, bytes become a data URL. Without `mediaType`, the bytes tell whether they are
+ * Returns the content part of an image: a URL is kept, bytes become a data URL. Without `mediaType`, it is detected from the bytes:
  * PNG, JPEG, GIF or WebP; throws a TypeError when they do not.
  *
  * @example
@@ -55,7 +55,7 @@ export function readDataUrl(url: string): ImageBytes | null {
 }
 
 /**
- * The same messages with every image that stands behind an http(s) URL fetched by `download` and put in as a data URL, for models that
+ * Returns the messages with every image at an http(s) URL downloaded by `download` and replaced by a data URL, for models that
  * fetch nothing themselves. Each URL is fetched once. Rejects as `download` does.
  *
  * @example
@@ -92,7 +92,7 @@ function isImage(part: { readonly type: string }): part is ImagePart {
   return part.type === "image";
 }
 
-/** The media type that an image's first bytes tell; undefined: none of PNG, JPEG, GIF, WebP. */
+/** Returns the media type by an image's first bytes, or `undefined` if it is not PNG, JPEG, GIF or WebP. */
 export function imageTypeOf(bytes: Uint8Array): string | undefined {
   const head = String.fromCharCode(...bytes.subarray(0, 12));
   if (head.startsWith("\x89PNG")) return "image/png";
@@ -105,7 +105,7 @@ function dataUrl(bytes: Uint8Array, mediaType: string | undefined): string {
   const type = mediaType ?? imageTypeOf(bytes);
   if (type === undefined) throw new TypeError("The bytes are no PNG, JPEG, GIF or WebP: say their mediaType.");
   let binary = "";
-  // In pieces: an argument list has a limit.
+  // In chunks, since the number of arguments of a call is limited.
   for (let at = 0; at < bytes.length; at += 0x8000) binary += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
   return `data:${type};base64,${btoa(binary)}`;
 }

@@ -54,7 +54,7 @@ export function toOpenAiParameters(parameters: GenerationParameters): OpenAiPara
 
 /**
  * The sampling strategy and length limit that a request's parameters ask for. null is the same as absent; other members are ignored. A
- * temperature of 0 is greedy, whatever the other parameters say. A `top_k` of 0 or less turns top-k off, as servers read it. Of two
+ * temperature of 0 is greedy, regardless of the other parameters. A `top_k` of 0 or less turns top-k off, as servers read it. Of two
  * length limits the smaller one counts.
  *
  * @example

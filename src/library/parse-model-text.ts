@@ -15,9 +15,9 @@ export interface ModelTextOptions {
   readonly format?: string | Format;
   /** The model's chat template, from which its format is found as `truewire serve` finds it. */
   readonly template?: string;
-  /** The tools that the model was told of: they type untyped values, and a call of another name stays text. Absent: every name is a call. */
+  /** The tools of the request: they type untyped values, and a call of another name remains text. Absent: every name is a call. */
   readonly tools?: readonly Tool[];
-  /** The end of the prompt, from where the assistant's turn begins (`<think>\n`): a thought begun there goes on in the text. */
+  /** The end of the prompt, from where the assistant's turn begins (`<think>\n`): reasoning that begins there continues in the text. */
   readonly prefix?: string;
   /** Whether the model was asked to think; absent: not known. */
   readonly thinking?: boolean;
@@ -75,15 +75,15 @@ export function parseModelText(text: string, options: ModelTextOptions): ParsedM
 }
 
 /**
- * The same while the model writes: text in any pieces, events out, the same for every way of cutting it. Work is linear in the text, and
+ * Parses text while the model writes it, in chunks of any size: the events do not depend on the chunks. Work is linear in the text, and
  * only what may still become a marker is held back. Throws as `parseModelText` does, when it is made.
  *
  * @example
  * import { ModelTextParser } from "truewire";
  *
  * const parser = new ModelTextParser({ format: "hermes" });
- * for (const piece of ["Hi <tool", '_call>{"name": "f", "argum', 'ents": {}}</tool_call>']) {
- *   for (const event of parser.push(piece)) console.log(event.type);
+ * for (const chunk of ["Hi <tool", '_call>{"name": "f", "argum', 'ents": {}}</tool_call>']) {
+ *   for (const event of parser.push(chunk)) console.log(event.type);
  * }
  * console.log(parser.end().map(({ type }) => type).join(" "));
  * // → start
@@ -110,7 +110,7 @@ export class ModelTextParser {
     );
   }
 
-  /** The next piece of the text → what became known by it. */
+  /** Takes the next chunk of the text and returns the events that it completes. */
   push(text: string): GenerationEvent[] {
     return this.#reader.push(text);
   }

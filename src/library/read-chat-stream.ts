@@ -26,11 +26,11 @@ export interface ReadChatOptions {
   readonly newCallId?: () => string;
   /** The request was made with the legacy `functions`: a call ends with reason "function-call". */
   readonly legacyFunctions?: boolean;
-  /** What was mended, when all is read; not called for an exact answer. */
+  /** Called at the end with the repairs that were made; not called for an exact answer. */
   readonly onRepairs?: (repairs: readonly Repair[]) => void;
 }
 
-/** An error's body is read so far. In characters. */
+/** Maximum length of an error's body that is read, in characters. */
 const failureLimit = 256 * 1024;
 
 /**
@@ -61,8 +61,8 @@ export async function* readChatStream(
       return;
     }
     try {
-      for await (const piece of piecesOf(source)) {
-        yield* reader.push(typeof piece === "string" || piece instanceof Uint8Array ? piece : frameOf(piece));
+      for await (const chunk of chunksOf(source)) {
+        yield* reader.push(typeof chunk === "string" || chunk instanceof Uint8Array ? chunk : frameOf(chunk));
         if (reader.ended) return;
       }
       yield* reader.end();
@@ -106,10 +106,10 @@ function frameOf(chunk: object): string {
   return `data: ${JSON.stringify(chunk)}\n\n`;
 }
 
-async function* piecesOf(source: ChatStreamSource): AsyncGenerator<Uint8Array | string | object> {
+async function* chunksOf(source: ChatStreamSource): AsyncGenerator<Uint8Array | string | object> {
   if (typeof source === "string") yield source;
   else if (source instanceof Response) {
-    if (source.body) yield* piecesOf(source.body);
+    if (source.body) yield* chunksOf(source.body);
   } else if (source instanceof ReadableStream && !(Symbol.asyncIterator in source)) yield* piecesOfStream(source);
   else yield* source;
 }
@@ -119,12 +119,12 @@ async function failureOf(response: Response): Promise<GenerationFailure> {
   const decoder = new TextDecoder();
   let text = "";
   try {
-    for await (const piece of piecesOf(response)) {
-      if (piece instanceof Uint8Array) text += decoder.decode(piece, { stream: true });
+    for await (const chunk of chunksOf(response)) {
+      if (chunk instanceof Uint8Array) text += decoder.decode(chunk, { stream: true });
       if (text.length > failureLimit) break;
     }
   } catch {
-    // The status says what matters; what was read of the words stands.
+    // The status is what matters: the part of the body that was read is used.
   }
   return readFailure(parseTolerantly(text, new RepairLog()), status) ?? failureOfText(text, status);
 }

@@ -2,7 +2,7 @@ import type { FinishReason } from "../core/events.ts";
 import { readFinishReason } from "../apis/tolerant/finish-reasons.ts";
 
 /**
- * Why a model stopped, as agent frameworks tell it: its turn is over, only this message is (it waits for the result of a call), it ran
+ * Why a model stopped, in the terms of agent frameworks: its turn is over, only this message is (it waits for the result of a call), it ran
  * out of tokens, or a filter cut it. "failed": the source itself broke off.
  */
 export type StopReason = "end-of-turn" | "end-of-message" | "out-of-tokens" | "content-filter" | "failed";

@@ -33,7 +33,7 @@ export function readTokenLogprobs(logprobs: unknown, text: string = ""): readonl
 }
 
 /**
- * Writes logprobs in one of the four shapes. What a shape has no room for is lost: bytes outside `chat`, alternatives in `together`
+ * Writes logprobs in one of the four shapes. What a shape cannot express is lost: bytes outside `chat`, alternatives in `together`
  * and `float`, all but the first token in `float` (null for an empty list). JSON has no infinity: impossible tokens get OpenAI's −9999.
  *
  * @example

@@ -2,12 +2,12 @@ import { isObject } from "../core/json.ts";
 import { invalidRequest } from "../core/failure.ts";
 import type { JsonSchema, Tool } from "../core/message.ts";
 
-/** A tool told by its parameters, as agent frameworks have them, instead of by a JSON Schema. */
+/** A tool described by its parameters, as agent frameworks do, instead of by a JSON Schema. */
 export interface ToolDefinition {
   readonly name: string;
   readonly description?: string;
   readonly parameters: Readonly<Record<string, ParameterDefinition>>;
-  /** Keywords of the schema beside `type`, `properties` and `required`: `additionalProperties`, `$defs`, … */
+  /** Keywords of the schema in addition to `type`, `properties` and `required`: `additionalProperties`, `$defs`, … */
   readonly keywords?: Readonly<Record<string, unknown>>;
   readonly strict?: boolean;
 }

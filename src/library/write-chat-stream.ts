@@ -43,8 +43,8 @@ export interface ChatChunk {
 }
 
 /**
- * Writes events as the event stream of a chat answer, `data: [DONE]` included: each piece is what one event, or batch of events, shows.
- * It never throws: where `events` does, or stops without `end`, the stream tells an error and ends properly. Nothing runs ahead of its
+ * Writes events as the event stream of a chat answer, including `data: [DONE]`: each chunk contains what one event or batch of events shows.
+ * It never throws: where `events` does, or stops without `end`, the stream reports an error and ends properly. Nothing runs ahead of its
  * reader.
  *
  * @example
@@ -57,7 +57,7 @@ export interface ChatChunk {
  *   { type: "end", end: { kind: "done" } },
  * ];
  * let text = "";
- * for await (const piece of writeChatStream(events, { model: "m", id: "chatcmpl-1", created: 0 })) text += piece;
+ * for await (const chunk of writeChatStream(events, { model: "m", id: "chatcmpl-1", created: 0 })) text += chunk;
  * console.log(text.split("\n\n")[1]);
  * // → data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":0,"model":"m","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":"Hello"},"logprobs":null,"finish_reason":null}]}
  */
@@ -145,7 +145,7 @@ function contextOf(options: WriteChatOptions, stream: boolean): ChoicesContext {
   };
 }
 
-/** Batches, of which the last one ends with `end`, whatever the source does. */
+/** Batches, of which the last one ends with `end` even if the source throws or stops. */
 async function* endedBatches(events: EventSource): AsyncGenerator<readonly GenerationEvent[]> {
   try {
     for await (const item of events) {

@@ -116,7 +116,7 @@ test("a thought stays in the text where that is asked for, with its markers", as
 
 // The demo model bounded its strings, and then ran away in its thoughts: 1,372 tokens before an answer of 100.
 test("a model's default bounds its thoughts, unless the request has a budget of its own", async () => {
-  const bounded = await openProgrammed({ defaults: { maxThoughtTokens: 3 } });
+  const bounded = await openProgrammed({ defaults: { maxReasoningTokens: 3 } });
   expect((await bounded.chat("#thought")).choices[0]?.reasoning).toBe("The user wants a num");
   const { choices } = await bounded.chat("#thought", { reasoning: { budgetTokens: 100 } });
   expect(choices[0]?.reasoning).toBe("The user wants a number; forty-two will do.");

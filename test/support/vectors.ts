@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { jobOfLine, parseLine } from "../../src/cli/foreign-switches.ts";
+import { jobOfLine, parseLine } from "./foreign-switches.ts";
 import type { ParseJob, ParsedMessage } from "../../src/formats/parse-job.ts";
 
 /** A raw text of a model with the message that it must become, from the tests of another server. */

@@ -81,7 +81,7 @@ export interface LlamaEngineOptions {
     /** Strings of JSON, where a grammar holds an answer or a call, have at most so many tokens. */
     readonly maxStringTokens?: number;
     /** An answer's thoughts are closed when they are so many tokens long. */
-    readonly maxThoughtTokens?: number;
+    readonly maxReasoningTokens?: number;
   };
   /** Where `hf:` models are kept; default: node-llama-cpp's folder in the home directory. */
   readonly modelsFolder?: string;

@@ -88,7 +88,7 @@ function thoughtLimit(
   defaults: LlamaEngineOptions["defaults"],
 ): { thoughtLimit?: ThoughtLimit } {
   const closing = thoughtClosings(reading.format, reading.prefix);
-  const tokens = reasoning?.budgetTokens ?? defaults?.maxThoughtTokens;
+  const tokens = reasoning?.budgetTokens ?? defaults?.maxReasoningTokens;
   return tokens === undefined || closing.length === 0 ? {} : { thoughtLimit: { tokens, closing } };
 }
 

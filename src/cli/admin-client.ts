@@ -1,4 +1,4 @@
-import type { ModelStates, Progress } from "../../server/admin/model-control.ts";
+import type { ModelStates, Progress } from "../server/admin/model-control.ts";
 
 /** Where the server is, and how to enter. */
 export interface ServerFlags {
@@ -36,7 +36,7 @@ export class AdminClient {
     return (await response.json()) as ModelStates;
   }
 
-  /** Does something to a model, and tells how far it is. */
+  /** Loads, unloads or pulls a model, and reports the progress. */
   async change(
     verb: "load" | "unload" | "pull",
     model: string,
@@ -70,8 +70,8 @@ async function* eventsOf(response: Response): AsyncGenerator<TaskEvent> {
   if (!response.body) return;
   const decoder = new TextDecoder();
   let text = "";
-  for await (const piece of response.body) {
-    text += decoder.decode(piece, { stream: true });
+  for await (const chunk of response.body) {
+    text += decoder.decode(chunk, { stream: true });
     const lines = text.split("\n");
     text = lines.pop() ?? "";
     for (const line of lines) if (line.startsWith("data: ")) yield JSON.parse(line.slice(6)) as TaskEvent;

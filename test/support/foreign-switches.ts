@@ -1,15 +1,14 @@
-import type { Format, Reasoning } from "../formats/format.ts";
-import { parseMessage } from "../formats/parse-job.ts";
-import type { ParseJob, ParsedMessage } from "../formats/parse-job.ts";
-import { isObject } from "../core/json.ts";
-import type { JsonObject } from "../core/json.ts";
-import { readJob } from "./parse-line.ts";
+import type { Format, Reasoning } from "../../src/formats/format.ts";
+import { parseMessage } from "../../src/formats/parse-job.ts";
+import type { ParseJob, ParsedMessage } from "../../src/formats/parse-job.ts";
+import { isObject } from "../../src/core/json.ts";
+import type { JsonObject } from "../../src/core/json.ts";
+import { readJob } from "../../src/cli/parse-line.ts";
 
 /**
- * Reads a line of `truewire parse --jsonl` with the switches that other servers' own tests carry in `params`, so that those tests can be
- * run here as they are: llama.cpp's `json_schema`, `continue_final_message` and `_force_nonempty_content`, SGLang's `force_reasoning` and
- * `tool_start_token`, vLLM's formats that end in `-append`, Ollama's boxed booleans. The text is read as `truewire serve` reads a local
- * model's; the switches only change what it is given and how the result is shown. Throws an Error that says what is wrong.
+ * Reads a test vector as a job of `truewire parse --jsonl`, including the switches that other servers' own tests have in `params`:
+ * llama.cpp's `json_schema`, `continue_final_message` and `_force_nonempty_content`, SGLang's `force_reasoning` and `tool_start_token`,
+ * vLLM's formats that end in `-append`, Ollama's boxed booleans. Throws an Error that says what is wrong.
  */
 export function parseLine(line: unknown): ParsedMessage {
   const message = parseMessage(jobOfLine(line));
@@ -39,7 +38,7 @@ export function jobOfLine(line: unknown): ParseJob {
   if (append)
     return begun({ format: read.format, text: job.text, separateReasoning: false }, openerOf(read.format), chunks);
   const continues = params["continue_final_message"] !== undefined && params["continue_final_message"] !== false;
-  return continues ? continued(read, chunks) : withBegunThought(read, chunks);
+  return continues ? continued(read, chunks) : withBegunReasoning(read, chunks);
 }
 
 /** The client began the message, at the end of the prompt, and the result holds its beginning. */
@@ -51,20 +50,20 @@ function continued(job: ParseJob, chunks: readonly string[] | undefined): ParseJ
 }
 
 /**
- * llama.cpp gives back what the prompt has begun of a thought; where reasoning stays in the content, it shows the prompt's opener only if
+ * llama.cpp returns reasoning that begins in the prompt; where reasoning stays in the content, it shows the prompt's opener only if
  * the text has its close, which is not known while the text comes.
  */
-function withBegunThought(job: ParseJob, chunks: readonly string[] | undefined): ParseJob {
+function withBegunReasoning(job: ParseJob, chunks: readonly string[] | undefined): ParseJob {
   const { prefix, format } = job;
   const opener = format.reasoning?.open.find((open) => prefix?.includes(open));
   if (prefix === undefined || opener === undefined || format.kind === "routed") return job;
   const at = prefix.lastIndexOf(opener) + opener.length;
   if (format.reasoning?.close.some((close) => prefix.includes(close, at))) return job;
-  const hidden = job.separateReasoning === false && !closesThought(job.text, format.reasoning);
+  const hidden = job.separateReasoning === false && !closesReasoning(job.text, format.reasoning);
   return begun({ ...job, prefix: prefix.slice(0, hidden ? at - opener.length : at) }, prefix.slice(at), chunks);
 }
 
-function closesThought(text: string, reasoning: Reasoning | undefined): boolean {
+function closesReasoning(text: string, reasoning: Reasoning | undefined): boolean {
   const first = (markers: readonly string[] = []): number =>
     Math.min(...markers.map((marker) => text.indexOf(marker)).map((at) => (at < 0 ? Infinity : at)));
   const close = first(reasoning?.close);
@@ -75,7 +74,7 @@ function begun(job: ParseJob, beginning: string, chunks: readonly string[] | und
   return { ...job, text: beginning + job.text, ...(chunks && { chunks: [beginning, ...chunks] }) };
 }
 
-/** Where the assistant's own text begins: behind the last role marker. */
+/** Where the assistant's own text begins: after the last role marker. */
 function turnStart(prefix: string, format: Format): number {
   if (format.kind === "routed") return Math.max(0, prefix.indexOf(format.start));
   const own = new Set<string>([...(format.reasoning?.open ?? []), ...(format.reasoning?.close ?? [])]);
@@ -86,7 +85,7 @@ function turnStart(prefix: string, format: Format): number {
   return at;
 }
 
-/** SGLang says beside the format that a text begins inside a thought, and what begins calls and so ends a thought. */
+/** SGLang's switches: a text begins inside reasoning; a marker of calls also ends reasoning. */
 function adapted(format: Format, params: Readonly<Record<string, unknown>>): Format {
   const { reasoning } = format;
   if (!reasoning) return format;

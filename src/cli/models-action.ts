@@ -1,4 +1,4 @@
-import type { ModelState, Progress } from "../../server/admin/model-control.ts";
+import type { ModelState, Progress } from "../server/admin/model-control.ts";
 import { AdminClient } from "./admin-client.ts";
 import type { ServerFlags } from "./admin-client.ts";
 import { openProgressLine } from "./progress-line.ts";

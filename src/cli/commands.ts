@@ -1,0 +1,229 @@
+import type { Command } from "commander";
+import type { ParseOptions } from "./parse-action.ts";
+import type { RenderOptions } from "./render-action.ts";
+
+/*
+ * The commands besides `serve`: their arguments, options and help. Each imports what it needs when it runs, so that `--help` is fast.
+ */
+
+/** `truewire check`: does a server follow the OpenAI API, and Anthropic's Messages API? */
+export function checkCommand(program: Command): void {
+  program
+    .command("check")
+    .description("check whether a server, or a captured answer, follows the OpenAI API or Anthropic's Messages API")
+    .argument("[url]", "the API's base URL, such as http://localhost:11434/v1")
+    .option("--model <name>", "the model to ask (default: the first that the server lists)")
+    .option("--key <key>", "the API key (default: $OPENAI_API_KEY; with --only messages $ANTHROPIC_API_KEY)")
+    .option(
+      "--only <word...>",
+      "only the probes of an API (chat, completions, responses, embeddings, models, messages), or whose id begins so (text, tools, wrong)",
+    )
+    .option("--profile <name>", "require one form of answers, lean or exact; every difference is then an error")
+    .option("--max-warnings <n>", "exit with 1 when more rules than this end in a warning")
+    .option("--format <name>", "pretty, json, junit, markdown or html", "pretty")
+    .option("--output <file>", "write the report to a file")
+    .option("--timeout <seconds>", "the time limit of one probe", "60")
+    .option("--concurrency <n>", "the number of probes that run in parallel", "2")
+    .option("--file <capture>", "check a captured body, or a recording of truewire record, instead of a server")
+    .option("--request <file>", "with --file: the request of that answer, as JSON")
+    .option("--list", "list every rule, as Markdown")
+    .action(async (url: string | undefined, options: Record<string, string>) => {
+      const { checkAction } = await import("./check-action.ts");
+      process.exitCode = await checkAction(url, options);
+    });
+}
+
+/** `truewire models`: what a running server does with its local models. */
+export function modelsCommand(program: Command): void {
+  const models = program
+    .command("models")
+    .description("list, load, unload and pull the local models of a running server");
+  const add = (name: string, description: string): Command =>
+    models
+      .command(name)
+      .description(description)
+      .option("--url <url>", "the server (default: $TRUEWIRE_URL, else http://127.0.0.1:8080)")
+      .option(
+        "--admin-key <key>",
+        "its admin key (default: $TRUEWIRE_ADMIN_KEY); a server for this machine only needs none",
+      );
+  add("list", "what is served, what is loaded, and what memory it takes")
+    .option("--json", "as the server sends it")
+    .action(async (options) => {
+      const { listModels } = await import("./models-action.ts");
+      await listModels(options);
+    });
+  for (const [verb, description, argument] of modelVerbs) {
+    add(verb, description)
+      .argument("<model>", argument)
+      .action(async (model: string, options) => {
+        const { changeModel } = await import("./models-action.ts");
+        await changeModel(verb, model, options);
+      });
+  }
+}
+
+const modelVerbs = [
+  ["load", "load a model, and unload others if it needs their memory", "the model's name"],
+  ["unload", "unload a model as soon as its answers have ended", "the model's name"],
+  ["pull", "download a model, or go on with a download that broke off", "the model's name, or hf:owner/repo[:quant]"],
+] as const;
+
+/** `truewire parse`: raw model text → message. */
+export function parseCommand(program: Command): void {
+  program
+    .command("parse")
+    .description("Read what a model wrote: raw text from stdin → content, reasoning and tool calls, as JSON.")
+    .option("--format <name>", "how the model writes (`truewire formats` lists what is known)")
+    .option("--template <file>", "find the format from this chat template: a Jinja file, or a GGUF that holds one")
+    .option("--tools <file>", "tools, as in a request: they type untyped values, calls of other names stay text")
+    .option("--prefix <text>", "what the prompt already ended with, such as '<think>\\n'")
+    .option("--events", "print the event stream, one JSON a line")
+    .option("--jsonl", "one job a line: {id, format, text, prefix?, tools?, params?, chunks?}; one result a line")
+    .action(async (options: ParseOptions) => {
+      const { parse } = await import("./parse-action.ts");
+      await parse(options);
+    });
+}
+
+/** `truewire formats`: what is known of how models write. */
+export function formatsCommand(program: Command): void {
+  program
+    .command("formats")
+    .description("List the formats of tool calls and reasoning that are known, with a sample of each.")
+    .option("--json", "print the descriptions themselves, as a configuration file takes them")
+    .action(async (options: { readonly json?: true }) => {
+      const { listFormats } = await import("./formats-action.ts");
+      process.stdout.write(listFormats(options.json === true));
+    });
+}
+
+/** `truewire render`: messages and a chat template → prompt. */
+export function renderCommand(program: Command): void {
+  program
+    .command("render")
+    .description("Print the prompt that a chat template makes of a request. Reads a chat completions body from stdin.")
+    .option("--template <file>", "the chat template: a Jinja file, or a GGUF file that holds one")
+    .option(
+      "--special <token>",
+      "the text of a special token, so that messages cannot forge it; repeatable",
+      collect,
+      [],
+    )
+    .option("--bos <token>", "the model's beginning-of-sequence token, for templates that print it")
+    .option("--eos <token>", "the model's end-of-sequence token, for templates that print it")
+    .option("--spans", "print the prompt as spans, one JSON object per line: {text, special}")
+    .option(
+      "--jsonl",
+      "read one job per line: {id, template | template_source, …a request's members}; print one result per line",
+    )
+    .action(async (options: RenderOptions) => {
+      const { render } = await import("./render-action.ts");
+      await render(options);
+    });
+}
+
+/** `truewire repair`. */
+export function repairCommand(program: Command): void {
+  program
+    .command("repair")
+    .description(
+      "repair a captured answer of any server: read it from stdin, write it to stdout as OpenAI would send it",
+    )
+    .option("--wire <form>", "the form to write: lean or exact", "lean")
+    .option("--from <api>", "the API that the capture is from: chat, completions, responses, messages or auto", "auto")
+    .option(
+      "--jsonl",
+      "many captures: one {id, endpoint, body} (or a line of truewire record) a line in, one {id, body, repairs} a line out",
+    )
+    .addHelpText("after", "\nThe repairs are listed on stderr.\n\n  truewire repair < broken.sse > exact.sse")
+    .action(async (options: { wire: string; from: string; jsonl?: boolean }) => {
+      const { repair } = await import("./repair-action.ts");
+      await repair(options);
+    });
+}
+
+/** `truewire record`. */
+export function recordCommand(program: Command): void {
+  program
+    .command("record")
+    .description("sit in front of any server, pass everything on, and keep each request with its answer in a file")
+    .argument("<url>", "the server's base URL, such as http://localhost:11434/v1")
+    .option("-o, --output <file>", "the file that the exchanges are added to", "recording.jsonl")
+    .option("--host <address>", "where to listen", "127.0.0.1")
+    .option("-p, --port <number>", "the port; 0 takes any free port", "8081")
+    .option(
+      "--cors-origin <origin>",
+      "an origin whose web pages may use it, or *; repeatable (default: pages of this machine)",
+      collect,
+      [],
+    )
+    .addHelpText("after", "\nThe file holds prompts and answers, and no headers of requests: no keys.")
+    .action(async (url: string, options: { output: string; host: string; port: string; corsOrigin: string[] }) => {
+      const { record } = await import("./record-action.ts");
+      await record(url, options);
+    });
+}
+
+/** `truewire replay`. */
+export function replayCommand(program: Command): void {
+  program
+    .command("replay")
+    .description(
+      "serve captured answers again, byte for byte and with their timing: a server for tests that never varies",
+    )
+    .argument(
+      "<files...>",
+      "recordings of truewire record, HAR files, transcripts of curl -v, or the bodies of answers",
+    )
+    .option("--host <address>", "where to listen", "127.0.0.1")
+    .option("-p, --port <number>", "the port; 0 takes any free port", "8080")
+    .option("--speed <factor>", "the speed as a multiple of the recorded one; max sends everything immediately", "1")
+    .addHelpText("after", "\nA request that is in no file is a 404 that shows the nearest one and what differs.")
+    .action(async (files: string[], options: { host: string; port: string; speed: string }) => {
+      const { replay } = await import("./replay-action.ts");
+      await replay(files, options);
+    });
+}
+
+/** `truewire config`: check a configuration file, or print its schema. */
+export function configCommand(program: Command): void {
+  const config = program.command("config").description("check a configuration file, or print its schema");
+
+  config
+    .command("check")
+    .description("check a configuration file and report every mistake with its line")
+    .argument("[file]", "the configuration file", "truewire.yaml")
+    .action(async (file: string) => {
+      const { readConfigFile } = await import("../config/read-config-file.ts");
+      const { models = [] } = await readConfigFile(file, process.env);
+      console.log(`${file} is valid. It has ${models.length} ${models.length === 1 ? "entry" : "entries"} in models.`);
+    });
+
+  config
+    .command("schema")
+    .description("print the JSON schema of configuration files, for editors")
+    .action(async () => {
+      const { configJsonSchema } = await import("../config/schema.ts");
+      console.log(JSON.stringify(configJsonSchema(), null, 2));
+    });
+}
+
+/** `truewire keys`: make keys for clients. */
+export function keysCommand(program: Command): void {
+  program
+    .command("keys")
+    .description("make keys for clients")
+    .command("new")
+    .description("print a new key, once, and the lines for the configuration (keys) or the file of keys")
+    .requiredOption("--name <name>", "whose key it is, such as alice")
+    .action(async ({ name }: { readonly name: string }) => {
+      const { newKey } = await import("./keys-action.ts");
+      await newKey(name);
+    });
+}
+
+/** Collects the values of a repeatable option. */
+function collect(value: string, values: readonly string[]): string[] {
+  return [...values, value];
+}
