@@ -21,7 +21,7 @@ export const openProgramEngine: () => never = missing(
   "Import the module and pass its default export as `program`.",
 );
 
-/** In place of read-certificates.ts. */
+/** In place of app/certificates.ts. */
 export const readCertificates: () => never = missing(
   "A certificate that is named by its file",
   "fetch has no TLS options.",
@@ -51,7 +51,7 @@ export const readKeysFile: () => never = missing("A file of keys", "Pass its ent
 const server = missing("createServer", "Use createHandler(config).fetch, with the runtime's own server around it.");
 
 /**
- * In place of app/checking/open-checker.ts, app/read-page.ts, app/server-certificate.ts, server/descriptor-limit.ts, server/listen.ts,
+ * In place of app/checking/open-checker.ts, app/read-page.ts, server/descriptor-limit.ts, server/listen.ts,
  * server/logger.ts, server/stream-log.ts and server/web-sockets.ts.
  */
 export const openChecker: () => never = server;

@@ -14,8 +14,7 @@ import { oneAfterAnother } from "./one-after-another.ts";
 import { readServerFiles } from "./server-files.ts";
 import { PoolControl } from "./pool-control.ts";
 import { openPrimarySide } from "./primary-side.ts";
-import { settingsOf } from "./settings-of-config.ts";
-import { warnOfFixedSettings, warnOfOpenAddress, withFixedSettings } from "./fixed-settings.ts";
+import { settingsOf, warnOfFixedSettings, warnOfOpenAddress, withFixedSettings } from "./settings-of-config.ts";
 import { workerTopics } from "./worker-messages.ts";
 import type { WorkerConfig, WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
 
@@ -63,8 +62,8 @@ export async function createClusteredServer(
     let begun: WorkerConfig | undefined;
     peer.answer(workerTopics.start, (): WorkerStart => {
       begun = newest;
-      // Workers share a port by the number that they ask for. One that was any free one (0) is asked for by its own when nobody has it.
-      // No other port is read from the URL, which does not tell the one of its scheme.
+      // Workers that listen on the same port number share it. With port 0, later workers use the number that the first one got, if none
+      // listens now. Other ports are not read from the URL, which omits the default port of its scheme.
       if (port === 0 && url !== undefined && listening.size === 0) port = Number(new URL(url).port);
       listening.add(peer);
       return { number, files: begun.files, config: { ...begun.config, port } };

@@ -19,27 +19,27 @@ import { AssembledTexts } from "../server/assembled-texts.ts";
 import { MemoryStore } from "../kv/memory-store.ts";
 import { noStore, openStoreOf } from "./open-store-of.ts";
 import { EnginePool } from "./engine-pool.ts";
-import { keysOf } from "./keys-of-config.ts";
+import { keysOf } from "./server-files.ts";
 import { PoolControl } from "./pool-control.ts";
 import { openObservingOfHandler } from "./open-observing.ts";
 import type { Observing } from "./open-observing.ts";
 import { settingsOf } from "./settings-of-config.ts";
 
-/** The API inside somebody else's server. It is itself the `(request, response)` function of node:http, Express and Fastify. */
+/** The API inside another server. It is itself the `(request, response)` function of node:http, Express and Fastify. */
 export interface Handler {
   (request: IncomingMessage, response: ServerResponse): void;
-  /** The same for Hono, Next.js, Bun, Deno and Workers. Needs no `this`. */
+  /** The fetch handler for Hono, Next.js, Bun, Deno and Workers. Needs no `this`. */
   readonly fetch: (request: Request) => Promise<Response>;
-  /** Opens the models now; without it, the first request does. Rejects when one cannot be opened, but for an upstream that is down. */
+  /** Opens the models now instead of at the first request. Rejects if a model cannot be opened; an upstream that is down is retried. */
   ready(): Promise<void>;
-  /** Lets what runs finish within `graceMs` (default: the configuration's `grace`), and releases the models. */
+  /** Lets open answers finish within `graceMs` (default: the configuration's `grace`), and releases the models. */
   close(graceMs?: number): Promise<void>;
 }
 
 export interface HandlerOptions {
   /** Where to log; default: nowhere. */
   readonly log?: Log;
-  /** What stands in front of the API's paths (`/api/ai`), where the framework does not take it away. */
+  /** Prefix of the API's paths (`/api/ai`), if the framework does not remove it. */
   readonly basePath?: string;
 }
 

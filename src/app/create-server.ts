@@ -10,12 +10,10 @@ import { MemoryStore } from "../kv/memory-store.ts";
 import { noStore, openStoreOf } from "./open-store-of.ts";
 import { openObserving } from "./open-observing.ts";
 import { EnginePool } from "./engine-pool.ts";
-import { inspectorOf } from "./inspector-of-config.ts";
+import { inspectorOf, settingsOf, warnOfFixedSettings, warnOfOpenAddress } from "./settings-of-config.ts";
 import { PoolControl } from "./pool-control.ts";
 import { oneAfterAnother } from "./one-after-another.ts";
 import { readServerFiles } from "./server-files.ts";
-import { settingsOf } from "./settings-of-config.ts";
-import { warnOfFixedSettings, warnOfOpenAddress } from "./fixed-settings.ts";
 import type { WorkerSide } from "./worker-side.ts";
 import { healthOf } from "../server/health.ts";
 import { handle } from "../server/handle.ts";
@@ -82,7 +80,7 @@ export async function openServer(
   side?: WorkerSide,
 ): Promise<TruewireServer> {
   let current = parseConfig(config);
-  // Node's modules are loaded only here: whoever imports `createHandler` for another runtime imports this file, too.
+  // Node's modules are loaded only here, since `createHandler` in other runtimes imports this file, too.
   const [
     { listen },
     { descriptorLimit },
@@ -152,7 +150,7 @@ export async function openServer(
     const ownText = (): Promise<string> => metrics.text(service.directory.engines, service.requests.open);
     service.metrics = side.metrics(metrics, ownText);
   }
-  /** What the server opened beside its models. */
+  /** Closes everything that the server opened in addition to its models. */
   const release = async (): Promise<void> => {
     await service.store.close();
     await service.limiter.close();
@@ -202,7 +200,7 @@ export async function openServer(
     service.settings = settings = nextSettings;
     service.bodies.limit = nextSettings.bodyBudget;
     service.inspector = inspector;
-    // Of several workers, the primary process tells it once.
+    // With several workers, only the primary process logs it.
     if (!side) {
       warnOfFixedSettings(parsed, current, log);
       log.info({ models: service.directory.list().map(({ info }) => info.id) }, "configuration read again");

@@ -4,8 +4,7 @@ import type { Engine } from "../core/engine.ts";
 import { ModelDirectory } from "../server/model-directory.ts";
 import type { LocalModels, OpenedLocal } from "./models/local-models.ts";
 import { nameOf, openEngine, servedEngine } from "./open-engine.ts";
-import type { OpenedEngine } from "./opened-engine.ts";
-import type { PoolOptions } from "./pool-options.ts";
+import type { OpenedEngine, PoolOptions } from "./open-options.ts";
 
 /** How long a model that a new configuration no longer names may finish its open streams, in milliseconds. */
 const patience = 24 * 3_600_000;
@@ -57,7 +56,7 @@ export class EnginePool {
       this.#locals?.checkBudget(locals, memory);
       if (this.#locals) this.#locals.keeper.waitMs = loadWait;
       this.#locals?.keeper.setBudget(memory);
-      // One after another: two models that load at once fight for memory and disk.
+      // Sequentially: models that load in parallel compete for memory and disk.
       for (const model of models) {
         const opened = next.get(keyOf(model));
         if (model.kind === "local" && (model.load ?? "eager") === "eager" && opened && isLocal(opened))
@@ -82,7 +81,7 @@ export class EnginePool {
     return new ModelDirectory(this.#served(models));
   }
 
-  /** For a worker's pool, which asks for it by its key. Throws where there is none. */
+  /** Returns an engine by its key in the pool, for a worker. Throws if there is no such engine. */
   engineUnder(key: string): Engine {
     const opened = this.#open.get(key);
     if (!opened) throw new Error("The primary process has no such model.");
@@ -114,7 +113,7 @@ export class EnginePool {
         });
         // A failure is looked at below, when all are open that can be.
         opened.catch(() => {});
-        // Upstreams are asked all at once: one that is down takes its time.
+        // In parallel, since an upstream that is down takes until its time-out.
         opening.set(key, opened);
         if (model.kind !== "upstream") await opened;
       }
@@ -160,11 +159,13 @@ function keyOf(model: ModelConfig): unknown {
   if (model.kind === "engine") return model.engine;
   if (model.kind === "program" && typeof model.program !== "string") return model.program;
   if (model.kind !== "local") return JSON.stringify(model);
-  return JSON.stringify(Object.entries({ ...model, name: nameOf(model) }).filter(([member]) => !besides.has(member)));
+  return JSON.stringify(
+    Object.entries({ ...model, name: nameOf(model) }).filter(([member]) => !independent.has(member)),
+  );
 }
 
-/** What a loaded model does not depend on: a new configuration may change it, and the model stays. */
-const besides: ReadonlySet<string> = new Set<keyof LocalModelConfig>([
+/** Settings that can change while the model stays loaded. */
+const independent: ReadonlySet<string> = new Set<keyof LocalModelConfig>([
   "load",
   "idleUnload",
   "keep",

@@ -3,7 +3,7 @@ import type { GenerationEvent, GenerationFailure } from "../core/events.ts";
 import type { GenerationObserver } from "../core/generation-observer.ts";
 import type { GenerationRequest } from "../core/request.ts";
 import type { Log } from "../server/log.ts";
-import type { OpenedEngine } from "./opened-engine.ts";
+import type { OpenedEngine } from "./open-options.ts";
 
 const firstPauseMs = 1000;
 const longestPauseMs = 15_000;

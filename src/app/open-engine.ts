@@ -1,8 +1,7 @@
 import type { LocalModelConfig, ModelConfig } from "../config/model-schema.ts";
 import type { ServedEngine } from "../server/model-directory.ts";
 import { exact, lean } from "../apis/profile.ts";
-import type { PoolOptions } from "./pool-options.ts";
-import type { OpenedEngine } from "./opened-engine.ts";
+import type { PoolOptions, OpenedEngine } from "./open-options.ts";
 
 /** An engine with how the answers of one configured model look. */
 export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEngine {
@@ -10,7 +9,7 @@ export function servedEngine(model: ModelConfig, opened: OpenedEngine): ServedEn
   return {
     name: nameOf(model),
     engine: opened.engine,
-    // Of an upstream that does not answer yet, nobody knows which API it speaks.
+    // The API of an upstream that does not answer yet is not known.
     get forwards() {
       return opened.forwards ?? [];
     },

@@ -4,7 +4,7 @@ import type { LocalModelConfig } from "../config/model-schema.ts";
 import { openLlamaEngine } from "../engines/llama/open-llama-engine.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../core/engine.ts";
-import { observerOf } from "./observer-of.ts";
+import { observerOf } from "./open-options.ts";
 import type { OpenOptions } from "./open-options.ts";
 
 /** Opens a configured GGUF model. Throws `ModelOpenError` or `ConfigError`, each with one clear sentence. */

@@ -28,7 +28,7 @@ export async function openObserving({ metrics: access = "on" }: Config, log: Log
 }
 
 /**
- * For a handler inside somebody else's server: numbers only where the configuration asks for them, and traces by what that server has
+ * For a handler inside another server: metrics only if the configuration turns them on, and traces through what that server has
  * registered.
  */
 export async function openObservingOfHandler({ metrics: access = "off" }: Config): Promise<Observing> {

@@ -1,8 +1,12 @@
 import type { Log } from "../server/log.ts";
+import type { SharedEjections } from "../workers/shared-ejections.ts";
+import type { Engine } from "../core/engine.ts";
+import type { Observe } from "../core/observe.ts";
+import type { ServedEngine } from "../server/model-directory.ts";
 
 export interface OpenOptions {
   readonly log: Log;
-  /** How many files the process may have open: upstreams leave some for the clients of the server around them. */
+  /** Maximum number of open files of the process: connections to upstreams leave some of them for clients. */
   readonly descriptorLimit?: number;
   /** Aborts the opening of a model. */
   readonly signal?: AbortSignal;
@@ -12,3 +16,18 @@ export interface OpenOptions {
     progress: { readonly phase: "download" | "load"; readonly fraction: number },
   ) => void;
 }
+
+export interface PoolOptions extends OpenOptions {
+  /** In a worker: opens a local model or a program of the primary process by its key in the pool. Absent: this process opens it. */
+  readonly openShared?: (key: string) => Promise<Engine>;
+  /** In a worker: ejected URLs of upstreams, shared by all workers. */
+  readonly ejections?: SharedEjections;
+}
+
+/** Returns an observer that writes an engine's messages to the server's log, with the model's name. */
+export function observerOf(log: Log, model: string): Observe {
+  return (line, level, fields) => log[level]({ model, ...fields }, line);
+}
+
+/** An engine, and the APIs whose requests it forwards unchanged. */
+export type OpenedEngine = Pick<ServedEngine, "engine" | "forwards">;

@@ -3,10 +3,10 @@ import { openLocalProgram } from "../engines/program/open-local-program.ts";
 import type { LocalProgramOptions } from "../engines/program/open-local-program.ts";
 import { formatOf } from "./format-of.ts";
 import type { Engine } from "../core/engine.ts";
-import { observerOf } from "./observer-of.ts";
+import { observerOf } from "./open-options.ts";
 import type { OpenOptions } from "./open-options.ts";
 
-/** Opens a user's program: a module in threads of its own, a function where it stands. Throws `ProgramLoadError`. */
+/** Opens a user's program: a module runs in its own threads, a function in this one. Throws `ProgramLoadError`. */
 export async function openProgramModel(model: ProgramModelConfig, name: string, options: OpenOptions): Promise<Engine> {
   const { program, watch, threads, toolFormat, showErrors } = model;
   const errors = showErrors === undefined ? {} : { showErrors };

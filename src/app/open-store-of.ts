@@ -5,10 +5,10 @@ import { MemoryStore } from "../kv/memory-store.ts";
 import { openStore } from "../kv/open-store.ts";
 import type { Store } from "../kv/store.ts";
 
-/** Stands for a store until it is open: a server that loads its models takes no request. */
+/** A placeholder until the store is open: a server that loads its models takes no requests. */
 export const noStore: Store = new MemoryStore({ maxCount: 0, maxBytes: 0, maxAgeMs: 0 });
 
-/** Opens the store of a configuration. Throws `ConfigError` where it cannot be opened. */
+/** Opens the store of a configuration. Throws `ConfigError` if it cannot be opened. */
 export async function openStoreOf({ store }: Config, log: Log): Promise<Store> {
   const { at, maxCount, maxSize, maxAge } = store;
   try {

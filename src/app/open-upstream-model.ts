@@ -5,9 +5,8 @@ import { openUpstreamEngine } from "../engines/upstream/open-upstream-engine.ts"
 import type { UpstreamOptions } from "../engines/upstream/options.ts";
 import { formatOf } from "./format-of.ts";
 import { LateEngine } from "./late-engine.ts";
-import { observerOf } from "./observer-of.ts";
-import type { OpenedEngine } from "./opened-engine.ts";
-import type { PoolOptions } from "./pool-options.ts";
+import { observerOf } from "./open-options.ts";
+import type { OpenedEngine, PoolOptions } from "./open-options.ts";
 
 /**
  * Opens a configured upstream. Where its models are not given and it does not answer, it is taken in when it comes. Rejects with an
@@ -32,7 +31,7 @@ export async function openUpstreamModel(
     format: toolFormat === undefined || toolFormat === "auto" ? toolFormat : formatOf(toolFormat),
     timeouts: model.timeouts,
     retries: model.retries,
-    tls: tls && (await (await import("./read-certificates.ts")).readCertificates(tls)),
+    tls: tls && (await (await import("./certificates.ts")).readCertificates(tls)),
     answerLimit: model.answerLimit,
     descriptorLimit: options.descriptorLimit,
     // Two upstreams with one name may have another key.

@@ -32,32 +32,32 @@ export class PoolControl implements ModelControl {
     };
   }
 
-  async load(name: string, { signal, tell }: Task): Promise<ModelState> {
+  async load(name: string, { signal, tell: notify }: Task): Promise<ModelState> {
     const { from, engine } = this.#localNamed(name);
     const { keeper } = this.#locals();
     const { model } = engine;
-    model.listeners.add(tell);
+    model.listeners.add(notify);
     try {
-      if (keeper.stateOf(model) !== "in") tell({ phase: "wait" });
+      if (keeper.stateOf(model) !== "in") notify({ phase: "wait" });
       const lease = await keeper.ask(model, { signal, byHand: true });
       lease.release();
     } catch (error) {
       throw inFull(error);
     } finally {
-      model.listeners.delete(tell);
+      model.listeners.delete(notify);
     }
     return this.#stateOf(from);
   }
 
-  async unload(name: string, { signal, tell }: Task): Promise<ModelState> {
+  async unload(name: string, { signal, tell: notify }: Task): Promise<ModelState> {
     const { from, engine } = this.#localNamed(name);
     const { keeper } = this.#locals();
-    if (keeper.busyOf(engine.model) > 0) tell({ phase: "wait" });
+    if (keeper.busyOf(engine.model) > 0) notify({ phase: "wait" });
     await keeper.unload(engine.model, signal);
     return this.#stateOf(from);
   }
 
-  async pull(name: string, { signal, tell }: Task): Promise<{ readonly path: string }> {
+  async pull(name: string, { signal, tell: notify }: Task): Promise<{ readonly path: string }> {
     const { pool, directory } = this.#options;
     const known = directory().find(name)?.from.engine;
     const source =
@@ -70,7 +70,7 @@ export class PoolControl implements ModelControl {
       .pull(
         source,
         ({ bytes, totalBytes }) =>
-          tell({
+          notify({
             phase: "download",
             ...(totalBytes > 0 && { fraction: bytes / totalBytes }),
             bytes,
@@ -132,7 +132,7 @@ export class PoolControl implements ModelControl {
   }
 }
 
-/** Whoever runs the server reads the cause, too, with the paths in it. */
+/** For the operator of the server, so the error contains the cause and its paths. */
 function inFull(error: unknown): unknown {
   if (!(error instanceof FailureError) || typeof error.failure.cause !== "string") return error;
   return new FailureError({ ...error.failure, message: error.failure.cause });

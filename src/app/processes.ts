@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import type { Processes } from "../server/service.ts";
 
 /**
- * Names this process so that another one on the same machine can tell whether it has ended. On Linux the name has the kernel's boot id, the
+ * Names this process so that another one on the same machine can find out whether it has ended. On Linux the name has the kernel's boot id, the
  * namespace of process ids, the process id and the time at which the process started, so that it is confused neither with a process of
  * another container nor with a later process of the same id. Elsewhere: the host's name and the process id. Source: proc(5), /proc/PID/stat.
  */

@@ -12,7 +12,7 @@ const types: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
 };
 
-/** The page's files, as the build has left them; undefined where nothing was built: the sources themselves run, as in tests. */
+/** Reads the files of the built page; `undefined` if the sources run without a build, as in tests. */
 export async function readPage(): Promise<PageFiles | undefined> {
   const names: readonly string[] = await readdir(folder).catch(() => []);
   if (!names.includes("page.js")) return undefined;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseConfig } from "../config/schema.ts";
-import { workerCount } from "./worker-count.ts";
+import { workerCount, coresOfQuota } from "./worker-count.ts";
 
 const upstream = "http://localhost:11434/v1";
 
@@ -25,4 +25,14 @@ test("what is asked for", () => {
   expect(workerCount(parseConfig({ workers: 3, models: ["model.gguf"] }), 8)).toBe(3);
   expect(workerCount(parseConfig({ workers: "1", models: [upstream] }), 8)).toBe(1);
   expect(() => parseConfig({ workers: 0 })).toThrow(/workers/);
+});
+
+/** A gateway with half a core of a large machine started a worker for each of the machine's cores. */
+test("a container's share of the processors", () => {
+  expect(coresOfQuota("200000 100000\n")).toBe(2);
+  expect(coresOfQuota("150000 100000\n")).toBe(1);
+  expect(coresOfQuota("50000 100000\n")).toBe(1);
+  expect(coresOfQuota("max 100000\n")).toBe(Infinity);
+  expect(coresOfQuota("max")).toBe(Infinity);
+  expect(coresOfQuota("")).toBe(Infinity);
 });

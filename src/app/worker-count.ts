@@ -1,14 +1,38 @@
 import type { Config } from "../config/schema.ts";
-import { wantsInspector } from "./inspector-of-config.ts";
-import { usableCores } from "./usable-cores.ts";
+import { wantsInspector } from "./settings-of-config.ts";
+import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 
 /**
- * How many processes serve a configuration: as many as it says. Else one where a local model or a program does the work, which has threads
- * or a process of its own, and where requests are kept to be looked at, which one process does; a server that only passes answers on is
- * held back by its single core, and gets all of them.
+ * Returns the number of processes that serve a configuration: the configured number. By default one for local models and programs, which
+ * have their own process or threads, and where requests are inspected, which needs one process; a gateway uses all cores.
  */
 export function workerCount(config: Config, cores: number = usableCores()): number {
   const { workers, models } = config;
   if (workers !== undefined) return workers;
   return models.every(({ kind }) => kind === "upstream") && !wantsInspector(config) ? cores : 1;
+}
+
+/** Contains the limit of processor time of a container on Linux. Source: the kernel's documentation of cgroup v2, `cpu.max`. */
+const quotaFile = "/sys/fs/cgroup/cpu.max";
+
+/** Number of cores that this process may use: those of the machine, limited by its container. */
+export function usableCores(): number {
+  return Math.min(availableParallelism(), coresOfQuota(readQuota()));
+}
+
+/** Returns the cores of a quota: microseconds of processor time and their period (`150000 100000`), or `max` for no limit. */
+export function coresOfQuota(quota: string): number {
+  const [time, period] = quota.trim().split(" ").map(Number);
+  if (time === undefined || period === undefined || !(time > 0) || !(period > 0)) return Infinity;
+  return Math.max(1, Math.floor(time / period));
+}
+
+function readQuota(): string {
+  try {
+    return readFileSync(quotaFile, "utf8");
+  } catch {
+    // Another system, or no limit.
+    return "max";
+  }
 }

@@ -4,20 +4,19 @@ import { socketPeer } from "../workers/socket-peer.ts";
 import { openWorkerSocket } from "../workers/worker-socket.ts";
 import { openServer } from "./create-server.ts";
 import type { TruewireServer } from "./create-server.ts";
-import { outliveReaders } from "./outlive-readers.ts";
-import { reportRejections } from "./report-rejections.ts";
+import { outliveReaders, reportRejections } from "./process-events.ts";
 import { workerTopics } from "./worker-messages.ts";
 import type { WorkerConfig, WorkerFailed, WorkerReady, WorkerStart } from "./worker-messages.ts";
 import { openWorkerSide } from "./worker-side.ts";
 
-/** What open answers have to be told that they end, when the process cannot go on. In milliseconds. */
+/** Time in which open answers can send their end when the process must exit, in milliseconds. */
 const lastMs = 800;
 
 // Signals for a group of processes (Ctrl-C, systemd) reach workers, too; the primary process decides what they do.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 reportRejections();
 outliveReaders();
-// Without the primary process, node:cluster would end this one at once, and cut its answers.
+// When the primary process ends, node:cluster would end this one immediately and cut its answers.
 if (cluster.worker) cluster.worker.exitedAfterDisconnect = true;
 
 const primary = socketPeer(openWorkerSocket());

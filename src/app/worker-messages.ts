@@ -2,7 +2,7 @@ import type { TruewireConfig } from "../config/config.ts";
 import type { ModelInfo } from "../core/engine.ts";
 import type { ServerFiles } from "./server-files.ts";
 
-/** What the primary process and its workers tell each other about their life. */
+/** Messages between the primary process and its workers about starting and stopping. */
 export const workerTopics = {
   /** Asked by a worker, first of all → `WorkerStart`. */
   start: "worker.start",

@@ -19,7 +19,7 @@ import type { ServerFiles } from "./server-files.ts";
 
 /** What a worker has of its primary process, in place of its own. */
 export interface WorkerSide {
-  /** Which worker it is, from 1 on; known when the primary process has told it. */
+  /** Number of the worker, from 1; known after the primary process has sent it. */
   number: number;
   /** Of the configuration that the primary process has sent last. */
   files: ServerFiles | undefined;

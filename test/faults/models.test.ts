@@ -58,7 +58,7 @@ fault("a model needs more memory than `memory` allows", async () => {
   };
 });
 
-fault("a model does not fit beside those that stay loaded", async () => {
+fault("a model does not fit next to those that stay loaded", async () => {
   const server = await serveThese([eager("a", ", keep: true"), lazy("b")], ["memory: 200MiB"]);
   return {
     clients: [`for it ${await plain(server, "b")}`, `for the others ${await plain(server, "a")}`],
@@ -74,7 +74,7 @@ fault("a model is asked for while another one, whose room it needs, answers", as
   return { clients: [`the running answer ${await running}`, `then the other one ${await other}`], log: server.stderr };
 });
 
-fault("no other model makes room within `loadWait`", async () => {
+fault("no other model can be unloaded within `loadWait`", async () => {
   const server = await serveThese([lazy("a"), lazy("b")], ["memory: 200MiB", "loadWait: 300ms"]);
   const running = outcome(begun(server, "a", { max_tokens: 8000 }));
   await until(async () => (await health(server)).includes('"busy":1'), "it runs");

@@ -6,7 +6,7 @@ import { reportOf } from "../../check/report/report-of.ts";
 import { ruleNamed } from "../../check/rules/every-rule.ts";
 import type { AskedCheck } from "../../server/admin/checker.ts";
 import type { ShownJudgement } from "../../check/report/check-event.ts";
-import type { ThreadMessage } from "./thread-message.ts";
+import type { ThreadMessage } from "./open-checker.ts";
 
 // A thread of its own: judging long answers takes time that the server's clients would wait, and a check that is not wanted any more ends
 // with its thread.
@@ -14,27 +14,27 @@ import type { ThreadMessage } from "./thread-message.ts";
 /** How long one probe may take, in milliseconds. */
 const timeout = 60_000;
 /** The longest that all answers together may be, in characters: all of them are kept for the report. */
-const mostCharacters = 32 * 1024 * 1024;
+const maxCharacters = 32 * 1024 * 1024;
 
 const asked = workerData as AskedCheck;
 let characters = 0;
 
-function tell(message: ThreadMessage): void {
+function post(message: ThreadMessage): void {
   parentPort?.postMessage(message);
 }
 
 function onProgress({ judged, ...progress }: CheckProgress): void {
   const judgements = judged.map(judgementOf);
   for (const { exchange } of judgements) characters += exchange?.response.body.length ?? 0;
-  if (characters > mostCharacters)
-    throw new CheckError(`${asked.url} sends too much: its answers have more than ${mostCharacters} characters.`);
-  tell({ type: "progress", ...progress, judgements: judgements.map(shown) });
+  if (characters > maxCharacters)
+    throw new CheckError(`${asked.url} sends too much: its answers have more than ${maxCharacters} characters.`);
+  post({ type: "progress", ...progress, judgements: judgements.map(shown) });
 }
 
 function shown(judgement: Judgement): ShownJudgement {
-  const { shown: _, ...told } = judgement;
-  const findings = told.findings.map((found) => ({ ...found, severity: ruleNamed(found.rule).severity }));
-  return { ...told, findings };
+  const { shown: _, ...judged } = judgement;
+  const findings = judged.findings.map((found) => ({ ...found, severity: ruleNamed(found.rule).severity }));
+  return { ...judged, findings };
 }
 
 try {
@@ -44,10 +44,10 @@ try {
     remarks: run.remarks,
     ...(asked.profile && { profile: asked.profile }),
   });
-  tell({ type: "done", report });
+  post({ type: "done", report });
 } catch (error) {
   if (!(error instanceof CheckError)) throw error;
-  tell({ type: "failed", message: error.problem });
+  post({ type: "failed", message: error.problem });
 } finally {
   // Connections that are kept for a next request would keep the thread.
   parentPort?.close();

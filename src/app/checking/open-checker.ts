@@ -2,10 +2,9 @@ import { Worker } from "node:worker_threads";
 import { FailureError } from "../../core/failure.ts";
 import type { AskedCheck, Checker } from "../../server/admin/checker.ts";
 import type { CheckEvent } from "../../check/report/check-event.ts";
-import type { ThreadMessage } from "./thread-message.ts";
 
 /** Two servers are checked side by side. */
-const mostAtOnce = 2;
+const maxChecks = 2;
 /** A slow model needs some minutes for its 250 answers. In milliseconds. */
 const longest = 60 * 60_000;
 /** Of the thread's heap, in MiB: a server under check may send what it likes. */
@@ -16,7 +15,7 @@ export function openChecker(): Checker {
   let running = 0;
   return {
     async *check(asked, signal) {
-      if (running >= mostAtOnce) throw tooMany();
+      if (running >= maxChecks) throw tooMany();
       running++;
       try {
         yield* eventsOf(asked, signal);
@@ -75,7 +74,7 @@ function failed(message: string): FailureError {
 
 function tooMany(): FailureError {
   return new FailureError({
-    message: `${mostAtOnce} checks are running: wait until one of them has ended.`,
+    message: `${maxChecks} checks are running: wait until one of them has ended.`,
     status: 429,
     kind: "rate-limited",
     param: null,
@@ -83,3 +82,6 @@ function tooMany(): FailureError {
     retryAfterSeconds: 10,
   });
 }
+
+/** A message of the thread that runs a check: an event, or why the server cannot be checked. */
+export type ThreadMessage = CheckEvent | { readonly type: "failed"; readonly message: string };

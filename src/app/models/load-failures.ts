@@ -1,10 +1,13 @@
-import type { ModelOpenError, ModelOpenReason } from "../../engines/llama/model-open-error.ts";
+import { ModelOpenError } from "../../engines/llama/model-open-error.ts";
+import type { ModelOpenReason } from "../../engines/llama/model-open-error.ts";
 import type { GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 
-/** Why a request for a model that is not loaded is refused, in words for its client: without paths, and without other models' names. */
+/*
+ * Errors for requests whose model is not loaded. They are for clients: without paths and without the names of other models.
+ */
 
-/** It is loaded and unloaded by hand. */
+/** The model is loaded and unloaded manually only. */
 export function notLoaded(model: string): FailureError {
   return refusal(
     model,
@@ -15,14 +18,14 @@ export function notLoaded(model: string): FailureError {
   );
 }
 
-/** Its last load failed; it is not tried again before so many milliseconds. */
+/** The last load failed; the next attempt is possible in `pauseMs` milliseconds. */
 export function loadFailed(model: string, error: ModelOpenError, pauseMs: number): FailureError {
   const message = `The model '${model}' could not be loaded: ${sentences[error.reason]}.`;
   // The log has the cause in full, with the path.
   return refusal(model, "model_load_failed", message, pauseMs / 1000, { cause: error.message });
 }
 
-/** It needs more memory than there is for models. */
+/** The model needs more memory than the limit for all models. */
 export function tooLarge(model: string): FailureError {
   return refusal(
     model,
@@ -33,28 +36,33 @@ export function tooLarge(model: string): FailureError {
   );
 }
 
-/** What stays loaded takes its room. */
-export function roomTaken(model: string): FailureError {
+/** Models that are never unloaded use the memory that the model needs. */
+export function memoryPinned(model: string): FailureError {
   return refusal(
     model,
     "no_room",
-    `There is no room for the model '${model}': models that stay loaded take it.`,
+    `There is not enough free memory for the model '${model}': models that stay loaded use it.`,
     60,
     notAgain,
   );
 }
 
-/** It would fit, if another model went, which whoever asks does not want. */
-export function noRoom(model: string): FailureError {
-  return refusal(model, "no_room", `There is no room for the model '${model}' beside those that are loaded.`, 10);
+/** The model would fit only if another one was unloaded, which the caller excludes. */
+export function noFreeMemory(model: string): FailureError {
+  return refusal(
+    model,
+    "no_room",
+    `There is not enough free memory for the model '${model}' next to the models that are loaded.`,
+    10,
+  );
 }
 
-/** Those that would have to make room were busy all the time. */
+/** The models that would have to be unloaded were busy all the time. */
 export function busyTooLong(model: string, waitedMs: number): FailureError {
   return refusal(
     model,
     "model_busy",
-    `The model '${model}' is not loaded, and for ${Math.round(waitedMs / 1000)} seconds no other model could make room for it. Please try again later.`,
+    `The model '${model}' is not loaded, and for ${Math.round(waitedMs / 1000)} seconds no other model could be unloaded for it. Please try again later.`,
     10,
   );
 }
@@ -78,7 +86,7 @@ function refusal(
   });
 }
 
-/** `x-should-retry` is the word of OpenAI's and Anthropic's SDKs: they would wait a minute, twice, for the same answer. */
+/** `x-should-retry` is read by OpenAI's and Anthropic's SDKs: without it, they would wait a minute, twice, for the same answer. */
 const notAgain = { headers: { "x-should-retry": "false" } };
 
 const sentences: Readonly<Record<ModelOpenReason, string>> = {
@@ -90,3 +98,10 @@ const sentences: Readonly<Record<ModelOpenReason, string>> = {
   "download-failed": "it could not be downloaded",
   "load-failed": "its file cannot be loaded",
 };
+
+/** Converts anything thrown while a model is opened to a `ModelOpenError`. */
+export function openErrorOf(error: unknown): ModelOpenError {
+  return error instanceof ModelOpenError
+    ? error
+    : new ModelOpenError("load-failed", error instanceof Error ? error.message : String(error), error);
+}

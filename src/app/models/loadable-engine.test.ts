@@ -7,7 +7,7 @@ import type { GenerationEvent } from "../../core/events.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { silent } from "../../server/log.ts";
 import { LoadableEngine } from "./loadable-engine.ts";
-import type { Loadable } from "./loadable.ts";
+import type { Loadable } from "./model-keeper.ts";
 import { ModelKeeper } from "./model-keeper.ts";
 
 const request: GenerationRequest = {

@@ -8,12 +8,11 @@ import { totalOf } from "../../engines/llama/file/memory-need.ts";
 import type { MemoryNeed } from "../../engines/llama/file/memory-need.ts";
 import { readModelFile } from "../../engines/llama/file/read-model-file.ts";
 import { listedAdapters } from "../../engines/llama/listed-adapters.ts";
-import { ModelOpenError } from "../../engines/llama/model-open-error.ts";
 import type { ModelSource } from "../../engines/llama/process/model-file.ts";
 import type { Engine, ModelInfo } from "../../core/engine.ts";
 import { openLocalModel } from "../open-local-model.ts";
 import type { OpenOptions } from "../open-options.ts";
-import type { Loadable, LoadOptions } from "./loadable.ts";
+import type { Loadable, LoadOptions } from "./model-keeper.ts";
 import type { Pulls } from "./pulls.ts";
 
 /** A configured GGUF model. */
@@ -67,7 +66,7 @@ export class LocalModel implements Loadable {
 
   load({ onProgress, signal }: LoadOptions): Promise<Engine> {
     const { path = this.#config.path } = { path: this.#path };
-    const told: OpenOptions = {
+    const options: OpenOptions = {
       ...this.#options,
       signal,
       onProgress: (name, progress) => {
@@ -75,10 +74,10 @@ export class LocalModel implements Loadable {
         this.#options.onProgress?.(name, progress);
       },
     };
-    return openLocalModel({ ...this.#config, path }, this.#name, told);
+    return openLocalModel({ ...this.#config, path }, this.#name, options);
   }
 
-  /** What it takes, in words: "1.9 GiB (1.1 GiB of weights, 0.6 GiB for 4 × 8192 tokens of context, 0.2 GiB besides)". */
+  /** The memory that the model needs, for people: "1.9 GiB (1.1 GiB of weights, 0.6 GiB for 4 × 8192 tokens of context, 0.2 GiB other)". */
   needInWords(): string {
     if (!this.#need) return "an unknown amount";
     const { weights, cache, kept, rest } = this.#need;
@@ -87,7 +86,7 @@ export class LocalModel implements Loadable {
     const context = this.#onlyEmbeds ? `inputs of ${tokens}` : `${slots} × ${tokens} of context`;
     return (
       `${gibibytes(totalOf(this.#need))} (${gibibytes(weights)} of weights, ${gibibytes(cache)} for ${context}, ` +
-      `${gibibytes(kept + rest)} besides)`
+      `${gibibytes(kept + rest)} other)`
     );
   }
 
@@ -138,11 +137,4 @@ export class LocalModel implements Loadable {
 
 export function gibibytes(bytes: number): string {
   return `${(bytes / 2 ** 30).toFixed(1)} GiB`;
-}
-
-/** An error of opening a model, whatever was thrown. */
-export function openErrorOf(error: unknown): ModelOpenError {
-  return error instanceof ModelOpenError
-    ? error
-    : new ModelOpenError("load-failed", error instanceof Error ? error.message : String(error), error);
 }

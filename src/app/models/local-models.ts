@@ -53,7 +53,7 @@ export class LocalModels {
   }
 
   /**
-   * Loads a model at the start; where another would have to go for it, it is left to its first request. Rejects with `ModelOpenError`.
+   * Loads a model at the start. If another one would have to be unloaded, the first request loads it. Rejects with `ModelOpenError`.
    */
   async loadEagerly({ engine, model }: OpenedLocal): Promise<void> {
     const kept = engine.model;
@@ -65,13 +65,13 @@ export class LocalModels {
       const size = this.keeper.sizeOf(kept) ?? 0;
       if (size > this.keeper.budget) throw tooLargeFor(kept.name, model, this.keeper.budget);
       const free = gibibytes(Math.max(0, this.keeper.budget - this.keeper.used));
-      const line = `there is no room beside the models that are loaded (${gibibytes(size)} needed, ${free} free); its first request loads it`;
+      const line = `there is not enough free memory next to the models that are loaded (${gibibytes(size)} needed, ${free} free); its first request loads it`;
       this.#options.log.warn({ model: kept.name, reason: String(error) }, line);
     }
   }
 }
 
-/** Where local models can be: not in a bundle for the web. */
+/** Opens the local models; replaced in bundles for the web. */
 export function openLocalModels(options: OpenOptions): LocalModels {
   return new LocalModels(options);
 }

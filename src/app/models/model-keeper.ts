@@ -1,21 +1,28 @@
 import type { ModelOpenError } from "../../engines/llama/model-open-error.ts";
 import { RestartPause } from "../../engines/lifecycle/restart-pause.ts";
-import type { Engine } from "../../core/engine.ts";
+import type { Engine, ModelInfo } from "../../core/engine.ts";
 import { FailureError } from "../../core/failure.ts";
 import { shuttingDown } from "../../engines/lifecycle/engine-lifecycle.ts";
 import type { Log } from "../../server/log.ts";
-import { busyTooLong, loadFailed, noRoom, notLoaded, roomTaken, tooLarge } from "./load-failures.ts";
-import type { Loadable, LoadOptions, LoadProgress } from "./loadable.ts";
-import { openErrorOf } from "./local-model.ts";
+import {
+  busyTooLong,
+  loadFailed,
+  memoryPinned,
+  noFreeMemory,
+  notLoaded,
+  openErrorOf,
+  tooLarge,
+} from "./load-failures.ts";
 import { ModelSchedule } from "./model-schedule.ts";
 import type { Effect, RefusalReason, SlotState } from "./model-schedule.ts";
+import type { ModelSource } from "../../engines/llama/process/model-file.ts";
 
 /** How a model comes and goes. */
 export interface KeepSettings {
   readonly load: "eager" | "lazy" | "manual";
-  /** It is unloaded after so many milliseconds without use; undefined: never. */
+  /** The model is unloaded after it has been idle for this time, in milliseconds; `undefined`: never. */
   readonly idleUnloadMs?: number;
-  /** It is never unloaded to make room. */
+  /** The model is never unloaded in favor of another one. */
   readonly keep: boolean;
 }
 
@@ -52,7 +59,7 @@ export interface AskOptions {
   readonly evicts?: boolean;
 }
 
-/** Who waits. `settle` is called once: with an error where it was refused. */
+/** A waiting request. `settle` is called once: with an error if the request is refused. */
 interface Ticket {
   readonly model: KeptModel;
   readonly settle: (error?: FailureError) => void;
@@ -62,7 +69,7 @@ interface Ticket {
 interface Outcome {
   lease?: Lease;
   error?: FailureError;
-  tell?: () => void;
+  notify?: () => void;
 }
 
 /** Does what the schedule decides: loads and unloads models, and lets those wait who ask for one. */
@@ -72,7 +79,7 @@ export class ModelKeeper {
   readonly #models = new Map<string, KeptModel>();
   readonly #tickets = new Map<number, Ticket>();
   readonly #log: Log;
-  /** How long a request waits for room, in milliseconds. */
+  /** How long a request waits until its model fits into memory, in milliseconds. */
   waitMs: number = 5 * 60_000;
   #lastTicket = 0;
   #lastModel = 0;
@@ -122,7 +129,7 @@ export class ModelKeeper {
     this.#watchIdle(model);
   }
 
-  /** The right to use a model: at once where it is loaded, else when it is. Rejects with `FailureError`. */
+  /** Returns a lease of a model: synchronously if it is loaded, else a promise that resolves when it is. Rejects with `FailureError`. */
   ask(model: KeptModel, options: AskOptions = {}): Lease | Promise<Lease> {
     const { byHand = false, evicts = true } = options;
     const refusal = this.#refusal(model, byHand);
@@ -134,14 +141,14 @@ export class ModelKeeper {
       settle: (error) => {
         if (error) outcome.error = error;
         else outcome.lease = this.#lease(model);
-        outcome.tell?.();
+        outcome.notify?.();
       },
     });
     this.#run(this.#schedule.ask(ticket, model.id, { evicts }));
     return outcome.lease ?? this.#wait(ticket, model, outcome, options.signal);
   }
 
-  /** Unloads a model when its answers have ended; resolves when it is out. `signal`: who asked for it has left. */
+  /** Unloads a model when its answers have ended, and resolves then. `signal` cancels the request. */
   async unload(model: KeptModel, signal?: AbortSignal): Promise<void> {
     const ticket = ++this.#lastTicket;
     await new Promise<void>((resolve) => {
@@ -158,7 +165,7 @@ export class ModelKeeper {
     });
   }
 
-  /** The model is served no more: its open answers may end within `graceMs`, and who waits for it is told. */
+  /** Removes a model: open answers may finish within `graceMs`, and waiting requests are refused. */
   async remove(model: KeptModel, graceMs: number): Promise<void> {
     if (model.removal.signal.aborted) return;
     clearTimeout(model.idleTimer);
@@ -207,21 +214,21 @@ export class ModelKeeper {
     const left = (): void => this.#leave(ticket, new FailureError(shuttingDown.failure));
     const look = (): void => {
       const state = this.stateOf(model);
-      // What is on its way comes.
+      // The model is being loaded: continue to wait.
       if (state === "loading" || state === "preparing") timer = setTimeout(look, this.waitMs);
       else this.#leave(ticket, busyTooLong(model.name, performance.now() - began));
     };
     let timer = setTimeout(look, this.waitMs);
     signal?.addEventListener("abort", left, { once: true });
     if (signal?.aborted === true) left();
-    if (!outcome.lease && !outcome.error) await new Promise<void>((resolve) => (outcome.tell = resolve));
+    if (!outcome.lease && !outcome.error) await new Promise<void>((resolve) => (outcome.notify = resolve));
     clearTimeout(timer);
     signal?.removeEventListener("abort", left);
     if (outcome.lease) return outcome.lease;
     throw outcome.error ?? new FailureError(shuttingDown.failure);
   }
 
-  /** Whoever holds the ticket waits no longer. */
+  /** Ends the wait of a ticket with an error. */
   #leave(id: number, error: FailureError): void {
     const ticket = this.#tickets.get(id);
     if (!ticket) return;
@@ -245,7 +252,7 @@ export class ModelKeeper {
     };
   }
 
-  /** A model that is loaded and not used goes after its time. */
+  /** Starts the timer that unloads an idle model. */
   #watchIdle(model: KeptModel): void {
     clearTimeout(model.idleTimer);
     const { idleUnloadMs, keep } = model.settings;
@@ -277,8 +284,8 @@ export class ModelKeeper {
 
   #failureOf(model: KeptModel, why: RefusalReason): FailureError {
     if (why === "too-large")
-      return (this.sizeOf(model) ?? 0) > this.budget ? tooLarge(model.name) : roomTaken(model.name);
-    if (why === "no-room") return noRoom(model.name);
+      return (this.sizeOf(model) ?? 0) > this.budget ? tooLarge(model.name) : memoryPinned(model.name);
+    if (why === "no-memory") return noFreeMemory(model.name);
     if (why === "gone" || !model.failure) return new FailureError(shuttingDown.failure);
     return loadFailed(model.name, model.failure, model.retryAt - performance.now());
   }
@@ -296,7 +303,7 @@ export class ModelKeeper {
   async #load(model: KeptModel): Promise<void> {
     const began = performance.now();
     try {
-      // The file may be another one by now.
+      // The file may have changed since it was measured.
       const bytes = await model.loadable.measure(this.#loadOptions(model));
       if (bytes !== this.sizeOf(model)) return this.#run(this.#schedule.resized(model.id, bytes));
       model.engine = await model.loadable.load(this.#loadOptions(model));
@@ -354,7 +361,31 @@ export class ModelKeeper {
   }
 }
 
-/** What is loaded by hand makes room for nobody. */
+/** True for models that are never unloaded in favor of another one. */
 function staysLoaded({ load, keep }: KeepSettings): boolean {
   return keep || load === "manual";
+}
+
+/** Progress of a model's download or load. */
+export interface LoadProgress {
+  readonly phase: "download" | "load";
+  /** 0 to 1. */
+  readonly fraction: number;
+}
+
+export interface LoadOptions {
+  readonly onProgress: (progress: LoadProgress) => void;
+  /** Aborts the load. */
+  readonly signal: AbortSignal;
+}
+
+/** A model that can be loaded, and loaded again. Every method rejects with `ModelOpenError`. */
+export interface Loadable {
+  /** The model as clients see it before it is loaded. */
+  readonly info: ModelInfo;
+  /** Where its file comes from. */
+  readonly source: ModelSource;
+  /** Returns the memory that the loaded model needs, in bytes. Downloads the file if necessary; fast if nothing has changed. */
+  measure(options: LoadOptions): Promise<number>;
+  load(options: LoadOptions): Promise<Engine>;
 }

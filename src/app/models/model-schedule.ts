@@ -1,32 +1,32 @@
-/** What is to be done; whoever does it tells the schedule when it is over. */
+/** Something to do. The caller reports the outcome to the schedule. */
 export type Effect =
-  /** Find out its size: `prepared`, or `failed`. */
+  /** Measure the model: then `prepared` or `failed`. */
   | { readonly do: "prepare"; readonly model: string }
-  /** `loaded`, `resized` or `failed`. */
+  /** Then `loaded`, `resized` or `failed`. */
   | { readonly do: "load"; readonly model: string }
-  /** `unloaded`. */
+  /** Then `unloaded`. */
   | { readonly do: "unload"; readonly model: string }
-  /** A ticket may use its model, until `done`; or its model is out, where that was asked for. */
+  /** The ticket may use its model until `done`; or, for a ticket of `askOut`, its model is unloaded. */
   | { readonly do: "grant"; readonly ticket: number }
   | { readonly do: "refuse"; readonly ticket: number; readonly why: RefusalReason };
 
-/** `too-large`: it fits at no time beside the models that stay. `no-room`: it fits only if another model goes. `gone`: it was removed. */
-export type RefusalReason = "too-large" | "no-room" | "failed" | "gone";
+/** `too-large`: it never fits next to the models that stay. `no-memory`: it fits only if another model is unloaded. `gone`: it was removed. */
+export type RefusalReason = "too-large" | "no-memory" | "failed" | "gone";
 
 export type SlotState = "out" | "preparing" | "loading" | "in" | "leaving";
 
 interface Slot {
   readonly model: string;
-  /** Never unloaded to make room. */
+  /** Never unloaded in favor of another model. */
   keep: boolean;
-  /** Bytes; undefined: not known yet. */
+  /** In bytes; `undefined` until the model is measured. */
   size: number | undefined;
   state: SlotState;
   /** Answers that are being generated. */
   busy: number;
   /** Counts up with every use of any model. */
   usedAt: number;
-  /** Tickets of those who want it unloaded. */
+  /** Tickets of `askOut`. */
   readonly unloads: number[];
   removed: boolean;
 }
@@ -38,27 +38,27 @@ interface Ticket {
 }
 
 /**
- * Decides which models are in memory: who waits, who is unloaded, who is refused. It does nothing itself and knows no time: every method
- * returns what is to be done now.
+ * Decides which models are in memory: which requests wait, which models are unloaded, which requests are refused. It has no side effects
+ * and no clock: every method returns the effects that the caller runs.
  *
- * - What is loaded, being loaded or not gone yet never exceeds the budget, where the models' sizes are right.
- * - A model that is busy is never unloaded, nor one that is kept.
- * - Requests wait in order: the first whose model is out gets it loaded next. To make room, the models that go are those that are idle,
- *   least recently used first, then busy ones when they are done. They take no further request before the one that waits, so that it
- *   waits no longer than the answers that are being generated.
- * - Models load one after another.
+ * - The models that are loaded, loading or unloading never exceed the budget, if their measured sizes are right.
+ * - A busy model is never unloaded. A model with `keep` is unloaded only by `askOut`, `idle` and `remove`.
+ * - Requests wait in order: the model of the first one that is not loaded is loaded next. For it, idle models are unloaded, least recently
+ *   used first, then busy ones when they become idle. Those take no further requests before the waiting one, so it waits at most for the
+ *   answers in progress.
+ * - Models load one at a time.
  */
 export class ModelSchedule {
   #budget: number;
   readonly #slots = new Map<string, Slot>();
-  /** Who waits for a model, in the order of arrival. */
+  /** Waiting requests, in the order of arrival. */
   #queue: Ticket[] = [];
-  /** Models that go as soon as they are idle, since another one needs their room. */
+  /** Models that are unloaded as soon as they are idle, since another one needs their memory. */
   #victims: ReadonlySet<Slot> = new Set();
   #clock = 0;
   #effects: Effect[] = [];
 
-  /** `budget`: bytes for all models. */
+  /** @param budget Memory for all models, in bytes. */
   constructor(budget: number = Infinity) {
     this.#budget = budget;
   }
@@ -68,7 +68,7 @@ export class ModelSchedule {
     return this.#advance();
   }
 
-  /** A model that may be asked for. `size`: where it is known already. */
+  /** Adds a model. `size` in bytes, if it is known already. */
   add(model: string, { size, keep = false }: { readonly size?: number; readonly keep?: boolean } = {}): void {
     this.#slots.set(model, {
       model,
@@ -87,7 +87,7 @@ export class ModelSchedule {
     return this.#advance();
   }
 
-  /** The model may be asked for no more. Where it is in memory, it leaves: whoever removes it unloads it, and tells `unloaded`. */
+  /** Removes a model. If it is in memory, the caller unloads it and calls `unloaded`. */
   remove(model: string): Effect[] {
     const slot = this.#slot(model);
     slot.removed = true;
@@ -97,13 +97,13 @@ export class ModelSchedule {
     return this.#advance();
   }
 
-  /** Somebody wants to use a model. `evicts: false`: only if no other model has to go for it. */
+  /** Requests the use of a model. `evicts: false`: only if no other model has to be unloaded. */
   ask(ticket: number, model: string, { evicts = true }: { readonly evicts?: boolean } = {}): Effect[] {
     this.#queue.push({ id: ticket, slot: this.#slot(model), evicts });
     return this.#advance();
   }
 
-  /** Somebody wants a model unloaded, kept or not. A ticket is granted when the model is out. */
+  /** Requests that a model is unloaded, even one with `keep`. The ticket is granted when the model is unloaded. */
   askOut(ticket: number, model: string): Effect[] {
     const slot = this.#slot(model);
     if (slot.state === "out") this.#effects.push({ do: "grant", ticket });
@@ -111,7 +111,7 @@ export class ModelSchedule {
     return this.#advance();
   }
 
-  /** Whoever holds a ticket that was neither granted nor refused has left. */
+  /** Cancels a ticket that was neither granted nor refused. */
   forget(ticket: number): Effect[] {
     this.#queue = this.#queue.filter(({ id }) => id !== ticket);
     for (const { unloads } of this.#slots.values()) {
@@ -121,7 +121,7 @@ export class ModelSchedule {
     return this.#advance();
   }
 
-  /** A granted use of the model is over. The model may be gone already, where it was removed. */
+  /** Ends a granted use of the model. The model may have been removed meanwhile. */
   done(model: string): Effect[] {
     const slot = this.#slots.get(model);
     if (slot) {
@@ -131,7 +131,7 @@ export class ModelSchedule {
     return this.#advance();
   }
 
-  /** The model was not used for long: it goes, kept or not, unless it is busy by now. */
+  /** The idle time of the model is over: it is unloaded unless it is busy. */
   idle(model: string): Effect[] {
     const slot = this.#slot(model);
     if (slot.state === "in" && slot.busy === 0) this.#unload(slot);
@@ -154,7 +154,7 @@ export class ModelSchedule {
     slot.state = "in";
     slot.usedAt = ++this.#clock;
     if (slot.removed) this.#unload(slot);
-    // All that wait for it, wherever they stand: it was loaded for the first of them.
+    // All that wait for the model, at any position: it was loaded for the first of them.
     else for (const ticket of this.#queue.filter((waiting) => waiting.slot === slot)) this.#grant(ticket);
     return this.#advance();
   }
@@ -163,7 +163,7 @@ export class ModelSchedule {
     return this.#nowOut(this.#slot(model));
   }
 
-  /** It could not be prepared, or not be loaded: those who wait for it are told; the next one who asks has it tried again. */
+  /** The model could not be measured or loaded: waiting requests are refused; the next request tries again. */
   failed(model: string): Effect[] {
     const slot = this.#slot(model);
     slot.size = undefined;
@@ -183,21 +183,21 @@ export class ModelSchedule {
     return this.#slots.get(model)?.busy ?? 0;
   }
 
-  /** How many wait for the model. */
+  /** Number of requests that wait for the model. */
   waitingFor(model: string): number {
     return this.#queue.filter(({ slot }) => slot.model === model).length;
   }
 
-  /** Whether the model goes as soon as it is idle. */
+  /** True if the model is unloaded as soon as it is idle. */
   isWanted(model: string): boolean {
     const slot = this.#slots.get(model);
     return slot !== undefined && (this.#victims.has(slot) || slot.unloads.length > 0);
   }
 
-  /** Bytes that loaded models take, with those that come and go. */
+  /** Memory of the models that are loaded, loading or unloading, in bytes. */
   get used(): number {
     let used = 0;
-    for (const slot of this.#slots.values()) if (takesRoom(slot)) used += slot.size ?? 0;
+    for (const slot of this.#slots.values()) if (usesMemory(slot)) used += slot.size ?? 0;
     return used;
   }
 
@@ -211,31 +211,31 @@ export class ModelSchedule {
     return slot;
   }
 
-  /** Does what can be done now, in the order of the queue, and returns all that is to be done. */
+  /** Advances the queue and returns the effects to run. */
   #advance(): Effect[] {
     for (const slot of this.#slots.values()) {
       if (slot.unloads.length > 0 && slot.state === "in" && slot.busy === 0) this.#unload(slot);
     }
     this.#victims = new Set();
-    // Only the first whose model is out moves anything.
-    let someoneIsFirst = false;
+    // Models are loaded and unloaded only for the first request whose model is not loaded.
+    let firstFound = false;
     for (const ticket of this.#queue) {
       const { slot } = ticket;
       if (slot.state === "in") {
         if (!this.isWanted(slot.model)) this.#grant(ticket);
-      } else if (someoneIsFirst || slot.state === "preparing") continue;
+      } else if (firstFound || slot.state === "preparing") continue;
       else if (slot.state === "out" && slot.size === undefined) {
         slot.state = "preparing";
         this.#effects.push({ do: "prepare", model: slot.model });
-      } else someoneIsFirst = this.#bringIn(ticket);
+      } else firstFound = this.#loadFor(ticket);
     }
     const effects = this.#effects;
     this.#effects = [];
     return effects;
   }
 
-  /** Loads the model of the first ticket, or makes room for it. Returns false when it was refused. */
-  #bringIn(ticket: Ticket): boolean {
+  /** Loads the model of the first ticket, or unloads others for it. Returns false if the ticket was refused. */
+  #loadFor(ticket: Ticket): boolean {
     const { slot, evicts } = ticket;
     const all = [...this.#slots.values()];
     if (slot.state !== "out" || all.some(({ state }) => state === "loading")) return true;
@@ -249,7 +249,7 @@ export class ModelSchedule {
     if (missing <= 0) return true;
     const candidates = all.filter(({ state, keep }) => state === "in" && !keep);
     if (missing > sizesOf(candidates)) return this.#refuse(ticket, "too-large");
-    if (!evicts) return this.#refuse(ticket, "no-room");
+    if (!evicts) return this.#refuse(ticket, "no-memory");
     const victims = victimsAmong(candidates, missing);
     if (victims.some(({ busy }) => busy > 0)) this.#victims = new Set(victims);
     else for (const victim of victims) this.#unload(victim);
@@ -283,7 +283,7 @@ export class ModelSchedule {
   }
 }
 
-function takesRoom({ state }: Slot): boolean {
+function usesMemory({ state }: Slot): boolean {
   return state === "loading" || state === "in" || state === "leaving";
 }
 
@@ -291,7 +291,7 @@ function sizesOf(slots: readonly Slot[]): number {
   return slots.reduce((sum, { size }) => sum + (size ?? 0), 0);
 }
 
-/** Those that go: idle ones first, and of these, and of the busy ones, the least recently used; none whose going would not be needed. */
+/** Selects the models to unload: idle ones first, then by last use, without any that is not needed. */
 function victimsAmong(candidates: readonly Slot[], missing: number): Slot[] {
   const inTurn = candidates.toSorted((a, b) => Number(a.busy > 0) - Number(b.busy > 0) || a.usedAt - b.usedAt);
   const victims: Slot[] = [];

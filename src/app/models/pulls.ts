@@ -8,7 +8,7 @@ interface Pull {
   readonly path: Promise<string>;
 }
 
-/** Downloads that are under way. Two who want the same model share one, which goes on for as long as one of them waits. */
+/** Downloads in progress. Requests for the same model share one, which continues as long as one of them waits. */
 export class Pulls {
   readonly #running = new Map<string, Pull>();
   readonly #log: Observe;

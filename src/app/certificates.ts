@@ -1,10 +1,24 @@
 import { readFile } from "node:fs/promises";
-import { createSecureContext } from "node:tls";
 import { ConfigError } from "../config/config-error.ts";
+import type { UpstreamTls } from "../config/config.ts";
+import { createSecureContext } from "node:tls";
 import type { Config } from "../config/schema.ts";
 import type { ServerCertificate } from "../server/listen.ts";
 
-/** The server's certificate and its key; undefined where it has none. Throws `ConfigError` where they cannot be read, or do not belong together. */
+/** Returns `tls` with the contents of the files instead of their names. */
+export async function readCertificates(tls: UpstreamTls): Promise<UpstreamTls> {
+  const text = async (member: "ca" | "cert" | "key"): Promise<string | undefined> => {
+    const file = tls[member];
+    if (file === undefined) return undefined;
+    return readFile(file, "utf8").catch((cause: Error) => {
+      throw new ConfigError([{ path: ["tls", member], message: cause.message }], undefined, { cause });
+    });
+  };
+  const [ca, cert, key] = await Promise.all([text("ca"), text("cert"), text("key")]);
+  return { ...tls, ca, cert, key };
+}
+
+/** Reads the server's certificate and key; `undefined` if none is configured. Throws `ConfigError` if they cannot be read or do not match. */
 export async function readServerCertificate({
   tlsCert,
   tlsKey,
