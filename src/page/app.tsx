@@ -19,13 +19,13 @@ const views = [
   { name: "check", title: "Check" },
 ] as const;
 
-/** The page: its head, and one of its views. The view stands in the address, so that it can be kept and shared. */
+/** The page: its header and one of its views. The view is part of the address, so that it can be bookmarked and shared. */
 export function App(): VNode {
   const models = useMemo(() => new Models(), []);
   const settings = useMemo(() => new Settings(), []);
   const conversation = useMemo(() => new Conversation(settings), []);
   const [{ view, chosen }, setPlace] = useState(placeInAddress());
-  const [keyAsked, setKeyAsked] = useState(false);
+  const [keyRequested, setKeyRequested] = useState(false);
   useChanges(models);
 
   useEffect(() => {
@@ -38,7 +38,7 @@ export function App(): VNode {
 
   const keyMissing = models.state === "key-needed" || models.state === "key-refused";
   const useKey = (): void => {
-    setKeyAsked(false);
+    setKeyRequested(false);
     void models.ask().then(() => settings.set({ model: settings.model || (models.names[0] ?? "") }));
   };
   const choose = (id: string): void => {
@@ -58,13 +58,13 @@ export function App(): VNode {
           ))}
         </nav>
         {models.keyNeeded && (
-          <button type="button" class="quiet" onClick={() => setKeyAsked(true)}>
+          <button type="button" class="quiet" onClick={() => setKeyRequested(true)}>
             Key…
           </button>
         )}
       </header>
       <main>
-        {/* All stay: a conversation and its answer go on while somebody looks at another view. */}
+        {/* All views stay mounted: a conversation and its answer continue while another view is shown. */}
         <div class="view" hidden={view !== "play"}>
           <PlayView models={models} settings={settings} conversation={conversation} />
         </div>
@@ -78,8 +78,8 @@ export function App(): VNode {
           <CheckView />
         </div>
       </main>
-      {(keyAsked || keyMissing) && (
-        <KeyDialog refused={models.state === "key-refused"} onDone={useKey} onCancel={() => setKeyAsked(false)} />
+      {(keyRequested || keyMissing) && (
+        <KeyDialog refused={models.state === "key-refused"} onDone={useKey} onCancel={() => setKeyRequested(false)} />
       )}
       <Announcer />
     </>

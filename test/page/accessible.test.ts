@@ -20,7 +20,7 @@ describePage("for everybody", [talker], (at) => {
     await page.getByLabel("Choices side by side").fill("2");
     if (narrow) await page.getByRole("button", { name: "Hide settings" }).click();
     await ask(page, "odds");
-    await page.locator("[data-piece]").nth(1).hover();
+    await page.locator("[data-chunk]").nth(1).hover();
     await page.getByRole("tooltip").waitFor();
     await expectAccessible(page, "choices, with the odds of a token");
     await ask(page, "fail");

@@ -79,7 +79,11 @@ describePage("Inspect", threeModels, (at) => {
 
   test("shows the upstream's bytes beside ours, each repair at its place", async () => {
     const { page, wrong, close } = await at.open("inspect");
-    await rows(page).filter({ hasText: "chat/completions" }).filter({ hasText: "mended" }).first().click();
+    await rows(page)
+      .filter({ hasText: "chat/completions" })
+      .filter({ hasText: /repair/ })
+      .first()
+      .click();
     const theirs = page.getByRole("region", { name: "What the other server sent" });
     await theirs.locator("mark").first().waitFor();
     const marked = [event({ content: "Hello" }).replace("data: ", "data:").trim(), ": ping", event({}, "eos").trim()];
@@ -89,7 +93,7 @@ describePage("Inspect", threeModels, (at) => {
     );
     const ours = page.getByRole("region", { name: "What went out to the client" });
     await expect.poll(() => ours.textContent()).toContain("data: [DONE]");
-    expect(await page.getByRole("img", { name: /^To the client: \d+ pieces?, from/ }).count()).toBe(1);
+    expect(await page.getByRole("img", { name: /^To the client: \d+ chunks?, from/ }).count()).toBe(1);
     await page.getByRole("button", { name: "A comment line was dropped." }).click();
     expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe("What the other server sent");
     await page.getByText("What it was asked").click();
@@ -119,7 +123,7 @@ describePage("Inspect", threeModels, (at) => {
     await expect.poll(() => rows(page).filter({ hasText: "programmed" }).count()).toBe(2);
     await rows(page).filter({ hasText: "programmed" }).first().click();
     await page.getByRole("region", { name: "The prompt, from the cache" }).waitFor();
-    await page.getByText("Read anew: 1 token").waitFor();
+    await page.getByText("Processed again: 1 token").waitFor();
     // Where an earlier message has changed, the place and the cause are shown.
     const day = (date: string): object => {
       const system = `Today is ${date}. You help people who know little of foxes, and say what there is to say of them.`;
@@ -216,7 +220,11 @@ describePage("Inspect", threeModels, (at) => {
 
   test("a request with its answer is one file", async () => {
     const { page, wrong, close } = await at.open("inspect");
-    await rows(page).filter({ hasText: "m" }).filter({ hasText: "mended" }).first().click();
+    await rows(page)
+      .filter({ hasText: "m" })
+      .filter({ hasText: /repair/ })
+      .first()
+      .click();
     const [download] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("button", { name: "Download with its answer" }).click(),
@@ -285,7 +293,10 @@ describePage("Inspect", threeModels, (at) => {
     const narrow = options.viewport.width < 900;
     await rows(page).first().waitFor();
     await expectAccessible(page, "a list");
-    await rows(page).filter({ hasText: "mended" }).first().click();
+    await rows(page)
+      .filter({ hasText: /repair/ })
+      .first()
+      .click();
     await page.locator(".frames mark").first().waitFor();
     await page.locator(".chosen summary").first().click();
     await expectAccessible(page, "the wire");
@@ -322,7 +333,7 @@ describePage("Inspect", threeModels, (at) => {
       await page.locator(".request-row[aria-selected=true] .row-title", { hasText: "programmed" }).waitFor();
       await page.keyboard.press("Home");
       const ours = page.getByRole("region", { name: "What went out to the client" });
-      await ours.getByText(/had no room in memory/).waitFor({ state: "attached" });
+      await ours.getByText(/were not kept in memory/).waitFor({ state: "attached" });
       // They are painted a part at a time.
       await expect
         .poll(() => ours.locator(".frame").last().textContent(), { timeout: 60_000 })

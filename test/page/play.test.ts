@@ -50,7 +50,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
     await page.getByRole("button", { name: "Two answers" }).click();
     await answered(page, 1);
     expect(await page.locator(".choice").count()).toBe(2);
-    expect(await page.locator(".choice [data-piece]").count()).toBeGreaterThan(10);
+    expect(await page.locator(".choice [data-chunk]").count()).toBeGreaterThan(10);
     await page.getByRole("button", { name: "Clear" }).click();
     // The answers are sampled, and this small model answers in words now and then.
     for (let tries = 0; tries < 3 && (await page.locator(".call pre").count()) === 0; tries++) {
@@ -261,7 +261,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
       expect(box?.y).toBe(boxes[0]?.y);
       if (at > 0) expect(box?.x).toBeGreaterThanOrEqual((boxes[at - 1]?.x ?? 0) + (boxes[at - 1]?.width ?? 0));
     }
-    await page.getByRole("button", { name: "Choice 2: go on from here" }).click();
+    await page.getByRole("button", { name: "Choice 2: continue from here" }).click();
     await page.getByRole("button", { name: "Choice 2", pressed: true }).waitFor();
     await page.getByLabel("Choices side by side").fill("1");
     await ask(page, "again");
@@ -273,7 +273,7 @@ describePage("Play", [talker, "demo=models/demo/demo.gguf", "--threads", "1"], (
     await page.getByLabel("Token probabilities").check();
     await ask(page, "odds");
     expect(await lastAnswer(page)).toBe("One two three");
-    await page.locator("[data-piece]").nth(1).hover();
+    await page.locator("[data-chunk]").nth(1).hover();
     const tip = page.getByRole("tooltip");
     await tip.waitFor();
     expect(await tip.locator("li").allTextContents()).toEqual(["␣two25.0 %", "␣ten50.0 %"]);

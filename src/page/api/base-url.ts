@@ -1,2 +1,2 @@
-/** The API of the server that the page came from, `…/v1/`, behind whatever prefix a proxy has put: this script lies in `…/page/`. */
+/** URL of the API of the page's own server, `…/v1/`, including a prefix that a proxy adds: this script is in `…/page/`. */
 export const baseUrl: URL = new URL("../v1/", import.meta.url);

@@ -4,9 +4,9 @@ export async function* readEvents(response: Response): AsyncGenerator<unknown> {
   const decoder = new TextDecoder();
   let text = "";
   for (;;) {
-    const piece = await reader?.read();
-    if (!piece || piece.done) return;
-    text += decoder.decode(piece.value, { stream: true });
+    const chunk = await reader?.read();
+    if (!chunk || chunk.done) return;
+    text += decoder.decode(chunk.value, { stream: true });
     const events = text.split("\n\n");
     text = events.pop() ?? "";
     for (const event of events) if (event.startsWith("data: ")) yield JSON.parse(event.slice("data: ".length));

@@ -7,7 +7,7 @@ export class SavedKey {
     this.#name = name;
   }
 
-  /** "": there is none. */
+  /** "" if no key is saved. */
   get value(): string {
     return sessionStorage.getItem(this.#name) ?? "";
   }
@@ -20,5 +20,5 @@ export class SavedKey {
 
 /** Of a client of the API. */
 export const clientKey: SavedKey = new SavedKey("truewire.key");
-/** Of whoever runs the server. */
+/** The admin key. */
 export const adminKey: SavedKey = new SavedKey("truewire.admin-key");

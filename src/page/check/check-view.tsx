@@ -12,7 +12,7 @@ import { ServerFields } from "./server-fields.tsx";
 
 const apis = ["chat", "completions", "responses", "messages", "embeddings", "models"];
 
-/** Without a browser's limits, the server of the page asks the servers that are checked, and tells what each probe shows. */
+/** The page's server, which has no browser limits, sends the probes and reports the result of each. */
 export function CheckView(): VNode {
   const [first] = useState(() => new CheckedServer(1, baseUrl.href.replace(/\/$/, "")));
   const [second] = useState(() => new CheckedServer(2, ""));

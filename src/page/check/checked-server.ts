@@ -15,7 +15,7 @@ export interface CheckSettings {
   readonly profile: string;
 }
 
-/** A server that is checked, and what has come out so far. The key stays in this object: it is stored nowhere. */
+/** A server that is checked, and the results so far. Its key is kept in this object only and is not stored. */
 export class CheckedServer extends Changing {
   readonly id: number;
   url: string;

@@ -1,7 +1,7 @@
 import type { ShownJudgement } from "../../check/report/check-event.ts";
 import type { Severity } from "../../check/rules/rule.ts";
 
-/** What a probe has shown, as a row of a table tells it. */
+/** The result of a probe, as a row of a table. */
 export interface Outcome {
   readonly kind: Severity | "passed" | "not shown";
   readonly words: string;
@@ -22,7 +22,7 @@ export function outcomeOf({ findings, notShown }: ShownJudgement): Outcome {
   return { kind, words: `${signs[kind]} ${worst} ${kind}${worst === 1 ? "" : "s"}`, rules };
 }
 
-/** A severity is not told by its colour alone. */
+/** Names severities, which must not be shown by color only. */
 export const signs: Readonly<Record<Severity, string>> = { error: "✗", warning: "!", note: "·" };
 
 /** Whether the same probe has shown one thing with one server and another with the other. */

@@ -22,7 +22,7 @@ export function AdminKeyForm({ refused, onDone }: Properties): VNode {
           onDone();
         }}
       >
-        <h2>Requests of all clients are for whoever runs the server</h2>
+        <h2>The requests of all clients are for the operator of the server</h2>
         <Field
           label="Admin key"
           note={`${refused ? "The server does not know this key. " : ""}It is kept for this tab only, and forgotten when the tab is closed.`}

@@ -36,7 +36,7 @@ function factsOf(summary: RequestSummary): string[] {
   return [
     ...(key === undefined ? [] : [`key ${key}`]),
     ...(stream === undefined ? [] : [stream ? "stream" : "whole"]),
-    ...(firstMs === undefined ? [] : [`first piece after ${timeInWords(firstMs)}`]),
+    ...(firstMs === undefined ? [] : [`first token after ${timeInWords(firstMs)}`]),
     ...(outcome === "open" ? [] : [`over after ${timeInWords(ms)}`]),
     ...(prompt === undefined ? [] : [`${countInWords(prompt, "prompt token")}${ofCache(cached)}`]),
     ...(completion === undefined ? [] : [countInWords(completion, "token")]),

@@ -49,7 +49,7 @@ export function FilterBar({ requests, rules, filter, onChange }: Properties): VN
         value={filter.finding}
         onChange={({ currentTarget }) => onChange({ ...filter, finding: currentTarget.value })}
       >
-        <option value="">Whatever was found</option>
+        <option value="">Any finding</option>
         <option value="any">A rule is broken</option>
         {rules.length > 0 && (
           <optgroup label="Broken rules">

@@ -24,7 +24,7 @@ export function FindingsView({ request: { id, outcome, api } }: { readonly reque
     return () => leaving.abort();
   }, [id, outcome]);
   if (outcome === "open") return <p class="note">It is judged when it is over.</p>;
-  if (api === undefined) return <p class="note">The rules are about answers of models, and this is none.</p>;
+  if (api === undefined) return <p class="note">The rules apply to answers of models only.</p>;
   if (problem !== "") return <p class="note">{problem}</p>;
   return judged ? <JudgedView judged={judged} /> : <p class="waiting">Judging…</p>;
 }

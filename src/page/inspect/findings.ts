@@ -66,7 +66,7 @@ export class Findings extends Changing {
         });
       }
     } catch {
-      // A worker that fails over one answer is started anew for the next.
+      // A worker that fails on one answer is started again for the next.
       this.#keep(judging, null);
       if (!signal.aborted) void this.#judge(signal);
     }

@@ -3,24 +3,24 @@ import { appendMarked } from "../judge/mark-painter.ts";
 import type { Mark } from "../judge/mark-painter.ts";
 import { countInWords, timeInWords } from "./words.ts";
 
-/** So many frames are one block; only blocks in sight are laid out (page.css). */
+/** Number of frames in a block; only visible blocks are laid out (page.css). */
 const perBlock = 25;
-/** So many are painted before the page may do something else. */
+/** Number of frames that are painted before the page yields. */
 const atOnce = 500;
 
-/** Paints timed pieces of a text, one below the other, into an element that shows some already. */
+/** Appends timed chunks of a text to an element, one below the other. */
 export class FramesPainter {
   readonly #root: HTMLElement;
   readonly #marks: readonly Mark[];
   #block: HTMLElement | undefined;
   #painted = 0;
-  /** Where the next piece begins, in characters of the whole text. */
+  /** Offset of the next chunk in the whole text, in characters. */
   #offset = 0;
   #nextMark = 0;
   #last = 0;
   #after: number | undefined;
 
-  /** `marks`: in the order of their places, each within a piece. */
+  /** @param marks Ordered by offset, each within one chunk. */
   constructor(root: HTMLElement, marks: readonly Mark[]) {
     root.textContent = "";
     this.#root = root;
@@ -31,12 +31,12 @@ export class FramesPainter {
   async paint({ pieces, left_out: leftOut }: TapeContents<TimedText>, signal: AbortSignal): Promise<void> {
     this.#after = leftOut?.after;
     while (this.#painted < pieces.length && !signal.aborted) {
-      const piece = pieces[this.#painted];
+      const chunk = pieces[this.#painted];
       if (leftOut && this.#painted === this.#after) {
-        this.#append("", `… ${countInWords(leftOut.pieces, "piece")} had no room in memory …`, []);
+        this.#append("", `… ${countInWords(leftOut.pieces, "chunk")} were not kept in memory …`, []);
         this.#offset += leftOut.characters;
       }
-      if (piece) this.#paintOne(piece);
+      if (chunk) this.#paintOne(chunk);
       this.#painted++;
       if (this.#painted % atOnce === 0) await new Promise((resolve) => setTimeout(resolve));
     }

@@ -7,7 +7,7 @@ import { FramesPainter } from "./frames-painter.ts";
 interface Properties {
   readonly label: string;
   readonly tape: TapeContents<TimedText>;
-  /** In order, each within a piece. */
+  /** Ordered by offset, each within one chunk. */
   readonly marks: readonly Mark[];
 }
 

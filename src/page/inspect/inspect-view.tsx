@@ -11,14 +11,14 @@ import { RequestView } from "./request-view.tsx";
 import type { TabName } from "./request-view.tsx";
 
 interface Properties {
-  /** Somebody looks at this view. */
+  /** True while this view is shown. */
   readonly shown: boolean;
   /** The id of the request that is looked at; "": none. */
   readonly chosen: string;
   readonly onChoose: (id: string) => void;
 }
 
-/** The last requests of the server, whoever sent them, and all that is known of one. */
+/** The latest requests of all clients, and the details of one. */
 export function InspectView({ shown, chosen, onChoose }: Properties): VNode {
   const requests = useMemo(() => new LastRequests(), []);
   const findings = useMemo(() => new Findings(), []);

@@ -6,10 +6,10 @@ import { Changing } from "../parts/changing.ts";
 
 /** How long to wait before a server is asked again that does not answer. In milliseconds. */
 const againMs = 1500;
-/** So many are listed; the server has let go of older ones long before. */
-const mostListed = 20_000;
+/** Maximum number of listed requests; the server keeps fewer. */
+const maxListed = 20_000;
 
-/** The last requests of the server, kept up to date while somebody looks. */
+/** The latest requests of the server, updated while the view is shown. */
 export class LastRequests extends Changing {
   state: "asking" | "on" | "off" | "key-needed" | "key-refused" | "waiting" = "asking";
   /** Why there is nothing to see, in the server's words. */
@@ -59,7 +59,7 @@ export class LastRequests extends Changing {
       const summary = event as RequestSummary;
       this.#byId.set(summary.id, summary);
       for (const id of this.#byId.keys()) {
-        if (this.#byId.size <= mostListed) break;
+        if (this.#byId.size <= maxListed) break;
         this.#byId.delete(id);
       }
       this.#all = undefined;

@@ -105,8 +105,8 @@ function Prompt({ prompt, title, cached }: PromptProperties): VNode {
       </h3>
       <h4>From the cache: {countInWords(cached ?? 0, "token")}</h4>
       <MarkedText class="cached" label={`${title}, from the cache`} text={text.slice(0, cachedEnd)} marks={before} />
-      <h4>Read anew: {countInWords(lengths.length - (cached ?? 0), "token")}</h4>
-      <MarkedText label={`${title}, read anew`} text={text.slice(cachedEnd)} marks={after} />
+      <h4>Processed again: {countInWords(lengths.length - (cached ?? 0), "token")}</h4>
+      <MarkedText label={`${title}, processed again`} text={text.slice(cachedEnd)} marks={after} />
     </section>
   );
 }
@@ -123,6 +123,6 @@ function within(marks: readonly Mark[], from: number, to: number): Mark[] {
 function joined({ pieces, left_out: leftOut }: TapeContents<TimedText>): string {
   const texts = pieces.map(({ text }) => text);
   if (!leftOut) return texts.join("");
-  const gap = `\n… ${countInWords(leftOut.characters, "character")} had no room in memory …\n`;
+  const gap = `\n… ${countInWords(leftOut.characters, "character")} were not kept in memory …\n`;
   return texts.slice(0, leftOut.after).join("") + gap + texts.slice(leftOut.after).join("");
 }

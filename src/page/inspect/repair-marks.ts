@@ -24,7 +24,7 @@ export function repairMarks(
     for (let at = places[next]; at !== undefined; at = places[++next]) {
       const end = offset + text.length;
       if (at > end || (at === end && !isLast)) break;
-      // What is missing at the end has no text: it is marked behind what is there.
+      // A repair of missing text at the end is marked after the last character.
       const start = Math.min(at, offset + text.trimEnd().length);
       const lineEnd = text.indexOf("\n", start - offset);
       const title = [...(sentences.get(at) ?? [])].join(" ");

@@ -1,7 +1,7 @@
 import type { InspectedOutcome, RequestSummary } from "../../inspect/inspected-request.ts";
 import type { Found } from "./findings.ts";
 
-/** Which requests are listed; "" stands for all. */
+/** Selects the requests that are listed; "" selects all. */
 export interface RequestFilter {
   readonly model: string;
   readonly outcome: InspectedOutcome | "";

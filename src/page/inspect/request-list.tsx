@@ -13,7 +13,7 @@ interface Properties {
 
 /** Of a row, in CSS pixels; page.css has the same. */
 const rowHeight = 56;
-/** So many rows above and below what is in sight are there, too. */
+/** Number of rows that are rendered above and below the visible ones. */
 const margin = 8;
 
 /** A list of thousands: only rows in sight are there. One is chosen with the pointer or the arrow keys. */

@@ -12,7 +12,7 @@ export function RequestRow({
   readonly found?: Found | undefined;
 }): VNode {
   const { at, method, path, model, outcome, status, ms, completion_tokens: tokens, repairs } = request;
-  const mended = Object.values(repairs ?? {}).reduce((sum, count) => sum + count, 0);
+  const repaired = Object.values(repairs ?? {}).reduce((sum, count) => sum + count, 0);
   return (
     <>
       <span class="row-title">{model ?? `${method} ${path}`}</span>
@@ -29,7 +29,11 @@ export function RequestRow({
         {found && found.errors === 0 && found.warnings > 0 && (
           <span class="chip warning">{countInWords(found.warnings, "warning")}</span>
         )}
-        {mended > 0 && <span class="chip">{mended} mended</span>}
+        {repaired > 0 && (
+          <span class="chip">
+            {repaired} {repaired === 1 ? "repair" : "repairs"}
+          </span>
+        )}
       </span>
     </>
   );

@@ -23,7 +23,7 @@ const tabs = [
 
 export type TabName = (typeof tabs)[number]["name"];
 
-/** While an answer goes on, what is there of it is asked for this often. In milliseconds. */
+/** Interval at which an open answer is loaded again, in milliseconds. */
 const againMs = 1000;
 
 interface Properties {
@@ -42,10 +42,12 @@ export function RequestView({ summary, tab, onTab }: Properties): VNode {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async (): Promise<void> => {
       try {
-        const told = (await (await askAdmin(`requests/${id}`, { signal: leaving.signal })).json()) as InspectedRequest;
-        setRequest(told);
+        const loaded = (await (
+          await askAdmin(`requests/${id}`, { signal: leaving.signal })
+        ).json()) as InspectedRequest;
+        setRequest(loaded);
         setProblem("");
-        if (told.outcome === "open") timer = setTimeout(() => void ask(), againMs);
+        if (loaded.outcome === "open") timer = setTimeout(() => void ask(), againMs);
       } catch (error) {
         if (leaving.signal.aborted) return;
         setProblem(error instanceof AdminRefusal ? error.message : "The server does not answer.");

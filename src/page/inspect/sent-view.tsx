@@ -52,7 +52,7 @@ export function Body({ title, body: { text, left_out: leftOut }, isIndented = fa
       </div>
       <MarkedText label={title} text={shown} />
       {leftOut !== undefined && (
-        <p class="note">The beginning; {countInWords(leftOut, "further character")} had no room in memory.</p>
+        <p class="note">The beginning; {countInWords(leftOut, "further character")} were not kept in memory.</p>
       )}
     </section>
   );

@@ -2,14 +2,14 @@ import type { VNode } from "preact";
 import { countInWords, timeInWords } from "./words.ts";
 
 interface Properties {
-  /** Of the pieces, in milliseconds, in order. */
+  /** Times of the chunks, in milliseconds, in order. */
   readonly times: readonly number[];
   /** The end of the line, in milliseconds. */
   readonly until: number;
   readonly label: string;
 }
 
-/** The line is so many units long; pieces that fall on the same one are one stroke. */
+/** Length of the line in units; chunks on the same unit share one stroke. */
 const units = 1000;
 
 /** Pieces as strokes on a line of time. */
@@ -31,5 +31,5 @@ function inWords(label: string, times: readonly number[]): string {
   const [first] = times;
   const last = times.at(-1);
   if (first === undefined || last === undefined) return `${label}: nothing`;
-  return `${label}: ${countInWords(times.length, "piece")}, from ${timeInWords(first)} to ${timeInWords(last)}`;
+  return `${label}: ${countInWords(times.length, "chunk")}, from ${timeInWords(first)} to ${timeInWords(last)}`;
 }

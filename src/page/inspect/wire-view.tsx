@@ -10,18 +10,18 @@ import { timeInWords } from "./words.ts";
 
 const nothing: readonly Mark[] = [];
 
-/** What went out, with the time of each piece; beside it what another server had sent, and what of that was mended. */
+/** The bytes that were sent, with the time of each chunk, next to the bytes of the upstream and the repairs. */
 export function WireView({ request }: { readonly request: InspectedRequest }): VNode {
   const { response, asked, ms } = request;
   const [chosen, setChosen] = useState<number>();
   const attempt = asked[chosen ?? asked.length - 1];
-  const times = response.body.pieces.map((piece) => piece.ms);
-  const pause = longestPause(response.body.pieces);
+  const times = response.body.pieces.map((chunk) => chunk.ms);
+  const pause = pauseToShow(response.body.pieces);
   return (
     <div class="stack">
       <div class="timelines">
         {attempt && (
-          <Timeline label="From upstream" times={attempt.response.pieces.map((piece) => piece.ms)} until={ms} />
+          <Timeline label="From upstream" times={attempt.response.pieces.map((chunk) => chunk.ms)} until={ms} />
         )}
         <Timeline label="To the client" times={times} until={ms} />
         <p class="note ends">
@@ -31,7 +31,7 @@ export function WireView({ request }: { readonly request: InspectedRequest }): V
       </div>
       {pause && (
         <p class="note">
-          The longest pause: {timeInWords(pause.ms)}, before the piece at {timeInWords(pause.before)}.
+          The longest pause: {timeInWords(pause.ms)}, before the chunk at {timeInWords(pause.before)}.
         </p>
       )}
       {asked.length > 1 && (
@@ -78,7 +78,7 @@ function Upstream({ attempt }: { readonly attempt: AskedServer }): VNode {
       <Headers title={status === undefined ? "No status" : `Status ${status}`} headers={answerHeaders} />
       {error !== undefined && <p class="banner wrong">{error}</p>}
       {repairs.length > 0 && (
-        <ul class="repair-list" aria-label="What was mended">
+        <ul class="repair-list" aria-label="Repairs">
           {kinds(repairs).map(({ repair, count }) => (
             <li key={repair.id}>
               {repair.at === undefined ? (
@@ -115,8 +115,8 @@ function kinds(repairs: readonly ShownRepair[]): { readonly repair: ShownRepair;
   });
 }
 
-/** Worth a line only where somebody would notice it. */
-function longestPause(pieces: readonly TimedText[]): { readonly ms: number; readonly before: number } | undefined {
+/** Returns the longest pause if it is long enough to be noticed. */
+function pauseToShow(pieces: readonly TimedText[]): { readonly ms: number; readonly before: number } | undefined {
   let longest = { ms: 0, before: 0 };
   for (const [at, { ms }] of pieces.entries()) {
     const pause = ms - (pieces[at - 1]?.ms ?? ms);

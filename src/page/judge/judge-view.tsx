@@ -6,13 +6,13 @@ import { JudgedView } from "./judged-view.tsx";
 import type { Judged } from "./judging.ts";
 import { readCaptures } from "./read-captures.ts";
 
-/** So many captures of one file are judged at once; a HAR file may have thousands. */
-const mostAtOnce = 50;
+/** Maximum number of captures of one file that are judged; a HAR file may contain thousands. */
+const maxCaptures = 50;
 
-/** From so many characters on, a pasted text is judged at once: a field takes long to show it. */
+/** A pasted text of at least this many characters is judged without being shown in the field, which would be slow. */
 const longPaste = 50_000;
 
-/** Judges answers that somebody has captured. Nothing leaves the page: the rules run here. */
+/** Judges captured answers. The rules run in the page: nothing is sent to a server. */
 export function JudgeView(): VNode {
   const [all, setAll] = useState<readonly Judged[]>([]);
   const [left, setLeft] = useState(0);
@@ -29,7 +29,7 @@ export function JudgeView(): VNode {
     try {
       const captures = readCaptures(name, text);
       if (captures.length === 0) throw new Error(`${name}: there is no answer in it`);
-      for await (const one of judgeAside(captures.slice(0, mostAtOnce))) {
+      for await (const one of judgeAside(captures.slice(0, maxCaptures))) {
         done.push(one);
         setAll((before) => [one, ...before]);
       }

@@ -7,7 +7,7 @@ import { paintMarked } from "./mark-painter.ts";
 
 const severities = ["error", "warning", "note"] as const;
 
-/** So many places of a rule are shown; the capture below marks them all. */
+/** Maximum number of places that are listed for a rule; the capture below marks all of them. */
 const placesShown = 3;
 
 /** What the rules say of one capture. */
@@ -55,7 +55,7 @@ export function JudgedView({ judged: { capture, report, repaired } }: { readonly
       </ol>
       {repaired && repaired.repairs.length > 0 && (
         <section class="stack repairs" aria-label={`Repairs of ${capture.name}`}>
-          <h3>What Truewire mends when it stands in front of such a server</h3>
+          <h3>What Truewire repairs in front of such a server</h3>
           <ul>
             {repaired.repairs.map(({ id, sentence, count }) => (
               <li key={id}>

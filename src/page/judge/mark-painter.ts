@@ -7,11 +7,11 @@ export interface Mark {
   readonly title: string;
 }
 
-/** A block ends with the first line that ends beyond so many characters; only blocks in sight are laid out (page.css). */
+/** A block ends with the first line that ends after this many characters; only visible blocks are laid out (page.css). */
 const blockLength = 3000;
 /** A line that is longer is broken here. */
-const longestBlock = 20_000;
-/** So many characters are painted before the page may do something else. */
+const maxBlockLength = 20_000;
+/** Number of characters that are painted before the page yields. */
 const atOnce = 300_000;
 
 /** Paints a text with its marks into an element. `signal` ends the work. Resolves when all is painted. */
@@ -41,21 +41,21 @@ export async function paintMarked(
   }
 }
 
-/** Appends a piece of a text that begins at `offset`, with the marks that lie within it: in order, side by side. */
-export function appendMarked(parent: HTMLElement, piece: string, offset: number, marks: readonly Mark[]): void {
+/** Appends the part of a text that begins at `offset`, with the marks inside it, which are ordered and do not overlap. */
+export function appendMarked(parent: HTMLElement, part: string, offset: number, marks: readonly Mark[]): void {
   let at = 0;
   for (const mark of marks) {
     const [start, end] = [mark.start - offset, mark.end - offset];
-    parent.append(piece.slice(at, start), marked(piece.slice(start, end), mark));
+    parent.append(part.slice(at, start), marked(part.slice(start, end), mark));
     at = end;
   }
-  parent.append(piece.slice(at));
+  parent.append(part.slice(at));
 }
 
 /** At a line's end, where one is near, and within no mark. */
 function blockEnd(text: string, from: number, marks: readonly Mark[], next: number): number {
   const lineEnd = text.indexOf("\n", from + blockLength) + 1 || text.length;
-  let end = Math.min(lineEnd, from + longestBlock);
+  let end = Math.min(lineEnd, from + maxBlockLength);
   for (let at = next, mark = marks[at]; mark && mark.start < end; mark = marks[++at]) end = Math.max(end, mark.end);
   return end;
 }

@@ -8,7 +8,7 @@ import type { JsonObject } from "../../core/json.ts";
 import type { Capture } from "./capture.ts";
 
 /**
- * The answers in a text that somebody has dropped: a recording of `truewire record`, a HAR file, what `curl -v` or `curl -i` has printed,
+ * Returns the answers in a dropped text: a recording of `truewire record`, a HAR file, what `curl -v` or `curl -i` has printed,
  * the JSON report of `truewire check`, lines of JSON as `truewire repair --jsonl` takes them, a file of `--log-stream`; else the text is
  * itself an answer's body.
  */
@@ -25,7 +25,7 @@ function ofRecording(name: string, text: string): Capture[] {
   return lines.map(([line, number]) => captureOf(readRecording(line, `${name}:${number}`)));
 }
 
-/** Of a HAR file, what may be an answer: pictures and scripts of the same page are none. */
+/** True for entries of a HAR file that may be answers, unlike images and scripts of the same page. */
 function ofHar(name: string, value: JsonObject): Capture[] | undefined {
   if (!isObject(value["log"])) return undefined;
   const all = readHar(value, name).map(captureOf);

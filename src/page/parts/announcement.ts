@@ -1,11 +1,11 @@
 import { Changing } from "./changing.ts";
 
-/** What a screen reader is told: one sentence at a time, where sighted people see it happen. */
+/** Announces changes to screen readers, one sentence at a time. */
 class Announcement extends Changing {
   text = "";
 
   say(text: string): void {
-    // The same sentence twice is told twice: the two differ by a space that nobody hears.
+    // A repeated sentence is announced again, since the two differ by a space.
     this.text = this.text === text ? `${text}\u00A0` : text;
     this.changed();
   }

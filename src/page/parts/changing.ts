@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** Something that views show and that changes by itself. Its listeners hear of all changes at once, with the next frame. */
+/** State that views show and that changes on its own. Its listeners are called once per frame, after all changes. */
 export class Changing {
   readonly #listeners = new Set<() => void>();
   #changes = 0;
@@ -19,7 +19,7 @@ export class Changing {
   changed(): void {
     this.#changes++;
     if (this.#listeners.size === 0) return;
-    if (waiting.size === 0) requestAnimationFrame(tellAll);
+    if (waiting.size === 0) requestAnimationFrame(notifyAll);
     for (const listener of this.#listeners) waiting.add(listener);
   }
 }
@@ -27,7 +27,7 @@ export class Changing {
 /** One frame for everything that has changed: an answer of a thousand tokens a second costs as many updates as the screen shows. */
 const waiting = new Set<() => void>();
 
-function tellAll(): void {
+function notifyAll(): void {
   const listeners = [...waiting];
   waiting.clear();
   for (const listener of listeners) listener();

@@ -10,7 +10,7 @@ export interface FieldIds {
 
 interface Properties {
   readonly label: VNode | string;
-  /** What the control does, told after its name. */
+  /** Description of the control, announced after its name. */
   readonly note?: string;
   readonly children: (ids: FieldIds) => VNode;
 }

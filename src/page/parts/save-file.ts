@@ -1,4 +1,4 @@
-/** Browsers read a saved file after the click that saves it: for so long, in milliseconds, it stays there. */
+/** Time for which a saved file stays available, in milliseconds: browsers read it after the click. */
 const readWithinMs = 60_000;
 
 /** Lets the browser save a text as a file. */

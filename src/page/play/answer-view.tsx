@@ -18,7 +18,7 @@ interface Properties {
   readonly waits: boolean;
 }
 
-/** What a model said: its choices side by side, and what can be told of them. */
+/** A model's answer: its choices side by side, and its usage and timing. */
 export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: Properties): VNode {
   const { id, answer, body, chosen } = turn;
   useChanges(answer);
@@ -71,14 +71,14 @@ export function AnswerView({ turn, conversation, settings, keyNeeded, waits }: P
   );
 }
 
-/** What stands under an answer. */
+/** The line below an answer. */
 function factsOf(answer: Answer): string[] {
   const { usage, firstAfterMs, tokensPerSecond, state } = answer;
   const facts: string[] = [];
   if (state === "stopped") facts.push("stopped");
   if (usage) facts.push(counted(usage.completionTokens, "token"));
-  const thought = usage?.completionDetails?.["reasoning_tokens"];
-  if (thought) facts.push(`${count(thought)} of them reasoning`);
+  const reasoning = usage?.completionDetails?.["reasoning_tokens"];
+  if (reasoning) facts.push(`${count(reasoning)} of them reasoning`);
   if (tokensPerSecond !== undefined) facts.push(`${count(Math.round(tokensPerSecond))} tokens/s`);
   if (firstAfterMs !== undefined) facts.push(`first after ${duration(firstAfterMs)}`);
   if (usage) {

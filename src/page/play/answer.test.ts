@@ -10,7 +10,7 @@ const token = (text: string): { token: string; logprob: number; bytes: null; top
   top: [],
 });
 
-test("for every way in which a text comes, its pieces are the text, and no token is lost", () => {
+test("for every way in which a text comes, its chunks are the text, and no token is lost", () => {
   const delta = fc.tuple(
     fc.string({ maxLength: 3 }),
     fc.array(fc.string({ maxLength: 3 }).map(token), { maxLength: 3 }),
@@ -22,8 +22,8 @@ test("for every way in which a text comes, its pieces are the text, and no token
       // What ends the text makes the last, undecided character's tokens show, too.
       log.push("|");
       expect(log.toString()).toBe(`${deltas.map(([text]) => text).join("")}|`);
-      expect(log.pieces.flatMap(({ tokens }) => tokens)).toEqual(deltas.flatMap(([, tokens]) => tokens));
-      expect(log.pieces.every(({ text }, at) => text !== "" || at > 0)).toBe(true);
+      expect(log.chunks.flatMap(({ tokens }) => tokens)).toEqual(deltas.flatMap(([, tokens]) => tokens));
+      expect(log.chunks.every(({ text }, at) => text !== "" || at > 0)).toBe(true);
     }),
   );
 });

@@ -19,7 +19,7 @@ export class Choice extends Changing {
   readonly calls: Call[] = [];
   finish: FinishReason | undefined;
 
-  /** Takes an event of this choice; `changed` only where the shape of the choice has: its texts tell of themselves. */
+  /** Applies an event of this choice. Calls `changed` only if the structure of the choice changes: texts have their own listeners. */
   take(event: GenerationEvent): void {
     switch (event.type) {
       case "text-delta":
@@ -68,13 +68,13 @@ export class Answer extends Changing {
   requestId: string | null = null;
   /** Why the prompt was read again, in words. */
   cacheMiss: string | undefined;
-  readonly #askedAt: number;
+  readonly #sentAt: number;
   #firstAt: number | undefined;
   #lastAt = 0;
 
-  constructor(askedAt: number) {
+  constructor(sentAt: number) {
     super();
-    this.#askedAt = askedAt;
+    this.#sentAt = sentAt;
   }
 
   take(event: GenerationEvent, now: number): void {
@@ -107,10 +107,10 @@ export class Answer extends Changing {
 
   /** From the question to the first words, reasoning and calls included; undefined before. */
   get firstAfterMs(): number | undefined {
-    return this.#firstAt === undefined ? undefined : this.#firstAt - this.#askedAt;
+    return this.#firstAt === undefined ? undefined : this.#firstAt - this.#sentAt;
   }
 
-  /** Of all choices together, from the first token to the last; undefined where it is not known or came all at once. */
+  /** Of all choices, from the first token to the last; `undefined` if it is unknown or the answer came as one chunk. */
   get tokensPerSecond(): number | undefined {
     const { usage } = this;
     const ms = this.#lastAt - (this.#firstAt ?? 0);

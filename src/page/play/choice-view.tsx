@@ -9,7 +9,7 @@ interface Properties {
   readonly running: boolean;
   /** From 1, among several. */
   readonly number?: number;
-  /** The conversation goes on from this one. */
+  /** The conversation continues from this choice. */
   readonly chosen?: boolean;
   readonly onChoose?: () => void;
 }
@@ -23,7 +23,7 @@ export function ChoiceView({ choice, running, number, chosen, onChoose }: Proper
     <div class="choice" {...(number !== undefined && { role: "group", "aria-label": `Choice ${number}` })}>
       {number !== undefined && (
         <button type="button" class="quiet" aria-pressed={chosen} onClick={onChoose}>
-          {chosen ? `Choice ${number}: the conversation goes on here` : `Choice ${number}: go on from here`}
+          {chosen ? `Choice ${number}: the conversation continues here` : `Choice ${number}: continue from here`}
         </button>
       )}
       {!reasoning.empty && (

@@ -9,11 +9,11 @@ import type { Settings } from "./settings.ts";
 import { messagesOf } from "./turn.ts";
 import type { AnswerTurn, Result, Turn } from "./turn.ts";
 
-/** After so long without a pause, reading lets the page draw and the person click. In milliseconds. */
+/** Maximum time for which reading blocks rendering and input, in milliseconds. */
 const pauseAfterMs = 8;
 
-/** So many answers of canned results in a row; then a person decides. */
-const mostCannedRounds = 8;
+/** Maximum number of answers in a row that are continued with prepared tool results; then the user decides. */
+const maxCannedRounds = 8;
 
 /** What was said, and the answer that is being given. */
 export class Conversation extends Changing {
@@ -38,7 +38,7 @@ export class Conversation extends Changing {
     return this.#go([...this.turns, { kind: "question", id: this.#nextId++, text, images }]);
   }
 
-  /** Asks a question of before anew, in other words; what came after it is gone. */
+  /** Replaces an earlier question and asks it. Removes everything after it. */
   askInstead(id: number, text: string): boolean {
     const at = this.turns.findIndex((turn) => turn.id === id);
     const turn = this.turns[at];
@@ -46,7 +46,7 @@ export class Conversation extends Changing {
     return this.#go([...this.turns.slice(0, at), { ...turn, text }]);
   }
 
-  /** Asks for an answer anew; what came after it is gone. */
+  /** Requests an answer again. Removes everything after it. */
   askAgain(id: number): boolean {
     return this.#go(
       this.turns.slice(
@@ -137,7 +137,7 @@ export class Conversation extends Changing {
   #cannedResults({ answer, chosen }: AnswerTurn): Result[] | undefined {
     const lastQuestion = this.turns.findLastIndex(({ kind }) => kind === "question");
     const rounds = this.turns.slice(lastQuestion).filter(({ kind }) => kind === "results").length;
-    if (rounds >= mostCannedRounds) return undefined;
+    if (rounds >= maxCannedRounds) return undefined;
     const results: Result[] = [];
     for (const { id: callId, name } of answer.choices[chosen]?.calls ?? []) {
       const tool = this.#settings.tools.find((tool) => tool.name === name);

@@ -12,7 +12,7 @@ export interface Target {
   readonly baseUrl: string;
   /** The server requires a key: the code reads it from `OPENAI_API_KEY`, as OpenAI's libraries do. The key itself is never copied. */
   readonly keyNeeded: boolean;
-  /** To tell OpenAI's parameters, which its libraries have names for, from others. */
+  /** Distinguishes OpenAI's parameters, which its libraries name, from others. */
   readonly table: readonly Parameter[];
 }
 

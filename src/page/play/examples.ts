@@ -56,7 +56,7 @@ export const examples: readonly Example[] = [
   },
 ];
 
-/** What an example does not set stands as on a fresh page. */
+/** Settings that an example does not set have the values of a new page. */
 export const fresh: Parameters<Settings["set"]>[0] = {
   system: "",
   parameters: {},

@@ -1,6 +1,6 @@
 import type { Parameter } from "./parameter.ts";
 
-/** The table of parameters, which the build has put beside the scripts. Without it (the server has just stopped), there are none. */
+/** Loads the table of parameters, which the build writes next to the scripts. Returns no parameters if the server has just stopped. */
 export async function loadTable(): Promise<readonly Parameter[]> {
   try {
     const response = await fetch(new URL("parameters.json", import.meta.url));

@@ -19,7 +19,7 @@ export function LongText({ log, tokens = false, class: name = "" }: Properties):
     if (!root.current) return;
     root.current.textContent = "";
     const painter = new TextPainter(root.current);
-    const paint = (): void => painter.paint(log.pieces);
+    const paint = (): void => painter.paint(log.chunks);
     paint();
     return log.subscribe(paint);
   }, [log]);
@@ -27,12 +27,12 @@ export function LongText({ log, tokens = false, class: name = "" }: Properties):
   if (!tokens) return <div key="plain" ref={root} class={classes} />;
 
   const point = (span: Element | null | undefined): HTMLElement | undefined => {
-    const piece = span instanceof HTMLElement ? log.pieces[Number(span.dataset["piece"])] : undefined;
-    if (!piece || !(span instanceof HTMLElement)) {
+    const chunk = span instanceof HTMLElement ? log.chunks[Number(span.dataset["chunk"])] : undefined;
+    if (!chunk || !(span instanceof HTMLElement)) {
       pointed.hide();
       return undefined;
     }
-    pointed.show(piece.tokens, span.getBoundingClientRect());
+    pointed.show(chunk.tokens, span.getBoundingClientRect());
     return span;
   };
   const move = (event: TargetedKeyboardEvent<HTMLDivElement>): void => {
@@ -41,14 +41,14 @@ export function LongText({ log, tokens = false, class: name = "" }: Properties):
     event.preventDefault();
     const box = event.currentTarget;
     const current = box.querySelector(".current");
-    const at = current instanceof HTMLElement ? Number(current.dataset["piece"]) + step : 0;
-    const next = box.querySelector(`[data-piece="${at}"]`);
+    const at = current instanceof HTMLElement ? Number(current.dataset["chunk"]) + step : 0;
+    const next = box.querySelector(`[data-chunk="${at}"]`);
     if (!next) return;
     current?.classList.remove("current");
     next.classList.add("current");
     next.scrollIntoView({ block: "nearest" });
     point(next);
-    announcement.say(tokensInWords(log.pieces[at]?.tokens ?? []));
+    announcement.say(tokensInWords(log.chunks[at]?.tokens ?? []));
   };
   const leave = ({ currentTarget }: TargetedEvent<HTMLDivElement>): void => {
     currentTarget.querySelector(".current")?.classList.remove("current");
@@ -62,7 +62,7 @@ export function LongText({ log, tokens = false, class: name = "" }: Properties):
       role="group"
       aria-label="The answer, token by token; arrow keys go from one to the next"
       tabIndex={0}
-      onPointerOver={({ target }) => point(target instanceof Element ? target.closest("[data-piece]") : null)}
+      onPointerOver={({ target }) => point(target instanceof Element ? target.closest("[data-chunk]") : null)}
       onPointerLeave={leave}
       onKeyDown={move}
       onBlur={leave}

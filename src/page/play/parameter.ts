@@ -28,7 +28,7 @@ export function optionsOf({ values }: Parameter): readonly string[] {
 
 /**
  * The value that a text means for a parameter; undefined: none was entered. What is no JSON counts as text, for the server to judge: `stop`
- * takes a word as well as a list. Throws an error in words for a number that is none, and for JSON that has begun and is broken.
+ * takes a word as well as a list. Throws an error for people if a number or JSON is invalid.
  */
 export function valueOf(parameter: Parameter, text: string): unknown {
   const trimmed = text.trim();

@@ -19,7 +19,7 @@ interface Properties {
 /** So near to its end, in pixels, a conversation follows the answer that is being given. */
 const nearEnd = 48;
 
-/** A conversation with a model, and beside it what is set for it. */
+/** A conversation with a model, and its settings. */
 export function PlayView({ models, settings, conversation }: Properties): VNode {
   useChanges(conversation);
   const [panelOpen, setPanelOpen] = useState(false);

@@ -51,5 +51,7 @@ test("all that can be set is sent", () => {
 
 // An example that was clicked before the models were known asked for the model "".
 test("nothing is asked while no model is known", () => {
-  expect(() => requestBody(settingsWith({ model: "" }), said)).toThrow("the server has not told its models yet");
+  expect(() => requestBody(settingsWith({ model: "" }), said)).toThrow(
+    "the server has not sent its list of models yet",
+  );
 });

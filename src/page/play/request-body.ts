@@ -10,10 +10,10 @@ export interface ChatBody {
   readonly [name: string]: unknown;
 }
 
-/** The request for what was said so far. Throws an error in words for what a person has to mend first. */
+/** Returns the request for the conversation so far. Throws an error for people if they must correct something first. */
 export function requestBody(settings: Settings, said: readonly Message[]): ChatBody {
   const { model, system, tools, toolChoice, choices, alternatives } = settings;
-  if (model === "") throw new Error("the server has not told its models yet");
+  if (model === "") throw new Error("the server has not sent its list of models yet");
   const messages: readonly Message[] = system.trim() === "" ? said : [{ role: "system", content: system }, ...said];
   const format = responseFormat(settings);
   return {

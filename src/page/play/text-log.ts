@@ -1,16 +1,16 @@
 import type { TokenLogprob } from "../../core/events.ts";
 import { Changing } from "../parts/changing.ts";
 
-/** A piece of text with the tokens that made it; `tokens` is empty where the server tells none. */
-export interface Piece {
+/** A chunk of text with its tokens; `tokens` is empty if the server sends no logprobs. */
+export interface TextChunk {
   readonly text: string;
   readonly tokens: readonly TokenLogprob[];
 }
 
-/** A text that grows. Its readers remember how many pieces they have shown: a long text is never joined for a few more words. */
+/** A text that grows. Its readers remember how many chunks they have shown, so that a long text is not joined for each new one. */
 export class TextLog extends Changing {
-  readonly pieces: Piece[] = [];
-  /** Of a character that is not complete: they belong to the piece that completes it. */
+  readonly chunks: TextChunk[] = [];
+  /** Tokens of an incomplete character; they belong to the chunk that completes it. */
   #undecided: TokenLogprob[] = [];
 
   push(text: string, tokens: readonly TokenLogprob[] = []): void {
@@ -20,22 +20,22 @@ export class TextLog extends Changing {
     }
     const all = this.#undecided.length === 0 ? tokens : [...this.#undecided, ...tokens];
     this.#undecided = [];
-    // Several tokens may come as one piece; each is shown by itself where its text is whole.
+    // Several tokens may arrive as one chunk; each with complete text is shown separately.
     if (all.length > 1 && all.map(({ token }) => token).join("") === text)
-      for (const token of all) this.pieces.push({ text: token.token, tokens: [token] });
-    else this.pieces.push({ text, tokens: all });
+      for (const token of all) this.chunks.push({ text: token.token, tokens: [token] });
+    else this.chunks.push({ text, tokens: all });
     this.changed();
   }
 
   get empty(): boolean {
-    return this.pieces.length === 0;
+    return this.chunks.length === 0;
   }
 
   get hasTokens(): boolean {
-    return this.pieces.some(({ tokens }) => tokens.length > 0);
+    return this.chunks.some(({ tokens }) => tokens.length > 0);
   }
 
   override toString(): string {
-    return this.pieces.map(({ text }) => text).join("");
+    return this.chunks.map(({ text }) => text).join("");
   }
 }

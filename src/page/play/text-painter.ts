@@ -1,14 +1,14 @@
 import type { TokenLogprob } from "../../core/events.ts";
-import type { Piece } from "./text-log.ts";
+import type { TextChunk } from "./text-log.ts";
 
-/** A block begins at the first line that begins beyond so many characters of the one before, … */
+/** A block begins at the first line that begins after this many characters of the previous block, … */
 const blockLength = 3000;
 /** … and at the latest here: a text without line ends gets one that it has not. */
-const longestBlock = 6000;
+const maxBlockLength = 6000;
 
 /**
  * Paints a text that grows, in blocks of some lines. A browser lays out those that are in sight (`content-visibility` in page.css), and
- * anew only the last: a word more costs the same after a hundred thousand.
+ * only the last one again: another word costs the same after a hundred thousand.
  */
 export class TextPainter {
   readonly #root: HTMLElement;
@@ -21,19 +21,19 @@ export class TextPainter {
     this.#root = root;
   }
 
-  /** Paints the pieces that were not there last time. */
-  paint(pieces: readonly Piece[]): void {
-    while (this.#painted < pieces.length) {
-      const piece = pieces[this.#painted];
-      if (piece) this.#append(piece, this.#painted);
+  /** Paints the chunks that are new since the last call. */
+  paint(chunks: readonly TextChunk[]): void {
+    while (this.#painted < chunks.length) {
+      const chunk = chunks[this.#painted];
+      if (chunk) this.#append(chunk, this.#painted);
       this.#painted++;
     }
   }
 
-  #append({ text, tokens }: Piece, index: number): void {
+  #append({ text, tokens }: TextChunk, index: number): void {
     if (tokens.length > 0) {
       const span = document.createElement("span");
-      span.dataset["piece"] = String(index);
+      span.dataset["chunk"] = String(index);
       span.dataset["sure"] = String(sureness(tokens));
       span.textContent = text;
       this.#currentBlock().append(span);
@@ -41,7 +41,7 @@ export class TextPainter {
       this.#grow(text);
       return;
     }
-    // A whole answer may come as one piece: it is cut at its lines.
+    // A whole answer may arrive as one chunk: it is split at its lines.
     for (let from = 0; from < text.length;) {
       const end =
         text.length - from <= blockLength ? text.length : text.indexOf("\n", from + blockLength) + 1 || text.length;
@@ -66,7 +66,7 @@ export class TextPainter {
 
   #grow(text: string): void {
     this.#length += text.length;
-    if ((this.#length > blockLength && text.endsWith("\n")) || this.#length > longestBlock) this.#block = undefined;
+    if ((this.#length > blockLength && text.endsWith("\n")) || this.#length > maxBlockLength) this.#block = undefined;
   }
 }
 

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import type { TokenAlternative, TokenLogprob } from "../../core/events.ts";
 import { Changing, useChanges } from "../parts/changing.ts";
 
-/** The tokens that somebody points at, and where they stand on the screen. */
+/** The tokens under the pointer, and their position on the screen. */
 class PointedTokens extends Changing {
   tokens: readonly TokenLogprob[] = [];
   place: DOMRect | undefined;
@@ -23,7 +23,7 @@ class PointedTokens extends Changing {
 
 export const pointed: PointedTokens = new PointedTokens();
 
-/** The probabilities of what somebody points at, with what might have stood there. */
+/** Shows the probabilities of the tokens under the pointer, and their alternatives. */
 export function TokenTip(): VNode | null {
   useChanges(pointed);
   useEffect(() => {

@@ -1,6 +1,6 @@
 import { isObject } from "../../core/json.ts";
 
-/** A tool as it stands on the page, in the texts that a person has entered. */
+/** A tool as the user entered it. */
 export interface Tool {
   readonly id: number;
   readonly name: string;
@@ -41,7 +41,7 @@ export function toolIn(text: string): Partial<Omit<Tool, "id">> | undefined {
   };
 }
 
-/** The definition that goes into a request. Throws an error in words for what a person has to mend. */
+/** Returns the definition for a request. Throws an error for people if they must correct something. */
 export function definitionOf({ name, description, parameters }: Tool): ToolDefinition {
   if (name.trim() === "") throw new Error("a tool has no name");
   let schema: unknown;

@@ -19,7 +19,7 @@ export interface AnswerTurn {
   /** What was asked, to the letter. */
   readonly body: ChatBody;
   readonly answer: Answer;
-  /** Which of its choices the conversation goes on from. */
+  /** The choice from which the conversation continues. */
   readonly chosen: number;
 }
 
@@ -37,7 +37,7 @@ export interface Result {
 }
 
 /**
- * The messages that a conversation stands for. Reasoning goes back with the calls that it led to, until the answer to the question is
+ * Returns the messages of a conversation. Reasoning goes back with the calls that it led to, until the answer to the question is
  * there: APIs and templates want it in the middle of a round of calls, and leave it out once the next question is asked
  * (api-docs.deepseek.com, "Thinking Mode"; OpenAI's harmony format).
  */
