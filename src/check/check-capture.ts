@@ -18,7 +18,7 @@ export function judgeCapture(
   return judgeAnswer(name, body, { request }, demanded);
 }
 
-/** What is known of an answer beside its body. */
+/** What is known of an answer in addition to its body. */
 export interface AroundCapture {
   readonly method?: string | undefined;
   readonly path?: string | undefined;

@@ -118,7 +118,7 @@ test("a server without state is told so, in one sentence", async () => {
   const run = await checked(url, [...scenarios, "responses/socket"]);
   expect(brokenIn(run)).toEqual([]);
   expect(reasonsIn(run)).toEqual({
-    "responses/stored": "the server keeps no responses: none is shown, continued or deleted",
+    "responses/stored": "the server stores no responses: none can be retrieved, continued or deleted",
     "responses/background": "background is refused (status 400)",
     "responses/compact": "histories are not compacted (status 404)",
     "responses/socket": expect.stringMatching(/^no WebSocket is offered \(status 40\d\)$/),

@@ -3,7 +3,7 @@ import type { Exchange } from "../rules/exchange.ts";
 import { requestHeaders } from "./request-headers.ts";
 import type { Target } from "./send.ts";
 
-/** APIs that a server need not have, and how it answers where it has not. A key of another vendor is none to Anthropic's. */
+/** APIs that a server need not have, and how it answers without them. Anthropic's API rejects the key of another vendor. */
 const optional: readonly { readonly endpoint: Exchange["endpoint"]; readonly lacking: readonly number[] }[] = [
   { endpoint: "responses", lacking: [404, 405, 501] },
   { endpoint: "messages", lacking: [401, 403, 404, 405, 501] },

@@ -8,7 +8,7 @@ import type { Scenario } from "./scenario.ts";
 
 const history = [{ type: "message", role: "user", content: story }, earlierAnswer];
 
-/** A history is made short, and goes on. */
+/** Compacts a history and continues it. */
 export const compactedResponse: Scenario = {
   id: "responses/compact",
   about: "Responses: a history that is compacted",
@@ -23,7 +23,7 @@ export const compactedResponse: Scenario = {
     const output = compaction && outputOf(compaction);
     const input = [...(output ?? []), { type: "message", role: "user", content: question }];
     const next =
-      output && (await steps.ask(create("compact/continue", "what was compacted goes on", { input, store: false })));
+      output && (await steps.ask(create("compact/continue", "a compacted history continues", { input, store: false })));
     return [compaction ? judgeCompacted(compaction, next) : notShown("no answer")];
   },
 };

@@ -30,7 +30,7 @@ export function judgedResult(result: ProbeResult, profile: ProfileName | undefin
     return { id, about, result, findings: [{ rule, start: 0, end: 0, found }], shown: [rule] };
   }
   const expected = judgeExpectation(exchange, probe.expects);
-  // An answer to what should have been refused is one fault; what it says is none of its own.
+  // An answer to a request that should have been refused is one fault; its contents are not judged.
   const isAnswered = typeof probe.expects === "object" && exchange.response.status < 400;
   const verdict = isAnswered ? { findings: [], shown: [] } : judge(exchange, profile);
   const notShown = exchange.response.status === 200 ? probe.notShown?.(exchange) : undefined;

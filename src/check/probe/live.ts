@@ -45,12 +45,12 @@ const apis: readonly LiveApi[] = [
 type Measured = (api: LiveApi, target: Target, signal?: AbortSignal) => Promise<GroupVerdict>;
 
 const measured: readonly (readonly [name: string, about: string, run: Measured])[] = [
-  ["streams", "several streams at once", streamsSideBySide],
-  ["second", "a second stream beside a long one", secondStream],
+  ["streams", "several streams in parallel", streamsSideBySide],
+  ["second", "a second stream next to a long one", secondStream],
   ["leave", "clients that leave", leaveAndAsk],
 ];
 
-/** Scenarios of several requests at once, of every API that streams. */
+/** Scenarios of parallel requests, of every API that streams. */
 export const liveScenarios: readonly Scenario[] = apis.flatMap((api) =>
   measured.map(([name, about, run]) => ({
     id: `${api.prefix}/${name}`,
@@ -62,7 +62,7 @@ export const liveScenarios: readonly Scenario[] = apis.flatMap((api) =>
 
 const words = ["amber", "cobalt", "ivory", "scarlet"];
 
-/** Several streams at once, each asked for a word of its own. */
+/** Several streams in parallel, each with a word of its own. */
 async function streamsSideBySide(api: LiveApi, target: Target, signal?: AbortSignal): Promise<GroupVerdict> {
   const asked = words.map((word) => probeOf(api, `Say the word ${word} three times.`, 24, true));
   const results = await Promise.all(asked.map((probe) => send(probe, target, signal)));
@@ -97,7 +97,7 @@ async function leaveAndAsk(api: LiveApi, target: Target, signal?: AbortSignal): 
   const whole = await send(longProbe(api, false), target, signal);
   if (!alone.exchange || !whole.exchange) return notShown("no answer to compare with");
   const times = { alone: alone.milliseconds, long: whole.milliseconds, clients };
-  // When the server is too fast to tell, skip the abandoned streams.
+  // If the server is too fast to measure, skip the abandoned streams.
   const early = judgeDisconnect({ ...times, after: times.alone });
   if (early.reason !== undefined) return early;
   const streams = await Promise.all(

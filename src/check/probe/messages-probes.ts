@@ -14,7 +14,7 @@ const time = tool("get_time", "The current time in a time zone", "timezone");
 
 const noCall = ({ response }: Exchange) =>
   /"type"\s*:\s*"tool_use"/.test(response.body) ? undefined : "the model called no tool";
-const noThought = ({ response }: Exchange) =>
+const noReasoning = ({ response }: Exchange) =>
   /"type"\s*:\s*"thinking"/.test(response.body) ? undefined : "the model did not think";
 
 function message(id: string, about: string, members: Record<string, unknown>, more: Partial<Probe> = {}): Probe {
@@ -131,7 +131,7 @@ export const messagesProbes: readonly Probe[] = [
   }),
   ...both(
     "tools-parallel",
-    "two calls at once",
+    "two parallel calls",
     {
       messages: saying(prompts.twoCities),
       tools: [weather],
@@ -185,10 +185,10 @@ export const messagesProbes: readonly Probe[] = [
     "thinking",
     "with thinking",
     { thinking: { type: "enabled", budget_tokens: 1024 }, max_tokens: 1200, temperature: undefined },
-    { expects: "any", notShown: noThought },
+    { expects: "any", notShown: noReasoning },
   ),
   ...both("thinking-disabled", "without thinking", { thinking: { type: "disabled" } }, { expects: "any" }),
-  ...both("unknown-member", "a member that nobody knows", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
+  ...both("unknown-member", "an unknown member", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
   ...wrong("no-max-tokens", "max_tokens left out", "max_tokens", { max_tokens: undefined }),
   ...wrong("max-tokens", "a negative max_tokens", "max_tokens", { max_tokens: -1 }),
   ...wrong("no-messages", "messages left out", "messages", { messages: undefined }),

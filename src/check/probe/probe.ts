@@ -10,7 +10,7 @@ export interface Probe {
   /** Behind the base URL: `/chat/completions`. */
   readonly path: (model: string) => string;
   readonly body?: (model: string) => Record<string, unknown>;
-  /** Sent in place of `body`, as it stands. */
+  /** Sent instead of `body`, unchanged. */
   readonly rawBody?: string;
   /**
    * What must come back. "answer": status 200. "refusal": a 4xx that names `param`, because the request is invalid. "any": the server

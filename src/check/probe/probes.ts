@@ -118,7 +118,7 @@ export const probes: readonly Probe[] = [
   }),
   ...both(
     "tools-parallel",
-    "two calls at once",
+    "two parallel calls",
     {
       messages: saying(prompts.twoCities),
       tools: [weather],
@@ -192,7 +192,7 @@ export const probes: readonly Probe[] = [
     logprobs: null,
     max_completion_tokens: null,
   }),
-  ...both("unknown-member", "a member that nobody knows", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
+  ...both("unknown-member", "an unknown member", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
   ...both("max-completion-tokens", "max_completion_tokens", {
     max_tokens: undefined,
     max_completion_tokens: 5,
@@ -219,7 +219,9 @@ export const probes: readonly Probe[] = [
   }),
   ...responseProbes,
   embedding("embedding", "an embedding", { input: "The food was delicious." }),
-  embedding("embedding-list", "two embeddings at once", { input: ["The food was delicious.", "And the waiter."] }),
+  embedding("embedding-list", "two embeddings in one request", {
+    input: ["The food was delicious.", "And the waiter."],
+  }),
   embedding("embedding-base64", "an embedding in base64", { input: "The food.", encoding_format: "base64" }),
   ...wrong("empty-messages", "no messages", "messages", { messages: [] }),
   ...wrong("no-messages", "messages left out", "messages", { messages: undefined }),

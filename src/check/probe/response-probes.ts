@@ -20,7 +20,7 @@ const noCall = (exchange: Exchange) =>
   /"type"\s*:\s*"(function|custom_tool)_call"/.test(exchange.response.body) ? undefined : "the model called no tool";
 const noText = (exchange: Exchange) =>
   /"text"\s*:\s*"[^"]/.test(exchange.response.body) ? undefined : "the model said nothing";
-const noThought = (exchange: Exchange) =>
+const noReasoning = (exchange: Exchange) =>
   /"type"\s*:\s*"reasoning"/.test(exchange.response.body) ? undefined : "the model did not think";
 
 function response(id: string, about: string, members: Record<string, unknown>, more: Partial<Probe> = {}): Probe {
@@ -94,15 +94,15 @@ export const responseProbes: readonly Probe[] = [
   }),
   ...both(
     "reasoning",
-    "thoughts as a summary",
+    "reasoning as a summary",
     { reasoning: { summary: "auto" } },
-    { expects: "any", notShown: noThought },
+    { expects: "any", notShown: noReasoning },
   ),
   ...both(
     "sealed",
-    "thoughts that are sealed",
+    "encrypted reasoning",
     { reasoning: { summary: "auto" }, include: ["reasoning.encrypted_content"] },
-    { expects: "any", notShown: noThought },
+    { expects: "any", notShown: noReasoning },
   ),
   ...both("tools", "a tool that may be called", { input: prompts.weather, tools: [weather] }, { notShown: noCall }),
   ...both(
@@ -124,7 +124,7 @@ export const responseProbes: readonly Probe[] = [
   }),
   ...both(
     "tools-parallel",
-    "two calls at once",
+    "two parallel calls",
     {
       input: prompts.twoCities,
       tools: [weather],
@@ -195,7 +195,7 @@ export const responseProbes: readonly Probe[] = [
     parallel_tool_calls: null,
     previous_response_id: null,
   }),
-  ...both("unknown-member", "a member that nobody knows", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
+  ...both("unknown-member", "an unknown member", { truewire_check: { any: ["thing"] } }, { expects: "any" }),
   {
     ...response("input-tokens", "the tokens of an input", {}, { expects: "any" }),
     endpoint: "response-tokens",

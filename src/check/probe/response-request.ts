@@ -3,7 +3,7 @@ import { isObject } from "../../core/json.ts";
 import { parsedJson } from "../rules/view.ts";
 import type { Probe } from "./probe.ts";
 
-/** More than thirty words: a model that is told them has at least twenty tokens to read. */
+/** More than thirty words, so that every tokenizer makes at least twenty tokens of them. */
 export const story =
   "My name is Ada. I live in a small house by the sea with two cats, a dog and a parrot, and every morning I walk along the beach to the old lighthouse before I begin to work. Say hello in one short sentence.";
 export const question = "What is my name?";
@@ -48,7 +48,7 @@ export function onStored(
   };
 }
 
-/** The id of the response that a whole answer is; undefined: it is none. */
+/** Returns the id of a whole response; `undefined` for anything else. */
 export function idOf(exchange: Exchange | undefined): string | undefined {
   if (exchange?.response.status !== 200) return undefined;
   const value = parsedJson(exchange.response.body);

@@ -26,7 +26,7 @@ export interface CheckOptions extends Omit<Target, "model" | "refused"> {
   readonly only?: readonly string[];
   /** The form that every answer must have; default: any legal one. */
   readonly profile?: ProfileName;
-  /** How many probes run at once. */
+  /** Number of probes that run in parallel. */
   readonly concurrency: number;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: CheckProgress) => void;
@@ -103,25 +103,25 @@ export async function runCheck(options: CheckOptions): Promise<CheckRun> {
     );
   }
   let done = 0;
-  const tell = (about: string, ...judged: readonly Judged[]): void => {
+  const report = (about: string, ...judged: readonly Judged[]): void => {
     options.onProgress?.({ done: ++done, all, about, judged });
   };
   const judged = await pooled(chosen, options.concurrency, async (probe) => {
     const one = judgedResult(await send(probe, target, options.signal), options.profile);
-    tell(probe.about, one);
+    report(probe.about, one);
     return one;
   });
   for (const { plain, streamed } of twins) {
     const one = await judgeTwin(plain, streamed, target, options.signal);
     judged.push(one);
-    tell(one.about, one);
+    report(one.about, one);
   }
   for (const scenario of groups) {
     const steps = new Steps(target, options.profile, options.signal);
     const verdicts = await scenario.run(steps);
     const found = [...steps.judged, judgedTogether(scenario.id, scenario.about, verdicts)];
     judged.push(...found);
-    tell(scenario.about, ...found);
+    report(scenario.about, ...found);
   }
   if (judged.every(({ result }) => result !== undefined && result.exchange === undefined)) {
     throw new CheckError(`${url} does not answer: ${judged[0]?.result?.failure ?? "no answer"}.`);
@@ -199,7 +199,7 @@ export function isMessagesOnly(only: readonly string[] | undefined): boolean {
   return only !== undefined && only.every((word) => word === "messages" || word.startsWith("messages/"));
 }
 
-/** Maps in order, with at most `limit` running at once. */
+/** Maps in order, with at most `limit` running in parallel. */
 async function pooled<T, R>(items: readonly T[], limit: number, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   let next = 0;

@@ -16,7 +16,7 @@ export interface Target {
 }
 
 /** The longest answer that is read, in bytes: a server may send without end. */
-const longestAnswer = 8 * 1024 * 1024;
+const maxAnswerBytes = 8 * 1024 * 1024;
 
 /**
  * Sends one probe and gathers everything that comes back, an unfinished answer included. A setting that the model refuses is left out, and
@@ -77,19 +77,19 @@ async function sendOnce(probe: Probe, target: Target, signal?: AbortSignal): Pro
 async function gather(body: AsyncIterable<Uint8Array>): Promise<{ text: string; complete: boolean }> {
   // The byte order mark is evidence, so it is kept.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  const pieces: string[] = [];
+  const chunks: string[] = [];
   let bytes = 0;
   let complete = true;
   try {
-    for await (const piece of body) {
-      pieces.push(decoder.decode(piece, { stream: true }));
-      bytes += piece.length;
-      if (bytes > longestAnswer) break;
+    for await (const chunk of body) {
+      chunks.push(decoder.decode(chunk, { stream: true }));
+      bytes += chunk.length;
+      if (bytes > maxAnswerBytes) break;
     }
   } catch {
     complete = false;
   }
-  return { text: pieces.join("") + decoder.decode(), complete };
+  return { text: chunks.join("") + decoder.decode(), complete };
 }
 
 function flat(headers: Record<string, string | string[] | undefined>): Record<string, string> {

@@ -17,7 +17,7 @@ export class SocketLine {
     this.#timeout = timeout;
   }
 
-  /** The connection; where there is none, why. */
+  /** The connection, or why it could not be opened. */
   static open({ url, key, timeout }: Target): Promise<SocketLine | { readonly refused: string }> {
     const socket = new WebSocket(`${url.replace(/^http/, "ws")}/responses`, {
       headers: requestHeaders({ endpoint: "responses" }, key),
@@ -34,8 +34,8 @@ export class SocketLine {
   }
 
   /**
-   * Asks for a response and gathers the messages up to the one that ends it, those of a connection that ends before included; undefined:
-   * there was none in time.
+   * Sends a request and collects the messages up to the one that ends the response, or the end of the connection. Returns `undefined` if
+   * no message arrived in time.
    */
   async ask(body: Json): Promise<Exchange | undefined> {
     const messages: string[] = [];

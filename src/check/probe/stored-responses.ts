@@ -22,7 +22,7 @@ async function keepAndForget(steps: Steps): Promise<readonly GroupVerdict[]> {
   if (!found || !next) return [notShown("no answer about what was stored")];
   // Many servers keep nothing, which is legal.
   if (found.response.status >= 400 && next.response.status >= 400 && isLacking(found.response.status))
-    return [notShown("the server keeps no responses: none is shown, continued or deleted")];
+    return [notShown("the server stores no responses: none can be retrieved, continued or deleted")];
   const shown = judgeShown(created, found);
   const continued = judgeContinued(created, next);
   const items = await steps.ask(

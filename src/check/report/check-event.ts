@@ -1,7 +1,7 @@
 import type { Finding, Severity } from "../rules/rule.ts";
 import type { Judgement, Report } from "./report.ts";
 
-/** What `POST /admin/check` tells while a server is checked, and at its end. */
+/** An event of `POST /admin/check`: while a server is checked, and at the end. */
 export type CheckEvent =
   | {
       readonly type: "progress";
@@ -12,7 +12,7 @@ export type CheckEvent =
       /** What it has shown. */
       readonly judgements: readonly ShownJudgement[];
     }
-  /** The judgements were told before. */
+  /** Without the judgements, which were sent before. */
   | { readonly type: "done"; readonly report: Omit<Report, "judgements"> };
 
 export interface ShownJudgement extends Omit<Judgement, "shown" | "findings"> {

@@ -1,4 +1,4 @@
-/** A piece of HTML: text, or an element. Written as text by `htmlOf`; a page makes of it what it shows. */
+/** HTML as data: text or an element. `htmlOf` writes it as text; the page creates nodes from it. */
 export type HtmlTree = string | HtmlElement;
 
 export interface HtmlElement {

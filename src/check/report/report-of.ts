@@ -50,7 +50,7 @@ export function reportOf(subject: string, judgements: readonly Judgement[], fact
   };
 }
 
-/** How much of a body stands around an offending place, in characters. */
+/** Length of the excerpt around a violation, in characters. */
 const around = 80;
 
 function evidenceOf({ id, exchange }: Judgement, { found, start, end }: Finding): Evidence {
