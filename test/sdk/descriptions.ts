@@ -1,0 +1,55 @@
+import * as z from "zod";
+import { chatParameters } from "../../src/apis/chat/chat-parameters.ts";
+import * as chat from "../../src/apis/chat/schema.ts";
+import { completionParameters } from "../../src/apis/completions/completion-parameters.ts";
+import * as completions from "../../src/apis/completions/schema.ts";
+import * as embeddings from "../../src/apis/embeddings/schema.ts";
+import { messageParameters } from "../../src/apis/messages/message-parameters.ts";
+import * as messages from "../../src/apis/messages/schema.ts";
+import * as models from "../../src/apis/models/schema.ts";
+import { responsesParameters } from "../../src/apis/responses/responses-parameters.ts";
+import * as responses from "../../src/apis/responses/schema.ts";
+
+/** An object of an API, as the vendor's SDK declares it and as we describe it. */
+export interface Description {
+  /** Of the vendor: `openai`, `@anthropic-ai/sdk`. */
+  readonly sdk: string;
+  /** Module and type of the SDK: `resources/messages/messages:Message`. */
+  readonly type: string;
+  /** Names it in reports: `chat: request`. */
+  readonly name: string;
+  readonly schema: z.ZodType;
+}
+
+/** Returns the schema of a request whose members are in a table of parameters. */
+function request(parameters: readonly { readonly name: string }[]): z.ZodType {
+  return z.object(Object.fromEntries(parameters.map(({ name }) => [name, z.unknown()])));
+}
+
+const openai = (type: string, name: string, schema: z.ZodType): Description => ({ sdk: "openai", type, name, schema });
+const anthropic = (type: string, name: string, schema: z.ZodType): Description => ({
+  sdk: "@anthropic-ai/sdk",
+  type: `resources/messages/messages:${type}`,
+  name,
+  schema,
+});
+const chatModule = "resources/chat/completions/completions";
+const responsesModule = "resources/responses/responses";
+
+/** Every object of every API that the SDKs declare and that we read or write. */
+export const descriptions: readonly Description[] = [
+  openai(`${chatModule}:ChatCompletionCreateParamsBase`, "chat: request", request(chatParameters)),
+  openai(`${chatModule}:ChatCompletion`, "chat: answer", chat.chatCompletion),
+  openai(`${chatModule}:ChatCompletionChunk`, "chat: chunk", chat.chatChunk),
+  openai("resources/completions:CompletionCreateParamsBase", "completions: request", request(completionParameters)),
+  openai("resources/completions:Completion", "completions: answer", completions.completion),
+  openai(`${responsesModule}:ResponseCreateParamsBase`, "responses: request", request(responsesParameters)),
+  openai(`${responsesModule}:Response`, "responses: answer", responses.response),
+  openai(`${responsesModule}:ResponseStreamEvent`, "responses: event", z.union([...responses.events.values()])),
+  openai("resources/embeddings:CreateEmbeddingResponse", "embeddings: answer", embeddings.embeddings),
+  openai("resources/models:Model", "models: model", models.model),
+  anthropic("MessageCreateParamsBase", "messages: request", request(messageParameters)),
+  anthropic("Message", "messages: answer", messages.message),
+  anthropic("RawMessageStreamEvent", "messages: event", messages.streamEvent),
+  anthropic("MessageTokensCount", "messages: count_tokens answer", messages.tokenCount),
+];

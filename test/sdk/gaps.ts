@@ -1,0 +1,1 @@
+export const gaps: Readonly<Record<string, Readonly<Record<string, string>>>> = {};

@@ -1,0 +1,60 @@
+import { resolve } from "node:path";
+import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { compareWith, sdks } from "./compare.ts";
+import { gaps } from "./gaps.ts";
+import { emptyShape, missing, shapeOfSchema } from "./shape.ts";
+
+// A member that a vendor added was found by users: nothing compared what the vendors' SDKs declare with what we describe.
+describe.each(sdks)("everything that %s declares is described, or listed with a reason", (sdk) => {
+  test.each(compareWith(sdk, resolve("node_modules")).map(({ name, missing }) => [name, missing] as const))(
+    "%s",
+    (name, missing) => {
+      expect([...missing].sort()).toEqual(Object.keys(gaps[name] ?? {}).sort());
+    },
+  );
+});
+
+describe("the comparison", () => {
+  const ours = z.object({
+    type: z.literal("message"),
+    role: z.enum(["user", "assistant"]),
+    content: z.array(
+      z.discriminatedUnion("type", [
+        z.object({ type: z.literal("text"), text: z.string() }),
+        z.object({ type: z.literal("image"), source: z.object({ url: z.string() }).optional() }),
+      ]),
+    ),
+  });
+
+  test("finds nothing between equal descriptions", () => {
+    expect(missing(shapeOfSchema(ours), shapeOfSchema(ours))).toEqual([]);
+  });
+
+  test("names members, values and kinds by their place", () => {
+    const theirs = ours.extend({
+      role: z.enum(["user", "assistant", "system"]),
+      content: z.array(
+        z.union([
+          z.object({ type: z.literal("text"), text: z.string(), citations: z.array(z.string()) }),
+          z.object({ type: z.literal("image"), source: z.object({ url: z.string(), detail: z.string() }) }),
+          z.object({ type: z.literal("audio"), data: z.string() }),
+        ]),
+      ),
+      usage: z.object({ tokens: z.int() }),
+    });
+    expect(missing(shapeOfSchema(theirs), shapeOfSchema(ours))).toEqual([
+      'role = "system"',
+      "content[][type=text].citations",
+      "content[][type=image].source.detail",
+      "content[][type=audio]",
+      "usage",
+    ]);
+  });
+
+  test("ends for shapes that contain themselves", () => {
+    const shape = emptyShape();
+    shape.objects.push(new Map([["inner", shape]]));
+    expect(missing(shape, shape)).toEqual([]);
+  });
+});
