@@ -7,7 +7,7 @@ import { FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { ChatPrompt, TextPrompt } from "../../../core/request.ts";
 import { askedThinking } from "../../../templates/asked-thinking.ts";
 import type { ChatTemplate, RenderInput } from "../../../templates/chat-template.ts";
-import { outlinePrompt, outlineText } from "../cache/outline-prompt.ts";
+import { outlinePrompt, outlineText } from "../cache/prompt-outline.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
 import type { AskedOfModel } from "../protocol.ts";
