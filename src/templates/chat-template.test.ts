@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { FailureError } from "../core/failure.ts";
 import type { Message, Tool } from "../core/message.ts";
-import { ChatTemplate, type RenderInput } from "./chat-template.ts";
+import { ChatTemplate, requestedThinking, type RenderInput } from "./chat-template.ts";
 
 const now = new Date(2024, 4, 6);
 const chatml = `{%- if messages[0].role == 'system' %}{{ '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}{% endif %}
@@ -442,4 +442,18 @@ test("a document's text stands in its place, under its name", () => {
   expect(render("{{ messages[0].content }}", [{ role: "user", content }])).toBe(
     "Note\n\nAda is 36.\nBo is 7.\nHow old is Ada?",
   );
+});
+
+// Once only the effort "none" was read; low, medium and high had no effect on templates that have a switch but no efforts.
+test.each([
+  [{}, undefined],
+  [{ reasoning_effort: "none" }, false],
+  [{ reasoning_effort: "minimal" }, undefined],
+  [{ reasoning_effort: "low" }, true],
+  [{ reasoning_effort: "high" }, true],
+  [{ reasoning_effort: "high", enable_thinking: false }, false],
+  [{ reasoning_effort: "none", thinking: true }, true],
+  [{ enable_thinking: "yes" }, undefined],
+])("requestedThinking(%j)", (variables, expected) => {
+  expect(requestedThinking(variables)).toBe(expected);
 });

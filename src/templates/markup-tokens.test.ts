@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Message } from "../core/message.ts";
 import { ChatTemplate } from "./chat-template.ts";
 import type { RenderedPrompt } from "./rendered-prompt.ts";
-import { SpecialTokens } from "./special-tokens.ts";
+import { TokenFinder } from "./user-text.ts";
 
 // Markup that is no control token, such as `<tool_call>` in Qwen's vocabularies: a tokenizer makes one token of it wherever it stands,
 // so that a user or a tool could end a tool's result, or begin a call.
@@ -88,7 +88,7 @@ test("pieces of JSON are text, though the template writes them as well", () => {
 
 test("for every text, no piece holds a whole token, and the pieces are the text", () => {
   const tokens = ["<a>", "<a><b>", "a>b", "bb", "😀<"];
-  const guarded = new SpecialTokens(tokens, []);
+  const guarded = new TokenFinder(tokens, []);
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...tokens, "<", ">", "a", "b", "😀"), { maxLength: 8 }), (parts) => {
       const text = parts.join("");

@@ -118,5 +118,5 @@ export class Preparer {
 /** The model may open a thought by itself: its template writes thoughts. */
 function knowsThoughts(template: ChatTemplate | null, { reasoning }: Format): boolean {
   if (template === null || reasoning === undefined) return false;
-  return template.capabilities.thought !== null || reasoning.open.some((open) => template.source.includes(open));
+  return template.capabilities.reasoningTags !== null || reasoning.open.some((open) => template.source.includes(open));
 }

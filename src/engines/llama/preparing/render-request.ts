@@ -1,20 +1,19 @@
-import { plainText } from "../../../formats/plain-text.ts";
-import type { Format } from "../../../formats/format.ts";
-import { toolInstruction } from "../../../formats/grammar/tool-instruction.ts";
-import { thoughtClosings } from "../../../formats/thought-closings.ts";
-import { writeCall } from "../../../formats/write-call.ts";
 import { FailureError, invalidRequest } from "../../../core/failure.ts";
 import type { ChatPrompt, TextPrompt } from "../../../core/request.ts";
-import { askedThinking } from "../../../templates/asked-thinking.ts";
-import type { ChatTemplate, RenderInput } from "../../../templates/chat-template.ts";
+import type { Format } from "../../../formats/format.ts";
+import { toolInstruction } from "../../../formats/grammar/tool-instruction.ts";
+import { plainText } from "../../../formats/plain-text.ts";
+import { thoughtClosings } from "../../../formats/thought-closings.ts";
+import { writeCall } from "../../../formats/write-call.ts";
+import { requestedThinking, type ChatTemplate, type RenderInput } from "../../../templates/chat-template.ts";
 import { outlinePrompt, outlineText } from "../cache/prompt-outline.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
 import type { AskedOfModel } from "../protocol.ts";
 import { hasCalls } from "./generic-tools.ts";
 import type { ModelFacts } from "./model-facts.ts";
-import { promptQuotes } from "./prompt-quotes.ts";
 import type { AnswerReading, PreparedRequest, PromptInput, Telling, ThoughtLimit } from "./prepared-request.ts";
+import { promptQuotes } from "./prompt-quotes.ts";
 
 /** What requests to a model are prepared with. */
 export interface PreparingSurroundings {
@@ -146,7 +145,7 @@ function chatParts(
   const quotes =
     request.inspected &&
     promptQuotes(prompt.messages, rendered.text, (messages) => template.render({ ...input, messages }).text);
-  const thinking = askedThinking(variables);
+  const thinking = requestedThinking(variables);
   const outline = outlinePrompt({
     messages: prompt.messages,
     tools: callsAllowed ? allowed : [],

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Message } from "../core/message.ts";
-import { matchCalls } from "./call-ids.ts";
+import { matchCalls } from "./conversation.ts";
 
 const asks = (ids: readonly string[]): Message => ({
   role: "assistant",
