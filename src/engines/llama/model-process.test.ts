@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { HangWatch } from "./hang-watch.ts";
+import { HangWatch } from "./model-process.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -14,7 +14,7 @@ function watching(turn: () => number | null | undefined): {
   let isBusy = true;
   const watch: HangWatch = new HangWatch(1000, {
     isBusy: () => isBusy,
-    ask: () => {
+    ping: () => {
       const answer = turn();
       if (answer !== undefined) watch.sign(answer);
     },
