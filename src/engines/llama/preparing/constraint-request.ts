@@ -1,27 +1,29 @@
+import { FailureError, invalidRequest } from "../../../core/failure.ts";
+import type { Tool } from "../../../core/message.ts";
+import type { OutputConstraint } from "../../../core/request.ts";
 import type { Format } from "../../../formats/format.ts";
 import {
   answerGrammar,
   callGrammar,
-  isToldByWhole,
   type CallGrammar,
   type CallGrammarOptions,
+  isToldByWhole,
 } from "../../../formats/grammar/call-grammar.ts";
 import type { Expression } from "../../../formats/grammar/expression.ts";
-import { gbnfOfData, type Grammar } from "../../../formats/grammar/grammar.ts";
+import { GbnfError } from "../../../formats/grammar/gbnf-error.ts";
+import { gbnfOfData, type Grammar, GrammarError } from "../../../formats/grammar/grammar.ts";
+import { LarkError } from "../../../formats/grammar/lark-error.ts";
 import { larkToGbnf } from "../../../formats/grammar/lark-to-expression.ts";
+import { readGbnf } from "../../../formats/grammar/read-gbnf.ts";
+import { RegexError } from "../../../formats/grammar/regex-syntax.ts";
 import { regexExpression } from "../../../formats/grammar/regex-to-gbnf.ts";
-import type { Gap } from "../../../formats/grammar/schema-error.ts";
+import { checkBeginnings } from "../../../formats/grammar/rule-beginnings.ts";
+import { type Gap, SchemaError } from "../../../formats/grammar/schema-error.ts";
 import { schemaAnswer } from "../../../formats/grammar/schema-to-gbnf.ts";
 import { textChoice } from "../../../formats/grammar/text-choice.ts";
 import { anyValue, jsonSyntax } from "../../../formats/grammar/value-syntax.ts";
 import { startOf } from "../../../formats/reading/start.ts";
-import type { Tool } from "../../../core/message.ts";
-import type { OutputConstraint } from "../../../core/request.ts";
 import type { AskedOfModel } from "../protocol.ts";
-import { FailureError } from "../../../core/failure.ts";
-import { checkGrammar } from "./check-grammar.ts";
-import { clientGrammar } from "./client-grammar.ts";
-import { asInvalidRequest, refuseGaps, refuseInputGrammar } from "./constraint-refusal.ts";
 import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
 import type { AnswerReading } from "./prepared-request.ts";
 
@@ -242,8 +244,8 @@ function answer(output: OutputConstraint, format: Format, place: Place): Constra
   };
 }
 
-/** Our grammars may hold a hundred thousand values. */
-const elements = 4_000_000;
+/** Our own grammars may contain a hundred thousand values. */
+const maxOwnElements = 4_000_000;
 
 /** Makes a grammar and checks it. `path`: where in the request that is which it is made of. Throws FailureError, 400. */
 function planned(
@@ -253,7 +255,7 @@ function planned(
   return asInvalidRequest(() => {
     const { grammar, ...rest } = make();
     const gbnf = gbnfOfData(grammar);
-    checkGrammar(gbnf, elements);
+    checkGrammar(gbnf, maxOwnElements);
     return { ...rest, plan: { type: "ours", path, gbnf } };
   }, path);
 }
@@ -276,5 +278,93 @@ function refuseOutputGaps(widened: readonly Gap[], output: OutputConstraint): vo
 function warningsOf(widened: readonly Gap[]): string[] {
   return widened.map(
     ({ path, keyword }) => `'${keyword}' at ${path} is not enforced by the grammar; the answer is checked.`,
+  );
+}
+
+/** Maximum length of a grammar in characters. */
+const maxGrammarLength = 64 * 1024;
+/** Maximum number of elements of a client grammar. */
+const maxClientElements = 250_000;
+
+/**
+ * A client's own grammar in GBNF, which is at `path` in the request.
+ *
+ * @throws {FailureError} 400 for one that is malformed or too large.
+ */
+export function clientGrammar(gbnf: string, path: string): PlannedGrammar {
+  if (gbnf.length > maxGrammarLength) {
+    const why = `it has ${gbnf.length} characters, and ${maxGrammarLength} is the limit`;
+    throw invalidRequest(`Invalid grammar at '${path}': ${why}.`, path, "invalid_grammar");
+  }
+  try {
+    checkGrammar(gbnf, maxClientElements);
+    return { type: "gbnf", path, gbnf };
+  } catch (error) {
+    throw invalidRequestOf(error, path);
+  }
+}
+
+/** Maximum nesting of parentheses: the parser is recursive. */
+const maxDepth = 200;
+
+/**
+ * Checks that a grammar can be followed at all. What following it costs is known only while an answer is sampled, and has its own budget
+ * there (`process/token-grammar.ts`).
+ *
+ * @param elements how many characters, classes and references it may have with its repetitions written out.
+ * @throws {GbnfError} for a grammar that is malformed, too large, or has a rule that begins with itself.
+ */
+export function checkGrammar(gbnf: string, elements: number): void {
+  checkBeginnings(readGbnf(gbnf, { depth: maxDepth, elements }).rules);
+}
+
+/** Runs `make`; what it cannot make a grammar of is a 400 with its path. `path`: where the pattern or the grammar stood. */
+export function asInvalidRequest<T>(make: () => T, path = "tools"): T {
+  try {
+    return make();
+  } catch (error) {
+    throw invalidRequestOf(error, path);
+  }
+}
+
+/** The 400 that says what is wrong; an error of another kind is given back as it is. */
+export function invalidRequestOf(error: unknown, path: string): unknown {
+  if (error instanceof SchemaError)
+    return invalidRequest(`Invalid schema at '${error.path}': ${error.message}.`, error.path, "invalid_json_schema");
+  if (error instanceof RegexError)
+    return invalidRequest(`Invalid pattern at '${path}': ${error.message}.`, path, "invalid_value");
+  if (error instanceof LarkError)
+    return invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_value");
+  if (error instanceof GbnfError)
+    return invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_grammar");
+  if (error instanceof GrammarError)
+    return invalidRequest(`Invalid value at '${path}': ${error.message}.`, path, "invalid_value");
+  // The only recursion is into what the client sent.
+  if (error instanceof RangeError)
+    return invalidRequest(`Invalid value at '${path}': it is nested too deeply.`, path, "invalid_value");
+  return error;
+}
+
+/**
+ * Under `strict`, an assertion below `path` that the grammar does not hold is an error: OpenAI promises that strict output matches the
+ * schema exactly, and refuses keywords that it cannot enforce (its guide to structured outputs, "Supported schemas").
+ */
+export function refuseGaps(widened: readonly Gap[], path: string, what: string, code: string): void {
+  const gap = widened.find((gap) => gap.path === path || gap.path.startsWith(`${path}.`));
+  if (gap === undefined) return;
+  throw invalidRequest(
+    `Invalid schema for ${what}: '${gap.keyword}' at '${gap.path}' cannot be enforced with strict: true.`,
+    `${gap.path}.${gap.keyword}`,
+    code,
+  );
+}
+
+/** The grammar of a custom tool's input is a promise: where this model's way to write calls cannot hold it, it is an error. */
+export function refuseInputGrammar(widened: readonly Gap[], path: string, tool: string): void {
+  if (!widened.some((gap) => gap.path.startsWith(`${path}.`))) return;
+  throw invalidRequest(
+    `Unsupported value: the grammar of the custom tool '${tool}' cannot be enforced in the way this model writes calls.`,
+    `${path}.definition`,
+    "unsupported_value",
   );
 }

@@ -1,16 +1,14 @@
-import { createHash } from "node:crypto";
 import { findFormat } from "../../../formats/find-format.ts";
 import type { Format } from "../../../formats/format.ts";
 import { plainText } from "../../../formats/plain-text.ts";
 import { ChatTemplate } from "../../../templates/chat-template.ts";
 import { templateMetadata } from "../../../templates/template-metadata.ts";
 import type { AskedOfModel } from "../protocol.ts";
-import { BoundedCache } from "./bounded-cache.ts";
-import { constraintOf, type Constraint } from "./constraint-request.ts";
-import { genericCalls } from "./generic-tools.ts";
-import { renderRequest, type PreparingSurroundings } from "./render-request.ts";
+import { type Constraint, constraintOf } from "./constraint-request.ts";
 import type { AnswerReading } from "./prepared-request.ts";
+import { genericCalls, type PreparingSurroundings, renderRequest } from "./render-request.ts";
 import type { Preparation, ThreadNews, ThreadSetup } from "./thread-messages.ts";
+import { createHash } from "node:crypto";
 
 /** Constraints that are kept, and how long their grammars may be together, in characters. */
 const constraintLimits = { values: 128, weight: 16 * 2 ** 20 };
@@ -119,4 +117,40 @@ export class Preparer {
 function knowsThoughts(template: ChatTemplate | null, { reasoning }: Format): boolean {
   if (template === null || reasoning === undefined) return false;
   return template.capabilities.reasoningTags !== null || reasoning.open.some((open) => template.source.includes(open));
+}
+
+/** Keeps what was used last: at most so many values, whose weights sum up to at most so much. */
+export class BoundedCache<Value> {
+  readonly #mostValues: number;
+  readonly #mostWeight: number;
+  readonly #onDropped: (value: Value) => void;
+  /** From the one that was used longest ago to the one that was used last. */
+  readonly #entries = new Map<string, { readonly value: Value; readonly weight: number }>();
+  #weight = 0;
+
+  constructor(limits: { readonly values: number; readonly weight: number }, onDropped: (value: Value) => void) {
+    this.#mostValues = limits.values;
+    this.#mostWeight = limits.weight;
+    this.#onDropped = onDropped;
+  }
+
+  get(key: string): Value | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    return entry.value;
+  }
+
+  /** Adds a value under a key that has none. It stays until others need the room, however heavy it is. */
+  add(key: string, value: Value, weight: number): void {
+    this.#entries.set(key, { value, weight });
+    this.#weight += weight;
+    for (const [oldest, entry] of this.#entries) {
+      if (oldest === key || (this.#entries.size <= this.#mostValues && this.#weight <= this.#mostWeight)) return;
+      this.#entries.delete(oldest);
+      this.#weight -= entry.weight;
+      this.#onDropped(entry.value);
+    }
+  }
 }

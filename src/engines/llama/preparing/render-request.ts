@@ -1,19 +1,19 @@
 import { FailureError, invalidRequest } from "../../../core/failure.ts";
+import type { PromptQuote } from "../../../core/inspection.ts";
+import type { Message } from "../../../core/message.ts";
 import type { ChatPrompt, TextPrompt } from "../../../core/request.ts";
-import type { Format } from "../../../formats/format.ts";
+import type { Format, PlainFormat } from "../../../formats/format.ts";
 import { toolInstruction } from "../../../formats/grammar/tool-instruction.ts";
 import { plainText } from "../../../formats/plain-text.ts";
 import { thoughtClosings } from "../../../formats/thought-closings.ts";
 import { writeCall } from "../../../formats/write-call.ts";
-import { requestedThinking, type ChatTemplate, type RenderInput } from "../../../templates/chat-template.ts";
+import { type ChatTemplate, type RenderInput, requestedThinking } from "../../../templates/chat-template.ts";
 import { outlinePrompt, outlineText } from "../cache/prompt-outline.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
 import type { AskedOfModel } from "../protocol.ts";
-import { hasCalls } from "./generic-tools.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import type { AnswerReading, PreparedRequest, PromptInput, Telling, ThoughtLimit } from "./prepared-request.ts";
-import { promptQuotes } from "./prompt-quotes.ts";
 
 /** What requests to a model are prepared with. */
 export interface PreparingSurroundings {
@@ -214,4 +214,98 @@ function checkTokenIds(request: AskedOfModel, facts: ModelFacts): void {
   for (const token of request.limits.stopTokenIds ?? [])
     if (token > most)
       throw invalidRequest(`Invalid token id: ${token}. Maximum value is ${most}.`, "stop_token_ids", "invalid_value");
+}
+
+/** Longer prompts are not rendered again for inspection. In characters. */
+const maxQuotedLength = 512 * 1024;
+
+/** Where a message's text begins, by its role, and where it ends: characters that nobody writes. */
+const roles = ["system", "developer", "user", "assistant", "tool"] as const;
+const firstMark = 0x10f000;
+const endMark = String.fromCodePoint(firstMark + roles.length);
+const mark = /[\u{10f000}-\u{10f005}]/gu;
+
+/**
+ * Which pieces of a rendered prompt are messages' texts. The conversation is rendered once more with marks around them; a template that
+ * changes or measures texts may then write another prompt, and nothing is told. `render`: the prompt for other messages.
+ */
+export function promptQuotes(
+  messages: readonly Message[],
+  text: string,
+  render: (messages: readonly Message[]) => string,
+): readonly PromptQuote[] {
+  if (text.length > maxQuotedLength || text.search(mark) !== -1) return [];
+  // Templates look into what the model said, for its thoughts.
+  for (const isMarked of [() => true, ({ role }: Message) => role !== "assistant"]) {
+    const found = quotesIn(
+      rendered(() => render(messages.map((message) => (isMarked(message) ? marked(message) : message)))),
+      text,
+    );
+    if (found) return found;
+  }
+  return [];
+}
+
+function rendered(render: () => string): string {
+  try {
+    return render();
+  } catch {
+    return "";
+  }
+}
+
+function marked(message: Message): Message {
+  const { content, role } = message;
+  const start = String.fromCodePoint(firstMark + roles.indexOf(role));
+  // What a template trims stays at the edge.
+  const around = (text: string): string => text.replace(/\S(?:.*\S)?/s, (words) => `${start}${words}${endMark}`);
+  if (typeof content === "string") return { ...message, content: around(content) } as Message;
+  if (content === null) return message;
+  const parts = content.map((part) => (part.type === "text" ? { ...part, text: around(part.text) } : part));
+  return { ...message, content: parts } as Message;
+}
+
+/** undefined: without the marks it is another prompt. */
+function quotesIn(text: string, expected: string): PromptQuote[] | undefined {
+  const quotes: PromptQuote[] = [];
+  let open: { readonly start: number; readonly role: string } | undefined;
+  let marks = 0;
+  for (const match of text.matchAll(mark)) {
+    const at = match.index - marks;
+    marks += match[0].length;
+    if (match[0] !== endMark) {
+      open = { start: at, role: roles[(match[0].codePointAt(0) ?? firstMark) - firstMark] ?? "user" };
+    } else if (open) {
+      quotes.push({ ...open, end: at });
+      open = undefined;
+    }
+  }
+  return text.replace(mark, "") === expected ? quotes : undefined;
+}
+
+/** Whether models of this format make calls in a syntax of their own. */
+export function hasCalls(format: Format): boolean {
+  return format.kind === "routed" || format.calls.length > 0;
+}
+
+/** The format that calls are read with where the template knows no tools: one JSON object, behind the model's own reasoning. */
+export function genericCalls(format: Format): PlainFormat {
+  const { reasoning, strip, drop } = format;
+  return {
+    kind: "plain",
+    id: "generic-json",
+    ...(reasoning && { reasoning }),
+    ...(strip && { strip }),
+    ...(drop && { drop }),
+    calls: [
+      {
+        form: "object",
+        bare: "start",
+        list: "one",
+        name: ["name"],
+        arguments: ["arguments", "parameters"],
+        argumentsRequired: true,
+      },
+    ],
+  };
 }

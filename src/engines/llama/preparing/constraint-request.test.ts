@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { clientGrammar } from "./client-grammar.ts";
+import { clientGrammar } from "./constraint-request.ts";
 
 function nested(depth: number): string {
   return `root ::= ${"(".repeat(depth)}"a"${")".repeat(depth)}`;
