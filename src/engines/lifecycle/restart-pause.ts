@@ -1,4 +1,4 @@
-const longestMs = 60_000;
+const maxPauseMs = 60_000;
 /** After so long without a crash, the next one counts as the first. */
 const calmMs = 120_000;
 
@@ -17,7 +17,7 @@ export class RestartPause {
     if (now - this.#last > calmMs) this.#crashes = 0;
     this.#last = now;
     this.#crashes++;
-    return this.#crashes === 1 ? 0 : Math.min(longestMs, 250 * 2 ** (this.#crashes - 2));
+    return this.#crashes === 1 ? 0 : Math.min(maxPauseMs, 250 * 2 ** (this.#crashes - 2));
   }
 
   /** An answer came to its end: the next crash counts as the first. */

@@ -10,11 +10,11 @@ export function needWithEmbeddings(
 ): MemoryNeed {
   if (!embedding) return memoryNeed(file, plan);
   const { cache, pass } = embeddingNeed(file, embedding);
-  const { weights, ...main } = memoryNeed(file, embedding.only ? nothingElse : plan);
+  const { weights, ...main } = memoryNeed(file, embedding.only ? noContext : plan);
   return { weights, cache: main.cache + cache, kept: main.kept, rest: main.rest + pass };
 }
 
-const nothingElse: ContextPlan = { contextSize: 0, slots: 1, batchSize: 0, cacheMemory: 0 };
+const noContext: ContextPlan = { contextSize: 0, slots: 1, batchSize: 0, cacheMemory: 0 };
 
 /** What embeddings take besides the weights, in bytes: the cache of one text, and what one pass calculates in. */
 export function embeddingNeed(

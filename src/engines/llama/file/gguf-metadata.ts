@@ -73,7 +73,7 @@ class Reader {
   #list(key: string, keeps: (key: string) => boolean): unknown {
     const type = this.#take(4).readUInt32LE();
     const length = this.#count();
-    if (length <= longestKept && keeps(key)) {
+    if (length <= maxListLength && keeps(key)) {
       const items: unknown[] = [];
       for (let left = length; left > 0; left--) items.push(this.#value(type));
       return items;
@@ -130,7 +130,7 @@ class Reader {
 const text = 8;
 const list = 9;
 /** No list with a value for each layer is longer; a damaged file may say that it has billions. */
-const longestKept = 4096;
+const maxListLength = 4096;
 /** Bytes of a value of each type, by its code; texts and lists have no fixed size. */
 const sizes: readonly (number | undefined)[] = [1, 1, 2, 2, 4, 4, 4, 1, undefined, undefined, 8, 8, 8];
 

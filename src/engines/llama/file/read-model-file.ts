@@ -41,9 +41,9 @@ export interface ModelShape {
 }
 
 /** A header grows with the vocabulary, up to some ten megabytes. */
-const longestHeader = 256 * 2 ** 20;
+const maxHeaderBytes = 256 * 2 ** 20;
 /** llama.cpp takes no more (llama-hparams.h, `LLAMA_MAX_LAYERS`): a file that says more is damaged. */
-const mostLayers = 512;
+const maxLayers = 512;
 
 /** Reads the header of a GGUF file (the first part of a split one). Throws `ModelOpenError`. */
 export async function readModelFile(path: string): Promise<ModelFile> {
@@ -92,7 +92,7 @@ async function readHeader(path: string): Promise<GgufHeader> {
   const file = await open(path);
   try {
     // Lists with a value for each layer are kept, those with one for each token are not.
-    for (let length = 2 ** 20; length <= longestHeader; length *= 2) {
+    for (let length = 2 ** 20; length <= maxHeaderBytes; length *= 2) {
       const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, 0);
       const start = buffer.subarray(0, bytesRead);
       if (start.toString("latin1", 0, 4) !== "GGUF")
@@ -126,7 +126,7 @@ const partNumber = /-\d{5}-of-/;
 function shapeOf(path: string, metadata: ReadonlyMap<string, unknown>, architecture: string): ModelShape {
   const number = (key: string): number | undefined => numberOf(metadata, `${architecture}.${key}`);
   const layers = number("block_count") ?? 0;
-  if (layers > mostLayers)
+  if (layers > maxLayers)
     throw new ModelOpenError("load-failed", `${path} is damaged: it says that the model has ${layers} layers.`);
   const width = number("embedding_length") ?? 0;
   const heads = perLayer(metadata.get(`${architecture}.attention.head_count`), layers, 1);

@@ -38,9 +38,9 @@ export interface Constraint {
 /** What of a model matters to constraints. */
 export interface ConstrainedModel {
   /** Its template writes thoughts, so it may open one even if the prompt has not. */
-  readonly knowsThoughts: boolean;
+  readonly writesReasoning: boolean;
   /** Calls that it makes by itself are held to their tools' schemas, also without `strict`, as far as a grammar can hold them. */
-  readonly holdsCalls: boolean;
+  readonly constrainsCalls: boolean;
 }
 
 /**
@@ -53,7 +53,7 @@ export function constraintOf(
   reading: AnswerReading,
   model: ConstrainedModel,
 ): Constraint | undefined {
-  const place = placeOf(reading, model.knowsThoughts);
+  const place = answerStart(reading, model.writesReasoning);
   const tools = reading.callsAllowed ? (reading.tools ?? []) : [];
   const output = request.output?.type === "text" ? undefined : request.output;
   const schema = output && schemaOf(output);
@@ -67,16 +67,16 @@ export function constraintOf(
     // Where only the whole text tells a call, a grammar binds every answer: not unless that is asked for.
     return isBound ? calls(request, reading, tools, place, { loose: new Set(tools) }) : undefined;
   }
-  if (!model.holdsCalls)
+  if (!model.constrainsCalls)
     return isBound ? calls(request, reading, tools, "with-call", { loose: new Set(tools) }) : undefined;
-  return heldCalls(request, reading, tools, isBound);
+  return implicitCalls(request, reading, tools, isBound);
 }
 
 /**
  * Calls that the model makes by itself. The arguments of tools without `strict` are held where a grammar can be made for them, and that
  * is not told: nobody asked for it. `isBound`: something else of the calls was asked for.
  */
-function heldCalls(
+function implicitCalls(
   request: AskedOfModel,
   reading: AnswerReading,
   tools: readonly Tool[],
@@ -85,13 +85,13 @@ function heldCalls(
   const attempt = (some: readonly Tool[], loose: readonly Tool[]): Constraint | undefined => {
     try {
       const made = calls(request, reading, some, "with-call", { loose: new Set(loose) });
-      return made.plan.grammar.gbnf.length <= largestUnasked ? made : undefined;
+      return made.plan.grammar.gbnf.length <= maxImplicitLength ? made : undefined;
     } catch (error) {
       if (error instanceof FailureError) return undefined;
       throw error;
     }
   };
-  const unasked = tools.filter(isLoose);
+  const unasked = tools.filter(isFreeByDefault);
   // The input of a custom tool is free text, whatever the model puts around it.
   if (unasked.length === 0 && !isBound) return undefined;
   let made = attempt(tools, []);
@@ -104,7 +104,7 @@ function heldCalls(
 }
 
 /** Of a grammar that nobody asked for, in characters: llama.cpp reads so much in some milliseconds, and twelve tools of an agent take 36,000. */
-const largestUnasked = 256 * 1024;
+const maxImplicitLength = 256 * 1024;
 
 function within(path: string, parent: string): boolean {
   return path === parent || path.startsWith(`${parent}.`) || path.startsWith(`${parent}[`);
@@ -114,21 +114,21 @@ function writesObjects(format: Format): boolean {
   return format.kind === "plain" && format.calls[0]?.form === "object";
 }
 
-function isLoose(tool: Tool): boolean {
+function isFreeByDefault(tool: Tool): boolean {
   return tool.strict !== true && tool.kind !== "custom";
 }
 
 /** Where the answer's visible part begins, or a call: what stands in front of it, and when a grammar begins to bind. */
-type Place = "end-of-thought" | "thought" | "start" | "with-call";
+type AnswerStart = "end-of-thought" | "thought" | "start" | "with-call";
 
-const begins: Readonly<Record<Place, ConstraintPlan["begins"]>> = {
+const begins: Readonly<Record<AnswerStart, ConstraintPlan["begins"]>> = {
   "end-of-thought": "after-reasoning",
   thought: "at-once",
   start: "at-once",
   "with-call": "with-call",
 };
 
-function placeOf({ format, prefix, thinking }: AnswerReading, knowsThoughts: boolean): Place {
+function answerStart({ format, prefix, thinking }: AnswerReading, knowsThoughts: boolean): AnswerStart {
   if (format.kind === "routed") return thinking === false ? "start" : "thought";
   const { reasoning } = format;
   if (reasoning === undefined) return "start";
@@ -153,7 +153,7 @@ function calls(
   request: AskedOfModel,
   { format, prefix }: AnswerReading,
   tools: readonly Tool[],
-  place: Place,
+  place: AnswerStart,
   options: {
     /** Tools without `strict` whose arguments may be any object. */
     readonly loose?: ReadonlySet<Tool>;
@@ -170,7 +170,7 @@ function calls(
       parallel: request.parallelToolCalls !== false,
       prefix,
       pathOf: (index) => paths[index] ?? "tools",
-      isFree: (tool) => isLoose(tool) && loose?.has(tool) !== false,
+      isFree: (tool) => isFreeByDefault(tool) && loose?.has(tool) !== false,
       ...front(place),
       ...(answer && { orAnswer: answer }),
     });
@@ -182,7 +182,7 @@ function calls(
   if (answer) refuseOutputGaps(widened, answer.output);
   const output = answer && { schema: answer.schema };
   // Of what nobody asked for, nothing is checked or told.
-  const asked = loose ? tools.filter((tool) => !isLoose(tool) || loose.has(tool)) : tools;
+  const asked = loose ? tools.filter((tool) => !isFreeByDefault(tool) || loose.has(tool)) : tools;
   const told = widened.filter(({ path }) => asked.some((tool) => within(path, paths[tools.indexOf(tool)] ?? "")));
   return {
     plan: {
@@ -214,7 +214,7 @@ function parametersPath({ tools = [], prompt }: AskedOfModel, tool: Tool): strin
   return legacy ? `functions[${index}].parameters` : `tools[${index}].function.parameters`;
 }
 
-function answer(output: OutputConstraint, format: Format, place: Place): Constraint {
+function answer(output: OutputConstraint, format: Format, place: AnswerStart): Constraint {
   if (output.type === "grammar") {
     const grammar = clientGrammar(output.gbnf, output.path);
     return { plan: { grammar, begins: begins[place], format }, warnings: [] };
@@ -260,7 +260,7 @@ function planned(
   }, path);
 }
 
-function front(place: Place): Pick<CallGrammarOptions, "front"> {
+function front(place: AnswerStart): Pick<CallGrammarOptions, "front"> {
   return place === "thought" || place === "end-of-thought" ? { front: place } : {};
 }
 

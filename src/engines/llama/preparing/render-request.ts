@@ -15,32 +15,32 @@ import type { AskedOfModel } from "../protocol.ts";
 import type { ModelFacts } from "./model-facts.ts";
 import type { AnswerReading, PreparedRequest, PromptInput, Telling, ThoughtLimit } from "./prepared-request.ts";
 
-/** What requests to a model are prepared with. */
-export interface PreparingSurroundings {
+/** Everything that requests to a model are prepared with. */
+export interface PreparingContext {
   readonly facts: ModelFacts;
-  /** null: the model has none. */
+  /** null if the model has none. */
   readonly template: ChatTemplate | null;
   readonly format: Format;
-  /** The format of calls where the template knows no tools. */
+  /** The format of calls for a template that does not support tools. */
   readonly genericFormat: Format;
-  /** Texts that end an answer of this model to a conversation, beside the client's own. */
+  /** Stop strings of the model for conversations, in addition to the client's. */
   readonly stopStrings: readonly string[];
   readonly defaults: LlamaEngineOptions["defaults"];
 }
 
-/** A request with its prompts rendered: all of it but its number and its constraint. */
+/** A request with rendered prompts, without its ids and its constraint. */
 export interface RenderedRequest {
   readonly request: Omit<PreparedRequest, "id" | "requestId" | "preparingMs" | "constraint">;
   readonly warnings: readonly string[];
 }
 
-/** Renders a request's prompts. `now` is for templates that print a date. Throws FailureError for what cannot be served. */
-export function renderRequest(request: AskedOfModel, around: PreparingSurroundings, now: Date): RenderedRequest {
-  const { facts, defaults } = around;
+/** Renders a request's prompts. `now` is for templates that print a date. Throws `FailureError` for requests that cannot be served. */
+export function renderRequest(request: AskedOfModel, context: PreparingContext, now: Date): RenderedRequest {
+  const { facts, defaults } = context;
   checkTokenIds(request, facts);
   const { prompt } = request;
   const { prompts, reading, warnings } =
-    prompt.kind === "chat" ? chatParts(request, prompt, around, now) : textParts(prompt, facts, request.tokenizing);
+    prompt.kind === "chat" ? chatParts(request, prompt, context, now) : textParts(prompt, facts, request.tokenizing);
   const promptParam = prompt.kind === "chat" ? "messages" : "prompt";
   if (!request.tokenizing) for (const input of prompts) checkTextLength(input, facts, promptParam);
   const n = request.n ?? 1;
@@ -57,12 +57,12 @@ export function renderRequest(request: AskedOfModel, around: PreparingSurroundin
         ...request.limits,
         ...(maxTokens !== undefined && { maxTokens }),
         ...(prompt.kind === "chat" &&
-          around.stopStrings.length > 0 && { stop: [...(request.limits.stop ?? []), ...around.stopStrings] }),
+          context.stopStrings.length > 0 && { stop: [...(request.limits.stop ?? []), ...context.stopStrings] }),
       },
       ...(request.logprobs && { logprobs: request.logprobs }),
       ...(request.prediction !== undefined && { prediction: request.prediction }),
-      telling: tellingOf(request),
-      ...thoughtLimit(request, reading, defaults),
+      telling: extrasOf(request),
+      ...reasoningLimit(request, reading, defaults),
       ...(defaults?.maxStringTokens !== undefined && { stringLimit: defaults.maxStringTokens }),
       echo: prompt.kind === "text" && prompt.echo === true,
       ...(request.inspected && { inspected: request.inspected }),
@@ -72,7 +72,7 @@ export function renderRequest(request: AskedOfModel, around: PreparingSurroundin
   };
 }
 
-function tellingOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs }: AskedOfModel): Telling {
+function extrasOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs }: AskedOfModel): Telling {
   return {
     ...(wantsRunningUsage && { wantsRunningUsage }),
     ...(wantsProgress && { wantsProgress }),
@@ -81,7 +81,7 @@ function tellingOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogp
   };
 }
 
-function thoughtLimit(
+function reasoningLimit(
   { reasoning }: AskedOfModel,
   reading: AnswerReading,
   defaults: LlamaEngineOptions["defaults"],
@@ -91,13 +91,13 @@ function thoughtLimit(
   return tokens === undefined || closing.length === 0 ? {} : { thoughtLimit: { tokens, closing } };
 }
 
-/** Refuses what cannot fit whatever its tokens are: to tokenize megabytes would hold up every other answer. */
+/** Rejects a prompt that is too long for any tokenization: to tokenize megabytes would delay all other answers. */
 function checkTextLength(prompt: PromptInput, facts: ModelFacts, param: "messages" | "prompt"): void {
   if (prompt.type === "tokens") return;
   const length = prompt.spans.reduce((sum, span) => sum + span.text.length, prompt.suffix?.length ?? 0);
-  const fewestTokens = Math.ceil(length / facts.longestToken);
-  if (fewestTokens > facts.contextSize)
-    throw new FailureError(contextLengthExceeded(facts.contextSize, fewestTokens, param, { atLeast: true }));
+  const minTokens = Math.ceil(length / facts.longestToken);
+  if (minTokens > facts.contextSize)
+    throw new FailureError(contextLengthExceeded(facts.contextSize, minTokens, param, { atLeast: true }));
 }
 
 interface PromptParts {
@@ -109,7 +109,7 @@ interface PromptParts {
 function chatParts(
   request: AskedOfModel,
   prompt: ChatPrompt,
-  { template, format, genericFormat }: PreparingSurroundings,
+  { template, format, genericFormat }: PreparingContext,
   now: Date,
 ): PromptParts {
   if (!template) {
@@ -131,11 +131,11 @@ function chatParts(
   };
   const callsAllowed = tools.length > 0 && toolChoice?.type !== "none";
   const allowed = toolChoice?.type === "allowed" ? tools.filter((tool) => toolChoice.names.includes(tool.name)) : tools;
-  const knowsTools = template.capabilities.tools && hasCalls(format);
+  const supportsTools = template.capabilities.tools && hasCalls(format);
   const input = {
     messages: prompt.messages,
     ...(callsAllowed && { tools: allowed }),
-    ...(callsAllowed && !knowsTools && { toolInstruction: toolInstruction(allowed, toolChoice) }),
+    ...(callsAllowed && !supportsTools && { toolInstruction: toolInstruction(allowed, toolChoice) }),
     ...(toolChoice && { toolChoice }),
     writeCall: (call) => writeCall(format, call),
     options: { ...prompt.template, variables },
@@ -149,7 +149,7 @@ function chatParts(
   const outline = outlinePrompt({
     messages: prompt.messages,
     tools: callsAllowed ? allowed : [],
-    options: [{ ...prompt.template, variables }, !knowsTools && toolChoice],
+    options: [{ ...prompt.template, variables }, !supportsTools && toolChoice],
     rendered: rendered.text,
     opening: rendered.generationPrefix,
   });
@@ -164,7 +164,7 @@ function chatParts(
       },
     ],
     reading: {
-      format: callsAllowed && !knowsTools ? genericFormat : format,
+      format: callsAllowed && !supportsTools ? genericFormat : format,
       prefix: rendered.generationPrefix,
       callsAllowed,
       ...(callsAllowed && { tools: allowed }),
@@ -219,15 +219,15 @@ function checkTokenIds(request: AskedOfModel, facts: ModelFacts): void {
 /** Longer prompts are not rendered again for inspection. In characters. */
 const maxQuotedLength = 512 * 1024;
 
-/** Where a message's text begins, by its role, and where it ends: characters that nobody writes. */
+/** Private-use characters that mark the beginning of a message's text, by its role, and the end. */
 const roles = ["system", "developer", "user", "assistant", "tool"] as const;
 const firstMark = 0x10f000;
 const endMark = String.fromCodePoint(firstMark + roles.length);
 const mark = /[\u{10f000}-\u{10f005}]/gu;
 
 /**
- * Which pieces of a rendered prompt are messages' texts. The conversation is rendered once more with marks around them; a template that
- * changes or measures texts may then write another prompt, and nothing is told. `render`: the prompt for other messages.
+ * Returns the ranges of messages' texts in a rendered prompt. The conversation is rendered again, by `render`, with marks around the texts;
+ * if the template then renders another prompt, because it changes or measures texts, no ranges are returned.
  */
 export function promptQuotes(
   messages: readonly Message[],
@@ -235,7 +235,7 @@ export function promptQuotes(
   render: (messages: readonly Message[]) => string,
 ): readonly PromptQuote[] {
   if (text.length > maxQuotedLength || text.search(mark) !== -1) return [];
-  // Templates look into what the model said, for its thoughts.
+  // Templates search the assistant's text for reasoning.
   for (const isMarked of [() => true, ({ role }: Message) => role !== "assistant"]) {
     const found = quotesIn(
       rendered(() => render(messages.map((message) => (isMarked(message) ? marked(message) : message)))),
@@ -257,15 +257,15 @@ function rendered(render: () => string): string {
 function marked(message: Message): Message {
   const { content, role } = message;
   const start = String.fromCodePoint(firstMark + roles.indexOf(role));
-  // What a template trims stays at the edge.
-  const around = (text: string): string => text.replace(/\S(?:.*\S)?/s, (words) => `${start}${words}${endMark}`);
-  if (typeof content === "string") return { ...message, content: around(content) } as Message;
+  // White space that a template trims stays outside of the marks.
+  const withMarks = (text: string): string => text.replace(/\S(?:.*\S)?/s, (words) => `${start}${words}${endMark}`);
+  if (typeof content === "string") return { ...message, content: withMarks(content) } as Message;
   if (content === null) return message;
-  const parts = content.map((part) => (part.type === "text" ? { ...part, text: around(part.text) } : part));
+  const parts = content.map((part) => (part.type === "text" ? { ...part, text: withMarks(part.text) } : part));
   return { ...message, content: parts } as Message;
 }
 
-/** undefined: without the marks it is another prompt. */
+/** Returns undefined if `text` without marks is not the expected prompt. */
 function quotesIn(text: string, expected: string): PromptQuote[] | undefined {
   const quotes: PromptQuote[] = [];
   let open: { readonly start: number; readonly role: string } | undefined;
@@ -283,12 +283,12 @@ function quotesIn(text: string, expected: string): PromptQuote[] | undefined {
   return text.replace(mark, "") === expected ? quotes : undefined;
 }
 
-/** Whether models of this format make calls in a syntax of their own. */
+/** Whether the format has a syntax for calls. */
 export function hasCalls(format: Format): boolean {
   return format.kind === "routed" || format.calls.length > 0;
 }
 
-/** The format that calls are read with where the template knows no tools: one JSON object, behind the model's own reasoning. */
+/** The format of calls for a template that does not support tools: one JSON object after the model's reasoning. */
 export function genericCalls(format: Format): PlainFormat {
   const { reasoning, strip, drop } = format;
   return {
