@@ -27,26 +27,26 @@ import type { AskedOfModel } from "../protocol.ts";
 import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
 import type { AnswerReading } from "./prepared-request.ts";
 
-/** How a request's answer is held to what was asked. */
+/** The constraint on the answer to a request. */
 export interface Constraint {
   readonly plan: ConstraintPlan;
-  /** What the grammar cannot enforce; it is checked when the answer is complete. */
+  /** Validation of the complete answer, for what the grammar cannot enforce. */
   readonly check?: AnswerCheckPlan;
   readonly warnings: readonly string[];
 }
 
-/** What of a model matters to constraints. */
+/** The properties of a model that constraints depend on. */
 export interface ConstrainedModel {
-  /** Its template writes thoughts, so it may open one even if the prompt has not. */
+  /** The template renders reasoning, so the model may open reasoning even if the prompt has not. */
   readonly writesReasoning: boolean;
-  /** Calls that it makes by itself are held to their tools' schemas, also without `strict`, as far as a grammar can hold them. */
+  /** Calls that are not forced are constrained to the schemas of their tools, also without `strict`, as far as a grammar can. */
   readonly constrainsCalls: boolean;
 }
 
 /**
- * The constraint on a request's answer; undefined: there is none.
+ * Returns the constraint on a request's answer, or undefined if there is none.
  *
- * @throws {FailureError} 400, with the path, for what no grammar can be made of, and under `strict` for what a grammar cannot hold.
+ * @throws {FailureError} 400, with the path, for what no grammar can be made from, and with `strict` for what a grammar cannot enforce.
  */
 export function constraintOf(
   request: AskedOfModel,
@@ -64,7 +64,7 @@ export function constraintOf(
   const isBound = tools.some((tool) => tool.strict || tool.inputGrammar) || request.parallelToolCalls === false;
   if (tools.length === 0) return undefined;
   if (isToldByWhole(reading.format)) {
-    // Where only the whole text tells a call, a grammar binds every answer: not unless that is asked for.
+    // If a call is recognized by the whole text, a grammar constrains every answer, so it must be requested.
     return isBound ? calls(request, reading, tools, place, { loose: new Set(tools) }) : undefined;
   }
   if (!model.constrainsCalls)
@@ -73,8 +73,8 @@ export function constraintOf(
 }
 
 /**
- * Calls that the model makes by itself. The arguments of tools without `strict` are held where a grammar can be made for them, and that
- * is not told: nobody asked for it. `isBound`: something else of the calls was asked for.
+ * Constrains calls that are not forced. The arguments of tools without `strict` are constrained if a grammar can be made for them, without
+ * warnings, since the client did not request it. `isBound`: the client requested another constraint on calls.
  */
 function implicitCalls(
   request: AskedOfModel,
@@ -92,7 +92,7 @@ function implicitCalls(
     }
   };
   const unasked = tools.filter(isFreeByDefault);
-  // The input of a custom tool is free text, whatever the model puts around it.
+  // The input of a custom tool is free text.
   if (unasked.length === 0 && !isBound) return undefined;
   let made = attempt(tools, []);
   if (made === undefined) {
@@ -103,7 +103,7 @@ function implicitCalls(
   return made && { ...made, plan: { ...made.plan, optional: true } };
 }
 
-/** Of a grammar that nobody asked for, in characters: llama.cpp reads so much in some milliseconds, and twelve tools of an agent take 36,000. */
+/** Maximum length of a grammar that was not requested. llama.cpp parses it in milliseconds; twelve tools of an agent need 36,000. */
 const maxImplicitLength = 256 * 1024;
 
 function within(path: string, parent: string): boolean {
@@ -118,7 +118,7 @@ function isFreeByDefault(tool: Tool): boolean {
   return tool.strict !== true && tool.kind !== "custom";
 }
 
-/** Where the answer's visible part begins, or a call: what stands in front of it, and when a grammar begins to bind. */
+/** What precedes the constrained text: the end of open reasoning, reasoning, nothing, or text before a call. */
 type AnswerStart = "end-of-thought" | "thought" | "start" | "with-call";
 
 const begins: Readonly<Record<AnswerStart, ConstraintPlan["begins"]>> = {
@@ -155,7 +155,7 @@ function calls(
   tools: readonly Tool[],
   place: AnswerStart,
   options: {
-    /** Tools without `strict` whose arguments may be any object. */
+    /** Tools without `strict` whose arguments may be any object. Default: all. */
     readonly loose?: ReadonlySet<Tool>;
     readonly answer?: NonNullable<CallGrammarOptions["orAnswer"]> & { readonly output: OutputConstraint };
   } = {},
@@ -181,9 +181,11 @@ function calls(
   });
   if (answer) refuseOutputGaps(widened, answer.output);
   const output = answer && { schema: answer.schema };
-  // Of what nobody asked for, nothing is checked or told.
-  const asked = loose ? tools.filter((tool) => !isFreeByDefault(tool) || loose.has(tool)) : tools;
-  const told = widened.filter(({ path }) => asked.some((tool) => within(path, paths[tools.indexOf(tool)] ?? "")));
+  // Constraints that were not requested are not validated, and cause no warnings.
+  const requested = loose ? tools.filter((tool) => !isFreeByDefault(tool) || loose.has(tool)) : tools;
+  const reported = widened.filter(({ path }) =>
+    requested.some((tool) => within(path, paths[tools.indexOf(tool)] ?? "")),
+  );
   return {
     plan: {
       grammar: plan,
@@ -191,12 +193,12 @@ function calls(
       format,
       ...(writesObjects(format) && { json: true }),
     },
-    ...(!exact && asked.length > 0 && { check: { tools: asked, ...output } }),
-    warnings: warningsOf(answer ? widened : told),
+    ...(!exact && requested.length > 0 && { check: { tools: requested, ...output } }),
+    warnings: warningsOf(answer ? widened : reported),
   };
 }
 
-/** A custom tool's grammar that is malformed or unsupported is reported at its own path, not as an error of a schema. */
+/** Reports a malformed or unsupported grammar of a custom tool at its own path. */
 function checkInputGrammars(tools: readonly Tool[], paths: readonly string[]): void {
   tools.forEach(({ inputGrammar }, i) => {
     if (inputGrammar === undefined) return;
@@ -247,7 +249,7 @@ function answer(output: OutputConstraint, format: Format, place: AnswerStart): C
 /** Our own grammars may contain a hundred thousand values. */
 const maxOwnElements = 4_000_000;
 
-/** Makes a grammar and checks it. `path`: where in the request that is which it is made of. Throws FailureError, 400. */
+/** Makes a grammar and checks it. `path`: the path of its source in the request. Throws `FailureError` (400). */
 function planned(
   make: () => CallGrammar,
   path: string,
@@ -264,7 +266,7 @@ function front(place: AnswerStart): Pick<CallGrammarOptions, "front"> {
   return place === "thought" || place === "end-of-thought" ? { front: place } : {};
 }
 
-/** The schema of an answer in JSON; undefined where the answer is something else. */
+/** The schema of an answer in JSON; undefined for other answers. */
 function schemaOf(output: OutputConstraint): NonNullable<CallGrammarOptions["orAnswer"]> | undefined {
   if (output.type === "json-schema") return { schema: output.schema, path: output.path };
   return output.type === "json-object" ? { schema: { type: "object" }, path: "response_format" } : undefined;
@@ -287,9 +289,9 @@ const maxGrammarLength = 64 * 1024;
 const maxClientElements = 250_000;
 
 /**
- * A client's own grammar in GBNF, which is at `path` in the request.
+ * Checks a client's own GBNF grammar, which is at `path` in the request.
  *
- * @throws {FailureError} 400 for one that is malformed or too large.
+ * @throws {FailureError} 400 for a grammar that is malformed or too large.
  */
 export function clientGrammar(gbnf: string, path: string): PlannedGrammar {
   if (gbnf.length > maxGrammarLength) {
@@ -308,17 +310,16 @@ export function clientGrammar(gbnf: string, path: string): PlannedGrammar {
 const maxDepth = 200;
 
 /**
- * Checks that a grammar can be followed at all. What following it costs is known only while an answer is sampled, and has its own budget
- * there (`process/token-grammar.ts`).
+ * Checks that a grammar can be used. Its cost is known only while an answer is sampled, and is limited there (`process/token-grammar.ts`).
  *
- * @param elements how many characters, classes and references it may have with its repetitions written out.
- * @throws {GbnfError} for a grammar that is malformed, too large, or has a rule that begins with itself.
+ * @param elements the maximum number of characters, classes and references after repetitions are expanded.
+ * @throws {GbnfError} for a grammar that is malformed, too large or left-recursive.
  */
 export function checkGrammar(gbnf: string, elements: number): void {
   checkBeginnings(readGbnf(gbnf, { depth: maxDepth, elements }).rules);
 }
 
-/** Runs `make`; what it cannot make a grammar of is a 400 with its path. `path`: where the pattern or the grammar stood. */
+/** Runs `make`, and converts its errors to 400. `path`: the path of the pattern or grammar. */
 export function asInvalidRequest<T>(make: () => T, path = "tools"): T {
   try {
     return make();
@@ -327,7 +328,7 @@ export function asInvalidRequest<T>(make: () => T, path = "tools"): T {
   }
 }
 
-/** The 400 that says what is wrong; an error of another kind is given back as it is. */
+/** Converts an error about a grammar or schema to a 400. Other errors are returned unchanged. */
 export function invalidRequestOf(error: unknown, path: string): unknown {
   if (error instanceof SchemaError)
     return invalidRequest(`Invalid schema at '${error.path}': ${error.message}.`, error.path, "invalid_json_schema");
@@ -346,8 +347,8 @@ export function invalidRequestOf(error: unknown, path: string): unknown {
 }
 
 /**
- * Under `strict`, an assertion below `path` that the grammar does not hold is an error: OpenAI promises that strict output matches the
- * schema exactly, and refuses keywords that it cannot enforce (its guide to structured outputs, "Supported schemas").
+ * Rejects a keyword below `path` that the grammar does not enforce: with `strict`, OpenAI guarantees that output matches the schema, and
+ * rejects unsupported keywords (guide to structured outputs, "Supported schemas").
  */
 export function refuseGaps(widened: readonly Gap[], path: string, what: string, code: string): void {
   const gap = widened.find((gap) => gap.path === path || gap.path.startsWith(`${path}.`));
@@ -359,7 +360,7 @@ export function refuseGaps(widened: readonly Gap[], path: string, what: string, 
   );
 }
 
-/** The grammar of a custom tool's input is a promise: where this model's way to write calls cannot hold it, it is an error. */
+/** Rejects the grammar of a custom tool if this model's call syntax cannot enforce it. */
 export function refuseInputGrammar(widened: readonly Gap[], path: string, tool: string): void {
   if (!widened.some((gap) => gap.path.startsWith(`${path}.`))) return;
   throw invalidRequest(
