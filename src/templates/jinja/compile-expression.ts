@@ -63,11 +63,6 @@ export function compileExpression(expression: TemplateExpression): Evaluate {
     case "and":
     case "or":
       return compileJoined(expression.kind === "or", expression.operands);
-    case "concatenation": {
-      const operands = expression.operands.map(compileExpression);
-      return (scope, rendering) =>
-        textValue(operands.map((each) => pythonText(each(scope, rendering), rendering.user)).join(""));
-    }
     case "arithmetic":
       return compileArithmetic(expression.first, expression.rest);
     case "comparison":

@@ -27,6 +27,11 @@ import {
   type Value,
 } from "./values.ts";
 
+/** Whether a flag was passed and is true. */
+function isSet(flag: Value | undefined): boolean {
+  return flag !== undefined && isTrue(flag);
+}
+
 type Filter = (value: Value, args: readonly Value[], user: UserText) => Value;
 
 /** Applies one of Jinja's filters, as far as chat templates use them. Undefined counts as empty text and as an empty list. */
@@ -93,8 +98,8 @@ const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
       const lines = pythonText(value, user)
         .split("\n")
         .map((line, index) => {
-          if (index === 0) return first !== undefined && isTrue(first) ? by + line : line;
-          return line === "" && !(blank !== undefined && isTrue(blank)) ? line : by + line;
+          if (index === 0) return isSet(first) ? by + line : line;
+          return line === "" && !isSet(blank) ? line : by + line;
         });
       return textValue(lines.join("\n"));
     },
@@ -125,18 +130,12 @@ const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
     max: (value, _args, user) => sorted(iterated(value, user), undefined, false, user).at(-1) ?? undefinedValue,
     sort: (value, args, user) => {
       const [reverse, caseSensitive, attribute] = parameters(args, "reverse", "case_sensitive", "attribute");
-      const items = sorted(
-        iterated(value, user),
-        attribute,
-        caseSensitive !== undefined && isTrue(caseSensitive),
-        user,
-      );
-      return listValue(reverse !== undefined && isTrue(reverse) ? items.reverse() : items);
+      const items = sorted(iterated(value, user), attribute, isSet(caseSensitive), user);
+      return listValue(isSet(reverse) ? items.reverse() : items);
     },
     unique: (value, args, user) => {
       const [caseSensitive, attribute] = parameters(args, "case_sensitive", "attribute");
-      const key = (each: Value): Value =>
-        sortKey(attributeOf(each, attribute, user), caseSensitive !== undefined && isTrue(caseSensitive), user);
+      const key = (each: Value): Value => sortKey(attributeOf(each, attribute, user), isSet(caseSensitive), user);
       const kept: Value[] = [];
       for (const each of iterated(value, user)) {
         if (!kept.some((other) => equal(key(other), key(each), user))) kept.push(each);
@@ -176,15 +175,15 @@ const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
       const [caseSensitive, by, reverse] = parameters(args, "case_sensitive", "by", "reverse");
       const at = integerValue(by !== undefined && isText(by) && by.value === "value" ? 1 : 0);
       const pairs = isMapping(value) ? [...value.value].map(([key, each]) => tupleValue([keyValue(key), each])) : [];
-      const items = sorted(pairs, at, caseSensitive !== undefined && isTrue(caseSensitive), user);
-      return listValue(reverse !== undefined && isTrue(reverse) ? items.reverse() : items);
+      const items = sorted(pairs, at, isSet(caseSensitive), user);
+      return listValue(isSet(reverse) ? items.reverse() : items);
     },
   } satisfies Record<string, Filter>),
 );
 
 function orDefault(value: Value, args: readonly Value[]): Value {
   const [otherwise, falsyToo] = parameters(args, "default_value", "boolean");
-  const missing = isUndefined(value) || (falsyToo !== undefined && isTrue(falsyToo) && !isTrue(value));
+  const missing = isUndefined(value) || (isSet(falsyToo) && !isTrue(value));
   return missing ? (otherwise ?? textValue("")) : value;
 }
 

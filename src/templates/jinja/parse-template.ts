@@ -276,10 +276,10 @@ function parseNot(tokens: TokenReader): TemplateExpression {
 }
 
 function parseComparison(tokens: TokenReader): TemplateExpression {
-  const first = parseSum(tokens);
+  const first = parseArithmetic(tokens);
   const rest: Operation[] = [];
   for (let operator = comparison(tokens); operator !== null; operator = comparison(tokens)) {
-    rest.push({ operator, operand: parseSum(tokens) });
+    rest.push({ operator, operand: parseArithmetic(tokens) });
   }
   return rest.length === 0 ? first : { kind: "comparison", first, rest };
 }
@@ -294,36 +294,16 @@ function comparison(tokens: TokenReader): string | null {
   return "not in";
 }
 
-function parseSum(tokens: TokenReader): TemplateExpression {
-  return parseArithmetic(tokens, ["+", "-"], parseConcatenation);
-}
+/** From the weakest to the strongest. All are left-associative, unlike in Python: `2 ** 3 ** 2` is 64. */
+const arithmeticLevels: readonly (readonly string[])[] = [["+", "-"], ["~"], ["*", "/", "//", "%"], ["**"]];
 
-function parseConcatenation(tokens: TokenReader): TemplateExpression {
-  const first = parseProduct(tokens);
-  if (!tokens.is("operator", "~")) return first;
-  const operands = [first];
-  while (tokens.skip("operator", "~")) operands.push(parseProduct(tokens));
-  return { kind: "concatenation", operands };
-}
-
-function parseProduct(tokens: TokenReader): TemplateExpression {
-  return parseArithmetic(tokens, ["*", "/", "//", "%"], parsePower);
-}
-
-/** Left-associative, unlike in Python: `2 ** 3 ** 2` is 64. */
-function parsePower(tokens: TokenReader): TemplateExpression {
-  return parseArithmetic(tokens, ["**"], parseFiltered);
-}
-
-function parseArithmetic(
-  tokens: TokenReader,
-  operators: readonly string[],
-  parseOperand: (tokens: TokenReader) => TemplateExpression,
-): TemplateExpression {
-  const first = parseOperand(tokens);
+function parseArithmetic(tokens: TokenReader, level = 0): TemplateExpression {
+  const operators = arithmeticLevels[level];
+  if (operators === undefined) return parseFiltered(tokens);
+  const first = parseArithmetic(tokens, level + 1);
   const rest: Operation[] = [];
   while (tokens.is("operator", ...operators)) {
-    rest.push({ operator: tokens.next().text, operand: parseOperand(tokens) });
+    rest.push({ operator: tokens.next().text, operand: parseArithmetic(tokens, level + 1) });
   }
   return rest.length === 0 ? first : { kind: "arithmetic", first, rest };
 }

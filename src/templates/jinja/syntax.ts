@@ -90,7 +90,7 @@ export type TemplateExpression =
   | Chain
   | { readonly kind: "not"; readonly operand: TemplateExpression }
   | { readonly kind: "sign"; readonly sign: "+" | "-"; readonly operand: TemplateExpression }
-  | { readonly kind: "and" | "or" | "concatenation"; readonly operands: readonly TemplateExpression[] }
+  | { readonly kind: "and" | "or"; readonly operands: readonly TemplateExpression[] }
   /** From the left: `1 - 2 + 3`. */
   | { readonly kind: "arithmetic"; readonly first: TemplateExpression; readonly rest: readonly Operation[] }
   /** As in Python, `a < b < c` is `a < b and b < c`. */

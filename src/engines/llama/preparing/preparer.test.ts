@@ -39,7 +39,7 @@ function schemaOf(name: string): Partial<AskedOfModel> {
   return { output: { type: "json-schema", name: "answer", schema, strict: false, path: "response_format" } };
 }
 
-test("equal constraints are one: made once, registered once, referred to by number", () => {
+test("equal constraints are made and registered once, and referred to by number", () => {
   const { prepare, news } = opened();
   const [first, second, other] = [prepare(schemaOf("city")), prepare(schemaOf("city")), prepare(schemaOf("town"))];
   expect(second.request.constraint).toBe(first.request.constraint);
@@ -48,7 +48,7 @@ test("equal constraints are one: made once, registered once, referred to by numb
   expect(other.request.reading.format).toBe(first.request.reading.format);
 });
 
-test("requests that differ in anything that a grammar depends on have grammars of their own", () => {
+test("requests with different inputs of a grammar have different grammars", () => {
   const { prepare } = opened();
   const tool = { name: "look", parameters: { type: "object" }, strict: true };
   const variants: Partial<AskedOfModel>[] = [
@@ -66,7 +66,7 @@ test("requests that differ in anything that a grammar depends on have grammars o
   expect(new Set(numbers).size).toBe(variants.length);
 });
 
-test("what is not used any more is forgotten, there and here", () => {
+test("unused constraints are dropped in both threads", () => {
   const { prepare, news } = opened();
   const first = prepare(schemaOf("first")).request.constraint;
   for (let i = 0; i < 128; i++) prepare(schemaOf(`next_${i}`));
@@ -86,7 +86,7 @@ test("BoundedCache drops the value that was used longest ago", () => {
   expect([cache.get("a"), cache.get("b"), cache.get("c")]).toEqual(["A", undefined, "C"]);
 });
 
-test("it never holds more than its limits, but for one value that is too heavy by itself", () => {
+test("BoundedCache never exceeds its limits, except for a single value that is too heavy", () => {
   const action = fc.record({ key: fc.integer({ min: 0, max: 9 }), weight: fc.integer({ min: 0, max: 60 }) });
   fc.assert(
     fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
