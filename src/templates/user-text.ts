@@ -184,8 +184,8 @@ export interface GuardedTokens {
 
 /**
  * `markup`: tokens that are not control tokens. Only those that occur in the template are guarded; others are text. Two kinds cannot or need
- * not be guarded: tokens of one character, which cannot be split, and fragments of JSON such as `": "`, which mean the same whoever writes
- * them and which a model knows as one token.
+ * not be guarded: tokens of one character, which cannot be split, and fragments of JSON such as `": "`, which have no special meaning and which
+ * a model knows as one token.
  */
 export function guardedTokens(
   control: readonly string[],

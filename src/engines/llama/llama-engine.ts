@@ -345,8 +345,8 @@ interface Submission {
 }
 
 /**
- * Delivers a request's events from the model's process to its reader. All events since the last batch are one batch. The model is told how
- * many tokens were taken and pauses sequences that are too far ahead, so this buffer stays small.
+ * Delivers a request's events from the model's process to its reader. All events since the last batch are one batch. The process is sent
+ * the number of tokens that were taken, and pauses sequences that are too far ahead, so this buffer stays small.
  */
 export class Delivery {
   readonly observer: GenerationObserver | undefined;

@@ -71,9 +71,9 @@ export function pullModel(source: ModelSource, options: PullOptions): Promise<st
     child.once("error", (cause) => fail(`The download of ${source.model} could not be started.`, undefined, cause));
     child.once("exit", (code, how) => {
       const why = stalled
-        ? `nothing arrived for ${stalledMs / 1000} seconds; what is here stays, and the next download goes on from there`
+        ? `nothing arrived for ${stalledMs / 1000} seconds; what is here stays, and the next download resumes it`
         : signal?.aborted === true
-          ? "it was stopped; what is here stays, and the next download goes on from there"
+          ? "it was stopped; what is here stays, and the next download resumes it"
           : `its process ended (${how ?? code})`;
       fail(`${source.model} could not be downloaded: ${why}.`);
     });

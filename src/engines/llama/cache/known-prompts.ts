@@ -96,11 +96,11 @@ export class KnownPrompts {
   #explain(asked: AskedPrompt, own: readonly EarlierPrompt[], inSlots: number): MissDraft | null {
     const promptTokens = asked.tokens.length;
     if (inSlots + minMissed > promptTokens) return null;
-    const worthEvicted = (prompt: EarlierPrompt): boolean =>
+    const wasEvicted = (prompt: EarlierPrompt): boolean =>
       prompt.slot === undefined && prompt.common >= inSlots + minMissed;
     const isContinued = ({ slot, common, tokens }: EarlierPrompt): boolean =>
       slot !== undefined && common === tokens.length && 2 * common >= promptTokens;
-    if (own.some(isContinued) && !own.some(worthEvicted)) return null;
+    if (own.some(isContinued) && !own.some(wasEvicted)) return null;
 
     const likenessOf = likenessTo(asked);
     const alike = own
@@ -109,7 +109,7 @@ export class KnownPrompts {
       .toSorted((one, other) => other.likeness - one.likeness || other.prompt.common - one.prompt.common);
     const [nearest] = alike;
     if (!nearest) return { cause: "nothing-known", promptTokens, mostTokens: promptTokens };
-    const gone = alike.find(({ prompt, likeness }) => likeness === nearest.likeness && worthEvicted(prompt));
+    const gone = alike.find(({ prompt, likeness }) => likeness === nearest.likeness && wasEvicted(prompt));
     if (gone) {
       const { common } = gone.prompt;
       return { cause: "evicted", promptTokens, knownTokens: common, mostTokens: common };

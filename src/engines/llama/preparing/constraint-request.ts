@@ -128,13 +128,13 @@ const begins: Readonly<Record<AnswerStart, ConstraintPlan["begins"]>> = {
   "with-call": "with-call",
 };
 
-function answerStart({ format, prefix, thinking }: AnswerReading, knowsThoughts: boolean): AnswerStart {
+function answerStart({ format, prefix, thinking }: AnswerReading, writesReasoning: boolean): AnswerStart {
   if (format.kind === "routed") return thinking === false ? "start" : "thought";
   const { reasoning } = format;
   if (reasoning === undefined) return "start";
   if (startOf(reasoning, { prefix }).place === "inside") return "end-of-thought";
   const closed = reasoning.close.some((close) => prefix.includes(close));
-  return knowsThoughts && thinking !== false && !closed ? "thought" : "start";
+  return writesReasoning && thinking !== false && !closed ? "thought" : "start";
 }
 
 function isForced({ toolChoice }: AskedOfModel): boolean {
