@@ -1,42 +1,42 @@
-import { addedForAnswer } from "./generation-prompt.ts";
-import type { TemplateMessage } from "./template-message.ts";
-
-/** What a chat template can do, and which shapes of messages it accepts. Found once per template by rendering small conversations. */
+/** The features of a chat template and the message shapes that it accepts. They are found by rendering small conversations. */
 export interface TemplateCapabilities {
-  /** It writes the tools into the prompt. */
+  /** The prompt contains the tools. */
   readonly tools: boolean;
-  /** It writes the calls of earlier turns. */
+  /** The prompt contains the calls of earlier turns. */
   readonly toolCalls: boolean;
-  /** It writes messages with role `tool`. */
+  /** The prompt contains messages with role `tool`. */
   readonly toolResults: boolean;
   /** Arguments of earlier calls: JSON text, or the object itself. */
   readonly arguments: "object" | "string";
   /** `nine`: ids of calls must be nine letters or digits (Mistral). */
   readonly callIds: "any" | "nine";
-  /** What stands for the content of a message that has calls alone. */
-  readonly contentBesideCalls: "absent" | "null" | "empty";
-  /** "required": a tool or parameter without description makes it fail. */
+  /** The `content` of a message that has calls and no text. */
+  readonly contentWithCalls: "absent" | "null" | "empty";
+  /** "required": the template fails if a tool or parameter has no description. */
   readonly descriptions: "optional" | "required";
-  /** How many system messages it takes at the start: any number, one, or none. */
+  /** How many system messages it accepts at the start: any number, one, or none. */
   readonly systemRole: "any" | "first" | "none";
-  /** It writes system messages behind the first other message, in their place. */
+  /** System messages after the first other message are rendered, in order. */
   readonly laterSystems: boolean;
   readonly developerRole: boolean;
   /** "parts": content must be a list of parts. */
   readonly content: "text" | "parts";
-  /** The member of an assistant message from which it reads reasoning; "part": a part of type `thinking`; null: it reads none. */
+  /** The member of an assistant message that contains reasoning; "part": a part of type `thinking`; null: the template ignores reasoning. */
   readonly reasoning: string | null;
-  /** The text that it writes around a thought; null: it writes no thoughts. */
-  readonly thought: { readonly open: string; readonly close: string } | null;
-  /** What it adds for the assistant's turn with thinking switched on and off; the same where it has no such switch. */
+  /** The text before and after reasoning; null if the template renders none. */
+  readonly reasoningTags: { readonly open: string; readonly close: string } | null;
+  /** The generation prompt with thinking on and off; the same if the template has no such switch. */
   readonly generationPrompt: { readonly thinking: string; readonly direct: string };
 }
 
-/** Renders template messages with further variables. Throws the template's error. */
-export type Probe = (messages: readonly TemplateMessage[], variables?: Readonly<Record<string, unknown>>) => string;
+/** Renders template messages with additional variables. Throws the template's error. */
+export type RenderProbe = (
+  messages: readonly TemplateMessage[],
+  variables?: Readonly<Record<string, unknown>>,
+) => string;
 
-/** Tries the template. `source` shows whether it knows the role `developer`. */
-export function probeCapabilities(render: Probe, source: string): TemplateCapabilities {
+/** Finds the capabilities of a template. `source` shows whether it supports the role `developer`. */
+export function probeCapabilities(render: RenderProbe, source: string): TemplateCapabilities {
   const attempt = (
     messages: readonly TemplateMessage[],
     variables?: Readonly<Record<string, unknown>>,
@@ -71,7 +71,7 @@ export function probeCapabilities(render: Probe, source: string): TemplateCapabi
 
   const calls = probeCalls((messages) => attempt(shape(messages), { tools: [tool(true)] }));
   const generationPrompt = (variables: Readonly<Record<string, boolean>>): string => {
-    return addedForAnswer((more) => attempt(shape([user]), { ...variables, ...more }) ?? "", "\uffff").added;
+    return renderGenerationPrompt((more) => attempt(shape([user]), { ...variables, ...more }) ?? "", "\uffff").added;
   };
   return {
     tools: bare || toolsWith(true),
@@ -89,17 +89,17 @@ export function probeCapabilities(render: Probe, source: string): TemplateCapabi
   };
 }
 
-/** The usual names of the switch; each template looks at its own. */
+/** The usual names of the switch. Each template reads one of them. */
 function thinkingSwitch(on: boolean): Readonly<Record<string, boolean>> {
   return { enable_thinking: on, thinking: on };
 }
 
 type CallCapabilities = Pick<
   TemplateCapabilities,
-  "toolCalls" | "toolResults" | "arguments" | "callIds" | "contentBesideCalls"
+  "toolCalls" | "toolResults" | "arguments" | "callIds" | "contentWithCalls"
 >;
 
-/** Renders one call with its result in each shape there is, the likeliest first, and keeps the first that works best. */
+/** Renders one call with its result in each shape, the most common first, and returns the first one with the best score. */
 function probeCalls(attempt: (messages: readonly TemplateMessage[]) => string | null): CallCapabilities {
   let best = 0;
   let found: CallCapabilities = {
@@ -107,7 +107,7 @@ function probeCalls(attempt: (messages: readonly TemplateMessage[]) => string | 
     toolResults: false,
     arguments: "object",
     callIds: "any",
-    contentBesideCalls: "absent",
+    contentWithCalls: "absent",
   };
   for (const shape of callShapes) {
     const rendered = attempt(probedCall(shape)) ?? "";
@@ -120,14 +120,14 @@ function probeCalls(attempt: (messages: readonly TemplateMessage[]) => string | 
   return found;
 }
 
-type CallShape = Pick<TemplateCapabilities, "arguments" | "callIds" | "contentBesideCalls">;
+type CallShape = Pick<TemplateCapabilities, "arguments" | "callIds" | "contentWithCalls">;
 
 const callShapes: readonly CallShape[] = (["any", "nine"] as const).flatMap((callIds) =>
   (["object", "string"] as const).flatMap((args) =>
-    (["absent", "null", "empty"] as const).map((contentBesideCalls) => ({
+    (["absent", "null", "empty"] as const).map((contentWithCalls) => ({
       arguments: args,
       callIds,
-      contentBesideCalls,
+      contentWithCalls,
     })),
   ),
 );
@@ -139,8 +139,8 @@ function probedCall(shape: CallShape): TemplateMessage[] {
     user,
     {
       role: "assistant",
-      ...(shape.contentBesideCalls === "null" && { content: null }),
-      ...(shape.contentBesideCalls === "empty" && { content: "" }),
+      ...(shape.contentWithCalls === "null" && { content: null }),
+      ...(shape.contentWithCalls === "empty" && { content: "" }),
       tool_calls: [call],
     },
     { role: "tool", content: "RESULTNEEDLE", tool_call_id: id, name: "needle_tool" },
@@ -149,7 +149,7 @@ function probedCall(shape: CallShape): TemplateMessage[] {
 
 const bestScore = 4;
 
-/** 0: the prompt shows neither call nor result; 1: only the result; 4: the result, and the call as a model would write it. */
+/** 0: the prompt contains neither call nor result; 1: only the result; 4: the result, and the call as a model would write it. */
 function callScore(rendered: string): number {
   const result = rendered.includes("RESULTNEEDLE") ? 1 : 0;
   if (!rendered.includes("needle_key") || !rendered.includes("needle_value")) return result;
@@ -163,7 +163,7 @@ function probeReasoning(
   attempt: Attempt,
   calls: CallCapabilities,
   source: string,
-): Pick<TemplateCapabilities, "reasoning" | "thought"> {
+): Pick<TemplateCapabilities, "reasoning" | "reasoningTags"> {
   const answer = { role: "assistant", content: "ANSWERNEEDLE" };
   const call = {
     id: "abcdefghi",
@@ -173,14 +173,14 @@ function probeReasoning(
   for (const name of ["reasoning_content", "reasoning", "thinking", "thought"]) {
     const reasoning = { [name]: "THOUGHTNEEDLE" };
     if (attempt([user, { ...answer, ...reasoning }])?.includes("THOUGHTNEEDLE")) {
-      return { reasoning: name, thought: tagsIn(source) };
+      return { reasoning: name, reasoningTags: tagsIn(source) };
     }
-    // Some templates show only the thoughts that came before a call.
+    // Some templates render reasoning only before a call.
     const calling = { ...answer, tool_calls: [call] };
     const rendered = attempt([user, { ...calling, ...reasoning }]);
     if (rendered?.includes("THOUGHTNEEDLE")) {
       const bare = [attempt([user, answer]) ?? "", attempt([user, calling]) ?? ""] as const;
-      return { reasoning: name, thought: around(rendered, ...bare) ?? tagsIn(source) };
+      return { reasoning: name, reasoningTags: around(rendered, ...bare) ?? tagsIn(source) };
     }
   }
   const parts = [
@@ -189,14 +189,14 @@ function probeReasoning(
   ];
   const rendered = attempt([user, { role: "assistant", content: parts }]) ?? "";
   const isPart = rendered.includes("THOUGHTNEEDLE") && !/["']type["']/.test(rendered);
-  return { reasoning: isPart ? "part" : null, thought: tagsIn(source) };
+  return { reasoning: isPart ? "part" : null, reasoningTags: tagsIn(source) };
 }
 
 /**
- * The text around the thought. `without` is the same turn without the thought; `plain` is a turn with only an answer, which shows where the
- * turn's header ends.
+ * Returns the text around the reasoning. `without` is the same turn without reasoning; `plain` is a turn with only an answer, which shows
+ * where the turn's header ends.
  */
-function around(rendered: string, plain: string, without: string): TemplateCapabilities["thought"] {
+function around(rendered: string, plain: string, without: string): TemplateCapabilities["reasoningTags"] {
   const header = plain.slice(0, plain.indexOf("ANSWERNEEDLE"));
   const start = rendered.indexOf("THOUGHTNEEDLE");
   const rest = rendered.slice(start + "THOUGHTNEEDLE".length);
@@ -206,7 +206,7 @@ function around(rendered: string, plain: string, without: string): TemplateCapab
 }
 
 /** A pair of tags in the source with "think" in its name: `<think>`, `<seed:think>`, `[THINK]`. */
-function tagsIn(source: string): TemplateCapabilities["thought"] {
+function tagsIn(source: string): TemplateCapabilities["reasoningTags"] {
   for (const [close, open, name, end] of source.matchAll(/([<[])\/([\w:]*think[\w:]*)([>\]])/gi)) {
     if (source.includes(`${open}${name}${end}`)) return { open: `${open}${name}${end}`, close };
   }
@@ -237,4 +237,35 @@ function tool(described: boolean): unknown {
       },
     },
   };
+}
+
+/** A message in the shape that chat templates read: OpenAI's, without null members. */
+export interface TemplateMessage {
+  readonly role: string;
+  readonly [member: string]: unknown;
+}
+
+/** Returns `whole` without the prefix that it has in common with `open`. */
+export function afterCommonPrefix(open: string, whole: string): string {
+  let length = 0;
+  while (length < open.length && open[length] === whole[length]) length++;
+  return whole.slice(length);
+}
+
+/**
+ * Renders a conversation with the generation prompt, and returns the text and the generation prompt (`added`). `place` is a character that
+ * occurs nowhere else.
+ *
+ * Without a generation prompt, some templates end with the EOS token, which may begin with the same characters as the generation prompt.
+ * To distinguish them, such a template is rendered again with `place` as EOS.
+ */
+export function renderGenerationPrompt(
+  render: (variables: Readonly<Record<string, unknown>>) => string,
+  place: string,
+): { readonly text: string; readonly added: string } {
+  const open = render({ add_generation_prompt: false });
+  const text = render({ add_generation_prompt: true });
+  if (text.startsWith(open)) return { text, added: text.slice(open.length) };
+  const otherwise = render({ add_generation_prompt: false, eos_token: place });
+  return { text, added: afterCommonPrefix(otherwise, render({ add_generation_prompt: true, eos_token: place })) };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { FailureError } from "../core/failure.ts";
 import type { Message, Tool } from "../core/message.ts";
-import { ChatTemplate, type RenderInput } from "./chat-template.ts";
+import { ChatTemplate, requestedThinking, type RenderInput } from "./chat-template.ts";
 
 const now = new Date(2024, 4, 6);
 const chatml = `{%- if messages[0].role == 'system' %}{{ '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}{% endif %}
@@ -44,7 +44,7 @@ const tool: Tool = {
   parameters: { type: "object", properties: { x: { type: "integer" } } },
 };
 
-describe("one BOS, never two", () => {
+describe("exactly one BOS", () => {
   test.each([
     ["{{ bos_token }}{{ messages[0].content }}", true],
     ["{{ bos_token }}{{ bos_token }}{{ messages[0].content }}", true],
@@ -69,7 +69,7 @@ describe("one BOS, never two", () => {
   });
 });
 
-describe("generation prompt and what follows it", () => {
+describe("generation prompt and response prefix", () => {
   test("the prefix is what the template adds, with the response prefix", () => {
     const options = { variables: { enable_thinking: true }, responsePrefix: "Well, " };
     const prompt = template(chatml).render({ messages: hello, options, now });
@@ -85,14 +85,14 @@ describe("generation prompt and what follows it", () => {
     expect(prompt.warnings).toEqual([expect.stringContaining("response_prefix")]);
   });
 
-  test("an EOS that begins as the generation prompt does is told apart from it", () => {
+  test("an EOS that begins like the generation prompt is distinguished from it", () => {
     const source =
       "{{ messages[0].content }}{% if add_generation_prompt %}<|assistant|>{% else %}{{ eos_token }}{% endif %}";
     const prompt = template(source, { eosToken: "<|eos|>" }).render({ messages: hello, options: {}, now });
     expect(prompt.generationPrefix).toBe("<|assistant|>");
   });
 
-  test("either name of the thinking switch works for a template that knows the other", () => {
+  test("each name of the thinking switch works for templates that read the other one", () => {
     const source = "{% if add_generation_prompt and thinking %}<think>{% endif %}";
     const options = { variables: { enable_thinking: true } };
     expect(render(source, hello, { options })).toBe("<think>");
@@ -115,7 +115,7 @@ describe("continuing the last message", () => {
     expect(prompt.generationPrefix).toBe("<|im_start|>assistant\nOnce upon a ");
   });
 
-  test("a thought without content is still open", () => {
+  test("reasoning without content is open", () => {
     const { text } = template(chatml).render({
       messages: begun({ content: [{ type: "reasoning", text: "Let me" }] }),
       options,
@@ -124,7 +124,7 @@ describe("continuing the last message", () => {
     expect(text.endsWith("<|im_start|>assistant\n<think>\nLet me")).toBe(true);
   });
 
-  test("a thought with content, even an empty one, is closed", () => {
+  test("reasoning with content, even an empty one, is closed", () => {
     const { text } = template(chatml).render({
       messages: begun({
         content: [
@@ -138,7 +138,7 @@ describe("continuing the last message", () => {
     expect(text.endsWith("<think>\nDone.\n</think>\n")).toBe(true);
   });
 
-  test("a thought that the template leaves out is written in the template's own tags", () => {
+  test("reasoning that the template omits is written in the template's own tags", () => {
     const source =
       "{% for m in messages %}[{{ m.role }}]{{ m.content.split('</think>')[-1] }}{% endfor %}{% if add_generation_prompt %}[assistant]<think>{% endif %}";
     expect(
@@ -158,7 +158,7 @@ describe("continuing the last message", () => {
     );
   });
 
-  test("a template without thoughts drops them with a warning, or refuses where nothing else is there", () => {
+  test("a template without reasoning drops it with a warning, or rejects a message that has nothing else", () => {
     const source = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
     const prompt = template(source).render({
       messages: begun({
@@ -222,7 +222,7 @@ describe("messages", () => {
     expect(render(source, messages)).toBe("['role', 'content']a\nb;['role', 'content']No.;");
   });
 
-  test("an image is refused by its place", () => {
+  test("an image is rejected with its path", () => {
     const messages: Message[] = [{ role: "user", content: [{ type: "image", url: "data:," }] }];
     expect(failure(() => render(chatml, messages))).toMatchObject({
       status: 400,
@@ -230,14 +230,14 @@ describe("messages", () => {
     });
   });
 
-  test("a template without system role gets the system's words with the user's first", () => {
+  test("a template without system role gets the system prompt in the first user message", () => {
     const source =
       "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
     const messages: Message[] = [{ role: "system", content: "S" }, { role: "developer", content: "D" }, ...hello];
     expect(render(source, messages)).toBe("[user]S\n\nD\n\nHi");
   });
 
-  test("a template that knows one system message gets one", () => {
+  test("a template that accepts one system message gets one", () => {
     const source =
       "{% for m in messages %}{% if m.role == 'system' and not loop.first %}{{ raise_exception('only first') }}{% endif %}[{{ m.role }}]{{ m.content }}{% endfor %}";
     const messages: Message[] = [{ role: "system", content: "S" }, { role: "developer", content: "D" }, ...hello];
@@ -262,14 +262,14 @@ describe("messages", () => {
     expect(render(free, [...hello, { role: "system", content: "S" }])).toBe("[user]Hi[system]S");
   });
 
-  test("developers are systems, where a template does not know them", () => {
+  test("developer messages become system messages for a template without that role", () => {
     const messages: Message[] = [{ role: "developer", content: "D" }, ...hello];
     const source = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
     expect(render(source, messages)).toBe("[system]D[user]Hi");
     expect(render(`${source}{{ '' if messages[0].role == 'developer' }}`, messages)).toBe("[developer]D[user]Hi");
   });
 
-  test("a template that reads nothing but parts gets parts", () => {
+  test("a template that requires parts gets parts", () => {
     const source = "{% for m in messages %}{% for p in m.content %}({{ p.text }}){% endfor %}{% endfor %}";
     expect(render(source, hello)).toBe("(Hi)");
   });
@@ -296,7 +296,7 @@ describe("calls", () => {
     expect(render(source, called('{"b":1.0}'))).toBe('args: {"b":1.0}');
   });
 
-  test("what is no JSON stays text, with a warning", () => {
+  test("arguments that are not JSON stay text, with a warning", () => {
     const prompt = template(printed).render({ messages: called('{"b": '), options: {}, now });
     expect(prompt.text).toBe('"{\\"b\\": " f call_0123456789 3');
     expect(prompt.warnings).toHaveLength(1);
@@ -308,7 +308,7 @@ describe("calls", () => {
     expect(render(source, called("{}"))).toBe("123456789{}=1234567893");
   });
 
-  test("a result without a call is refused in OpenAI's words", () => {
+  test("a result without a call is rejected with OpenAI's message", () => {
     const messages: Message[] = [...hello, { role: "tool", content: "3", toolCallId: "x" }];
     expect(failure(() => render(chatml, messages))).toEqual({
       status: 400,
@@ -318,7 +318,7 @@ describe("calls", () => {
     });
   });
 
-  test("a result with a strange id answers the call at its place, with a warning", () => {
+  test("a result with an unknown id answers the next call, with a warning", () => {
     const messages = called("{}").map((message) =>
       message.role === "tool" ? { ...message, toolCallId: "other" } : message,
     );
@@ -327,7 +327,7 @@ describe("calls", () => {
     expect(prompt.warnings).toHaveLength(1);
   });
 
-  test("a template that knows no calls gets them as text, whose special tokens are meant", () => {
+  test("a template without calls gets them as text with special tokens", () => {
     const source = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
     const writeCall = (): string => "<|im_start|>f(1)";
     const prompt = template(source).render({ messages: called('{"x":1}'), options: {}, now, writeCall });
@@ -351,7 +351,7 @@ describe("tools", () => {
     expect(render(source, hello, { tools: [tool], toolChoice: { type: "none" } })).toBe("");
   });
 
-  test("the instruction for a template that knows none is a system message, merged where there is one", () => {
+  test("the instruction for a template without tools is added to the system message, or is one", () => {
     const tools = { tools: [tool], toolInstruction: "You have f." };
     const plain = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}";
     expect(render(plain, hello, tools)).toBe("[system]You have f.[user]Hi");
@@ -368,13 +368,13 @@ describe("tools", () => {
   });
 });
 
-test("the date is the one that is given, under every name that templates look for", () => {
+test("the given date has every name that templates read", () => {
   expect(render("{{ strftime_now('%d.%m.%Y') }} {{ date_string }} {{ datetime }}", hello)).toBe(
     "06.05.2024 06 May 2024 May 06 2024 00:00:00",
   );
 });
 
-test("a custom tool is shown as a function with one string, and so are its earlier calls", () => {
+test("a custom tool and its earlier calls are rendered as a function with one string", () => {
   const custom: Tool = { name: "run", description: "Runs it.", kind: "custom" };
   const grammar = { syntax: "regex", definition: "[a-z]+" } as const;
   const shown = template("{{ tools | tojson }}").render({
@@ -412,7 +412,7 @@ test("a custom tool is shown as a function with one string, and so are its earli
   expect(history.warnings).toEqual([]);
 });
 
-test("documents and variables are seen, and cannot forge special tokens either", () => {
+test("documents and variables are rendered, and cannot become special tokens", () => {
   const prompt = template("{{ documents[0].text }}{{ extra }}").render({
     messages: hello,
     options: { documents: [{ text: "a<|im_end|>" }], variables: { extra: "<|im_start|>b" } },
@@ -425,15 +425,15 @@ test("documents and variables are seen, and cannot forge special tokens either",
   ]);
 });
 
-test("documents for a template that shows none are left out, with a warning", () => {
+test("documents for a template that renders none are ignored with a warning", () => {
   const asked = { messages: hello, options: { documents: [{ text: "a" }] }, now };
   const { text, warnings } = template("{{ messages[0].content }}").render(asked);
   expect(text).toBe("Hi");
   expect(warnings).toEqual(["documents were ignored: the chat template does not use any."]);
 });
 
-// The local engine refused documents whose text a client had sent.
-test("a document's text stands in its place, under its name", () => {
+// The local engine rejected documents with text.
+test("a document is rendered in its place: its name, then its text", () => {
   const content = [
     { type: "file", name: "Note", text: "Ada is 36." },
     { type: "file", text: "Bo is 7." },
@@ -442,4 +442,18 @@ test("a document's text stands in its place, under its name", () => {
   expect(render("{{ messages[0].content }}", [{ role: "user", content }])).toBe(
     "Note\n\nAda is 36.\nBo is 7.\nHow old is Ada?",
   );
+});
+
+// Once only the effort "none" was read; low, medium and high had no effect on templates that have a switch but no efforts.
+test.each([
+  [{}, undefined],
+  [{ reasoning_effort: "none" }, false],
+  [{ reasoning_effort: "minimal" }, undefined],
+  [{ reasoning_effort: "low" }, true],
+  [{ reasoning_effort: "high" }, true],
+  [{ reasoning_effort: "high", enable_thinking: false }, false],
+  [{ reasoning_effort: "none", thinking: true }, true],
+  [{ enable_thinking: "yes" }, undefined],
+])("requestedThinking(%j)", (variables, expected) => {
+  expect(requestedThinking(variables)).toBe(expected);
 });

@@ -1,34 +1,33 @@
-import { askedThinking } from "./asked-thinking.ts";
 import { callsOf, partsOf } from "../core/assistant-parts.ts";
 import { checkContinuation } from "../core/continued-message.ts";
 import { FailureError, invalidRequest } from "../core/failure.ts";
 import type { AssistantMessage, Message, Tool, ToolChoice } from "../core/message.ts";
 import type { TemplateOptions } from "../core/request.ts";
 import { requireText } from "../core/unreadable-part.ts";
-import { probeCapabilities, type TemplateCapabilities } from "./capabilities.ts";
-import { continuedPrompt } from "./continued-prompt.ts";
-import { templateMessages, type WriteCall } from "./conversation.ts";
-import { added, addedForAnswer } from "./generation-prompt.ts";
-import { toJson } from "./jinja/python-json.ts";
-import { PythonTemplate, TemplateRefusal } from "./jinja/python-template.ts";
-import { strftime } from "./jinja/strftime.ts";
+import {
+  afterCommonPrefix,
+  renderGenerationPrompt,
+  probeCapabilities,
+  type TemplateCapabilities,
+  type TemplateMessage,
+} from "./capabilities.ts";
+import { templateMessages, templateTools, type WriteCall } from "./conversation.ts";
+import { PythonTemplate, strftime, TemplateRefusal } from "./jinja/python-template.ts";
+import { toJson } from "./jinja/python-text.ts";
 import { integerValue, runtimeValue } from "./jinja/values.ts";
 import type { RenderedPrompt } from "./rendered-prompt.ts";
-import { guardedTokens, type GuardedTokens } from "./special-tokens.ts";
-import type { TemplateMessage } from "./template-message.ts";
-import { templateTools } from "./template-tools.ts";
-import { UserText } from "./user-text.ts";
+import { type GuardedTokens, guardedTokens, UserText } from "./user-text.ts";
 
 export interface ChatTemplateOptions {
-  /** The Jinja source, as in a GGUF's `tokenizer.chat_template`. */
+  /** The Jinja source: `tokenizer.chat_template` of a GGUF file. */
   readonly source: string;
   readonly bosToken?: string;
   readonly eosToken?: string;
-  /** The texts of the model's control tokens. A client's text never becomes one of them. */
+  /** The texts of the model's control tokens. Client text is never tokenized as one of them. */
   readonly specialTokens: readonly string[];
   /**
-   * The texts of the vocabulary's user-defined tokens. What users say and tools return never becomes one of those that the template
-   * writes itself (`<tool_call>`, `</think>`). Default none.
+   * The texts of the vocabulary's user-defined tokens. User messages and tool results are never tokenized as one of those that the
+   * template itself contains (`<tool_call>`, `</think>`). Default none.
    */
   readonly markupTokens?: readonly string[];
 }
@@ -36,20 +35,20 @@ export interface ChatTemplateOptions {
 export interface RenderInput {
   readonly messages: readonly Message[];
   readonly tools?: readonly Tool[];
-  /** With `none` the template does not see the tools. */
+  /** With `none` the tools are not passed to the template. */
   readonly toolChoice?: ToolChoice;
   readonly options: TemplateOptions;
-  /** The date that templates print, in the local time zone. */
+  /** The current date, which templates print in the local time zone. */
   readonly now: Date;
-  /** Describes the tools, for templates that do not. It goes into the system message. */
+  /** Describes the tools, for templates that do not. It is added to the system message. */
   readonly toolInstruction?: string;
-  /** For templates that leave out the calls of earlier turns. Absent, or its result is null: a JSON object with name and arguments. */
+  /** For templates that omit the calls of earlier turns. Default, also if it returns null: a JSON object with name and arguments. */
   readonly writeCall?: WriteCall;
 }
 
 /**
- * A model's chat template: messages in, prompt out. Parsed and tried once; `render` may be called any number of times. A
- * template that cannot be parsed fails in `render` (400 with the parser's message), so that its model still serves completions.
+ * A model's chat template: renders messages as a prompt. A template that cannot be parsed fails in `render` (400 with the parser's
+ * message), so its model still serves completions.
  */
 export class ChatTemplate {
   readonly source: string;
@@ -78,8 +77,8 @@ export class ChatTemplate {
   }
 
   /**
-   * The prompt for a conversation. Throws `FailureError`, always 400: the template refuses the conversation (with
-   * its own message) or cannot render it, options exclude each other, content is not text, a result follows no call.
+   * Renders the prompt of a conversation. Throws `FailureError` (400) if the template rejects the conversation (with its own message) or
+   * cannot render it, if options exclude each other, if content is not text, or if a tool result follows no call.
    */
   render(input: RenderInput): RenderedPrompt {
     checkContinuation(input.messages, input.options);
@@ -131,19 +130,19 @@ export class ChatTemplate {
           `${last?.path ?? `messages[${messages.length - 1}]`}.role`,
         );
       }
-      const thinks = endsInThought(last);
+      const isReasoning = endsInReasoning(last);
       const open = { add_generation_prompt: false };
       const render = (shown: readonly TemplateMessage[]): string => run(shown, open);
-      const text = continuedPrompt({ conversation, thinks, wants, user, warnings, render });
+      const text = continuedPrompt({ conversation, isReasoning, wants, user, warnings, render });
       const before = withoutFailing(() => run(conversation.slice(0, -1), open)) ?? "";
-      return this.#prompt(text, added(before, text), user, warnings);
+      return this.#prompt(text, afterCommonPrefix(before, text), user, warnings);
     }
     if (!addGenerationPrompt) {
       if (responsePrefix !== "") warnings.push("response_prefix was ignored: add_generation_prompt is false.");
       return this.#prompt(run(conversation, { add_generation_prompt: false }), "", user, warnings);
     }
     const prefix = user.markText(responsePrefix);
-    const { text, added: opening } = addedForAnswer((more) => run(conversation, more), user.placeMark());
+    const { text, added: opening } = renderGenerationPrompt((more) => run(conversation, more), user.placeMark());
     return this.#prompt(text + prefix, opening + prefix, user, warnings);
   }
 
@@ -167,10 +166,10 @@ export class ChatTemplate {
       {
         bos_token: this.bosToken,
         eos_token: this.#eos,
-        // Firefunction reads these two.
+        // Used by Firefunction.
         functions: functionsJson(variables["tools"], user),
         datetime: strftime(now, "%b %d %Y %H:%M:%S"),
-        // Llama 3 reads this one; without it, it tells the model a date of 2024.
+        // Used by Llama 3, whose default is a date of 2024.
         date_string: strftime(now, "%d %b %Y"),
         ...variables,
       },
@@ -188,16 +187,16 @@ function parsed(source: string): PythonTemplate | FailureError {
   }
 }
 
-/** The last part of the message is a thought, which may go on. */
-function endsInThought(message: AssistantMessage): boolean {
+/** The last part of the message is reasoning, which may be incomplete. */
+function endsInReasoning(message: AssistantMessage): boolean {
   return partsOf(message).at(-1)?.type === "reasoning";
 }
 
 const noSyntax: WriteCall = () => null;
 
-/** A request sets one of `enable_thinking` and `thinking`, or an effort; each template reads one of the first two. */
+/** A request sets `enable_thinking`, `thinking` or an effort; each template reads one of the first two. */
 function thinkingAliases(variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  const wanted = askedThinking(variables);
+  const wanted = requestedThinking(variables);
   return wanted === undefined ? {} : { enable_thinking: wanted, thinking: wanted };
 }
 
@@ -214,7 +213,7 @@ function withoutFailing<T>(attempt: () => T): T | null {
   }
 }
 
-/** 400 with the template's own message, or with the error in it. */
+/** 400 with the template's own message, or with the message of the error in it. */
 function templateFailure(cause: unknown): FailureError {
   const detail = cause instanceof Error ? cause.message : String(cause);
   const message =
@@ -227,4 +226,86 @@ function templateFailure(cause: unknown): FailureError {
     code: null,
     cause,
   });
+}
+
+interface Continuation {
+  /** The last message is from the assistant. */
+  readonly conversation: readonly TemplateMessage[];
+  /** The last message has reasoning and no content, not even an empty one. */
+  readonly isReasoning: boolean;
+  readonly wants: TemplateCapabilities;
+  readonly user: UserText;
+  readonly warnings: string[];
+  render(conversation: readonly TemplateMessage[]): string;
+}
+
+/**
+ * Returns the prompt up to the end of the last message's text, including trailing white space. A mark after that text shows where to cut
+ * the rendered text. If the template omits the message's reasoning, it is added in the template's own tags, as the model would write it.
+ */
+function continuedPrompt(continuation: Continuation): string {
+  const { conversation, isReasoning, wants, user, warnings } = continuation;
+  const last = conversation.at(-1) ?? { role: "assistant" };
+  const { [reasoningMember(last)]: reasoning, ...others } = last;
+  const silent: TemplateMessage = { ...others, role: last.role };
+  const place = user.placeMark();
+  const upTo = (message: TemplateMessage): string | null => {
+    const rendered = continuation.render([...conversation.slice(0, -1), message]);
+    const end = rendered.lastIndexOf(place);
+    return end === -1 ? null : rendered.slice(0, end);
+  };
+  const member = isReasoning && !Array.isArray(last["content"]) ? reasoningMember(last) : "content";
+  const whole = upTo({ ...last, [member]: withEnd(last[member], place) });
+  const header = (): string => upTo({ ...silent, content: place }) ?? failLeftOut();
+  if (typeof reasoning !== "string") return whole ?? failLeftOut();
+
+  if (isReasoning) {
+    if (whole !== null) return whole;
+    if (wants.reasoningTags !== null) return header() + wants.reasoningTags.open + reasoning;
+    throw invalidRequest(
+      "The model's chat template knows no reasoning, so a message of the assistant without content cannot be continued.",
+      `messages[${conversation.length - 1}].content`,
+    );
+  }
+  const hasReasoning = whole !== null && whole !== upTo({ ...silent, content: withEnd(last["content"], place) });
+  if (hasReasoning) return whole;
+  if (wants.reasoningTags !== null) {
+    return `${header()}${wants.reasoningTags.open}${reasoning}${wants.reasoningTags.close}${String(last["content"])}`;
+  }
+  warnings.push("The chat template knows no reasoning: the last message is continued without it.");
+  return whole ?? failLeftOut();
+}
+
+function reasoningMember(message: TemplateMessage): string {
+  return (
+    ["reasoning_content", "reasoning", "thinking", "thought"].find((name) => name in message) ?? "reasoning_content"
+  );
+}
+
+/** Appends `end` to a text, or to the last text of a list of parts. */
+function withEnd(content: unknown, end: string): unknown {
+  if (!Array.isArray(content)) return `${typeof content === "string" ? content : ""}${end}`;
+  const last = content.at(-1) as Readonly<Record<string, unknown>>;
+  const member = last["type"] === "thinking" ? "thinking" : "text";
+  return [...(content.slice(0, -1) as unknown[]), { ...last, [member]: `${String(last[member])}${end}` }];
+}
+
+function failLeftOut(): never {
+  throw new Error("it leaves the last message out, so that it cannot be continued");
+}
+
+/**
+ * Whether the template variables of a request turn thinking on; undefined if they do not specify it. Templates read `enable_thinking` or
+ * `thinking`. An effort also sets the switch, for templates that do not support efforts.
+ */
+export function requestedThinking(variables: Readonly<Record<string, unknown>>): boolean | undefined {
+  const { enable_thinking: enabled, thinking, reasoning_effort: effort } = variables;
+  const requested = enabled ?? thinking ?? thinkingOfEffort(effort);
+  return typeof requested === "boolean" ? requested : undefined;
+}
+
+/** With `minimal`, the template decides. */
+function thinkingOfEffort(effort: unknown): boolean | undefined {
+  if (typeof effort !== "string" || effort === "minimal") return undefined;
+  return effort !== "none";
 }

@@ -1,32 +1,32 @@
 import { callsOf, partsOf, thoughtOf } from "../core/assistant-parts.ts";
-import { argumentsOfInput } from "../core/custom-tool.ts";
+import { argumentsOfInput, parametersOf } from "../core/custom-tool.ts";
+import { invalidRequest } from "../core/failure.ts";
 import { isObject } from "../core/json.ts";
-import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../core/message.ts";
-import { matchCalls } from "./call-ids.ts";
-import type { TemplateCapabilities } from "./capabilities.ts";
+import type { AssistantMessage, Content, ContentPart, JsonSchema, Message, Tool, ToolCall } from "../core/message.ts";
+import { ShortIds } from "../core/short-ids.ts";
+import type { TemplateCapabilities, TemplateMessage } from "./capabilities.ts";
 import { parseExactJson } from "./exact-json.ts";
-import { toJson } from "./jinja/python-json.ts";
+import { toJson } from "./jinja/python-text.ts";
 import { runtimeValue } from "./jinja/values.ts";
-import type { TemplateMessage } from "./template-message.ts";
 import type { UserText } from "./user-text.ts";
 
-/** How messages are shaped. */
-export interface Shaping {
+/** How messages are converted for a template. */
+interface Shaping {
   readonly wants: TemplateCapabilities;
   readonly user: UserText;
   readonly warnings: string[];
   readonly writeCall: WriteCall;
 }
 
-/** Writes a call as the model would; null: the model has no syntax for calls. */
+/** Writes a call as the model would; returns null if the model has no syntax for calls. */
 export type WriteCall = (call: {
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
 }) => string | null;
 
 /**
- * The conversation as this template reads it, the client's text marked. Content holds nothing but text. Throws `FailureError` for a
- * result that follows no call.
+ * Converts a conversation to the messages that this template accepts, with client text marked. The content must be text only. Throws
+ * `FailureError` if a tool result follows no call.
  */
 export function templateMessages(
   messages: readonly Message[],
@@ -57,7 +57,7 @@ export function templateMessages(
     };
   });
   const instructed = toolInstruction === undefined ? shaped : withInstruction(shaped, user.markText(toolInstruction));
-  return inParts(systemInPlace(wants.laterSystems ? instructed : laterSystemsTold(instructed), wants), wants);
+  return inParts(systemInPlace(wants.laterSystems ? instructed : laterSystemsAsUser(instructed), wants), wants);
 }
 
 function assistantMessage(
@@ -69,7 +69,7 @@ function assistantMessage(
   const { wants, user } = shaping;
   const calls = callsOf(message);
   const reasoning = thoughtOf(message);
-  const spoken = spokenBy(message);
+  const spoken = spokenText(message);
   const name = message.name === undefined ? {} : { name: user.markText(message.name) };
   if (calls.length > 0 && !wants.toolCalls) {
     const written = calls.map((call) => writtenCall(call, shaping));
@@ -89,25 +89,25 @@ function assistantMessage(
   };
 }
 
-/** The member that holds reasoning until the content becomes a list of parts. */
+/** Temporary member for reasoning that becomes a part of the content. */
 const reasoningPart = "reasoning part";
 
 function content(
   text: string | undefined,
-  besideCalls: boolean,
+  hasCalls: boolean,
   wants: TemplateCapabilities,
 ): { content?: string | null } {
   if (text !== undefined) return { content: text };
-  if (!besideCalls || wants.contentBesideCalls === "empty") return { content: "" };
-  return wants.contentBesideCalls === "null" ? { content: null } : {};
+  if (!hasCalls || wants.contentWithCalls === "empty") return { content: "" };
+  return wants.contentWithCalls === "null" ? { content: null } : {};
 }
 
-/** The JSON of a call's arguments. The input of a custom tool becomes an argument, since templates show such a tool as a function. */
+/** The JSON of a call's arguments. The input of a custom tool is an argument, since templates render such a tool as a function. */
 function argumentsText({ kind, arguments: text }: ToolCall): string {
   return kind === "custom" ? JSON.stringify(argumentsOfInput(text)) : text;
 }
 
-/** Arguments are an object for templates that want one; arguments that are not JSON stay text. */
+/** Arguments are an object for templates that require one; arguments that are not JSON stay text. */
 function templateCall(call: ToolCall, id: string, path: string, { wants, user, warnings }: Shaping): unknown {
   const text = argumentsText(call);
   let args: unknown = user.markForeignText(text);
@@ -122,8 +122,8 @@ function templateCall(call: ToolCall, id: string, path: string, { wants, user, w
 }
 
 /**
- * A call in the text of the assistant's message. Only the client's name and arguments are marked, since the syntax around them is made of
- * the model's tokens.
+ * Writes a call into the text of the assistant's message. Only the name and the arguments are marked, since the syntax around them may
+ * contain the model's special tokens.
  */
 function writtenCall(call: ToolCall, { user, writeCall }: Shaping): string {
   const marked = user.markText(call.name);
@@ -138,7 +138,7 @@ function writtenCall(call: ToolCall, { user, writeCall }: Shaping): string {
   return written ?? toJson(runtimeValue({ name: marked, arguments: args }), [], user);
 }
 
-/** Adds to the first system message, or puts one first. */
+/** Appends the instruction to the first system message, or inserts a system message. */
 function withInstruction(messages: readonly TemplateMessage[], instruction: string): TemplateMessage[] {
   const [first, ...rest] = messages;
   if (first === undefined || !isSystem(first)) return [{ role: "system", content: instruction }, ...messages];
@@ -149,7 +149,7 @@ function isSystem({ role }: TemplateMessage): boolean {
   return role === "system" || role === "developer";
 }
 
-/** Puts the system's words where this template takes them: one message at most, or before the first user's words. */
+/** Moves the text of system messages to where this template accepts it: a single message, or the first user message. */
 function systemInPlace(messages: readonly TemplateMessage[], wants: TemplateCapabilities): TemplateMessage[] {
   if (wants.systemRole === "any") return [...messages];
   const end = messages.findIndex((message) => !isSystem(message));
@@ -165,29 +165,29 @@ function systemInPlace(messages: readonly TemplateMessage[], wants: TemplateCapa
 }
 
 /**
- * System messages behind the first other one, as words of the user's, for templates that drop or refuse them (16 of 70; agents such as
- * Claude Code send them always). They join the words before them, so that no two turns of one role follow each other.
+ * Converts system messages after the first other message to user messages, for templates that drop or reject them (16 of 70; agents such
+ * as Claude Code always send them). They are appended to the message before them, so that roles still alternate.
  */
-function laterSystemsTold(messages: readonly TemplateMessage[]): TemplateMessage[] {
-  const told: TemplateMessage[] = [];
-  /** A turn of the user's was made of a system message, and the user's own next words belong to it. */
+function laterSystemsAsUser(messages: readonly TemplateMessage[]): TemplateMessage[] {
+  const converted: TemplateMessage[] = [];
+  /** The last message was made from a system message: a user message that follows is appended to it. */
   let isMade = false;
   for (const message of messages) {
-    const last = told.at(-1);
+    const last = converted.at(-1);
     const isLater = isSystem(message) && last !== undefined && !isSystem(last);
     const joins: boolean = isLater ? last.role !== "assistant" : isMade && message.role === "user";
-    if (joins && last) told[told.length - 1] = { ...last, content: joinedContent(last, message) };
-    else told.push(isLater ? { ...message, role: "user" } : message);
+    if (joins && last) converted[converted.length - 1] = { ...last, content: joinedContent(last, message) };
+    else converted.push(isLater ? { ...message, role: "user" } : message);
     isMade = isLater && (!joins || isMade);
   }
-  return told;
+  return converted;
 }
 
 function joinedContent(first: TemplateMessage, second: TemplateMessage): string {
   return `${String(first["content"])}\n\n${String(second["content"])}`;
 }
 
-/** Content as lists of parts, for templates that read only these, and for reasoning that is a part. */
+/** Converts content to lists of parts, for templates that require them or read reasoning from a part. */
 function inParts(messages: readonly TemplateMessage[], wants: TemplateCapabilities): TemplateMessage[] {
   if (wants.content === "text" && wants.reasoning !== "part") return [...messages];
   return messages.map((message) => {
@@ -200,21 +200,20 @@ function inParts(messages: readonly TemplateMessage[], wants: TemplateCapabiliti
   });
 }
 
-/** The assistant's words; a refusal only if there is no other text. undefined: it said nothing. */
-function spokenBy(message: AssistantMessage): string | undefined {
+/** The assistant's text; a refusal only if there is no other text. undefined if there is none. */
+function spokenText(message: AssistantMessage): string | undefined {
   const words = partsOf(message).filter((part) => part.type !== "reasoning" && part.type !== "tool-call");
   if (words.length === 0) return undefined;
-  const said = words.some((part) => part.type === "text") ? words.filter((part) => part.type !== "refusal") : words;
-  return textOf(said);
+  return textOf(words.some((part) => part.type === "text") ? words.filter((part) => part.type !== "refusal") : words);
 }
 
-/** Text parts are joined with newlines, as the servers around llama.cpp and vLLM do. */
+/** Joins text parts with newlines, as the servers of llama.cpp and vLLM do. */
 function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.map(partText).join("\n");
 }
 
-/** A document of text begins with its name. */
+/** The name of a text document precedes its content. */
 function partText(part: ContentPart): string {
   switch (part.type) {
     case "text":
@@ -225,5 +224,132 @@ function partText(part: ContentPart): string {
       return [part.name, part.text].filter((text) => text !== undefined).join("\n\n");
     default:
       return "";
+  }
+}
+
+/** Converts tools to OpenAI's function tools, which templates read, with client text marked. A custom tool becomes a function. */
+export function templateTools(tools: readonly Tool[], wants: TemplateCapabilities, user: UserText): unknown[] {
+  return tools.map((tool) => {
+    const { name, description } = tool;
+    const parameters = parametersOf(tool);
+    const described = wants.descriptions === "required";
+    const shown = described ? withDescriptions(parameters ?? emptyParameters) : parameters;
+    const text = described ? (description ?? "") : description;
+    return {
+      type: "function",
+      function: user.mark({
+        name,
+        ...(text !== undefined && { description: text }),
+        ...(shown !== undefined && { parameters: shown }),
+      }),
+    };
+  });
+}
+
+const emptyParameters: JsonSchema = { type: "object", properties: {} };
+
+/** Adds empty descriptions: some templates (Command R+) concatenate each parameter's description and fail without one. */
+function withDescriptions(schema: JsonSchema): JsonSchema {
+  if (!isObject(schema) || !isObject(schema["properties"])) return schema;
+  const described = Object.entries(schema["properties"]).map(([name, property]) => {
+    if (!isObject(property)) return [name, property] as const;
+    const inner = withDescriptions(property) as object;
+    return [name, "description" in inner ? inner : { ...inner, description: "" }] as const;
+  });
+  return { ...schema, properties: Object.fromEntries(described) };
+}
+
+/** A conversation's calls with their results. */
+export interface MatchedCalls {
+  /** The ids, for the template, of the calls in the assistant message at this index. */
+  ofCalls(index: number): readonly string[];
+  /** The call that the tool message at this index answers, with its id for the template. */
+  answered(index: number): { readonly id: string; readonly name: string | undefined };
+}
+
+/**
+ * Matches each tool result with its call by id. A result with an unknown id answers the first open call. Throws `FailureError`, with
+ * OpenAI's message, for a result that follows no call.
+ *
+ * With `form` "nine", each id is replaced by one of nine letters or digits, which Mistral's templates require.
+ */
+export function matchCalls(messages: readonly Message[], form: "any" | "nine", warnings: string[]): MatchedCalls {
+  const short = new ShortIds();
+  const shown = (id: string): string => (form === "nine" ? short.of(id) : id);
+  const callIds = new Map<number, readonly string[]>();
+  const answers = new Map<number, { id: string; name: string | undefined }>();
+  let open: OpenCalls | null = null;
+  for (const [index, message] of messages.entries()) {
+    if (message.role !== "tool") {
+      const calls = message.role === "assistant" ? callsOf(message) : [];
+      open = calls.length > 0 ? new OpenCalls(calls) : null;
+      callIds.set(
+        index,
+        calls.map((call) => shown(call.id)),
+      );
+      continue;
+    }
+    if (open === null) {
+      throw invalidRequest(
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        `messages.[${index}].role`,
+      );
+    }
+    const named = open.take(message.toolCallId);
+    const call = named ?? open.takeFirst();
+    if (!named) {
+      warnings.push(
+        `messages[${index}]: no open call has the id ${message.toolCallId}; taken as the next call's result.`,
+      );
+    }
+    answers.set(index, { id: shown(call?.id ?? message.toolCallId), name: message.name ?? call?.name });
+  }
+  return {
+    ofCalls: (index) => callIds.get(index) ?? [],
+    answered: (index) => answers.get(index) ?? { id: "", name: undefined },
+  };
+}
+
+/** The calls of a turn that have no result yet. Lookups take constant time. */
+class OpenCalls {
+  readonly #calls: readonly ToolCall[];
+  readonly #taken = new Set<ToolCall>();
+  /** The indexes of the calls with an id (ids may repeat), the last one first. */
+  readonly #places = new Map<string, number[]>();
+  /** All calls before this index are taken. */
+  #first = 0;
+
+  constructor(calls: readonly ToolCall[]) {
+    this.#calls = calls;
+    for (let at = calls.length - 1; at >= 0; at--) {
+      const { id = "" } = calls[at] ?? {};
+      const places = this.#places.get(id);
+      if (places) places.push(at);
+      else this.#places.set(id, [at]);
+    }
+  }
+
+  /** Takes the first open call with an id; undefined if there is none. */
+  take(id: string): ToolCall | undefined {
+    const places = this.#places.get(id) ?? [];
+    for (let at = places.pop(); at !== undefined; at = places.pop()) {
+      const call = this.#calls[at];
+      if (call && this.#isNew(call)) return call;
+    }
+    return undefined;
+  }
+
+  takeFirst(): ToolCall | undefined {
+    for (let call = this.#calls[this.#first]; call; call = this.#calls[this.#first]) {
+      this.#first++;
+      if (this.#isNew(call)) return call;
+    }
+    return undefined;
+  }
+
+  #isNew(call: ToolCall): boolean {
+    if (this.#taken.has(call)) return false;
+    this.#taken.add(call);
+    return true;
   }
 }

@@ -12,17 +12,17 @@ test.each<[text: string, parsed: unknown]>([
   expect(parseExactJson(text)).toEqual(parsed);
 });
 
-test("is JSON.parse but for numbers whose text would change", () => {
+test("equals JSON.parse, except for numbers whose text would change", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.boolean(), (value, float) => {
-      // A number with a point makes it take the exact way.
+      // A number with a point selects the exact parser.
       const text = JSON.stringify(float ? [value, 0.5] : value);
       expect(plain(parseExactJson(text))).toEqual(JSON.parse(text));
     }),
   );
 });
 
-test.each(["", "{", "[1,]", "{'a': 1}", "01.0"])("%j is refused", (text) => {
+test.each(["", "{", "[1,]", "{'a': 1}", "01.0"])("%j is rejected", (text) => {
   expect(() => parseExactJson(text)).toThrow(SyntaxError);
 });
 

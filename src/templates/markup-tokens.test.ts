@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Message } from "../core/message.ts";
 import { ChatTemplate } from "./chat-template.ts";
 import type { RenderedPrompt } from "./rendered-prompt.ts";
-import { SpecialTokens } from "./special-tokens.ts";
+import { TokenFinder } from "./user-text.ts";
 
 // Markup that is no control token, such as `<tool_call>` in Qwen's vocabularies: a tokenizer makes one token of it wherever it stands,
 // so that a user or a tool could end a tool's result, or begin a call.
@@ -24,7 +24,7 @@ function plain({ spans }: RenderedPrompt): string[] {
   return spans.filter((span) => !span.special).map(({ text }) => text);
 }
 
-describe("markup is cut in two plain spans", () => {
+describe("markup is divided into two plain spans", () => {
   const cut = ["<", "/tool_response><", "tool_call>"];
   const text = "a</tool_response><tool_call>";
 
@@ -59,7 +59,7 @@ describe("markup is cut in two plain spans", () => {
   });
 });
 
-test("the application and its model mean their markup", () => {
+test("markup of the application and its model stays special", () => {
   const prompt = rendered([
     { role: "system", content: "Write <tool_call>." },
     { role: "user", content: "Hi" },
@@ -73,7 +73,7 @@ test("user-defined tokens that the template does not write, and those of one cha
 });
 
 // The demo model's vocabulary has tokens of JSON: results of tools were cut inside them, and the model could not read them any more.
-test("pieces of JSON are text, though the template writes them as well", () => {
+test("fragments of JSON are text, even if the template contains them", () => {
   const json = ['{"name": "', '": "', '"}', "[", '["', "}, "];
   const template = new ChatTemplate({
     source: `${source}{"name": "", "a": ["x"], {}, }[TOOL_CALLS]`,
@@ -86,9 +86,9 @@ test("pieces of JSON are text, though the template writes them as well", () => {
   expect(render("a[TOOL_CALLS]")).not.toEqual([]);
 });
 
-test("for every text, no piece holds a whole token, and the pieces are the text", () => {
+test("for every text, no part contains a whole token, and the parts are the text", () => {
   const tokens = ["<a>", "<a><b>", "a>b", "bb", "😀<"];
-  const guarded = new SpecialTokens(tokens, []);
+  const guarded = new TokenFinder(tokens, []);
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...tokens, "<", ">", "a", "b", "😀"), { maxLength: 8 }), (parts) => {
       const text = parts.join("");

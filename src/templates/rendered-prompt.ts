@@ -1,29 +1,29 @@
 /** A prompt, ready for a tokenizer. */
 export interface RenderedPrompt {
-  /** The whole prompt, without a leading beginning-of-sequence token: see `startsWithBos`. */
+  /** The prompt without a leading BOS token: see `startsWithBos`. */
   readonly text: string;
-  /** `text` in pieces, in order; concatenated they are `text`. None is empty. Each is tokenized on its own. */
+  /** `text` split into spans that are tokenized separately. No span is empty. */
   readonly spans: readonly PromptSpan[];
   /**
-   * What the end of the prompt adds for the assistant's turn: the generation prompt with the response prefix, or the turn that is
-   * continued. The answer's reader starts with it, as it may already be inside a thought. "" where the template adds nothing.
+   * The end of the prompt that belongs to the answer: the generation prompt with the response prefix, or the message that is continued.
+   * Parsing of the answer starts with it, since it may open reasoning. "" if the template adds nothing.
    */
   readonly generationPrefix: string;
   /**
-   * The template wrote the model's BOS token at the start; it was taken off `text`, however often it stood there. The prompt needs
-   * exactly one BOS when this is true or when the tokenizer adds one by itself, and none otherwise.
+   * The template wrote the model's BOS token, once or several times, at the start; it is not in `text`. The prompt needs exactly one BOS
+   * if this is true or if the tokenizer adds one by itself, and none otherwise.
    */
   readonly startsWithBos: boolean;
-  /** What was ignored, or looks like a mistake. For the log. */
+  /** Ignored options and possible mistakes, for the log. */
   readonly warnings: readonly string[];
 }
 
-/** One piece of a prompt and how to tokenize it. */
+/** A part of a prompt and how to tokenize it. */
 export interface PromptSpan {
   readonly text: string;
   /**
-   * true: special tokens in it are meant, tokenize with them. false: it came from the client and spells (part of) a special token;
-   * tokenize it as plain text. Markup that a tokenizer would find in plain text, too, is cut in two such spans.
+   * true: tokenize with special tokens. false: client text that spells a special token or a part of one; tokenize it as plain text.
+   * Markup that a tokenizer finds in plain text, too, is divided into two such spans.
    */
   readonly special: boolean;
 }

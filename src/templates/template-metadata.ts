@@ -1,14 +1,12 @@
 import { compileExpression } from "./jinja/compile-expression.ts";
 import { parseTemplate } from "./jinja/parse-template.ts";
-import { Scope } from "./jinja/scope.ts";
-import type { Body } from "./jinja/syntax.ts";
-import { isList, isText, type Value } from "./jinja/values.ts";
-import { guardedTokens } from "./special-tokens.ts";
-import { UserText } from "./user-text.ts";
+import type { Statements } from "./jinja/syntax.ts";
+import { isList, isText, Scope, type Value } from "./jinja/values.ts";
+import { guardedTokens, UserText } from "./user-text.ts";
 
-/** Facts about its model that a template states, by the convention of theroyallab/tabbyAPI. Absent: not stated. */
+/** Metadata about the model in a template, by the convention of theroyallab/tabbyAPI. */
 export interface TemplateMetadata {
-  /** Texts that end an answer: `{% set stop_strings = [...] %}`. */
+  /** Strings that end an answer: `{% set stop_strings = [...] %}`. */
   readonly stopStrings?: readonly string[];
   /** The text before calls: `tool_start`. */
   readonly toolStart?: string;
@@ -19,8 +17,8 @@ export interface TemplateMetadata {
 }
 
 /**
- * Reads the metadata of a template: assignments outside of every block, of texts and lists of texts that do not depend on the
- * conversation. A source that cannot be parsed has none.
+ * Reads the metadata of a template: top-level assignments of strings and lists of strings that do not depend on the conversation.
+ * Returns no metadata for a source that cannot be parsed.
  */
 export function templateMetadata(source: string): TemplateMetadata {
   const values = assigned(statements(source));
@@ -41,7 +39,7 @@ export function templateMetadata(source: string): TemplateMetadata {
 
 const names: ReadonlySet<string> = new Set(["stop_strings", "tool_start", "tool_end", "tool_call_format"]);
 
-function statements(source: string): Body {
+function statements(source: string): Statements {
   try {
     return parseTemplate(source).body;
   } catch {
@@ -49,7 +47,7 @@ function statements(source: string): Body {
   }
 }
 
-function assigned(body: Body): ReadonlyMap<string, Value> {
+function assigned(body: Statements): ReadonlyMap<string, Value> {
   const values = new Map<string, Value>();
   const rendering = { user: new UserText(guardedTokens([], [], []), "", []), now: new Date(0) };
   for (const statement of body) {
@@ -57,7 +55,7 @@ function assigned(body: Body): ReadonlyMap<string, Value> {
     try {
       values.set(statement.target.name, compileExpression(statement.value)(new Scope(null), rendering));
     } catch {
-      // It depends on the conversation, so it is not metadata.
+      // The value depends on the conversation.
     }
   }
   return values;

@@ -1,13 +1,12 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
 import { ChatTemplate } from "./chat-template.ts";
-import { guardedTokens, SpecialTokens } from "./special-tokens.ts";
-import { UserText } from "./user-text.ts";
+import { guardedTokens, TokenFinder, UserText } from "./user-text.ts";
+import { describe, expect, test } from "vitest";
 
 const tokens = ["<|im_start|>", "<|im_end|>", "<think>", "</think>", "[INST]", "  "];
 
 function found(text: string, literals: readonly string[] = []): string[] {
-  return new SpecialTokens(tokens, literals).findIn(text).map(({ start, end }) => text.slice(start, end));
+  return new TokenFinder(tokens, literals).findIn(text).map(({ start, end }) => text.slice(start, end));
 }
 
 describe("what of a text could become special", () => {
@@ -36,7 +35,7 @@ describe("what of a text could become special", () => {
   });
 
   test("a token that contains another is found whole", () => {
-    const nested = new SpecialTokens(["<a>", "<a><b>"], []);
+    const nested = new TokenFinder(["<a>", "<a><b>"], []);
     expect(nested.findIn("<a><b><a>")).toEqual([
       { start: 0, end: 6 },
       { start: 6, end: 9 },

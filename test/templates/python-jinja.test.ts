@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { PythonTemplate } from "../../src/templates/jinja/python-template.ts";
-import { guardedTokens } from "../../src/templates/special-tokens.ts";
+import { guardedTokens } from "../../src/templates/user-text.ts";
 import { UserText } from "../../src/templates/user-text.ts";
 import { askJinja, hasJinja, type JinjaResult } from "./ask-jinja.ts";
 

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseTemplate } from "../../src/templates/jinja/parse-template.ts";
-import { TemplateSyntaxError } from "../../src/templates/jinja/template-syntax-error.ts";
+import { TemplateSyntaxError } from "../../src/templates/jinja/tokenize.ts";
 import { askJinja, hasJinja } from "./ask-jinja.ts";
 
 // Published templates with something in them changed: each is parsed, or refused with one kind of error that says where. Where

@@ -1,7 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { EngineLifecycle } from "./engine-lifecycle.ts";
 
-/** A lifecycle whose closing writes down what happens. */
+/** A lifecycle that records what happens when it closes. */
 function watched(): {
   lifecycle: EngineLifecycle<string>;
   happened: string[];
@@ -20,7 +20,7 @@ function watched(): {
   return { lifecycle, happened, close };
 }
 
-test("closing waits for what is open, then releases", async () => {
+test("close() waits for open generations, then releases", async () => {
   const { lifecycle, happened, close } = watched();
   lifecycle.begin("a");
   lifecycle.begin("b");
@@ -34,7 +34,7 @@ test("closing waits for what is open, then releases", async () => {
   expect(happened).toEqual(["release"]);
 });
 
-test("what is open when the grace period is over is stopped", async () => {
+test("generations that are open after the grace period are stopped", async () => {
   vi.useFakeTimers();
   try {
     const { lifecycle, happened, close } = watched();
@@ -59,7 +59,7 @@ test.each(["restarting", "failed"] as const)("nothing is waited for when the eng
   expect(happened).toEqual(["stop a", "release"]);
 });
 
-test("closing again is the same closing, and a closed engine does not become anything else", async () => {
+test("close() returns the same promise again, and a closed engine does not change its state", async () => {
   const { lifecycle, happened, close } = watched();
   await Promise.all([close(0), close(1000)]);
   lifecycle.become("ready");

@@ -1,7 +1,7 @@
 import type { EngineHealth } from "../../core/engine.ts";
 import type { GenerationEnd, GenerationFailure } from "../../core/events.ts";
 
-/** The end of a generation that outlasts the grace period, or that begins after the engine was told to close. */
+/** The end of a generation that exceeds the grace period, or that begins while the engine closes. */
 export const shuttingDown: Extract<GenerationEnd, { readonly failure: GenerationFailure }> = {
   kind: "shutdown",
   failure: {
@@ -15,15 +15,15 @@ export const shuttingDown: Extract<GenerationEnd, { readonly failure: Generation
 
 /** What an engine does when it closes. */
 export interface Closing<Open> {
-  /** Ends, with `shuttingDown`, one generation that is still open after the grace period. */
+  /** Ends a generation that is open after the grace period with `shuttingDown`. */
   readonly stop: (open: Open) => void;
-  /** Releases whatever else the engine holds. */
+  /** Releases the engine's resources. */
   readonly release: () => Promise<void>;
 }
 
 /**
- * The state of an engine, its open generations, and how it closes: the same for every kind of engine. `Open` is the engine's own type for
- * an open generation. A new engine is ready; a closed one stays closed.
+ * The state of an engine, its open generations, and how it closes. `Open` is the engine's type for an open generation. A new engine is
+ * ready; a closed engine stays closed.
  */
 export class EngineLifecycle<Open> {
   readonly #open = new Set<Open>();
@@ -36,17 +36,17 @@ export class EngineLifecycle<Open> {
     return this.#state;
   }
 
-  /** Generations that have begun and not ended. */
+  /** The open generations. */
   get open(): ReadonlySet<Open> {
     return this.#open;
   }
 
-  /** The state, and why it is not ready, as `Engine.health` tells them. */
+  /** The state and its message, for `Engine.health`. */
   health(): Pick<EngineHealth, "state" | "message"> {
     return { state: this.#state, ...(this.#message !== undefined && { message: this.#message }) };
   }
 
-  /** Goes over to another state; one sentence says why, where it is not "ready". Nothing happens when the engine is closed. */
+  /** Changes the state; `message` is one sentence that says why it is not "ready". Has no effect on a closed engine. */
   become(state: "ready"): void;
   become(state: "restarting" | "failed", message: string): void;
   become(state: "ready" | "restarting" | "failed", message?: string): void {
@@ -65,8 +65,8 @@ export class EngineLifecycle<Open> {
   }
 
   /**
-   * Closes: lets open generations end within `graceMs` (not at all where the engine was not ready), stops the rest, and releases. The
-   * promise is the same for every call.
+   * Closes the engine: waits up to `graceMs` for open generations (not if the engine is not ready), stops the others, and releases the
+   * resources. Every call returns the same promise.
    */
   close(graceMs: number, closing: Closing<Open>): Promise<void> {
     return (this.#closing ??= this.#close(graceMs, closing));

@@ -14,20 +14,20 @@ function taken(queue: FairQueue<string>): string[] {
   return all;
 }
 
-test("owners take turns; within one, the first comes first", () => {
+test("owners take turns; the items of an owner are first in, first out", () => {
   const queue = queueOf("a1", "a2", "a3", "b1", "c1", "c2");
   expect([...queue]).toEqual(["a1", "b1", "c1", "a2", "c2", "a3"]);
   expect(taken(queue)).toEqual(["a1", "b1", "c1", "a2", "c2", "a3"]);
 });
 
-test("without owners it is one line", () => {
+test("without owners it is first in, first out", () => {
   const queue = new FairQueue<number>();
   for (const item of [3, 1, 2]) queue.push(item);
   expect([...queue]).toEqual([3, 1, 2]);
   expect([queue.shift(), queue.shift(), queue.shift(), queue.shift()]).toEqual([3, 1, 2, undefined]);
 });
 
-test("one that was taken has had its owner's turn, one that was dropped has not", () => {
+test("take() uses the turn of the owner, drop() does not", () => {
   const queue = queueOf("a1", "a2", "a3", "b1", "b2");
   queue.take("a2");
   queue.drop("b1");
@@ -35,7 +35,7 @@ test("one that was taken has had its owner's turn, one that was dropped has not"
   expect(taken(queue)).toEqual(["b2", "a1", "a3"]);
 });
 
-test("whatever comes and goes: nobody waits for more than one of each other owner before his line moves, and none is lost", () => {
+test("for random operations, an owner waits for at most one item of each other owner, and no item is lost", () => {
   const owner = fc.constantFrom("a", "b", "c", "d");
   const step = fc.oneof(
     { weight: 3, arbitrary: fc.record({ push: owner }) },

@@ -1,9 +1,9 @@
 /**
- * What waits, a line for each owner; the lines have their turns one after the other. Who comes while another owner's hundred wait is
- * behind one of them, not behind all. Without owners it is one line: first come, first served.
+ * A queue with a line for each owner. Owners take turns, so a new owner's item waits for one item of each other owner, not for all. Without
+ * owners it is first in, first out.
  */
 export class FairQueue<Item> {
-  /** In the order of their turns. None is empty. */
+  /** In the order of their turns. No line is empty. */
   readonly #lines = new Map<string, Item[]>();
   #length = 0;
 
@@ -11,7 +11,7 @@ export class FairQueue<Item> {
     return this.#length;
   }
 
-  /** How many of one owner wait. */
+  /** The number of an owner's items. */
   lengthOf(owner = ""): number {
     return this.#lines.get(owner)?.length ?? 0;
   }
@@ -23,7 +23,7 @@ export class FairQueue<Item> {
     else this.#lines.set(owner, [item]);
   }
 
-  /** All, in the order in which they would be taken. */
+  /** Iterates over all items in the order in which they would be taken. */
   *[Symbol.iterator](): Iterator<Item> {
     const lines = [...this.#lines.values()];
     for (let at = 0; ; at++) {
@@ -38,7 +38,7 @@ export class FairQueue<Item> {
     }
   }
 
-  /** Takes the next one; undefined: nobody waits. */
+  /** Takes the next item; undefined if the queue is empty. */
   shift(): Item | undefined {
     for (const [owner, line] of this.#lines) {
       const [item] = line;
@@ -48,17 +48,17 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** Takes one of them, which was its owner's turn. */
+  /** Takes an item, which uses its owner's turn. */
   take(item: Item): void {
     this.#find(item, true);
   }
 
-  /** Takes out one that waits no more: its owner keeps its turn. */
+  /** Removes an item. Its owner keeps its turn. */
   drop(item: Item): void {
     this.#find(item, false);
   }
 
-  /** The same of all that are unwanted; whether there were some. */
+  /** Removes all unwanted items, and returns whether there were any. */
   dropWhere(isUnwanted: (item: Item) => boolean): boolean {
     const unwanted = [...this].filter(isUnwanted);
     for (const item of unwanted) this.drop(item);

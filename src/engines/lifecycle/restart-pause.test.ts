@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
 import { RestartPause } from "./restart-pause.ts";
 
-// After nine crashes in a few minutes there was no restart any more, ever.
-test("the first restart is at once, the next ones wait longer and longer, up to a minute, without end", () => {
+// After nine crashes in a few minutes there were no more restarts.
+test("the first restart is immediate, the next ones after exponentially longer pauses of up to a minute", () => {
   const pause = new RestartPause();
   const pauses = Array.from({ length: 12 }, (_, i) => pause.next(i * 1000));
   expect(pauses).toEqual([0, 250, 500, 1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
   expect(pause.crashes).toBe(12);
 });
 
-test("after two calm minutes a crash counts as the first", () => {
+test("after two minutes without a crash, the next one counts as the first", () => {
   const pause = new RestartPause();
   pause.next(0);
   expect(pause.next(100_000)).toBe(250);

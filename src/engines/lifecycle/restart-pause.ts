@@ -1,26 +1,26 @@
-const longestMs = 60_000;
-/** After so long without a crash, the next one counts as the first. */
-const calmMs = 120_000;
+const maxPauseMs = 60_000;
+/** After this time without a crash, the next one counts as the first. */
+const resetAfterMs = 120_000;
 
-/** How long to wait before a crashed process is started again: not at all the first time, then longer and longer, up to a minute. */
+/** The pause before a crashed process is restarted: none the first time, then exponentially longer, up to a minute. */
 export class RestartPause {
   #crashes = 0;
   #last = -Infinity;
 
-  /** Crashes in a row, the last one included. */
+  /** The number of successive crashes. */
   get crashes(): number {
     return this.#crashes;
   }
 
-  /** Milliseconds to wait after a crash at this time. */
+  /** Returns the pause, in milliseconds, after a crash at the time `now`. */
   next(now: number): number {
-    if (now - this.#last > calmMs) this.#crashes = 0;
+    if (now - this.#last > resetAfterMs) this.#crashes = 0;
     this.#last = now;
     this.#crashes++;
-    return this.#crashes === 1 ? 0 : Math.min(longestMs, 250 * 2 ** (this.#crashes - 2));
+    return this.#crashes === 1 ? 0 : Math.min(maxPauseMs, 250 * 2 ** (this.#crashes - 2));
   }
 
-  /** An answer came to its end: the next crash counts as the first. */
+  /** An answer is complete: the next crash counts as the first. */
   succeeded(): void {
     this.#crashes = 0;
   }

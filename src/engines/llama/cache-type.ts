@@ -1,11 +1,11 @@
 export type CacheType = "f32" | "f16" | "bf16" | "q8_0" | "q5_1" | "q5_0" | "q4_1" | "q4_0" | "iq4_nl";
 
-/** How keys and values of attention are kept: their numbers in llama.cpp (ggml.h, `ggml_type`), and the bytes of each value. */
+/** The types of a KV cache: `ggml_type` (ggml.h), and bytes per value. */
 export const cacheTypes: Readonly<Record<CacheType, { readonly code: number; readonly bytes: number }>> = {
   f32: { code: 0, bytes: 4 },
   f16: { code: 1, bytes: 2 },
   bf16: { code: 30, bytes: 2 },
-  // The others pack 32 values into a block with a scale.
+  // The quantized types pack 32 values into a block with a scale.
   q8_0: { code: 8, bytes: 34 / 32 },
   q5_1: { code: 7, bytes: 24 / 32 },
   q5_0: { code: 6, bytes: 22 / 32 },
@@ -14,7 +14,7 @@ export const cacheTypes: Readonly<Record<CacheType, { readonly code: number; rea
   iq4_nl: { code: 20, bytes: 18 / 32 },
 };
 
-/** As llama.cpp has it; nothing is lost by it that could be measured. */
+/** llama.cpp's default; no loss of quality is measurable. */
 export const defaultCacheType: CacheType = "f16";
 
 export function isQuantized(type: CacheType): boolean {

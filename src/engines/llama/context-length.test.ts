@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { contextLengthExceeded } from "./context-length.ts";
 
-// The demo's 2,048 tokens fit no coding agent, and the refusal did not say what would.
-test("a prompt as coding agents send it is told what to serve; any other is told in OpenAI's words alone", () => {
+// The demo's 2,048 tokens are too few for coding agents, and the error did not say which model is not.
+test("the error for a prompt of a coding agent says what to serve; other errors are OpenAI's", () => {
   const agent = contextLengthExceeded(2048, 12_000, "messages").message;
   expect(agent).toMatch(
     /^This model's maximum context length is 2048 tokens\. .* hf:owner\/repo --context-size 32768\.$/,

@@ -1,14 +1,14 @@
 import type { GenerationFailure } from "../../core/events.ts";
 
-/** Coding agents send prompts of 3,114 to 41,404 tokens (measured in 2026); a model with less room than this is not for them. */
+/** Coding agents send prompts of 3,114 to 41,404 tokens (measured in 2026), so a smaller context is too small for them. */
 const agentTokens = 4096;
 
 const hint =
   " Coding agents need a model with a context of 32768 tokens or more: truewire serve hf:owner/repo --context-size 32768.";
 
 /**
- * A prompt that does not fit, in OpenAI's words. `promptTokens` may be a lower bound (`atLeast`): what is certainly too long is refused
- * without being counted.
+ * The failure for a prompt that exceeds the context, with OpenAI's message. With `atLeast`, `promptTokens` is a lower bound: a prompt that
+ * is certainly too long is not tokenized.
  */
 export function contextLengthExceeded(
   contextSize: number,

@@ -1,4 +1,3 @@
-import type { CacheMiss } from "../../core/cache-miss.ts";
 import { cancellable } from "../../core/cancellable.ts";
 import type {
   DetokenizeRequest,
@@ -16,48 +15,33 @@ import type {
 import type { GenerationEnd, GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { GenerationObserver } from "../../core/generation-observer.ts";
-import type { InspectedPrompt } from "../../core/inspection.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
-import { askedText, nestedTooDeeply, type AskedText } from "./asked-text.ts";
 import { defaultLoadTimeoutMs } from "./defaults.ts";
-import { Delivery } from "./delivery.ts";
-import { HangWatch } from "./hang-watch.ts";
-import { KeptProcess } from "./kept-process.ts";
 import { listedAdapters } from "./listed-adapters.ts";
-import { LookUps } from "./look-ups.ts";
-import { ModelQuestions, type MoreOfQuestion } from "./model-questions.ts";
-import type { ModelProcess, ModelProcessListeners } from "./model-process.ts";
+import { HangWatch, RestartingProcess, type ModelMessage, type ModelProcess } from "./model-process.ts";
+import { ModelQuestions } from "./model-questions.ts";
 import type { LlamaEngineOptions } from "./options.ts";
-import type {
-  Answer,
-  GenerateMessage,
-  ModelState,
-  OpenedModel,
-  OpenMessage,
-  Question,
-  StepMessage,
-  ToModel,
-} from "./protocol.ts";
-import { checkEndpoint, wrongEndpoint } from "./wrong-endpoint.ts";
+import type { ModelState, OpenedModel, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
+import { requestText, unwritable, type RequestText } from "./request-text.ts";
 
 /** How long a process that has work may make no progress. */
 const defaultStepTimeoutMs = 120_000;
-/** A local model, in a process of its own that comes back when it crashes. Opened by `openLlamaEngine`. */
+
+/** A local model in a process of its own, which is restarted when it crashes. Opened by `openLlamaEngine`. */
 export class LlamaEngine implements Engine {
   readonly #options: LlamaEngineOptions;
   readonly #open: OpenMessage;
   readonly #model: ModelInfo;
   readonly #models: readonly ModelInfo[];
-  /** The open generations, by their ids. */
+  /** The ids of open generations and questions. */
   readonly #lifecycle = new EngineLifecycle<number>();
   readonly #deliveries = new Map<number, Delivery>();
-  /** Requests that came while the process was restarting. */
+  /** Requests that arrived while the process was restarting. */
   readonly #unsent = new Map<number, Submission>();
-  readonly #lookUps = new LookUps();
-  readonly #questions = new ModelQuestions((question, signal, more) => this.#lookUp(question, signal, more));
+  readonly #questions: ModelQuestions;
   readonly #watch: HangWatch;
-  readonly #process: KeptProcess;
+  readonly #process: RestartingProcess;
   #modelState: ModelState | undefined;
   #nextId = 1;
 
@@ -70,20 +54,29 @@ export class LlamaEngine implements Engine {
   ) {
     this.#options = options;
     this.#open = { ...open, model: opened.path, contextSize: opened.contextSize };
-    this.#process = new KeptProcess(process, {
+    this.#process = new RestartingProcess(process, {
       open: this.#open,
       loadTimeoutMs: options.loadTimeoutMs ?? defaultLoadTimeoutMs,
       lifecycle: this.#lifecycle,
-      listeners: () => this.listeners(),
-      log: (line, level) => options.log?.(line, level),
+      listeners: {
+        onMessage: (message) => this.receive(message),
+        onGone: (how) => this.processGone(how),
+        log: (line, level) => options.log?.(line, level),
+      },
       onReady: () => this.#sendUnsent(),
-      onLate: (message) => this.#refuseUnsent(message),
+      onLate: (message) => this.#rejectUnsent(message),
+    });
+    this.#questions = new ModelQuestions({
+      begin: () => this.#beginQuestion(),
+      end: (id) => this.#lifecycle.end(id),
+      send: (id, text, message, isWanted, fail) => this.#send(id, text, message, isWanted, fail),
+      cancel: (id) => this.#process.current.send({ type: "cancel", id }),
     });
     const timeoutMs = options.stepTimeoutMs ?? defaultStepTimeoutMs;
     this.#watch = new HangWatch(timeoutMs, {
       isBusy: () => this.#isBusy(),
-      ask: () => this.#process.current.send({ type: "ping" }),
-      onHung: () => this.#process.current.end(`made no progress for ${timeoutMs / 1000} seconds and was ended`),
+      ping: () => this.#process.current.send({ type: "ping" }),
+      onHung: () => this.#process.current.kill(`made no progress for ${timeoutMs / 1000} seconds and was ended`),
     });
     this.#model = {
       id: options.name ?? fileStem(opened.path),
@@ -135,30 +128,6 @@ export class LlamaEngine implements Engine {
     return this.#questions.slots(signal);
   }
 
-  /** Asks the model's process. Rejects with `FailureError`, also when the process ends or `signal` is aborted meanwhile. */
-  #lookUp(
-    question: (asked: string) => Question,
-    signal: AbortSignal,
-    { text = "", hear = () => {} }: MoreOfQuestion = {},
-  ): Promise<Answer> {
-    const { state, message = "The model is restarting." } = this.#lifecycle.health();
-    if (state === "closed") return Promise.reject(new FailureError(shuttingDown.failure));
-    if (state !== "ready") return Promise.reject(new FailureError(gone(message, this.#process.restartIn)));
-    const id = this.#nextId++;
-    this.#lifecycle.begin(id);
-    const answer = this.#lookUps.wait(id, signal, {
-      ask: () => {
-        const message = (asked: string): ToModel => ({ type: "look-up", id, question: question(asked) });
-        const isWanted = (): boolean => this.#lookUps.has(id);
-        const refuse = (failure: GenerationFailure): void => this.#lookUps.answer(id, { about: "failure", failure });
-        this.#send(id, text, message, isWanted, refuse);
-      },
-      leave: () => this.#process.current.send({ type: "cancel", id }),
-      hear,
-    });
-    return answer.finally(() => this.#lifecycle.end(id));
-  }
-
   async *#run(
     request: GenerationRequest,
     signal: AbortSignal,
@@ -182,76 +151,80 @@ export class LlamaEngine implements Engine {
     }
   }
 
-  /** Sends a request to the model's process, which does all the work for it. */
+  /** Sends a request to the model's process, or keeps it until the process has restarted. */
   #submit(id: number, request: GenerationRequest, delivery: Delivery): void {
-    const refusal = this.#refusal(request.owner);
-    if (refusal) return delivery.end(refusal);
-    const text = askedText(delivery.observer?.inspection ? { ...request, inspected: true } : request);
-    if (text === null) return delivery.end({ kind: "rejected", failure: nestedTooDeeply });
-    const submission: Submission = { id, requestId: request.id, owner: request.owner, text };
+    const { id: requestId, owner } = request;
+    const rejection = this.#rejection(owner);
+    if (rejection) return delivery.end(rejection);
+    let text: RequestText;
+    try {
+      text = requestText(delivery.observer?.inspection ? { ...request, inspected: true } : request);
+    } catch (error) {
+      return delivery.end({ kind: "rejected", failure: unwritable(error) });
+    }
     this.#deliveries.set(id, delivery);
     this.#lifecycle.begin(id);
+    const submission = { id, requestId, owner, text };
     if (this.#lifecycle.state === "ready") this.#sendRequest(submission);
     else this.#unsent.set(id, submission);
   }
 
   #sendRequest({ id, requestId, owner, text }: Submission): void {
-    const message = (asked: string): GenerateMessage => ({
-      type: "generate",
+    this.#send(
       id,
-      requestId,
-      ...(owner !== undefined && { owner }),
-      asked,
-    });
-    const refuse = (failure: GenerationFailure): void => {
-      this.#deliveries.get(id)?.end({ kind: "rejected", failure });
-      this.#forget(id);
-    };
-    this.#send(id, text, message, () => this.#deliveries.has(id), refuse);
+      text,
+      (asked) => ({ type: "generate", id, requestId, ...(owner !== undefined && { owner }), asked }),
+      () => this.#deliveries.has(id),
+      (failure) => this.#finish(id, { kind: "rejected", failure }),
+    );
   }
 
-  /** Sends what is asked of the model, where it is long in pieces. `refuse`: it cannot be written. */
+  /** Sends the message that `message` makes of a text, in chunks if the text is long. `fail` is called if it cannot be written. */
   #send(
     id: number,
-    text: AskedText,
+    text: RequestText,
     message: (asked: string) => ToModel,
     isWanted: () => boolean,
-    refuse: (failure: GenerationFailure) => void,
+    fail: (failure: GenerationFailure) => void,
   ): void {
     this.#watch.start();
-    if (typeof text === "string") return this.#process.current.send(message(text));
     const process = this.#process.current;
-    process.sendInPieces(id, text, isWanted, message).catch((error: unknown) => {
+    if (typeof text === "string") return process.send(message(text));
+    process.sendChunks(id, text, isWanted, message).catch((error: unknown) => {
       process.send({ type: "cancel", id });
-      refuse(error instanceof RangeError ? nestedTooDeeply : unwritable(error));
+      fail(unwritable(error));
     });
   }
 
-  /** The process has work to do, or a cancelled request to drop. */
+  /** The process has work to do, or a canceled request to drop. */
   #isBusy(): boolean {
-    if (this.#lookUps.size > 0) return true;
+    if (this.#questions.pending > 0) return true;
     return this.#deliveries.size > this.#unsent.size || (this.#modelState?.busy ?? 0) > 0;
   }
 
-  get #generates(): boolean {
-    return wrongEndpoint(this.#model, "answers") === undefined;
-  }
-
-  /** Why no request of this owner is taken now; undefined: they are. */
-  #refusal(owner: string | undefined): GenerationEnd | undefined {
+  /** Why requests of this owner are rejected; undefined if they are accepted. */
+  #rejection(owner: string | undefined): GenerationEnd | undefined {
     const wrong = wrongEndpoint(this.#model, "answers");
     if (wrong) return { kind: "rejected", failure: wrong };
-    const { state, message } = this.#lifecycle.health();
+    const { state, message = "The model failed." } = this.#lifecycle.health();
     if (state === "closed") return shuttingDown;
-    if (state === "failed")
-      return { kind: "rejected", failure: gone(message ?? "The model failed.", this.#process.restartIn) };
-    if (state === "restarting" && this.#unsentOf(owner) >= this.#open.queueLimit)
-      return { kind: "rejected", failure: gone("The model is restarting.", 2) };
-    return undefined;
+    if (state === "failed") return { kind: "rejected", failure: unavailable(message, this.#process.restartIn) };
+    const isQueueFull = state === "restarting" && this.#unsentOf(owner) >= this.#open.queueLimit;
+    return isQueueFull ? { kind: "rejected", failure: unavailable("The model is restarting.", 2) } : undefined;
   }
 
   #unsentOf(owner: string | undefined): number {
-    return [...this.#unsent.values()].filter((message) => message.owner === owner).length;
+    return [...this.#unsent.values()].filter((submission) => submission.owner === owner).length;
+  }
+
+  /** Returns the id of a new question. Throws `FailureError` if the model is not ready. */
+  #beginQuestion(): number {
+    const { state, message = "The model is restarting." } = this.#lifecycle.health();
+    if (state === "closed") throw new FailureError(shuttingDown.failure);
+    if (state !== "ready") throw new FailureError(unavailable(message, this.#process.restartIn));
+    const id = this.#nextId++;
+    this.#lifecycle.begin(id);
+    return id;
   }
 
   #abandon(id: number, delivery: Delivery): void {
@@ -261,15 +234,37 @@ export class LlamaEngine implements Engine {
     this.#forget(id);
   }
 
+  #finish(id: number, end: GenerationEnd): void {
+    this.#deliveries.get(id)?.end(end);
+    this.#forget(id);
+  }
+
   #forget(id: number): void {
     this.#deliveries.delete(id);
     this.#lifecycle.end(id);
   }
 
-  /** For the listeners of a process: what a step brought. */
-  onStep(message: StepMessage): void {
-    this.#modelState = message.state;
-    for (const [id, tokens, events, written] of message.results) {
+  /** Handles a message of the model's process. */
+  receive(message: ModelMessage): void {
+    switch (message.type) {
+      case "step":
+        return this.#receiveStep(message);
+      case "pong":
+        return this.#watch.sign(message.turn);
+      case "cache-missed":
+        return this.#deliveries.get(message.id)?.observer?.cacheMissed(message.miss);
+      case "looked-up":
+        return this.#questions.answer(message.id, message.answer);
+      case "prompts": {
+        const inspection = this.#deliveries.get(message.id)?.observer?.inspection;
+        for (const prompt of message.prompts) inspection?.prompt(prompt);
+      }
+    }
+  }
+
+  #receiveStep({ state, results }: StepMessage): void {
+    this.#modelState = state;
+    for (const [id, tokens, events, written] of results) {
       const delivery = this.#deliveries.get(id);
       if (!delivery) continue;
       if (written) for (const [choice, text] of written) delivery.observer?.inspection?.written(choice, text);
@@ -280,40 +275,19 @@ export class LlamaEngine implements Engine {
     }
   }
 
-  /** For the listeners of a process: why it reads a prompt again. */
-  onCacheMissed(id: number, miss: CacheMiss): void {
-    this.#deliveries.get(id)?.observer?.cacheMissed(miss);
-  }
-
-  /** For the listeners of a process: its answer to a ping. */
-  onPong(turn: number | null): void {
-    this.#watch.sign(turn);
-  }
-
-  /** For the listeners of a process: its answer to a look-up. */
-  onLookedUp(id: number, answer: Answer): void {
-    this.#lookUps.answer(id, answer);
-  }
-
-  /** For the listeners of a process: the prompts of a request that is looked into. */
-  onPrompts(id: number, prompts: readonly InspectedPrompt[]): void {
-    const inspection = this.#deliveries.get(id)?.observer?.inspection;
-    for (const prompt of prompts) inspection?.prompt(prompt);
-  }
-
-  /** For the listeners of a process: it crashed. Its requests end, and it is started again, unless the engine is closing. */
-  onGone(how: string): void {
+  /** Handles a crash of the model's process: its requests fail, and it is restarted unless the engine is closing. */
+  processGone(how: string): void {
     this.#modelState = undefined;
     this.#watch.stop();
     const closing = this.#lifecycle.state === "closed";
     this.#options.log?.(`The model's process ${how}${closing ? "" : "; it is started again"}.`, "warn");
-    const failure = gone(`The model's process ${how} while it generated. It is being restarted; please retry.`, 2);
-    for (const [id, delivery] of this.#deliveries) {
-      if (this.#unsent.has(id)) continue;
-      delivery.end({ kind: "engine-error", failure });
-      this.#forget(id);
-    }
-    this.#lookUps.fail(failure);
+    const failure = unavailable(
+      `The model's process ${how} while it generated. It is being restarted; please retry.`,
+      2,
+    );
+    for (const id of this.#deliveries.keys())
+      if (!this.#unsent.has(id)) this.#finish(id, { kind: "engine-error", failure });
+    this.#questions.failAll(failure);
     if (!closing) this.#process.restart();
   }
 
@@ -323,32 +297,18 @@ export class LlamaEngine implements Engine {
     for (const submission of waiting) this.#sendRequest(submission);
   }
 
-  #refuseUnsent(message: string): void {
-    for (const id of this.#unsent.keys()) {
-      this.#deliveries.get(id)?.end({ kind: "rejected", failure: gone(message, this.#process.restartIn) });
-      this.#forget(id);
-    }
+  #rejectUnsent(message: string): void {
+    const failure = unavailable(message, this.#process.restartIn);
+    for (const id of this.#unsent.keys()) this.#finish(id, { kind: "rejected", failure });
     this.#unsent.clear();
-  }
-
-  listeners(): ModelProcessListeners {
-    return {
-      onStep: (message) => this.onStep(message),
-      onGone: (how) => this.onGone(how),
-      onProgress: () => {},
-      onPong: (turn) => this.onPong(turn),
-      onCacheMissed: (id, miss) => this.onCacheMissed(id, miss),
-      onLookedUp: (id, answer) => this.onLookedUp(id, answer),
-      onPrompts: (id, prompts) => this.onPrompts(id, prompts),
-      log: (line, level) => this.#options.log?.(line, level),
-    };
   }
 
   health(): EngineHealth {
     const state = this.#modelState;
+    const generates = wrongEndpoint(this.#model, "answers") === undefined;
     return {
       ...this.#lifecycle.health(),
-      ...(this.#generates && { slots: { busy: state?.busy ?? 0, total: this.#open.slots } }),
+      ...(generates && { slots: { busy: state?.busy ?? 0, total: this.#open.slots } }),
       queued: (state?.queued ?? 0) + this.#unsent.size,
       counters: { ...state?.counters, restarts: this.#process.restarts },
     };
@@ -360,37 +320,119 @@ export class LlamaEngine implements Engine {
   }
 
   close(graceMs: number): Promise<void> {
-    this.#process.stopWaiting();
+    this.#process.cancelRestart();
     return this.#lifecycle.close(graceMs, {
       stop: (id) => {
-        this.#lookUps.answer(id, { about: "failure", failure: shuttingDown.failure });
-        this.#deliveries.get(id)?.end(shuttingDown);
-        this.#forget(id);
+        this.#questions.answer(id, { about: "failure", failure: shuttingDown.failure });
+        this.#finish(id, shuttingDown);
       },
       release: () => {
         this.#watch.stop();
-        this.#lookUps.fail(shuttingDown.failure);
+        this.#questions.failAll(shuttingDown.failure);
         return this.#open.keepCache ? this.#process.current.leave() : this.#process.current.stop();
       },
     });
   }
 }
 
-function gone(message: string, retryAfterSeconds: number): GenerationFailure {
-  return { kind: "unavailable", message, status: 503, param: null, code: null, retryAfterSeconds };
-}
-
-/** A request on its way to the model's process. */
+/** A request to the model's process. */
 interface Submission {
   readonly id: number;
-  /** The server's. */
+  /** The server's id. */
   readonly requestId: string;
   readonly owner: string | undefined;
-  readonly text: AskedText;
+  readonly text: RequestText;
 }
 
-function unwritable(cause: unknown): GenerationFailure {
-  return { kind: "internal", status: 500, message: "The request could not be sent to the model.", cause };
+/**
+ * Delivers a request's events from the model's process to its reader. All events since the last batch are one batch. The process is sent
+ * the number of tokens that were taken, and pauses sequences that are too far ahead, so this buffer stays small.
+ */
+export class Delivery {
+  readonly observer: GenerationObserver | undefined;
+  readonly #onTaken: (tokens: number) => void;
+  #events: GenerationEvent[] = [];
+  /** Tokens of the buffered events, and tokens that were taken and not reported yet. */
+  #tokens = 0;
+  #unreported = 0;
+  #ended = false;
+  #waiting: ((batch: GenerationEvent[] | null) => void) | undefined;
+
+  /** `onTaken` is called, after 16 tokens or more, with the number of tokens that the reader has taken. */
+  constructor(onTaken: (tokens: number) => void, observer?: GenerationObserver) {
+    this.#onTaken = onTaken;
+    this.observer = observer;
+  }
+
+  /** The last event was delivered or is in the buffer. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  push(events: readonly GenerationEvent[], tokens: number): void {
+    if (this.#ended) return;
+    this.#tokens += tokens;
+    if (this.#events.length === 0) this.#events = events.slice();
+    else this.#events.push(...events);
+    this.#ended = events.at(-1)?.type === "end";
+    if (this.#waiting && this.#events.length > 0) {
+      this.#waiting(this.#take());
+      this.#waiting = undefined;
+    } else if (this.#events.length === 0) this.#reportTaken();
+  }
+
+  end(end: GenerationEnd): void {
+    this.push([{ type: "end", end }], 0);
+  }
+
+  /** Returns the next batch, which is not empty, or null after the last one. Only one reader may wait. */
+  next(): Promise<GenerationEvent[] | null> | GenerationEvent[] | null {
+    if (this.#events.length > 0) return this.#take();
+    if (this.#ended) return null;
+    return new Promise((resolve) => (this.#waiting = resolve));
+  }
+
+  #take(): GenerationEvent[] {
+    const events = this.#events;
+    this.#events = [];
+    this.#reportTaken();
+    return events;
+  }
+
+  #reportTaken(): void {
+    this.#unreported += this.#tokens;
+    this.#tokens = 0;
+    if (this.#unreported < 16 || this.#ended) return;
+    this.#onTaken(this.#unreported);
+    this.#unreported = 0;
+  }
+}
+
+type Task = "answers" | "embeddings" | "rerank";
+
+/** Throws `FailureError` if the model does not support a task. */
+function checkEndpoint(model: ModelInfo, task: Task): void {
+  const wrong = wrongEndpoint(model, task);
+  if (wrong) throw new FailureError(wrong);
+}
+
+/** The failure for a task that the model does not support; undefined if it does. */
+function wrongEndpoint({ id, endpoints }: ModelInfo, task: Task): GenerationFailure | undefined {
+  if (endpoints.includes(task === "answers" ? "completions" : task)) return undefined;
+  const ranks = endpoints.includes("rerank");
+  const supported = ranks ? "ranks documents (POST /v1/rerank)" : "makes embeddings (POST /v1/embeddings)";
+  const messages: Readonly<Record<Task, string>> = {
+    answers: `The model '${id}' does not generate text: it ${supported}.`,
+    embeddings: ranks
+      ? `The model '${id}' does not make embeddings: it ${supported}.`
+      : `The model '${id}' does not make embeddings. Where it is served, its pooling can be set to mean, cls or last.`,
+    rerank: `The model '${id}' is not a reranker.${endpoints.includes("completions") ? "" : ` It ${supported}.`}`,
+  };
+  return { kind: "not-found", status: 404, message: messages[task], param: "model", code: null };
+}
+
+function unavailable(message: string, retryAfterSeconds: number): GenerationFailure {
+  return { kind: "unavailable", message, status: 503, param: null, code: null, retryAfterSeconds };
 }
 
 /** The name of a file without its folder and `.gguf`. */

@@ -8,7 +8,7 @@ export type ModelOpenReason =
   | "download-failed"
   | "load-failed";
 
-/** A model cannot be opened; `message` is one sentence that says what to do about it. The command line prints it and exits with 1. */
+/** A model cannot be opened. `message` is one sentence that says what to do; the command line prints it and exits with 1. */
 export class ModelOpenError extends Error {
   readonly reason: ModelOpenReason;
 

@@ -1,51 +1,49 @@
 import { fork, type ChildProcess } from "node:child_process";
-import { HangWatch } from "./hang-watch.ts";
-import type { InspectedPrompt } from "../../core/inspection.ts";
-import { ModelOpenError } from "./model-open-error.ts";
-import type { CacheMiss } from "../../core/cache-miss.ts";
 import type { Observe } from "../../core/observe.ts";
+import type { EngineLifecycle } from "../lifecycle/engine-lifecycle.ts";
+import { RestartPause } from "../lifecycle/restart-pause.ts";
+import { ModelOpenError } from "./model-open-error.ts";
 import type { OpenProgress } from "./options.ts";
-import type { Answer, FromModel, OpenedModel, OpenMessage, StepMessage, ToModel } from "./protocol.ts";
+import type { FromModel, OpenedModel, OpenMessage, ToModel } from "./protocol.ts";
+
+/** The messages of an open model, which its engine handles. */
+export type ModelMessage = Extract<
+  FromModel,
+  { readonly type: "step" | "pong" | "cache-missed" | "looked-up" | "prompts" }
+>;
 
 export interface ModelProcessListeners {
-  readonly onStep: (message: StepMessage) => void;
-  readonly onProgress: (progress: OpenProgress) => void;
-  /** The answer to a ping. */
-  readonly onPong: (turn: number | null) => void;
-  readonly onCacheMissed: (id: number, miss: CacheMiss) => void;
-  /** The answer to a look-up. */
-  readonly onLookedUp: (id: number, answer: Answer) => void;
-  /** The prompts of a request that somebody wants to see. */
-  readonly onPrompts: (id: number, prompts: readonly InspectedPrompt[]) => void;
-  readonly log: Observe;
-  /** The process is gone, though it was not stopped; once, and only after `opened` was fulfilled. */
+  readonly onMessage: (message: ModelMessage) => void;
+  /** The process ended without being stopped. Called once, and only after `opened` was fulfilled. `how`: "exited with code 1". */
   readonly onGone: (how: string) => void;
+  readonly onProgress?: (progress: OpenProgress) => void;
+  readonly log: Observe;
 }
 
-const longestLeaveMs = 10_000;
+const maxLeaveMs = 10_000;
 
-/** A process that was stopped (SIGSTOP) does not notice that its parent is gone: whoever leaves, ends it. */
+/** A process that was stopped with SIGSTOP does not notice that its parent is gone, so the parent kills it. */
 const running = new Set<ChildProcess>();
 process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
 
-/** One life of the process that holds a model: it protects the server from native crashes and from running out of memory. */
+/** A child process that holds a model. It protects the server from native crashes and from running out of memory. */
 export class ModelProcess {
-  /** Fulfilled when the model is loaded; rejected with ModelOpenError. */
+  /** Fulfilled when the model is loaded; rejected with `ModelOpenError`. */
   readonly opened: Promise<OpenedModel>;
   readonly #child: ChildProcess;
   readonly #exited: Promise<void>;
   #stopped = false;
-  /** Why it was ended, where that was not asked for. */
-  #ended: string | undefined;
+  /** Why the process was killed, for `onGone`. */
+  #killedBecause: string | undefined;
 
-  /** `loadTimeoutMs`: a load that makes no progress for so long is ended; that rejects `opened`. */
+  /** `loadTimeoutMs`: a load that makes no progress for this long is killed, and `opened` is rejected. */
   constructor(open: OpenMessage, loadTimeoutMs: number, listeners: ModelProcessListeners) {
-    // The compiled module, next to this one. No flags are handed down: a debugger's or a test runner's are not for it.
+    // The compiled module, next to this one. The flags of a debugger or test runner are not passed on.
     this.#child = fork(new URL("./process/main.js", import.meta.url), {
       execArgv: [],
-      // Where a debugger is installed, a llama.cpp that gives up would let it look at the process first: clients wait for that, for seconds.
+      // Where a debugger is installed, an aborting llama.cpp would print a backtrace first, which keeps clients waiting for seconds.
       env: { GGML_NO_BACKTRACE: "1", ...process.env },
       stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
@@ -62,38 +60,32 @@ export class ModelProcess {
     });
     this.opened = new Promise((resolve, reject) => {
       let isOpen = false;
-      let signs = 0;
+      let messages = 0;
+      const gone = (way: string, cause?: unknown): void => {
+        const how = this.#killedBecause ?? way;
+        const isExpected = this.#stopped;
+        this.#stopped = true;
+        watch.stop();
+        if (!isOpen)
+          reject(new ModelOpenError("load-failed", `${open.model} could not be loaded: its process ${how}.`, cause));
+        else if (!isExpected) listeners.onGone(how);
+      };
       const watch = new HangWatch(loadTimeoutMs, {
         isBusy: () => !isOpen && !this.#stopped,
-        // What it tells of its progress is its sign of life.
-        ask: () => {},
+        // Every message while the model is loaded shows progress.
+        ping: () => {},
         onHung: () => {
           this.#child.kill("SIGKILL");
-          // A process that hangs in the system, on a disk that does not answer, does not go.
+          // A process that hangs in the kernel, on a disk that does not answer, does not exit.
           gone(`made no progress for ${loadTimeoutMs / 1000} seconds and was ended`);
         },
       });
       watch.start();
       this.#child.on("message", (message: FromModel) => {
-        if (!isOpen) watch.sign(signs++);
+        if (!isOpen) watch.sign(messages++);
         switch (message.type) {
-          case "step":
-            listeners.onStep(message);
-            break;
-          case "pong":
-            listeners.onPong(message.turn);
-            break;
-          case "cache-missed":
-            listeners.onCacheMissed(message.id, message.miss);
-            break;
-          case "looked-up":
-            listeners.onLookedUp(message.id, message.answer);
-            break;
-          case "prompts":
-            listeners.onPrompts(message.id, message.prompts);
-            break;
           case "progress":
-            listeners.onProgress(message.progress);
+            listeners.onProgress?.(message.progress);
             break;
           case "log":
             listeners.log(message.line, message.level);
@@ -107,24 +99,18 @@ export class ModelProcess {
             void this.stop();
             break;
           case "failed":
-            if (isOpen) return this.end(`failed (${message.message})`);
+            if (isOpen) return this.kill(`failed (${message.message})`);
             reject(new ModelOpenError(message.reason, message.message));
             void this.stop();
+            break;
+          default:
+            listeners.onMessage(message);
         }
       });
-      const gone = (way: string, cause?: unknown): void => {
-        const how = this.#ended ?? way;
-        const expected = this.#stopped;
-        this.#stopped = true;
-        watch.stop();
-        if (!isOpen)
-          reject(new ModelOpenError("load-failed", `${open.model} could not be loaded: its process ${how}.`, cause));
-        else if (!expected) listeners.onGone(how);
-      };
       this.#child.once("exit", (code, signal) => gone(signal ? `was ended by ${signal}` : `exited with code ${code}`));
       this.#child.once("error", (error) => gone("could not be started", error));
     });
-    // Whoever made this awaits `opened`; a rejection before that must not end the server.
+    // The caller awaits `opened`; a rejection before that must not end the server.
     this.opened.catch(() => {});
     this.send(open);
   }
@@ -134,22 +120,22 @@ export class ModelProcess {
   }
 
   send(message: ToModel): void {
-    // A message to a process that has just died is lost with it: `onGone` tells.
+    // A message to a process that has just died is lost; `onGone` follows.
     if (this.#child.connected) this.#child.send(message, () => {});
   }
 
   /**
-   * Sends a long text as pieces, which the message that is made of the last one follows; others have their turn between them. Stops where
-   * `isWanted` says so. Rejects with what `pieces` throws.
+   * Sends a long text in chunks, the last one in the message that `last` makes, and yields to the event loop between them. Stops when
+   * `isWanted` returns false. Rejects with the error of `chunks`.
    */
-  async sendInPieces(
+  async sendChunks(
     id: number,
-    pieces: Iterator<string, void, undefined>,
+    chunks: Iterator<string, void, undefined>,
     isWanted: () => boolean,
     last: (text: string) => ToModel,
   ): Promise<void> {
     let text = "";
-    for (let step = pieces.next(); step.done !== true; step = pieces.next()) {
+    for (let step = chunks.next(); step.done !== true; step = chunks.next()) {
       if (text !== "") this.send({ type: "piece", id, text });
       text = step.value;
       await new Promise((resolve) => setImmediate(resolve));
@@ -158,25 +144,177 @@ export class ModelProcess {
     this.send(last(text));
   }
 
-  /** Ends the process since something is wrong with it: `onGone` is told `how`. */
-  end(how: string): void {
-    this.#ended = how;
+  /** Kills a faulty process. `how` is passed to `onGone`. */
+  kill(how: string): void {
+    this.#killedBecause = how;
     this.#child.kill("SIGKILL");
   }
 
-  /** Lets the process write what is to outlast it, then ends it: after ten seconds in any case. Resolves when it is gone. */
+  /** Lets the process persist its prompt cache, for at most ten seconds, and ends it. Resolves when the process has exited. */
   async leave(): Promise<void> {
     this.#stopped = true;
     this.send({ type: "leave" });
-    const timer = setTimeout(() => void this.stop(), longestLeaveMs);
+    const timer = setTimeout(() => void this.stop(), maxLeaveMs);
     await this.#exited;
     clearTimeout(timer);
   }
 
-  /** Ends the process now; it holds nothing that would have to be saved. Resolves when it is gone. */
+  /** Ends the process immediately. Resolves when it has exited. */
   stop(): Promise<void> {
     this.#stopped = true;
     this.#child.kill("SIGKILL");
     return this.#exited;
+  }
+}
+
+/** Requests wait for a restart that is at most this far away; otherwise they are rejected with `Retry-After`. */
+const maxWaitMs = 2000;
+
+export interface RestartingProcessOptions {
+  readonly open: OpenMessage;
+  readonly loadTimeoutMs: number;
+  /** Set to ready, restarting, or failed until a later restart. */
+  readonly lifecycle: Pick<EngineLifecycle<number>, "state" | "become">;
+  readonly listeners: ModelProcessListeners;
+  /** The process is ready again. */
+  readonly onReady: () => void;
+  /** The next restart is too far away for requests to wait. */
+  readonly onLate: (message: string) => void;
+}
+
+/** A model's process that is started again when it crashes: immediately, or after a pause if it crashes repeatedly. */
+export class RestartingProcess {
+  readonly #options: RestartingProcessOptions;
+  readonly #pause = new RestartPause();
+  #current: ModelProcess;
+  #restarts = 0;
+  #timer: NodeJS.Timeout | undefined;
+  /** Time of the next restart, by `performance.now`. */
+  #restartAt = 0;
+
+  /** `first`: a process that is ready. */
+  constructor(first: ModelProcess, options: RestartingProcessOptions) {
+    this.#current = first;
+    this.#options = options;
+  }
+
+  get current(): ModelProcess {
+    return this.#current;
+  }
+
+  /** Number of restarts. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  /** Seconds until the next restart, at least 1. */
+  get restartIn(): number {
+    return Math.max(1, Math.ceil((this.#restartAt - performance.now()) / 1000));
+  }
+
+  /** An answer is complete: the next crash counts as the first one. */
+  succeeded(): void {
+    this.#pause.succeeded();
+  }
+
+  /** Restarts the process after a crash. */
+  restart(): void {
+    const { lifecycle, listeners, onLate } = this.#options;
+    const pause = this.#pause.next(performance.now());
+    this.#restartAt = performance.now() + pause;
+    this.#restarts++;
+    if (pause <= maxWaitMs) lifecycle.become("restarting", restarting);
+    else {
+      const message = `The model's process has failed ${this.#pause.crashes} times in a row; it is started again after ${pause / 1000} seconds.`;
+      listeners.log(message, "warn");
+      lifecycle.become("failed", message);
+      onLate(message);
+    }
+    this.#timer = setTimeout(() => void this.#start(), pause);
+  }
+
+  /** Cancels a pending restart. */
+  cancelRestart(): void {
+    clearTimeout(this.#timer);
+  }
+
+  async #start(): Promise<void> {
+    const { open, loadTimeoutMs, lifecycle, listeners, onReady } = this.#options;
+    this.#current = new ModelProcess(open, loadTimeoutMs, listeners);
+    lifecycle.become("restarting", restarting);
+    try {
+      await this.#current.opened;
+    } catch (error) {
+      if (lifecycle.state === "closed") return;
+      listeners.log(error instanceof Error ? error.message : String(error), "warn");
+      return this.restart();
+    }
+    lifecycle.become("ready");
+    onReady();
+  }
+}
+
+const restarting = "The model's process crashed and is being restarted.";
+
+/** A process hangs after this many checks without a sign of progress. */
+const maxChecks = 4;
+
+export interface WatchedProcess {
+  /** The process has work. */
+  readonly isBusy: () => boolean;
+  /** Requests a sign of progress: `sign` is to be called with the response. */
+  readonly ping: () => void;
+  readonly onHung: () => void;
+}
+
+/**
+ * Detects a process that has work and makes no progress: it does not respond, or its turn number does not change. Time is counted in
+ * checks, so that a pause of the server itself (a debugger, a suspended machine) is not mistaken for a hang.
+ */
+export class HangWatch {
+  readonly #watched: WatchedProcess;
+  readonly #intervalMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #silentChecks = 0;
+  /** The turn of the last sign, and how many signs since had the same turn. */
+  #turn: number | null = null;
+  #sameTurns = 0;
+
+  constructor(timeoutMs: number, watched: WatchedProcess) {
+    this.#watched = watched;
+    this.#intervalMs = timeoutMs / maxChecks;
+  }
+
+  /** Starts watching, for as long as the process is busy. */
+  start(): void {
+    if (this.#timer !== undefined) return;
+    this.#silentChecks = 0;
+    this.#sameTurns = 0;
+    this.#turn = null;
+    this.#watched.ping();
+    this.#timer = setInterval(() => this.#check(), this.#intervalMs);
+    this.#timer.unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** The process responded. `turn`: number of its current turn; null if it has no work. */
+  sign(turn: number | null): void {
+    this.#silentChecks = 0;
+    if (turn === null || turn !== this.#turn) this.#sameTurns = 0;
+    else this.#sameTurns++;
+    this.#turn = turn;
+  }
+
+  #check(): void {
+    if (!this.#watched.isBusy()) return this.stop();
+    this.#silentChecks++;
+    if (this.#silentChecks >= maxChecks || this.#sameTurns >= maxChecks) {
+      this.stop();
+      this.#watched.onHung();
+    } else this.#watched.ping();
   }
 }

@@ -8,54 +8,82 @@ import type {
   Tokenization,
   TokenizeRequest,
 } from "../../core/engine.ts";
+import type { GenerationFailure } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
 import type { GenerationRequest, TextPrompt } from "../../core/request.ts";
-import { askedText, nestedTooDeeply, type AskedText } from "./asked-text.ts";
-import { mostTokensTold, type Answer, type AskedOfModel, type Question, type SomeTokens } from "./protocol.ts";
+import {
+  mostTokensTold,
+  type Answer,
+  type AskedOfModel,
+  type Question,
+  type SomeTokens,
+  type ToModel,
+} from "./protocol.ts";
+import { requestText, unwritable, type RequestText } from "./request-text.ts";
 
-/** Asks the model's process. Rejects with `FailureError`, also when the process ends or `signal` is aborted meanwhile. */
-export type AskModel = (
-  question: (asked: string) => Question,
-  signal: AbortSignal,
-  more?: MoreOfQuestion,
-) => Promise<Answer>;
-
-export interface MoreOfQuestion {
-  /** What is asked about. */
-  readonly text?: AskedText;
-  /** Hears tokens that come before the answer. */
-  readonly hear?: (some: SomeTokens) => void;
+/** The connection to the model's process. */
+export interface QuestionChannel {
+  /** Returns a new id. Throws `FailureError` if the model is not ready. */
+  readonly begin: () => number;
+  readonly end: (id: number) => void;
+  /** Sends the message that `message` makes of the text, in chunks if it is long. `fail` is called if it cannot be written. */
+  readonly send: (
+    id: number,
+    text: RequestText,
+    message: (asked: string) => ToModel,
+    isWanted: () => boolean,
+    fail: (failure: GenerationFailure) => void,
+  ) => void;
+  readonly cancel: (id: number) => void;
 }
 
-/** What can be asked of a local model besides generations. Everything rejects with `FailureError`. */
-export class ModelQuestions {
-  readonly #ask: AskModel;
+interface PendingQuestion {
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+  /** Called with tokens that arrive before the answer. */
+  readonly onTokens: (tokens: SomeTokens) => void;
+}
 
-  constructor(ask: AskModel) {
-    this.#ask = ask;
+interface QuestionOptions {
+  /** The request that the question is about. */
+  readonly request?: AskedOfModel;
+  readonly onTokens?: PendingQuestion["onTokens"] | undefined;
+}
+
+/**
+ * Questions to a local model other than generations. Every method rejects with `FailureError`, also if the process ends meanwhile; if
+ * `signal` is aborted, with its reason.
+ */
+export class ModelQuestions {
+  readonly #channel: QuestionChannel;
+  readonly #pending = new Map<number, PendingQuestion>();
+
+  constructor(channel: QuestionChannel) {
+    this.#channel = channel;
   }
 
-  /** The tokens of a prompt as the model's template writes it and its tokenizer cuts it. */
+  /** Number of questions without an answer. */
+  get pending(): number {
+    return this.#pending.size;
+  }
+
+  /** Number of tokens of a prompt: the chat template renders it. */
   async countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
-    const answer = await this.#askTokens(request, "count", signal, { owner: request.owner });
-    return answer.count;
+    return this.#countTokens(request, "count", signal, request.owner);
   }
 
   async tokenize({ input, withBytes }: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
     const tokens: number[] = [];
     const bytes: (readonly number[])[] = [];
-    const hear = (some: SomeTokens): void => {
+    const onTokens = (some: SomeTokens): void => {
       for (const token of some.tokens) tokens.push(token);
       for (const each of some.bytes ?? []) bytes.push(each);
     };
     const wants = withBytes ? "bytes" : "ids";
-    if (input.kind === "chat")
-      await this.#askTokens(input.request, wants, signal, { owner: input.request.owner, hear });
+    if (input.kind === "chat") await this.#countTokens(input.request, wants, signal, input.request.owner, onTokens);
     else {
       const { text, addSpecial, parseSpecial } = input;
-      const prompt: TextPrompt = { kind: "text", prompts: [text] };
-      const asked = { prompt, sampling: {}, limits: {}, tokenizing: { addSpecial, parseSpecial } };
-      await this.#askTokens(asked, wants, signal, { hear });
+      await this.#countTokens(textRequest([text], addSpecial, parseSpecial), wants, signal, undefined, onTokens);
     }
     return { tokens, ...(withBytes && { bytes }) };
   }
@@ -65,92 +93,126 @@ export class ModelQuestions {
     let text = "";
     for (let from = 0; from < tokens.length; from += mostTokensTold) {
       const some = tokens.slice(from, from + mostTokensTold);
-      const answer = await this.#ask(() => ({ about: "bytes", tokens: some }), signal);
-      if (answer.about !== "bytes") return wrongAnswer(answer);
-      text += decoder.decode(Buffer.from(answer.bytes, "base64"), { stream: true });
+      const { bytes } = await this.#ask("bytes", () => ({ about: "bytes", tokens: some }), signal);
+      text += decoder.decode(Buffer.from(bytes, "base64"), { stream: true });
     }
     return text + decoder.decode();
   }
 
-  /** The prompt of a conversation, as the model's template writes it. */
+  /** The prompt of a conversation, rendered by the chat template. */
   async applyTemplate(request: GenerationRequest, signal: AbortSignal): Promise<string> {
-    const { owner } = request;
-    const answer = await this.#askOf(
-      // However long it is: nothing is generated.
-      { ...request, tokenizing: { addSpecial: false, parseSpecial: false } },
-      (asked) => ({ about: "prompt", ...(owner !== undefined && { owner }), asked }),
-      signal,
-    );
-    return answer.about === "prompt" ? answer.text : wrongAnswer(answer);
+    const owner = ownerOf(request);
+    const { text } = await this.#ask("prompt", (asked) => ({ about: "prompt", ...owner, asked }), signal, {
+      // Nothing is generated, so the prompt may be longer than the context.
+      request: { ...request, tokenizing: { addSpecial: false, parseSpecial: false } },
+    });
+    return text;
   }
 
   async embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
-    const { inputs, owner, dimensions } = request;
-    const prompt: TextPrompt = { kind: "text", prompts: inputs };
-    const answer = await this.#askOf(
-      { prompt, sampling: {}, limits: {}, tokenizing: { addSpecial: true, parseSpecial: true } },
-      (asked) => ({
-        about: "embeddings",
-        ...(owner !== undefined && { owner }),
-        ...(dimensions !== undefined && { dimensions }),
-        asked,
-      }),
-      signal,
-    );
-    if (answer.about !== "embeddings") return wrongAnswer(answer);
-    return { vectors: answer.vectors.map(vectorOf), promptTokens: answer.promptTokens };
+    const { inputs, dimensions } = request;
+    const more = { ...ownerOf(request), ...(dimensions !== undefined && { dimensions }) };
+    const question = (asked: string): Question => ({ about: "embeddings", ...more, asked });
+    const { vectors, promptTokens } = await this.#ask("embeddings", question, signal, {
+      request: textRequest(inputs, true, true),
+    });
+    return { vectors: vectors.map(vectorOf), promptTokens };
   }
 
   async rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer> {
-    const { query, documents, owner, rawScores: raw = false } = request;
-    const prompt: TextPrompt = { kind: "text", prompts: [query, ...documents] };
-    const answer = await this.#askOf(
-      { prompt, sampling: {}, limits: {}, tokenizing: { addSpecial: false, parseSpecial: false } },
-      (asked) => ({ about: "scores", ...(owner !== undefined && { owner }), raw, asked }),
-      signal,
-    );
-    return answer.about === "scores" ? answer : wrongAnswer(answer);
+    const { query, documents, rawScores: raw = false } = request;
+    const owner = ownerOf(request);
+    return this.#ask("scores", (asked) => ({ about: "scores", ...owner, raw, asked }), signal, {
+      request: textRequest([query, ...documents], false, false),
+    });
   }
 
   async slots(signal: AbortSignal): Promise<readonly SlotState[]> {
-    const answer = await this.#ask(() => ({ about: "slots" }), signal);
-    return answer.about === "slots" ? answer.slots : wrongAnswer(answer);
+    const { slots } = await this.#ask("slots", () => ({ about: "slots" }), signal);
+    return slots;
   }
 
-  async #askTokens(
+  async #countTokens(
     request: AskedOfModel,
     wants: "count" | "ids" | "bytes",
     signal: AbortSignal,
-    { owner, hear }: { readonly owner?: string | undefined } & Pick<MoreOfQuestion, "hear">,
-  ): Promise<{ readonly count: number }> {
-    const answer = await this.#askOf(
-      request,
-      (asked) => ({ about: "tokens", ...(owner !== undefined && { owner }), asked, wants }),
-      signal,
-      hear,
-    );
-    return answer.about === "tokens" ? answer : wrongAnswer(answer);
+    owner: string | undefined,
+    onTokens?: PendingQuestion["onTokens"],
+  ): Promise<number> {
+    const question = (asked: string): Question => ({ about: "tokens", ...ownerOf({ owner }), asked, wants });
+    const { count } = await this.#ask("tokens", question, signal, { request, onTokens });
+    return count;
   }
 
-  async #askOf(
-    request: AskedOfModel,
+  async #ask<About extends Answer["about"]>(
+    about: About,
     question: (asked: string) => Question,
     signal: AbortSignal,
-    hear?: MoreOfQuestion["hear"],
-  ): Promise<Answer> {
-    const text = askedText(request);
-    if (text === null) throw new FailureError(nestedTooDeeply);
-    return this.#ask(question, signal, { text, ...(hear && { hear }) });
+    { request, onTokens = () => {} }: QuestionOptions = {},
+  ): Promise<Extract<Answer, { readonly about: About }>> {
+    const text = request ? written(request) : "";
+    const { begin, end, send, cancel } = this.#channel;
+    const id = begin();
+    const onAbort = (): void => {
+      cancel(id);
+      this.#pending.get(id)?.reject(signal.reason);
+    };
+    try {
+      signal.throwIfAborted();
+      signal.addEventListener("abort", onAbort, { once: true });
+      const answer = await new Promise<Answer>((resolve, reject) => {
+        this.#pending.set(id, { resolve, reject, onTokens });
+        const message = (asked: string): ToModel => ({ type: "look-up", id, question: question(asked) });
+        send(
+          id,
+          text,
+          message,
+          () => this.#pending.has(id),
+          (failure) => reject(new FailureError(failure)),
+        );
+      });
+      if (answer.about !== about) throw new Error(`The model's process answered about ${answer.about}.`);
+      return answer as Extract<Answer, { readonly about: About }>;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      this.#pending.delete(id);
+      end(id);
+    }
+  }
+
+  /** Handles an answer of the model's process. */
+  answer(id: number, answer: Answer): void {
+    const pending = this.#pending.get(id);
+    if (answer.about === "failure") pending?.reject(new FailureError(answer.failure));
+    else if (answer.about === "some-tokens") pending?.onTokens(answer);
+    else pending?.resolve(answer);
+  }
+
+  /** Rejects all pending questions. */
+  failAll(failure: GenerationFailure): void {
+    for (const { reject } of this.#pending.values()) reject(new FailureError(failure));
   }
 }
 
-/** From base64 of little-endian 32-bit numbers. */
+function ownerOf({ owner }: { readonly owner?: string | undefined }): { readonly owner?: string } {
+  return owner === undefined ? {} : { owner };
+}
+
+/** A request whose texts are tokenized and not generated from. */
+function textRequest(prompts: TextPrompt["prompts"], addSpecial: boolean, parseSpecial: boolean): AskedOfModel {
+  return { prompt: { kind: "text", prompts }, sampling: {}, limits: {}, tokenizing: { addSpecial, parseSpecial } };
+}
+
+function written(request: AskedOfModel): RequestText {
+  try {
+    return requestText(request);
+  } catch (error) {
+    throw new FailureError(unwritable(error));
+  }
+}
+
+/** Decodes base64 of little-endian 32-bit floats. */
 function vectorOf(base64: string): readonly number[] {
   const bytes = Buffer.from(base64, "base64");
   return Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readFloatLE(at * 4));
-}
-
-/** Look-ups reject for what failed, so this is a question that was answered with another's answer. */
-function wrongAnswer({ about }: Answer): never {
-  throw new Error(`The model's process answered about ${about}.`);
 }

@@ -7,8 +7,8 @@ import type { LlamaEngineOptions } from "./options.ts";
 import type { OpenMessage } from "./protocol.ts";
 
 /**
- * Opens a local model with llama.cpp, in a process of its own. Resolves when the model is loaded; rejects with `ModelOpenError`, whose
- * message is one sentence for the user, when it cannot be.
+ * Opens a local model with llama.cpp in a process of its own. Resolves when the model is loaded; rejects with `ModelOpenError`, whose
+ * message is one sentence for the user.
  */
 export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engine> {
   const open: OpenMessage = {
@@ -40,13 +40,9 @@ export async function openLlamaEngine(options: LlamaEngineOptions): Promise<Engi
   };
   let engine: LlamaEngine | undefined;
   const process = new ModelProcess(open, options.loadTimeoutMs ?? defaultLoadTimeoutMs, {
-    onStep: (message) => engine?.onStep(message),
-    onGone: (how) => engine?.onGone(how),
+    onMessage: (message) => engine?.receive(message),
+    onGone: (how) => engine?.processGone(how),
     onProgress: (progress) => options.onProgress?.(progress),
-    onCacheMissed: (id, miss) => engine?.onCacheMissed(id, miss),
-    onLookedUp: (id, answer) => engine?.onLookedUp(id, answer),
-    onPrompts: (id, prompts) => engine?.onPrompts(id, prompts),
-    onPong: (turn) => engine?.onPong(turn),
     log: (line, level) => options.log?.(line, level),
   });
   const stop = (): void => void process.stop();

@@ -11,18 +11,18 @@ export interface LlamaEngineOptions {
   /** The name that clients use; default: the file's name without `.gguf`. */
   readonly name?: string;
   /**
-   * Tokens of prompt and answer together, for each slot. Default: what the model was trained on, at most 8192, less where memory is
-   * short.
+   * Context size of each slot in tokens, for prompt and answer. Default: the size that the model was trained for, at most 8192, and less
+   * if memory is short.
    */
   readonly contextSize?: number;
   /**
-   * Sequences that are generated at the same time. Up to four share one memory, of `contextSize` tokens for each where there is room for
-   * that; more have one each. Default 4.
+   * Number of sequences that are generated at the same time. Up to four share a unified KV cache, which has `contextSize` cells for each
+   * slot if memory allows; more have one each. Default 4.
    */
   readonly slots?: number;
-  /** CPU threads. Default: all processor cores but one; one for models under 64 MiB. */
+  /** CPU threads. Default: all cores except one; one for models under 64 MiB. */
   readonly threads?: number;
-  /** Tokens that are evaluated in one pass at most; default 512. */
+  /** Maximum number of tokens in a batch. Default 512. */
   readonly batchSize?: number;
   /** Put layers on a GPU where there is one: "auto" (default), false, or the number of layers. */
   readonly gpu?: "auto" | false | number;
@@ -37,78 +37,78 @@ export interface LlamaEngineOptions {
   /** The same of values. A quantized type needs flash attention. */
   readonly cacheTypeV?: CacheType;
   /**
-   * What may be kept in main memory beside the slots, in bytes: copies of what idle slots knew before they were given to another
-   * conversation, and the checkpoints of models whose memory cannot be cut anywhere. 0: nothing is kept. Default: as much as the slots
-   * have, at most 512 MiB; less where memory is short.
+   * Maximum size of the prompt cache in main memory, in bytes: states of slots that were given to another conversation, and the
+   * checkpoints of models whose state cannot be truncated. 0 turns it off. Default: the size of the slots' caches, at most 512 MiB, and
+   * less if memory is short.
    */
   readonly cacheMemory?: number;
   /**
-   * A folder where what the model knows of conversations is written at a clean stop, and read from when it is opened again. Its files
-   * hold the texts of conversations as tokens. Default: it is forgotten.
+   * Folder for the persisted prompt cache, which is written at a clean stop and read when the model is opened. Its files contain
+   * conversations as tokens. Default: the prompt cache is not persisted.
    */
   readonly keepCache?: string;
-  /** Changes of the model (LoRA) that were trained apart from it; their ids are their places here. */
+  /** LoRA adapters; their ids are their indexes. */
   readonly adapters?: readonly LoraAdapter[];
-  /** Jinja source to use in place of the model's own chat template. */
+  /** Jinja source that replaces the model's own chat template. */
   readonly chatTemplate?: string;
-  /** How the model writes calls and reasoning; default: found from the chat template. */
+  /** How the model writes calls and reasoning. Default: found from the chat template. */
   readonly toolFormat?: Format;
-  /** Hold the calls that the model makes by itself to their tools' schemas, also those of tools without `strict`. Default true. */
+  /** Constrain calls to the schemas of their tools, also for tools without `strict` and without a forced call. Default true. */
   readonly constrainCalls?: boolean;
   /**
-   * Guess how an answer goes on where its text repeats, and evaluate several tokens at once: where that pays ("auto", the default), never
-   * ("off"), or wherever there is a guess, for measurements ("always"). The answer is the same.
+   * Speculative decoding, which drafts tokens where the text repeats: if it is faster ("auto", the default), never ("off"), or for every
+   * draft, for measurements ("always"). Answers do not change.
    */
   readonly speculation?: "auto" | "off" | "always";
   /**
-   * How the model makes one vector of a text's; "rank": it scores a query with a document; "none": it makes no embeddings. Default: as its
-   * file says, which most models that generate do not.
+   * Pooling of embeddings; "rank": a reranker; "none": no embeddings. Default: the pooling type in the model's file, which most models that
+   * generate do not have.
    */
   readonly pooling?: PoolingSetting;
-  /** How many choices may wait for a slot before requests are refused with 429. Default 64. */
+  /** How many choices may wait for a slot before requests are rejected with 429. Default 64. */
   readonly queueLimit?: number;
   /**
-   * A model that has work and makes no progress for so long, in milliseconds, is ended and started again. It must be more than one step
-   * takes: 64 tokens of a prompt at least. Default two minutes.
+   * A model that has work and makes no progress for this time, in milliseconds, is restarted. It must be longer than a decode step: 64
+   * tokens of a prompt at least. Default two minutes.
    */
   readonly stepTimeoutMs?: number;
-  /** A load that makes no progress for so long, in milliseconds, is given up. Default ten minutes. */
+  /** A load that makes no progress for this time, in milliseconds, fails. Default ten minutes. */
   readonly loadTimeoutMs?: number;
-  /** Used where a request does not say. */
+  /** Defaults for requests. */
   readonly defaults?: {
     readonly sampling?: Sampling;
     readonly maxTokens?: number;
-    /** Strings of JSON, where a grammar holds an answer or a call, have at most so many tokens. */
+    /** Maximum length, in tokens, of a JSON string in an answer or call that a grammar constrains. */
     readonly maxStringTokens?: number;
-    /** An answer's thoughts are closed when they are so many tokens long. */
+    /** Maximum length of an answer's reasoning in tokens, after which it is closed. */
     readonly maxReasoningTokens?: number;
   };
-  /** Where `hf:` models are kept; default: node-llama-cpp's folder in the home directory. */
+  /** Folder for `hf:` models. Default: node-llama-cpp's folder in the home directory. */
   readonly modelsFolder?: string;
-  /** Base URL of the hub that `hf:` names are resolved on; default: node-llama-cpp's. */
+  /** Base URL of the hub for `hf:` names. Default: node-llama-cpp's. */
   readonly hub?: string;
-  /** Called with 0…1 while the model is downloaded, then again from 0 while it is loaded. */
+  /** Called while the model is downloaded, then while it is loaded. */
   readonly onProgress?: (progress: OpenProgress) => void;
-  /** Aborted while it is being opened: that ends, with `ModelOpenError`. */
+  /** Aborts the opening, which rejects with `ModelOpenError`. */
   readonly signal?: AbortSignal;
-  /** Called with one line for the log: what the library says, restarts, what a request asks for that cannot be had. */
+  /** Called with a log line: messages of llama.cpp, restarts, warnings about requests. */
   readonly log?: Observe;
 }
 
 export interface LoraAdapter {
   /** A GGUF file. */
   readonly path: string;
-  /** How much of it is used where a request does not say; default 1. */
+  /** Default scale for requests. Default 1. */
   readonly scale?: number;
 }
 
 /** How several GPUs share a model (llama.h, `llama_model_params`). */
 export interface GpuSplit {
-  /** One GPU has all of it (none), or each has some of its layers, or a part of each layer (row, tensor). */
+  /** One GPU holds the model (none), each holds some layers, or each holds a part of every layer (row, tensor). */
   readonly mode?: "none" | "layer" | "row" | "tensor";
-  /** How much each GPU gets, in proportion: [3, 1]. */
+  /** The proportions of the GPUs: [3, 1]. */
   readonly shares?: readonly number[];
-  /** The number of the one that is used alone with `none`. */
+  /** The number of the GPU that is used with `none`. */
   readonly mainGpu?: number;
 }
 

@@ -10,23 +10,22 @@ import type { ModelOpenReason } from "./model-open-error.ts";
 import type { GpuSplit, LlamaEngineOptions, LoraAdapter, OpenProgress } from "./options.ts";
 
 /**
- * The messages between the server's process and the model's process: JSON over Node's channel between parent and child.
- * The model's process does all the work. A separate thread prepares requests (templates, grammars), so that neither the server's streams
- * nor the model's steps wait for it. Tokens, sampling and the reading of the text (stop strings, calls, reasoning) stay with the model, so
- * that the end of an answer is known in the step that brings it.
+ * The messages between the server's process and the model's process: JSON over Node's IPC channel. The model's process does all the work.
+ * A thread in it prepares requests (templates, grammars), so that neither the server's streams nor the decode steps wait for that.
+ * Sampling and parsing (stop strings, calls, reasoning) are in its main thread, so that the end of an answer is known in the same step.
  */
 export type ToModel =
   | OpenMessage
-  /** A piece of a long `asked`; the message of the same id with the last one follows, or a "cancel". */
+  /** A chunk of a long `asked`. A message of the same id with the last chunk follows, or a "cancel". */
   | { readonly type: "piece"; readonly id: number; readonly text: string }
   | GenerateMessage
   | { readonly type: "look-up"; readonly id: number; readonly question: Question }
   | { readonly type: "cancel"; readonly id: number }
-  /** The reader of this request has taken so many further tokens: its sequences may run on. */
+  /** The reader of this request has taken `tokens` more tokens: its sequences may continue. */
   | { readonly type: "taken"; readonly id: number; readonly tokens: number }
-  /** The model is closed: what is to outlast its process is written, then comes a "left". */
+  /** The model is closed: the process persists the prompt cache, then sends "left". */
   | { readonly type: "leave" }
-  /** Asks for a sign of life: a pong. */
+  /** Requests a "pong". */
   | { readonly type: "ping" };
 
 export type FromModel =
@@ -35,42 +34,42 @@ export type FromModel =
   | { readonly type: "failed"; readonly reason: ModelOpenReason; readonly message: string }
   | { readonly type: "left" }
   | { readonly type: "log"; readonly line: string; readonly level: "info" | "warn" }
-  /** `turn`: the number of the turn that the model is at; null: it waits for work. */
+  /** `turn`: number of the current turn of the scheduler; null if it has no work. */
   | { readonly type: "pong"; readonly turn: number | null }
-  /** A request's prompt is not in the cache, as much of it could be; comes before the request's first events. */
+  /** Much of a request's prompt could be in the cache and is not. Sent before the request's first events. */
   | { readonly type: "cache-missed"; readonly id: number; readonly miss: CacheMiss }
   | { readonly type: "looked-up"; readonly id: number; readonly answer: Answer }
-  /** The prompts of a request that somebody wants to see. */
+  /** The prompts of a request that is inspected. */
   | { readonly type: "prompts"; readonly id: number; readonly prompts: readonly InspectedPrompt[] }
   | StepMessage;
 
-/** What the server asks of a model beside generations. */
+/** Questions to a model other than generations. */
 export type Question =
   | { readonly about: "slots" }
   | { readonly about: "bytes"; readonly tokens: readonly number[] }
-  /** `asked`: an `AskedOfModel` as JSON text, or what is left of it after its pieces. */
+  /** `asked`: an `AskedOfModel` as JSON, or its last chunk. */
   | {
       readonly about: "tokens";
       readonly owner?: string;
       readonly asked: string;
       readonly wants: "count" | "ids" | "bytes";
     }
-  /** Its prompt, a conversation, as the model's template writes it. */
+  /** The prompt of a conversation, rendered by the chat template. */
   | { readonly about: "prompt"; readonly owner?: string; readonly asked: string }
-  /** The vectors of its prompts, cut to `dimensions`. */
+  /** The embeddings of the prompts, truncated to `dimensions`. */
   | { readonly about: "embeddings"; readonly owner?: string; readonly asked: string; readonly dimensions?: number }
-  /** The scores of its prompts but the first, which is the query; `raw`: as the model computes them. */
+  /** The scores of the prompts after the first one, which is the query; `raw`: without normalization. */
   | { readonly about: "scores"; readonly owner?: string; readonly asked: string; readonly raw: boolean };
 
 export type Answer =
   | { readonly about: "slots"; readonly slots: readonly SlotState[] }
-  /** As base64: characters may begin in the tokens of one question and end in those of the next. */
+  /** Base64: a character may begin in the tokens of one question and end in those of the next. */
   | { readonly about: "bytes"; readonly bytes: string }
-  /** Some of the tokens; more come, or their number. */
+  /** Some of the tokens; more tokens or their number follow. */
   | SomeTokens
   | { readonly about: "tokens"; readonly count: number }
   | { readonly about: "prompt"; readonly text: string }
-  /** Each as base64 of little-endian 32-bit numbers: as JSON it would take four times the time. */
+  /** Base64 of little-endian 32-bit floats; JSON numbers would take four times as long. */
   | { readonly about: "embeddings"; readonly vectors: readonly string[]; readonly promptTokens: number }
   | { readonly about: "scores"; readonly scores: readonly number[]; readonly promptTokens: number }
   | { readonly about: "failure"; readonly failure: GenerationFailure };
@@ -78,21 +77,21 @@ export type Answer =
 export interface SomeTokens {
   readonly about: "some-tokens";
   readonly tokens: readonly number[];
-  /** The bytes of each, where they are wanted. */
+  /** The bytes of each token, if requested. */
   readonly bytes?: readonly (readonly number[])[];
 }
 
-/** So many tokens are in one message at most: what takes longer to write and to read holds up other answers. */
+/** Maximum number of tokens in a message, since to write and read a longer one delays other answers. */
 export const mostTokensTold = 4096;
 
 export interface OpenMessage {
   readonly type: "open";
   /** A file, or an `hf:` name. */
   readonly model: string;
-  /** null: as large as the model was trained for, at most 8192, and as fits in memory. */
+  /** null: the size that the model was trained for, at most 8192, and less if memory is short. */
   readonly contextSize: number | null;
   readonly slots: number;
-  /** null: as fits the machine and the model. */
+  /** null: depends on the machine and the model. */
   readonly threads: number | null;
   readonly batchSize: number;
   readonly gpu: "auto" | false | number;
@@ -100,9 +99,9 @@ export interface OpenMessage {
   readonly flashAttention: "auto" | boolean;
   readonly cacheTypeK: CacheType;
   readonly cacheTypeV: CacheType;
-  /** In bytes; absent: as fits the model and the machine. */
+  /** In bytes. Default: depends on the model and the machine. */
   readonly cacheMemory?: number;
-  /** A folder that outlasts the process, and under which name its own is kept there. */
+  /** The folder of the persisted prompt cache, and the model's name in it. */
   readonly keepCache?: { readonly folder: string; readonly name: string };
   readonly adapters?: readonly LoraAdapter[];
   readonly queueLimit: number;
@@ -116,31 +115,30 @@ export interface OpenMessage {
   readonly pooling?: PoolingSetting;
 }
 
-/** What the server needs to know of an open model. */
+/** An open model, for the server. */
 export interface OpenedModel {
   /** The file that was loaded. */
   readonly path: string;
   readonly contextSize: number;
-  /** What it can be asked. A conversation needs a chat template, the model's own or a configured one. */
+  /** The supported endpoints. "chat" needs a chat template, the model's own or a configured one. */
   readonly endpoints: ModelInfo["endpoints"];
 }
 
-/** A request, on its way to the model. */
+/** A request to generate. */
 export interface GenerateMessage {
   readonly type: "generate";
   readonly id: number;
-  /** The server's id for the request, which lines for the log begin with. */
+  /** The server's id for the request, for log lines. */
   readonly requestId: string;
-  /** Whose request it is; owners take turns. */
+  /** The owner of the request; owners take turns. */
   readonly owner?: string;
   /**
-   * An `AskedOfModel` as JSON text, or what is left of it after its pieces; the model's main thread passes it to the preparing thread
-   * unread.
+   * An `AskedOfModel` as JSON, or its last chunk. Only the preparing thread parses it.
    */
   readonly asked: string;
 }
 
-/** What a model is told of a request. */
+/** The members of a request that the model's process needs. */
 export type AskedOfModel = Pick<
   GenerationRequest,
   | "prompt"
@@ -159,19 +157,19 @@ export type AskedOfModel = Pick<
   | "wantsTokenIds"
   | "promptLogprobs"
 > & {
-  /** The prompt is only to be made tokens of, in this way, and may be empty. */
+  /** The prompt is only tokenized, with these options, and may be empty. */
   readonly tokenizing?: Pick<TextToTokenize, "addSpecial" | "parseSpecial">;
-  /** Somebody wants to see the prompt as the model reads it, and what the model writes. */
+  /** The request is inspected: the tokens of its prompt and the raw text of its answer are reported. */
   readonly inspected?: true;
 };
 
-/** What the model wrote for a choice, control tokens included. */
+/** The raw text of a choice, including control tokens. */
 export type WrittenText = readonly [choice: number, text: string];
 
-/** What one step brought, for all sequences together. */
+/** The results of one decode step, for all sequences. */
 export interface StepMessage {
   readonly type: "step";
-  /** Request id, tokens that it made, its events, and what its choices wrote where somebody wants to see that. */
+  /** Request id, number of generated tokens, events, and the raw text of an inspected request. */
   readonly results: readonly (readonly [
     id: number,
     tokens: number,
@@ -187,23 +185,23 @@ export interface ModelState {
   readonly counters: Partial<StepCounters>;
 }
 
-/** Running totals since the process started; of a model that only makes embeddings, those that it has. */
+/** Totals since the process started. A model for embeddings only has some of them. */
 export interface StepCounters {
-  /** Passes through the scheduler's loop in which at least one sequence advanced. */
+  /** Turns of the scheduler in which at least one sequence advanced. */
   readonly decodeSteps: number;
-  /** Tokens that were sampled, for all sequences. */
+  /** Sampled tokens. */
   readonly generatedTokens: number;
-  /** Prompt tokens that were evaluated, and that were found in a slot's cache. */
+  /** Prompt tokens that were evaluated, and those that were in the cache. */
   readonly promptTokens: number;
   readonly cachedTokens: number;
-  /** Tokens that were guessed and evaluated before they were drawn, and how many of them were right. */
+  /** Drafted tokens (speculative decoding), and those that were accepted. */
   readonly draftedTokens: number;
   readonly acceptedTokens: number;
-  /** Grammars that were made from tools and schemas. A request that asks for the same as an earlier one needs no new one. */
+  /** Grammars that were made from tools and schemas. Equal requests share a grammar. */
   readonly grammarsMade: number;
-  /** Searches of the whole vocabulary for tokens that a grammar would accept but that must not appear. */
+  /** Scans of the whole vocabulary for tokens that a grammar accepts but that must not appear. */
   readonly vocabularyScans: number;
-  /** Passes of the model that made embeddings or scores, and the tokens that were read for them. */
+  /** Batches for embeddings or scores, and their tokens. */
   readonly embeddingPasses: number;
   readonly embeddedTokens: number;
 }

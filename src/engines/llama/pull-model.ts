@@ -4,7 +4,7 @@ import { ModelOpenError } from "./model-open-error.ts";
 import type { ModelOpenReason } from "./model-open-error.ts";
 import type { Downloaded, ModelSource } from "./process/model-file.ts";
 
-/** What the process of a download tells its parent. */
+/** Messages of a download's process. */
 export type FromPull =
   | { readonly type: "progress"; readonly downloaded: Downloaded }
   | { readonly type: "pulled"; readonly path: string }
@@ -13,15 +13,15 @@ export type FromPull =
 export interface PullOptions {
   readonly onProgress?: (downloaded: Downloaded) => void;
   readonly log?: Observe;
-  /** Aborted: the download stops; what has arrived stays for the next one. */
+  /** Aborts the download. The next one resumes it. */
   readonly signal?: AbortSignal;
-  /** A connection that breaks is made anew; where nothing more has arrived for so long, the download has failed. Default: a minute. */
+  /** The download fails if no bytes arrive for this time; broken connections are retried. Default: a minute. */
   readonly stalledMs?: number;
 }
 
 /**
- * Makes sure that the file of a model is here: an `hf:` name is downloaded, in a process of its own, unless it was before; a download that
- * broke off goes on where it ended. Resolves with the file; rejects with `ModelOpenError`.
+ * Returns the path of a model's file. An `hf:` name is downloaded, in a process of its own, unless it was before; an interrupted download is
+ * resumed. Rejects with `ModelOpenError`.
  */
 export function pullModel(source: ModelSource, options: PullOptions): Promise<string> {
   const { onProgress, log, signal, stalledMs = 60_000 } = options;
@@ -51,7 +51,7 @@ export function pullModel(source: ModelSource, options: PullOptions): Promise<st
     child.on("message", (message: FromPull) => {
       switch (message.type) {
         case "progress":
-          // A connection that breaks loses a part of what it brought, so only what is more than ever before counts.
+          // A broken connection loses some bytes, so only a new maximum counts as progress.
           if (message.downloaded.bytes > bytes) {
             bytes = message.downloaded.bytes;
             clearTimeout(timer);
@@ -71,9 +71,9 @@ export function pullModel(source: ModelSource, options: PullOptions): Promise<st
     child.once("error", (cause) => fail(`The download of ${source.model} could not be started.`, undefined, cause));
     child.once("exit", (code, how) => {
       const why = stalled
-        ? `nothing arrived for ${stalledMs / 1000} seconds; what is here stays, and the next download goes on from there`
+        ? `nothing arrived for ${stalledMs / 1000} seconds; what is here stays, and the next download resumes it`
         : signal?.aborted === true
-          ? "it was stopped; what is here stays, and the next download goes on from there"
+          ? "it was stopped; what is here stays, and the next download resumes it"
           : `its process ended (${how ?? code})`;
       fail(`${source.model} could not be downloaded: ${why}.`);
     });

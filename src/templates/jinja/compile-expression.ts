@@ -1,11 +1,8 @@
-import { filter } from "./filters.ts";
+import { filter, test } from "./filters.ts";
 import { callMethod } from "./methods.ts";
 import { arithmetic, binary, item, iterated, slice } from "./operators.ts";
 import { pythonText } from "./python-text.ts";
-import type { Rendering } from "./rendering.ts";
-import type { Scope } from "./scope.ts";
-import type { Argument, Chain, Expression, FilterLink, Link, Operation } from "./syntax.ts";
-import { test } from "./tests.ts";
+import type { Argument, Chain, TemplateExpression, FilterLink, Link, Operation } from "./syntax.ts";
 import {
   booleanValue,
   floatValue,
@@ -20,6 +17,8 @@ import {
   listValue,
   mappingValue,
   none,
+  type Rendering,
+  type Scope,
   textValue,
   tupleValue,
   typeName,
@@ -30,8 +29,8 @@ import {
 /** Evaluates an expression in a scope. */
 export type Evaluate = (scope: Scope, rendering: Rendering) => Value;
 
-/** Turns an expression into a function, so that evaluating it does not walk the tree again. */
-export function compileExpression(expression: Expression): Evaluate {
+/** Compiles an expression to a function. */
+export function compileExpression(expression: TemplateExpression): Evaluate {
   switch (expression.kind) {
     case "name": {
       const { name } = expression;
@@ -64,11 +63,6 @@ export function compileExpression(expression: Expression): Evaluate {
     case "and":
     case "or":
       return compileJoined(expression.kind === "or", expression.operands);
-    case "concatenation": {
-      const operands = expression.operands.map(compileExpression);
-      return (scope, rendering) =>
-        textValue(operands.map((each) => pythonText(each(scope, rendering), rendering.user)).join(""));
-    }
     case "arithmetic":
       return compileArithmetic(expression.first, expression.rest);
     case "comparison":
@@ -87,7 +81,7 @@ function constant(value: Value): Evaluate {
   return () => value;
 }
 
-function compileMapping(entries: readonly (readonly [Expression, Expression])[]): Evaluate {
+function compileMapping(entries: readonly (readonly [TemplateExpression, TemplateExpression])[]): Evaluate {
   const compiled = entries.map(([key, value]) => [compileExpression(key), compileExpression(value)] as const);
   return (scope, rendering) =>
     mappingValue(
@@ -98,7 +92,7 @@ function compileMapping(entries: readonly (readonly [Expression, Expression])[])
     );
 }
 
-/** Makes another value of a value. */
+/** Evaluates one link of a chain. */
 type Step = (value: Value, scope: Scope, rendering: Rendering) => Value;
 
 function compileChain({ base, links }: Chain): Evaluate {
@@ -172,8 +166,8 @@ function compileMethodCall(name: string, args: readonly Argument[]): Step {
   };
 }
 
-/** `callee` names the called value in error messages; null: it has no name. */
-function compileCall(args: readonly Argument[], callee: Expression | null): Step {
+/** `callee` is for error messages; null if the called value has no name. */
+function compileCall(args: readonly Argument[], callee: TemplateExpression | null): Step {
   const given = compileArguments(args);
   const shown = callee?.kind === "name" ? `'${callee.name}'` : "the value";
   return (target, scope, rendering) => {
@@ -182,13 +176,13 @@ function compileCall(args: readonly Argument[], callee: Expression | null): Step
   };
 }
 
-/** A filter, as a link of a chain or of a block. */
+/** Compiles a filter of a chain or block. */
 export function compileFilter({ name, args }: FilterLink): Step {
   const given = compileArguments(args);
   return (value, scope, rendering) => filter(name, value, given(scope, rendering), rendering.user);
 }
 
-/** Arguments in the form that natives take: the positional ones, then one mapping with the keyword arguments, if there are any. */
+/** Compiles arguments for a `TemplateFunction`: positional ones, then one mapping with the keyword arguments, if there are any. */
 export function compileArguments(args: readonly Argument[]): (scope: Scope, rendering: Rendering) => Value[] {
   const parts = args.map((argument) => ({ argument, evaluate: compileExpression(argument.value) }));
   return (scope, rendering) => {
@@ -217,8 +211,8 @@ function compileSign(sign: "+" | "-", operand: Evaluate): Evaluate {
   };
 }
 
-/** `and` and `or`: the value of the first operand that decides, else of the last one. */
-function compileJoined(decisive: boolean, operands: readonly Expression[]): Evaluate {
+/** `and` and `or`: the first operand whose truth decides, else the last one. */
+function compileJoined(decisive: boolean, operands: readonly TemplateExpression[]): Evaluate {
   const compiled = operands.map(compileExpression);
   return (scope, rendering) => {
     let value = undefinedValue;
@@ -230,7 +224,7 @@ function compileJoined(decisive: boolean, operands: readonly Expression[]): Eval
   };
 }
 
-function compileArithmetic(first: Expression, rest: readonly Operation[]): Evaluate {
+function compileArithmetic(first: TemplateExpression, rest: readonly Operation[]): Evaluate {
   const start = compileExpression(first);
   const operations = compileOperations(rest);
   return (scope, rendering) => {
@@ -242,7 +236,7 @@ function compileArithmetic(first: Expression, rest: readonly Operation[]): Evalu
   };
 }
 
-function compileComparison(first: Expression, rest: readonly Operation[]): Evaluate {
+function compileComparison(first: TemplateExpression, rest: readonly Operation[]): Evaluate {
   const start = compileExpression(first);
   const operations = compileOperations(rest);
   return (scope, rendering) => {

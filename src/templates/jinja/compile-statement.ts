@@ -1,19 +1,17 @@
 import { compileArguments, compileExpression, compileFilter, type Evaluate } from "./compile-expression.ts";
 import { iterated } from "./operators.ts";
 import { pythonText } from "./python-text.ts";
-import type { Rendering } from "./rendering.ts";
-import { Scope } from "./scope.ts";
 import type {
-  Body,
+  Statements,
   Branch,
   CallBlock,
   FilterLink,
   ForStatement,
   MacroStatement,
-  Parameter,
+  MacroParameter,
   SetBlock,
   Statement,
-  Target,
+  AssignmentTarget,
 } from "./syntax.ts";
 import {
   booleanValue,
@@ -22,28 +20,30 @@ import {
   isFunction,
   isNamespace,
   isTrue,
-  tupleValue,
   mappingValue,
+  type TemplateFunction,
+  type Rendering,
+  Scope,
   separated,
   textValue,
+  tupleValue,
   undefinedValue,
-  type Native,
   type Value,
 } from "./values.ts";
 
-/** The text written so far. */
-export interface Output {
+/** The output so far. */
+export interface RenderedText {
   text: string;
 }
 
-/** How a statement ended: on to the next one, or out of the round or loop that it stands in. */
+/** How a statement ended: execution proceeds with the next statement, or leaves the current iteration or loop. */
 export type Flow = "next" | "continue" | "break";
 
-/** Runs a statement: writes, sets variables. */
-export type Execute = (scope: Scope, out: Output, rendering: Rendering) => Flow;
+/** Runs a statement: appends to the output and sets variables. */
+export type Execute = (scope: Scope, out: RenderedText, rendering: Rendering) => Flow;
 
-/** Turns the statements of a body into one. */
-export function compileBody(statements: Body): Execute {
+/** Compiles a list of statements to one function. */
+export function compileBody(statements: Statements): Execute {
   const compiled = statements.map(compileStatement);
   return (scope, out, rendering) => {
     for (const execute of compiled) {
@@ -88,7 +88,7 @@ function compileStatement(statement: Statement): Execute {
     case "filter-block":
       return printing(filtered(statement.filters, statement.body));
     case "generation": {
-      // It marks the assistant's words for training. Its assignments are local.
+      // Marks the assistant's text for training. Its assignments are local.
       const body = compileBody(statement.body);
       return (scope, out, rendering) => body(new Scope(scope), out, rendering);
     }
@@ -106,18 +106,18 @@ function printing(evaluate: Evaluate): Execute {
   };
 }
 
-/** A body as an expression: the text that it writes. */
+/** Compiles a body to an expression: its output as text. */
 function captured(statements: readonly Statement[]): Evaluate {
   const body = compileBody(statements);
   return (scope, rendering) => {
-    const out: Output = { text: "" };
+    const out: RenderedText = { text: "" };
     body(scope, out, rendering);
     return textValue(out.text);
   };
 }
 
-/** A body with its filters as an expression, in a scope of its own. */
-function filtered(filters: readonly FilterLink[], body: Body): Evaluate {
+/** Compiles a body with filters to an expression, which has a scope of its own. */
+function filtered(filters: readonly FilterLink[], body: Statements): Evaluate {
   const text = captured(body);
   const steps = filters.map(compileFilter);
   return (scope, rendering) => {
@@ -126,7 +126,7 @@ function filtered(filters: readonly FilterLink[], body: Body): Evaluate {
   };
 }
 
-function compileIf(branches: readonly Branch[], otherwise: Body): Execute {
+function compileIf(branches: readonly Branch[], otherwise: Statements): Execute {
   const compiled = branches.map(({ test, body }) => ({ test: compileExpression(test), body: compileBody(body) }));
   const last = compileBody(otherwise);
   return (scope, out, rendering) => {
@@ -137,13 +137,13 @@ function compileIf(branches: readonly Branch[], otherwise: Body): Execute {
   };
 }
 
-/** Each round has a scope of its own: its assignments are gone in the next round. */
+/** Each iteration has a scope of its own, so its assignments are lost in the next one. */
 function compileFor(statement: ForStatement): Execute {
   const items = compileExpression(statement.items);
   const condition = statement.condition === null ? null : compileExpression(statement.condition);
   const assign = compileTarget(statement.target);
   const [round, otherwise] = [compileBody(statement.body), compileBody(statement.otherwise)];
-  // Most of a short round's cost is the making of the value of `loop`.
+  // To create `loop` takes most of the time of a short iteration.
   const needsLoop = statement.usesLoop;
   return (scope, out, rendering) => {
     let values = iterated(items(scope, rendering), rendering.user);
@@ -165,7 +165,7 @@ function compileFor(statement: ForStatement): Execute {
   };
 }
 
-/** What `loop` says in a round. */
+/** The value of `loop` in an iteration. */
 function loopValue(values: readonly Value[], index: number): Value {
   const { length } = values;
   return mappingValue([
@@ -182,7 +182,7 @@ function loopValue(values: readonly Value[], index: number): Value {
   ]);
 }
 
-function compileSet(target: Target, evaluate: Evaluate): Execute {
+function compileSet(target: AssignmentTarget, evaluate: Evaluate): Execute {
   const assign = compileTarget(target);
   return (scope, _out, rendering) => {
     assign(scope, evaluate(scope, rendering), rendering);
@@ -196,7 +196,7 @@ function compileSetBlock({ target, filters, body }: SetBlock): Execute {
 
 type Assign = (scope: Scope, value: Value, rendering: Rendering) => void;
 
-function compileTarget(target: Target): Assign {
+function compileTarget(target: AssignmentTarget): Assign {
   if (target.kind === "name") {
     const { name } = target;
     return (scope, value) => scope.set(name, value);
@@ -243,8 +243,8 @@ function compileCallBlock(block: CallBlock): Execute {
   };
 }
 
-/** A body that is called with arguments. It sees the variables around its definition. */
-function compileCallable(parameters: readonly Parameter[], body: Body): (scope: Scope) => Native {
+/** Compiles a body that is called with arguments. Its scope is that of its definition. */
+function compileCallable(parameters: readonly MacroParameter[], body: Statements): (scope: Scope) => TemplateFunction {
   const names = parameters.map(({ name, otherwise }) => ({
     name,
     otherwise: otherwise === null ? null : compileExpression(otherwise),

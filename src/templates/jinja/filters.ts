@@ -1,15 +1,15 @@
 import type { UserText } from "../user-text.ts";
-import { callMethod, integerOf, textOf } from "./methods.ts";
-import { compare, equal, item, iterated, lengthOf } from "./operators.ts";
-import { toJson } from "./python-json.ts";
+import { callMethod, integerArgument, textArgument } from "./methods.ts";
+import { compare, containsItem, equal, item, iterated, lengthOf } from "./operators.ts";
 import { strip } from "./python-strings.ts";
-import { pythonText } from "./python-text.ts";
-import { test } from "./tests.ts";
+import { pythonText, toJson } from "./python-text.ts";
 import {
   booleanValue,
   floatValue,
   integerValue,
   isBoolean,
+  isFloat,
+  isFunction,
   isInteger,
   isList,
   isMapping,
@@ -27,9 +27,14 @@ import {
   type Value,
 } from "./values.ts";
 
+/** Whether a flag was passed and is true. */
+function isSet(flag: Value | undefined): boolean {
+  return flag !== undefined && isTrue(flag);
+}
+
 type Filter = (value: Value, args: readonly Value[], user: UserText) => Value;
 
-/** Jinja's filters, as far as chat templates use them, on Python's terms: undefined is empty text and an empty list. */
+/** Applies one of Jinja's filters, as far as chat templates use them. Undefined counts as empty text and as an empty list. */
 export function filter(name: string, value: Value, args: readonly Value[], user: UserText): Value {
   const known = filters.get(name);
   if (known === undefined) throw new ReferenceError(`No filter named '${name}'.`);
@@ -65,8 +70,8 @@ const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
     },
     round: (value, args) => {
       const [precision, method] = parameters(args, "precision", "method");
-      const scale = 10 ** integerOf(precision, 0);
-      const way = method === undefined ? "common" : textOf(method, "method");
+      const scale = 10 ** integerArgument(precision, 0);
+      const way = method === undefined ? "common" : textArgument(method, "method");
       const round = way === "floor" ? Math.floor : way === "ceil" ? Math.ceil : Math.round;
       return floatValue(round(numberIn(value) * scale) / scale);
     },
@@ -80,17 +85,21 @@ const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
     trim: (value, args, user) => {
       const [chars] = parameters(args, "chars");
       return textValue(
-        strip(pythonText(value, user), chars === undefined || isNone(chars) ? undefined : textOf(chars, "chars"), user),
+        strip(
+          pythonText(value, user),
+          chars === undefined || isNone(chars) ? undefined : textArgument(chars, "chars"),
+          user,
+        ),
       );
     },
     indent: (value, args, user) => {
       const [width, first, blank] = parameters(args, "width", "first", "blank");
-      const by = width !== undefined && isText(width) ? width.value : " ".repeat(integerOf(width, 4));
+      const by = width !== undefined && isText(width) ? width.value : " ".repeat(integerArgument(width, 4));
       const lines = pythonText(value, user)
         .split("\n")
         .map((line, index) => {
-          if (index === 0) return first !== undefined && isTrue(first) ? by + line : line;
-          return line === "" && !(blank !== undefined && isTrue(blank)) ? line : by + line;
+          if (index === 0) return isSet(first) ? by + line : line;
+          return line === "" && !isSet(blank) ? line : by + line;
         });
       return textValue(lines.join("\n"));
     },
@@ -121,18 +130,12 @@ const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
     max: (value, _args, user) => sorted(iterated(value, user), undefined, false, user).at(-1) ?? undefinedValue,
     sort: (value, args, user) => {
       const [reverse, caseSensitive, attribute] = parameters(args, "reverse", "case_sensitive", "attribute");
-      const items = sorted(
-        iterated(value, user),
-        attribute,
-        caseSensitive !== undefined && isTrue(caseSensitive),
-        user,
-      );
-      return listValue(reverse !== undefined && isTrue(reverse) ? items.reverse() : items);
+      const items = sorted(iterated(value, user), attribute, isSet(caseSensitive), user);
+      return listValue(isSet(reverse) ? items.reverse() : items);
     },
     unique: (value, args, user) => {
       const [caseSensitive, attribute] = parameters(args, "case_sensitive", "attribute");
-      const key = (each: Value): Value =>
-        sortKey(attributeOf(each, attribute, user), caseSensitive !== undefined && isTrue(caseSensitive), user);
+      const key = (each: Value): Value => sortKey(attributeOf(each, attribute, user), isSet(caseSensitive), user);
       const kept: Value[] = [];
       for (const each of iterated(value, user)) {
         if (!kept.some((other) => equal(key(other), key(each), user))) kept.push(each);
@@ -144,7 +147,7 @@ const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
       const [name, ...rest] = args;
       return listValue(
         itemsIn(value, user).map((each) => {
-          if (attribute === undefined) return filter(textOf(name, "filter"), each, rest, user);
+          if (attribute === undefined) return filter(textArgument(name, "filter"), each, rest, user);
           const found = attributeOf(each, attribute, user);
           return isUndefined(found) ? (otherwise ?? found) : found;
         }),
@@ -172,15 +175,15 @@ const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>(
       const [caseSensitive, by, reverse] = parameters(args, "case_sensitive", "by", "reverse");
       const at = integerValue(by !== undefined && isText(by) && by.value === "value" ? 1 : 0);
       const pairs = isMapping(value) ? [...value.value].map(([key, each]) => tupleValue([keyValue(key), each])) : [];
-      const items = sorted(pairs, at, caseSensitive !== undefined && isTrue(caseSensitive), user);
-      return listValue(reverse !== undefined && isTrue(reverse) ? items.reverse() : items);
+      const items = sorted(pairs, at, isSet(caseSensitive), user);
+      return listValue(isSet(reverse) ? items.reverse() : items);
     },
   } satisfies Record<string, Filter>),
 );
 
 function orDefault(value: Value, args: readonly Value[]): Value {
   const [otherwise, falsyToo] = parameters(args, "default_value", "boolean");
-  const missing = isUndefined(value) || (falsyToo !== undefined && isTrue(falsyToo) && !isTrue(value));
+  const missing = isUndefined(value) || (isSet(falsyToo) && !isTrue(value));
   return missing ? (otherwise ?? textValue("")) : value;
 }
 
@@ -198,13 +201,11 @@ function escaped(value: Value, _args: readonly Value[], user: UserText): Value {
     "'": "&#39;",
   };
   return textValue(
-    user.change(pythonText(value, user), (piece) =>
-      piece.replace(/[&<>"']/g, (character) => entities[character] ?? ""),
-    ),
+    user.change(pythonText(value, user), (part) => part.replace(/[&<>"']/g, (character) => entities[character] ?? "")),
   );
 }
 
-/** The filters that choose and map find None empty, too. */
+/** The items for `select`, `map` and similar filters, which treat None as empty. */
 function itemsIn(value: Value, user: UserText): Value[] {
   return isNone(value) ? [] : iterated(value, user);
 }
@@ -216,17 +217,17 @@ function chosen(value: Value, args: readonly Value[], byAttribute: boolean, keep
   return listValue(
     itemsIn(value, user).filter((each) => {
       const looked = attributeOf(each, attribute, user);
-      const holds = name === undefined ? isTrue(looked) : test(textOf(name, "test"), looked, against, user);
+      const holds = name === undefined ? isTrue(looked) : test(textArgument(name, "test"), looked, against, user);
       return holds === keep;
     }),
   );
 }
 
-/** The value at a dotted path; without a path the value itself. */
+/** Returns the value at a dotted path, or the value itself without a path. */
 function attributeOf(value: Value, path: Value | undefined, user: UserText): Value {
   if (path === undefined || isNone(path)) return value;
   if (isInteger(path)) return item(value, path, user);
-  return textOf(path, "attribute")
+  return textArgument(path, "attribute")
     .split(".")
     .reduce(
       (at, part) => item(at, /^\d+$/.test(part) && isList(at) ? integerValue(Number(part)) : textValue(part), user),
@@ -247,7 +248,7 @@ function sortKey(value: Value, caseSensitive: boolean, user: UserText): Value {
   return textValue(caseSensitive ? plain : plain.toLowerCase());
 }
 
-/** What `int` and `float` read; NaN: no number. */
+/** Converts a value as `int` and `float` do; NaN if it is not a number. */
 function numberIn(value: Value): number {
   if (isNumber(value)) return value.value;
   if (isBoolean(value)) return Number(value.value);
@@ -255,3 +256,66 @@ function numberIn(value: Value): number {
   const text = value.value.trim().replaceAll("_", "");
   return /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN;
 }
+
+type Test = (value: Value, args: readonly Value[], user: UserText) => boolean;
+
+/** Applies one of Jinja's tests: after `is`, or by name in `select` and similar filters. */
+export function test(name: string, value: Value, args: readonly Value[], user: UserText): boolean {
+  const known = tests.get(name);
+  if (known === undefined) throw new ReferenceError(`No test named '${name}'.`);
+  return known(value, args, user);
+}
+
+const against =
+  (holds: (value: Value, other: Value, user: UserText) => boolean): Test =>
+  (value, [other], user) =>
+    other !== undefined && holds(value, other, user);
+
+const equals = against(equal);
+const differs = against((value, other, user) => !equal(value, other, user));
+const less = against((value, other, user) => compare(value, other, user) < 0);
+const lessOrEqual = against((value, other, user) => compare(value, other, user) <= 0);
+const greater = against((value, other, user) => compare(value, other, user) > 0);
+const greaterOrEqual = against((value, other, user) => compare(value, other, user) >= 0);
+const divisible = (value: Value, by: number): boolean => isInteger(value) && value.value % by === 0;
+
+const tests: ReadonlyMap<string, Test> = new Map<string, Test>(
+  Object.entries({
+    defined: (value) => !isUndefined(value),
+    undefined: isUndefined,
+    none: isNone,
+    true: (value) => isBoolean(value) && value.value,
+    false: (value) => isBoolean(value) && !value.value,
+    boolean: isBoolean,
+    string: isText,
+    integer: isInteger,
+    float: isFloat,
+    number: (value) => isNumber(value) || isBoolean(value),
+    mapping: isMapping,
+    sequence: (value) => isList(value) || isText(value) || isMapping(value) || isUndefined(value),
+    iterable: (value) => isList(value) || isText(value) || isMapping(value) || isUndefined(value),
+    callable: isFunction,
+    odd: (value) => isInteger(value) && value.value % 2 !== 0,
+    even: (value) => divisible(value, 2),
+    divisibleby: (value, [by]) => by !== undefined && isInteger(by) && divisible(value, by.value),
+    lower: (value, _args, user) => isText(value) && user.plain(value.value) === user.plain(value.value).toLowerCase(),
+    upper: (value, _args, user) => isText(value) && user.plain(value.value) === user.plain(value.value).toUpperCase(),
+    in: against((value, container, user) => containsItem(container, value, user)),
+    sameas: against((value, other) => value === other || (value.type === other.type && value.value === other.value)),
+    eq: equals,
+    equalto: equals,
+    "==": equals,
+    ne: differs,
+    "!=": differs,
+    lt: less,
+    lessthan: less,
+    "<": less,
+    le: lessOrEqual,
+    "<=": lessOrEqual,
+    gt: greater,
+    greaterthan: greater,
+    ">": greater,
+    ge: greaterOrEqual,
+    ">=": greaterOrEqual,
+  }),
+);

@@ -25,7 +25,7 @@ import {
   type Value,
 } from "./values.ts";
 
-/** Calls a method of a Python str, list or dict. null: the value has no such method. */
+/** Calls a method of a Python str, list or dict. Returns null if the value has no such method. */
 export function callMethod(object: Value, name: string, args: readonly Value[], user: UserText): Value | null {
   if (isText(object)) return stringMethods.get(name)?.(object.value, args, user) ?? null;
   if (isMapping(object)) return mappingMethods.get(name)?.(object, args, user) ?? null;
@@ -35,7 +35,7 @@ export function callMethod(object: Value, name: string, args: readonly Value[], 
 
 type Method<T> = (object: T, args: readonly Value[], user: UserText) => Value;
 
-/** A map, so that no name reaches JavaScript's own members of objects. */
+/** A map, since names must not refer to JavaScript's own members of objects. */
 function methodTable<T>(methods: Readonly<Record<string, Method<T>>>): ReadonlyMap<string, Method<T>> {
   return new Map(Object.entries(methods));
 }
@@ -44,46 +44,48 @@ const stringMethods: ReadonlyMap<string, Method<string>> = methodTable<string>({
   strip: (text, args, user) => textValue(strings.strip(text, characters(args), user)),
   lstrip: (text, args, user) => textValue(strings.stripStart(text, characters(args), user)),
   rstrip: (text, args, user) => textValue(strings.stripEnd(text, characters(args), user)),
-  upper: (text, _args, user) => textValue(user.change(text, (piece) => piece.toUpperCase())),
-  lower: (text, _args, user) => textValue(user.change(text, (piece) => piece.toLowerCase())),
+  upper: (text, _args, user) => textValue(user.change(text, (part) => part.toUpperCase())),
+  lower: (text, _args, user) => textValue(user.change(text, (part) => part.toLowerCase())),
   title: (text, _args, user) => textValue(user.change(text, strings.titleCase)),
   capitalize: (text, _args, user) => textValue(user.change(text, strings.capitalize)),
-  split: (text, args, user) => texts(strings.split(text, ...cutting(args), user)),
-  rsplit: (text, args, user) => texts(strings.split(text, ...cutting(args), user, true)),
+  split: (text, args, user) => texts(strings.splitText(text, ...cutting(args), user)),
+  rsplit: (text, args, user) => texts(strings.splitText(text, ...cutting(args), user, true)),
   splitlines: (text, [keep]) => texts(strings.splitLines(text, keep !== undefined && isTrue(keep))),
   partition: (text, args, user) => {
-    const [before = "", after] = strings.split(text, textOf(args[0], "separator"), 1, user);
-    const separator = after === undefined ? "" : textOf(args[0], "separator");
+    const [before = "", after] = strings.splitText(text, textArgument(args[0], "separator"), 1, user);
+    const separator = after === undefined ? "" : textArgument(args[0], "separator");
     return tupleValue([before, separator, after ?? ""].map(textValue));
   },
   replace: (text, args, user) => {
     const [old, by, limit] = parameters(args, "old", "new", "count");
-    return textValue(strings.replace(text, textOf(old, "old"), textOf(by, "new"), integerOf(limit, -1), user));
+    return textValue(
+      strings.replace(text, textArgument(old, "old"), textArgument(by, "new"), integerArgument(limit, -1), user),
+    );
   },
   startswith: (text, [start], user) =>
-    booleanValue(oneOrMore(start).some((each) => strings.startsWith(text, textOf(each, "prefix"), user))),
+    booleanValue(oneOrMore(start).some((each) => strings.startsWith(text, textArgument(each, "prefix"), user))),
   endswith: (text, [end], user) =>
-    booleanValue(oneOrMore(end).some((each) => strings.endsWith(text, textOf(each, "suffix"), user))),
+    booleanValue(oneOrMore(end).some((each) => strings.endsWith(text, textArgument(each, "suffix"), user))),
   removeprefix: (text, [start], user) => {
-    const prefix = textOf(start, "prefix");
+    const prefix = textArgument(start, "prefix");
     if (!strings.startsWith(text, prefix, user)) return textValue(text);
     return textValue(user.characters(text).slice(user.characters(prefix).length).join(""));
   },
   removesuffix: (text, [end], user) => {
-    const suffix = textOf(end, "suffix");
+    const suffix = textArgument(end, "suffix");
     if (suffix === "" || !strings.endsWith(text, suffix, user)) return textValue(text);
     return textValue(user.characters(text).slice(0, -user.characters(suffix).length).join(""));
   },
-  find: (text, [part], user) => integerValue(strings.find(text, textOf(part, "sub"), false, user)),
-  rfind: (text, [part], user) => integerValue(strings.find(text, textOf(part, "sub"), true, user)),
+  find: (text, [part], user) => integerValue(strings.find(text, textArgument(part, "sub"), false, user)),
+  rfind: (text, [part], user) => integerValue(strings.find(text, textArgument(part, "sub"), true, user)),
   index: (text, [part], user) => {
-    const at = strings.find(text, textOf(part, "sub"), false, user);
+    const at = strings.find(text, textArgument(part, "sub"), false, user);
     if (at === -1) throw new RangeError("substring not found");
     return integerValue(at);
   },
-  count: (text, [part], user) => integerValue(strings.count(text, textOf(part, "sub"), user)),
+  count: (text, [part], user) => integerValue(strings.count(text, textArgument(part, "sub"), user)),
   join: (text, [parts], user) =>
-    textValue((parts === undefined ? [] : iterated(parts, user)).map((part) => textOf(part, "item")).join(text)),
+    textValue((parts === undefined ? [] : iterated(parts, user)).map((part) => textArgument(part, "item")).join(text)),
   format: (text, args, user) => {
     const [positional, keywords] = separated(args);
     const named = [...(keywords ?? [])].map(([key, value]) => [String(key), pythonText(value, user)] as const);
@@ -103,7 +105,7 @@ const stringMethods: ReadonlyMap<string, Method<string>> = methodTable<string>({
     booleanValue(hasCase(user.plain(text)) && user.plain(text) === user.plain(text).toUpperCase()),
   islower: (text, _args, user) =>
     booleanValue(hasCase(user.plain(text)) && user.plain(text) === user.plain(text).toLowerCase()),
-  zfill: (text, [width]) => textValue(text.padStart(integerOf(width, 0), "0")),
+  zfill: (text, [width]) => textValue(text.padStart(integerArgument(width, 0), "0")),
 });
 
 const mappingMethods: ReadonlyMap<string, Method<MappingValue>> = methodTable<MappingValue>({
@@ -143,11 +145,11 @@ const listMethods: ReadonlyMap<string, Method<ListValue>> = methodTable<ListValu
     return none;
   },
   insert: (list, [at, value]) => {
-    if (value !== undefined) list.value.splice(integerOf(at, 0), 0, value);
+    if (value !== undefined) list.value.splice(integerArgument(at, 0), 0, value);
     return none;
   },
   pop: (list, [at], user) => {
-    const place = integerOf(at, -1);
+    const place = integerArgument(at, -1);
     const found = item(list, integerValue(place), user);
     if (found.type === "undefined") throw new RangeError("pop index out of range");
     list.value.splice(place, 1);
@@ -176,13 +178,16 @@ const texts = (parts: readonly string[]): Value => listValue(parts.map(textValue
 
 /** The `chars` of `strip`. */
 function characters([chars]: readonly Value[]): string | undefined {
-  return chars === undefined || isNone(chars) ? undefined : textOf(chars, "chars");
+  return chars === undefined || isNone(chars) ? undefined : textArgument(chars, "chars");
 }
 
 /** The `sep` and `maxsplit` of `split`. */
 function cutting(args: readonly Value[]): [separator: string | null, limit: number] {
   const [separator, limit] = parameters(args, "sep", "maxsplit");
-  return [separator === undefined || isNone(separator) ? null : textOf(separator, "sep"), integerOf(limit, -1)];
+  return [
+    separator === undefined || isNone(separator) ? null : textArgument(separator, "sep"),
+    integerArgument(limit, -1),
+  ];
 }
 
 function oneOrMore(value: Value | undefined): readonly Value[] {
@@ -190,13 +195,13 @@ function oneOrMore(value: Value | undefined): readonly Value[] {
   return isList(value) ? value.value : [value];
 }
 
-/** A text argument; anything else is an error, as in Python. */
-export function textOf(value: Value | undefined, name: string): string {
+/** Returns a text argument. Throws `TypeError` for other types, as Python does. */
+export function textArgument(value: Value | undefined, name: string): string {
   if (value !== undefined && isText(value)) return value.value;
   throw new TypeError(`${name} must be str, not ${value === undefined ? "missing" : typeName(value)}`);
 }
 
-export function integerOf(value: Value | undefined, otherwise: number): number {
+export function integerArgument(value: Value | undefined, otherwise: number): number {
   return value !== undefined && isInteger(value) ? value.value : otherwise;
 }
 

@@ -44,8 +44,8 @@ export function equal(a: Value, b: Value, user: UserText): boolean {
   return a === b || (a.type === b.type && a.value === b.value);
 }
 
-/** Python's `item in container`. Nothing is in undefined. */
-export function contains(container: Value, item: Value, user: UserText): boolean {
+/** Python's `item in container`; false for undefined. */
+export function containsItem(container: Value, item: Value, user: UserText): boolean {
   if (isUndefined(container)) return false;
   if (isText(container)) {
     if (isUndefined(item)) return false;
@@ -57,7 +57,7 @@ export function contains(container: Value, item: Value, user: UserText): boolean
   throw new TypeError(`argument of type '${typeName(container)}' is not iterable`);
 }
 
-/** Negative, zero or positive, as `a` sorts before, with or after `b`. Throws for values that Python cannot order. */
+/** Returns a negative number, zero or a positive number if `a` sorts before, with or after `b`. Throws for values that Python cannot order. */
 export function compare(a: Value, b: Value, user: UserText): number {
   const left = numberOf(a);
   const right = numberOf(b);
@@ -124,7 +124,7 @@ function computed(operator: string, a: number, b: number): number {
   }
 }
 
-/** The items of `for … in`: items, keys or characters; none for undefined. */
+/** The values of `for … in`: items, keys or characters; none for undefined. */
 export function iterated(value: Value, user: UserText): Value[] {
   if (isUndefined(value)) return [];
   if (isList(value)) return value.value;
@@ -154,7 +154,7 @@ export function item(container: Value, key: Value, user: UserText): Value {
   return undefinedValue;
 }
 
-/** A mapping's item, by a key under any spelling. */
+/** Looks up a key, marked or not, in a mapping. */
 export function lookUp(mapping: MappingValue, key: Value, user: UserText): Value | undefined {
   if (isText(key)) {
     for (const spelling of user.spellings(key.value)) {
@@ -194,7 +194,7 @@ function sliced<T>(items: readonly T[], start: number | undefined, stop: number 
   return taken;
 }
 
-/** The operators of Jinja but `and`, `or` and `not`, by their sign. */
+/** Evaluates a binary operator, except `and` and `or`. */
 export function binary(operator: string, a: Value, b: Value, user: UserText): Value {
   switch (operator) {
     case "==":
@@ -202,9 +202,9 @@ export function binary(operator: string, a: Value, b: Value, user: UserText): Va
     case "!=":
       return booleanValue(!equal(a, b, user));
     case "in":
-      return booleanValue(contains(b, a, user));
+      return booleanValue(containsItem(b, a, user));
     case "not in":
-      return booleanValue(!contains(b, a, user));
+      return booleanValue(!containsItem(b, a, user));
     case "<":
       return booleanValue(compare(a, b, user) < 0);
     case "<=":

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { compileBody } from "./compile-statement.ts";
 import { parseTemplate } from "./parse-template.ts";
-import { TemplateSyntaxError } from "./template-syntax-error.ts";
+import { TemplateSyntaxError } from "./tokenize.ts";
 
 test.each<[source: string, message: string]>([
   ["{{ a", "expected '}}', got the end of the template (line 1, column 5)"],

@@ -1,7 +1,18 @@
-import { parseExpression, parseFilters, parsePrimary, parseTuple } from "./parse-expression.ts";
-import type { Body, Branch, CallBlock, Expression, Parameter, Statement, Syntax, Target } from "./syntax.ts";
-import { TokenReader } from "./token-reader.ts";
-import { tokenize } from "./tokenize.ts";
+import type {
+  Argument,
+  Statements,
+  Branch,
+  CallBlock,
+  TemplateExpression,
+  FilterLink,
+  Link,
+  Operation,
+  MacroParameter,
+  Statement,
+  Syntax,
+  AssignmentTarget,
+} from "./syntax.ts";
+import { tokenizeTemplate, TokenReader } from "./tokenize.ts";
 
 /**
  * Parses a template: Jinja's grammar as far as chat templates use it, with loop controls, `do` and transformers' `generation` blocks.
@@ -9,7 +20,7 @@ import { tokenize } from "./tokenize.ts";
  * `TemplateSyntaxError`.
  */
 export function parseTemplate(source: string): Syntax {
-  const tokens = tokenize(source);
+  const tokens = tokenizeTemplate(source);
   const parser = new StatementParser(new TokenReader(tokens));
   return {
     body: parser.template(),
@@ -19,21 +30,21 @@ export function parseTemplate(source: string): Syntax {
 
 class StatementParser {
   readonly #tokens: TokenReader;
-  /** How many loops are open around the place that is read, within the macro that it is in. */
+  /** How many loops enclose the current statement, within its macro. */
   #loops = 0;
 
   constructor(tokens: TokenReader) {
     this.#tokens = tokens;
   }
 
-  template(): Body {
+  template(): Statements {
     const body = this.#statements([]);
     this.#tokens.expect("end");
     return body;
   }
 
-  /** The statements up to a tag with one of these names, or to the end of the template. That tag's name is the next token then. */
-  #statements(ends: readonly string[]): Body {
+  /** Parses statements up to a tag with one of these names, whose name is then the next token, or to the end of the template. */
+  #statements(ends: readonly string[]): Statements {
     const tokens = this.#tokens;
     const body: Statement[] = [];
     for (;;) {
@@ -51,8 +62,8 @@ class StatementParser {
     }
   }
 
-  /** The statements between a tag and the one that ends it. Reads the tag's `%}` first; the ending tag's name is the next token then. */
-  #body(...ends: readonly string[]): Body {
+  /** Parses the `%}` of a tag and the statements up to an end tag with one of these names, whose name is then the next token. */
+  #body(...ends: readonly string[]): Statements {
     const tokens = this.#tokens;
     const start = tokens.peek();
     // As in Python, a colon may end the tag.
@@ -65,8 +76,8 @@ class StatementParser {
     return body;
   }
 
-  /** The same for a body that one tag ends, whose name is read, too. */
-  #block(end: string): Body {
+  /** Like `#body`, and takes the name of the end tag. */
+  #block(end: string): Statements {
     const body = this.#body(end);
     this.#tokens.next();
     return body;
@@ -152,11 +163,11 @@ class StatementParser {
     const call = called.kind === "chain" ? called.links.at(-1) : undefined;
     if (called.kind !== "chain" || call?.kind !== "call") return tokens.fail("a call block needs a call", start);
     const links = called.links.slice(0, -1);
-    const macro: Expression = links.length === 0 ? called.base : { ...called, links };
+    const macro: TemplateExpression = links.length === 0 ? called.base : { ...called, links };
     return { kind: "call-block", macro, args: call.args, parameters, body: this.#apart(() => this.#block("endcall")) };
   }
 
-  /** The body of a macro or call block cannot end a loop around it. */
+  /** Parses the body of a macro or call block, which cannot leave an enclosing loop. */
   #apart<T>(parse: () => T): T {
     const loops = this.#loops;
     this.#loops = 0;
@@ -165,9 +176,9 @@ class StatementParser {
     return parsed;
   }
 
-  #parameters(): Parameter[] {
+  #parameters(): MacroParameter[] {
     const tokens = this.#tokens;
-    const parameters: Parameter[] = [];
+    const parameters: MacroParameter[] = [];
     tokens.expect("operator", "(");
     while (!tokens.is("operator", ")")) {
       if (parameters.length > 0) tokens.expect("operator", ",");
@@ -182,10 +193,10 @@ class StatementParser {
     return parameters;
   }
 
-  /** A name, or several. `members`: also those of a namespace. */
-  #target(members: boolean): Target {
+  /** Parses one or several names. `members`: also allows members of a namespace. */
+  #target(members: boolean): AssignmentTarget {
     const tokens = this.#tokens;
-    const targets: Target[] = [];
+    const targets: AssignmentTarget[] = [];
     let several = false;
     do {
       if (several && tokens.is("%}")) break;
@@ -196,7 +207,7 @@ class StatementParser {
     return several || first === undefined ? { kind: "tuple", targets } : first;
   }
 
-  #oneTarget(members: boolean): Target {
+  #oneTarget(members: boolean): AssignmentTarget {
     const tokens = this.#tokens;
     const start = tokens.peek();
     const target = this.#asTarget(parsePrimary(tokens));
@@ -205,11 +216,279 @@ class StatementParser {
     return { kind: "member", namespace: target.name, name: tokens.expect("name").text };
   }
 
-  /** null: it cannot be assigned to. */
-  #asTarget(expression: Expression): Target | null {
+  /** Returns null if the expression cannot be assigned to. */
+  #asTarget(expression: TemplateExpression): AssignmentTarget | null {
     if (expression.kind === "name") return expression;
     if (expression.kind !== "tuple") return null;
     const targets = expression.items.map((item) => this.#asTarget(item));
     return targets.every((target) => target !== null) ? { kind: "tuple", targets } : null;
   }
+}
+
+/**
+ * Jinja's expressions, with its precedence: choice, `or`, `and`, `not`, comparison, `+ -`, `~`, `* / // %`, `**`, sign, and then the
+ * links of a value (members, calls, filters, tests). Throws `TemplateSyntaxError`.
+ */
+export function parseExpression(tokens: TokenReader): TemplateExpression {
+  return tokens.nested(() => {
+    const chosen = parseCondition(tokens);
+    if (!tokens.skip("name", "if")) return chosen;
+    const test = parseCondition(tokens);
+    const otherwise = tokens.skip("name", "else") ? parseExpression(tokens) : null;
+    return { kind: "choice", test, chosen, otherwise };
+  });
+}
+
+/** Parses an expression, or several with commas between them as a tuple. `choices`: allows `a if b else c`. */
+export function parseTuple(tokens: TokenReader, choices = true): TemplateExpression {
+  const one = choices ? parseExpression : parseCondition;
+  const first = one(tokens);
+  if (!tokens.is("operator", ",")) return first;
+  const items = [first];
+  while (tokens.skip("operator", ",") && !endsTuple(tokens)) items.push(one(tokens));
+  return { kind: "tuple", items };
+}
+
+function endsTuple(tokens: TokenReader): boolean {
+  return tokens.is("}}") || tokens.is("%}") || tokens.is("operator", ")");
+}
+
+/** Parses an expression without `if`, for places where a following `if` has another meaning. */
+export function parseCondition(tokens: TokenReader): TemplateExpression {
+  return parseJoined(tokens, "or", () => parseJoined(tokens, "and", () => parseNot(tokens)));
+}
+
+function parseJoined(
+  tokens: TokenReader,
+  kind: "or" | "and",
+  parseOperand: () => TemplateExpression,
+): TemplateExpression {
+  const first = parseOperand();
+  if (!tokens.is("name", kind)) return first;
+  const operands = [first];
+  while (tokens.skip("name", kind)) operands.push(parseOperand());
+  return { kind, operands };
+}
+
+function parseNot(tokens: TokenReader): TemplateExpression {
+  if (!tokens.skip("name", "not")) return parseComparison(tokens);
+  return { kind: "not", operand: tokens.nested(() => parseNot(tokens)) };
+}
+
+function parseComparison(tokens: TokenReader): TemplateExpression {
+  const first = parseArithmetic(tokens);
+  const rest: Operation[] = [];
+  for (let operator = comparison(tokens); operator !== null; operator = comparison(tokens)) {
+    rest.push({ operator, operand: parseArithmetic(tokens) });
+  }
+  return rest.length === 0 ? first : { kind: "comparison", first, rest };
+}
+
+/** Takes a comparison operator, if there is one. */
+function comparison(tokens: TokenReader): string | null {
+  if (tokens.is("operator", "==", "!=", "<", "<=", ">", ">=") || tokens.is("name", "in")) return tokens.next().text;
+  const { kind, text } = tokens.peek(1);
+  if (!tokens.is("name", "not") || kind !== "name" || text !== "in") return null;
+  tokens.next();
+  tokens.next();
+  return "not in";
+}
+
+/** From the weakest to the strongest. All are left-associative, unlike in Python: `2 ** 3 ** 2` is 64. */
+const arithmeticLevels: readonly (readonly string[])[] = [["+", "-"], ["~"], ["*", "/", "//", "%"], ["**"]];
+
+function parseArithmetic(tokens: TokenReader, level = 0): TemplateExpression {
+  const operators = arithmeticLevels[level];
+  if (operators === undefined) return parseFiltered(tokens);
+  const first = parseArithmetic(tokens, level + 1);
+  const rest: Operation[] = [];
+  while (tokens.is("operator", ...operators)) {
+    rest.push({ operator: tokens.next().text, operand: parseArithmetic(tokens, level + 1) });
+  }
+  return rest.length === 0 ? first : { kind: "arithmetic", first, rest };
+}
+
+/** Parses a value with filters and tests, which bind weaker than a sign: `-1 | abs` is 1. */
+function parseFiltered(tokens: TokenReader): TemplateExpression {
+  const base = parseSigned(tokens);
+  const links: Link[] = [];
+  for (;;) {
+    if (tokens.skip("operator", "|")) links.push(parseFilter(tokens));
+    else if (tokens.skip("name", "is")) links.push(parseTest(tokens));
+    else if (links.length > 0 && tokens.is("operator", "("))
+      links.push({ kind: "call", args: parseCallArguments(tokens) });
+    else return linked(base, links);
+  }
+}
+
+function parseSigned(tokens: TokenReader): TemplateExpression {
+  if (!tokens.is("operator", "+", "-")) return parsePostfix(tokens);
+  const sign = tokens.next().text === "-" ? "-" : "+";
+  return { kind: "sign", sign, operand: tokens.nested(() => parseSigned(tokens)) };
+}
+
+/** Parses a value with members and calls. */
+function parsePostfix(tokens: TokenReader): TemplateExpression {
+  const base = parsePrimary(tokens);
+  const links: Link[] = [];
+  for (;;) {
+    if (tokens.skip("operator", ".")) links.push(parseMember(tokens));
+    else if (tokens.skip("operator", "[")) links.push(parseSubscript(tokens));
+    else if (tokens.is("operator", "(")) links.push({ kind: "call", args: parseCallArguments(tokens) });
+    else return linked(base, links);
+  }
+}
+
+function linked(base: TemplateExpression, links: readonly Link[]): TemplateExpression {
+  if (links.length === 0) return base;
+  if (base.kind !== "chain") return { kind: "chain", base, links };
+  return { kind: "chain", base: base.base, links: [...base.links, ...links] };
+}
+
+/** Parses the filters of `{% set name | … %}` and `{% filter … %}`: `first | second(args)`. */
+export function parseFilters(tokens: TokenReader): FilterLink[] {
+  const filters = [parseFilter(tokens)];
+  while (tokens.skip("operator", "|")) filters.push(parseFilter(tokens));
+  return filters;
+}
+
+function parseFilter(tokens: TokenReader): FilterLink {
+  const name = dottedName(tokens);
+  return { kind: "filter", name, args: tokens.is("operator", "(") ? parseCallArguments(tokens) : [] };
+}
+
+/** A single argument needs no brackets: `x is divisibleby 3`. */
+function parseTest(tokens: TokenReader): Link {
+  const negated = tokens.skip("name", "not");
+  const name = dottedName(tokens);
+  if (tokens.is("operator", "(")) return { kind: "test", name, negated, args: parseCallArguments(tokens) };
+  if (tokens.is("name", "is")) tokens.fail("a test cannot follow a test");
+  const args: Argument[] = beginsArgument(tokens) ? [{ kind: "positional", value: parsePostfix(tokens) }] : [];
+  return { kind: "test", name, negated, args };
+}
+
+function beginsArgument(tokens: TokenReader): boolean {
+  if (tokens.is("name")) return !tokens.is("name", "else", "or", "and");
+  return tokens.is("string") || tokens.is("integer") || tokens.is("float") || tokens.is("operator", "[", "{");
+}
+
+function dottedName(tokens: TokenReader): string {
+  let name = tokens.expect("name").text;
+  while (tokens.skip("operator", ".")) name += `.${tokens.expect("name").text}`;
+  return name;
+}
+
+function parseMember(tokens: TokenReader): Link {
+  if (tokens.is("name")) return { kind: "attribute", name: tokens.next().text };
+  if (!tokens.is("integer")) tokens.fail(`expected a name or a number, got ${tokens.shown()}`);
+  return { kind: "item", key: { kind: "integer", number: numberOf(tokens.next().text) } };
+}
+
+/** Parses `[…]` after a value; the opening bracket has been read. */
+function parseSubscript(tokens: TokenReader): Link {
+  const bounds: (TemplateExpression | null)[] = [];
+  const bound = (): TemplateExpression | null => (tokens.is("operator", ":", "]") ? null : parseExpression(tokens));
+  const first = bound();
+  bounds.push(first);
+  while (bounds.length < 3 && tokens.skip("operator", ":")) bounds.push(bound());
+  if (bounds.length === 1 && first === null) tokens.fail("'[]' needs a key");
+  tokens.expect("operator", "]");
+  return bounds.length > 1 || first === null ? { kind: "slice", bounds } : { kind: "item", key: first };
+}
+
+/** Parses the arguments of a call, including the brackets. */
+export function parseCallArguments(tokens: TokenReader): Argument[] {
+  const args: Argument[] = [];
+  tokens.expect("operator", "(");
+  while (!tokens.is("operator", ")")) {
+    if (args.length > 0) tokens.expect("operator", ",");
+    if (tokens.is("operator", ")")) break;
+    const start = tokens.peek();
+    const argument = parseArgument(tokens);
+    const last = args.at(-1)?.kind ?? "positional";
+    if (!mayFollow[last].includes(argument.kind)) tokens.fail("this argument cannot follow the one before it", start);
+    args.push(argument);
+  }
+  tokens.next();
+  return args;
+}
+
+/** The order of arguments: `f(1, key=2, *more, **others)`. */
+const mayFollow: Readonly<Record<Argument["kind"], readonly Argument["kind"][]>> = {
+  positional: ["positional", "keyword", "list", "mapping"],
+  keyword: ["keyword", "list", "mapping"],
+  list: ["keyword", "mapping"],
+  mapping: [],
+};
+
+function parseArgument(tokens: TokenReader): Argument {
+  if (tokens.skip("operator", "*")) return { kind: "list", value: parseExpression(tokens) };
+  if (tokens.skip("operator", "**")) return { kind: "mapping", value: parseExpression(tokens) };
+  const { kind, text } = tokens.peek(1);
+  if (!tokens.is("name") || kind !== "operator" || text !== "=") {
+    return { kind: "positional", value: parseExpression(tokens) };
+  }
+  const name = tokens.next().text;
+  tokens.next();
+  return { kind: "keyword", name, value: parseExpression(tokens) };
+}
+
+/** Parses a name, a literal or an expression in brackets. */
+export function parsePrimary(tokens: TokenReader): TemplateExpression {
+  const token = tokens.next();
+  const { kind, text } = token;
+  if (kind === "name") {
+    const value = constants.get(text);
+    return value === undefined ? { kind: "name", name: text } : { kind: "constant", value };
+  }
+  if (kind === "string") {
+    const parts = [text];
+    while (tokens.is("string")) parts.push(tokens.next().text);
+    return { kind: "text", text: parts.join("") };
+  }
+  if (kind === "integer" || kind === "float") return { kind, number: numberOf(text) };
+  if (kind === "operator" && text === "(") return parseBracketed(tokens);
+  if (kind === "operator" && text === "[") {
+    return { kind: "list", items: parseItems(tokens, "]", () => parseExpression(tokens)) };
+  }
+  if (kind !== "operator" || text !== "{") {
+    return tokens.fail(kind === "end" ? "the template ends inside a tag" : `unexpected '${text}'`, token);
+  }
+  const entries = parseItems(tokens, "}", (): [TemplateExpression, TemplateExpression] => {
+    const key = parseExpression(tokens);
+    tokens.expect("operator", ":");
+    return [key, parseExpression(tokens)];
+  });
+  return { kind: "mapping", entries };
+}
+
+function parseBracketed(tokens: TokenReader): TemplateExpression {
+  if (tokens.skip("operator", ")")) return { kind: "tuple", items: [] };
+  const inner = parseTuple(tokens);
+  tokens.expect("operator", ")");
+  return inner;
+}
+
+/** Parses comma-separated items up to the closing bracket. A trailing comma is allowed. */
+function parseItems<T>(tokens: TokenReader, closing: string, parseItem: () => T): T[] {
+  const items: T[] = [];
+  while (!tokens.is("operator", closing)) {
+    if (items.length > 0) tokens.expect("operator", ",");
+    if (!tokens.is("operator", closing)) items.push(parseItem());
+  }
+  tokens.next();
+  return items;
+}
+
+const constants: ReadonlyMap<string, boolean | null> = new Map([
+  ["true", true],
+  ["True", true],
+  ["false", false],
+  ["False", false],
+  ["none", null],
+  ["None", null],
+]);
+
+function numberOf(text: string): number {
+  return Number(text.replaceAll("_", ""));
 }

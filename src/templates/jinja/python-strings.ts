@@ -1,16 +1,16 @@
 import type { UserText } from "../user-text.ts";
 
-// Python's str methods on the text of templates. Texts may hold marks (see UserText), so nothing here may look at single characters
-// of a text without asking `user`. Offsets and lengths count code points.
+// Python's str methods. Texts may contain marks (see UserText), so single characters must be read with `user`. Offsets and lengths are in
+// code points.
 
-/** White space as `str.strip()` and `str.split()` define it; JavaScript's set is slightly different. */
+/** White space for `str.strip()` and `str.split()`; JavaScript's set is slightly different. */
 export const space = "[\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]";
 const leadingSpace = new RegExp(`^${space}+`);
 const isSpace = new RegExp(space);
 const lineEnd = /\r\n|[\n\r\v\f\x85\u2028\u2029]/g;
 const word = new RegExp(`[^${space.slice(1)}+`, "g");
 
-/** `chars`: the characters to strip; absent: white space. */
+/** `chars`: the characters to strip; undefined for white space. */
 export function stripStart(text: string, chars: string | undefined, user: UserText): string {
   if (chars === undefined) return text.replace(leadingSpace, "");
   const set = new Set(chars);
@@ -40,8 +40,8 @@ export function strip(text: string, chars: string | undefined, user: UserText): 
   return stripEnd(stripStart(text, chars, user), chars, user);
 }
 
-/** `limit`: at most so many cuts; negative: all. `fromEnd`: the last ones instead of the first. */
-export function split(
+/** `limit`: the maximum number of splits; negative for no limit. `fromEnd`: splits at the last separators instead of the first. */
+export function splitText(
   text: string,
   separator: string | null,
   limit: number,
@@ -61,7 +61,7 @@ export function split(
   return [...parts, whole.slice(from)];
 }
 
-/** Runs of white space cut; such runs at the ends are dropped, but for one that the limit leaves in the last part. */
+/** Splits at runs of white space, and strips both ends, except for white space that the limit leaves in the last part. */
 function splitAtSpace(text: string, limit: number, fromEnd: boolean): string[] {
   const words = Array.from(text.matchAll(word), (match) => ({
     start: match.index,
@@ -89,7 +89,7 @@ export function splitLines(text: string, keepEnds: boolean): string[] {
   return from < text.length ? [...lines, text.slice(from)] : lines;
 }
 
-/** `limit`: replace at most so many; negative: all. */
+/** `limit`: the maximum number of replacements; negative for no limit. */
 export function replace(text: string, old: string, by: string, limit: number, user: UserText): string {
   if (old === "") {
     const characters = user.characters(text);
@@ -97,7 +97,7 @@ export function replace(text: string, old: string, by: string, limit: number, us
     const spread = characters.map((character, index) => (index < places ? by : "") + character).join("");
     return spread + (characters.length < places ? by : "");
   }
-  return split(text, old, limit, user).join(by);
+  return splitText(text, old, limit, user).join(by);
 }
 
 export function startsWith(text: string, start: string, user: UserText): boolean {
@@ -121,7 +121,7 @@ export function count(text: string, part: string, user: UserText): number {
   return part === "" ? Array.from(plain).length + 1 : plain.split(user.plain(part)).length - 1;
 }
 
-/** Each letter that follows no letter in upper case, all others in lower case. */
+/** Converts the first letter of each word to upper case, all others to lower case. */
 export function titleCase(text: string): string {
   return text.replace(/\p{L}[\p{L}\p{M}]*/gu, capitalize);
 }
@@ -131,7 +131,7 @@ export function capitalize(text: string): string {
   return first.toUpperCase() + rest.join("").toLowerCase();
 }
 
-/** `str.format` with the fields that templates use: `{}`, `{0}`, `{name}`; a format specification is not among them. */
+/** `str.format` with the fields `{}`, `{0}` and `{name}`. Format specifications are not supported. */
 export function format(text: string, positional: readonly string[], named: ReadonlyMap<string, string>): string {
   let next = 0;
   return text.replace(/\{\{|\}\}|\{(\w*)\}|\{[^}]*\}?/g, (field, name?: string) => {
@@ -144,8 +144,8 @@ export function format(text: string, positional: readonly string[], named: Reado
 }
 
 /**
- * Where a part stands in a text, from left to right, by offsets of `whole`, which is the text with each marked character under a
- * mark of its own where the text has marks: the part may begin or end inside of what one mark stands for.
+ * Finds all occurrences of a part in a text. The offsets are for `whole`: the text with a mark for each marked character, since the part
+ * may begin or end inside a marked text.
  */
 function occurrences(
   text: string,

@@ -1,7 +1,6 @@
-import { expect, test } from "vitest";
-import { guardedTokens } from "../special-tokens.ts";
-import { UserText } from "../user-text.ts";
+import { guardedTokens, UserText } from "../user-text.ts";
 import { PythonTemplate, TemplateRefusal } from "./python-template.ts";
+import { expect, test } from "vitest";
 
 function render(source: string, variables: Readonly<Record<string, unknown>> = {}): string {
   const user = new UserText(guardedTokens([], [], []), source, [variables]);

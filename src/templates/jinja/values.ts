@@ -1,5 +1,5 @@
 import { ExactNumber } from "../exact-json.ts";
-import type { Rendering } from "./rendering.ts";
+import type { UserText } from "../user-text.ts";
 
 type ValueType =
   | "text"
@@ -15,7 +15,7 @@ type ValueType =
   | "namespace"
   | "function";
 
-/** A value of a template at run time, with its Python type: JavaScript alone cannot tell 1 from 1.0 or a tuple from a list. */
+/** A value of a template at run time, with its Python type: JavaScript does not distinguish 1 from 1.0 or a tuple from a list. */
 export class Value {
   readonly type: ValueType;
   readonly value: unknown;
@@ -27,7 +27,7 @@ export class Value {
 }
 
 /** A function that templates can call. Keyword arguments come last, as one mapping of type "keywords". */
-export type Native = (args: readonly Value[], rendering: Rendering) => Value;
+export type TemplateFunction = (args: readonly Value[], rendering: Rendering) => Value;
 
 export interface TextValue extends Value {
   readonly value: string;
@@ -41,12 +41,12 @@ export interface NumberValue extends Value {
 export interface ListValue extends Value {
   readonly value: Value[];
 }
-/** Keys are strings, or numbers where a template wrote them so. */
+/** Keys are strings, or numbers if the template wrote numbers. */
 export interface MappingValue extends Value {
   readonly value: Map<string | number, Value>;
 }
 export interface FunctionValue extends Value {
-  readonly value: Native;
+  readonly value: TemplateFunction;
 }
 
 export const none: Value = new Value("none", null);
@@ -61,7 +61,7 @@ export const integerValue = (number: number | bigint): Value => new Value("integ
 export const floatValue = (number: number): Value => new Value("float", number);
 export const listValue = (items: Value[]): Value => new Value("list", items);
 export const tupleValue = (items: Value[]): Value => new Value("tuple", items);
-export const functionValue = (native: Native): Value => new Value("function", native);
+export const functionValue = (native: TemplateFunction): Value => new Value("function", native);
 
 export function mappingValue(
   entries: Iterable<readonly [string | number, Value]>,
@@ -90,7 +90,7 @@ export function isTrue(value: Value): boolean {
   return Boolean(value.value);
 }
 
-/** Any JSON-like value, exact numbers and undefined included, as a runtime value. */
+/** Converts a JSON-like value, which may contain exact numbers and undefined. */
 export function runtimeValue(value: unknown): Value {
   if (typeof value === "string") return textValue(value);
   if (typeof value === "number") return Number.isInteger(value) ? integerValue(value) : floatValue(value);
@@ -107,7 +107,7 @@ export function runtimeValue(value: unknown): Value {
 /** A mapping's key as a value. */
 export const keyValue = (key: string | number): Value => (typeof key === "number" ? integerValue(key) : textValue(key));
 
-/** What Python calls the type, for error messages. */
+/** Python's name of the type, for error messages. */
 export function typeName({ type }: Value): string {
   return pythonNames[type];
 }
@@ -139,4 +139,28 @@ export function separated(
 ): [positional: readonly Value[], keywords: ReadonlyMap<string | number, Value> | null] {
   const last = args.at(-1);
   return last !== undefined && isKeywords(last) ? [args.slice(0, -1), last.value] : [args, null];
+}
+
+/** Variables, with a parent scope. */
+export class Scope {
+  readonly #variables = new Map<string, Value>();
+  readonly #parent: Scope | null;
+
+  constructor(parent: Scope | null) {
+    this.#parent = parent;
+  }
+
+  set(name: string, value: Value): void {
+    this.#variables.set(name, value);
+  }
+
+  get(name: string): Value {
+    return this.#variables.get(name) ?? this.#parent?.get(name) ?? undefinedValue;
+  }
+}
+
+/** The context of one rendering. */
+export interface Rendering {
+  readonly user: UserText;
+  readonly now: Date;
 }

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { PythonTemplate, TemplateRefusal } from "../../../src/templates/jinja/python-template.ts";
-import { guardedTokens } from "../../../src/templates/special-tokens.ts";
+import { guardedTokens } from "../../../src/templates/user-text.ts";
 import { UserText } from "../../../src/templates/user-text.ts";
 import { listOf, objectOf } from "./strict-server.ts";
 import type { Json, Refusal, StrictServer } from "./strict-server.ts";

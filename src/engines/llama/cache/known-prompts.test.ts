@@ -6,8 +6,9 @@ import type { Message, Tool } from "../../../core/message.ts";
 import { ChatTemplate } from "../../../templates/chat-template.ts";
 import { KnownPrompts, missOf } from "./known-prompts.ts";
 import type { AskedPrompt } from "./known-prompts.ts";
-import { outlinePrompt, outlineText } from "./outline-prompt.ts";
-import type { MessageMark } from "./prompt-outline.ts";
+import { missCause } from "./miss-cause.ts";
+import { outlinePrompt, outlineText } from "./prompt-outline.ts";
+import type { MessageMark, PromptOutline } from "./prompt-outline.ts";
 
 const chatml = `{%- set system = messages[0].role == 'system' -%}
 {%- if tools or system %}{{ '<|im_start|>system\\n' }}{% if system %}{{ messages[0].content }}{% endif -%}
@@ -290,34 +291,6 @@ describe("the cause", () => {
     expect(told(missed(one, { messages: talk, source }))).toEqual(["template-changed", "messages[0]"]);
   });
 
-  test("an image, by what it is", () => {
-    const seeing = (url: string): Message => ({
-      role: "user",
-      content: [
-        { type: "text", text: first },
-        { type: "image", url },
-      ],
-    });
-    const source = `{%- for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}{% endfor %}`;
-    const rendered = (messages: readonly Message[], tokens: string): AskedPrompt => {
-      const whole = `<|im_start|>user\n${tokens}${first}<|im_end|>\n<|im_start|>assistant\n${paris}<|im_end|>\n`;
-      const opening = "<|im_start|>assistant\n";
-      const outline = outlinePrompt({ messages, tools: [], options: source, rendered: whole + opening, opening });
-      return {
-        owner: undefined,
-        tokens: [...utf8.encode(whole + opening)],
-        ...(outline && { outline }),
-        thoughtMarkers: [],
-      };
-    };
-    const slots = new Slots();
-    slots.ask(rendered([seeing("data:image/png;base64,AA=="), ...talk.slice(1)], "11111111"));
-    expect(told(slots.ask(rendered([seeing("data:image/png;base64,AB=="), ...talk.slice(1)], "22222222")))).toEqual([
-      "image-changed",
-      "messages[0]",
-    ]);
-  });
-
   test("a prompt that is no conversation", () => {
     const slots = new Slots();
     expect(slots.ask(text(`It is 2026-11-22.\n${long}\nQ: one?`))?.cause).toBe("nothing-known");
@@ -440,6 +413,29 @@ test("only so many messages of past conversations are remembered", () => {
   };
   expect(causeAfter(4000)).toBe("evicted");
   expect(causeAfter(6000)).toBe("nothing-known");
+});
+
+// The model stands still meanwhile.
+test("messages that say the same are compared a few times each", () => {
+  let reads = 0;
+  const outlineOf = (texts: readonly string[]): PromptOutline => ({
+    ...outlineText(texts.join("")),
+    messages: texts.map((text, start) => ({
+      role: "user",
+      path: "",
+      start,
+      reasoning: "",
+      get text() {
+        reads++;
+        return text;
+      },
+    })),
+  });
+  const same = Array.from({ length: 2000 }, () => "Go on.");
+  const place = { byte: 0, texts: { before: "", known: "", asked: "" }, thoughtMarkers: [] };
+  const cause = missCause(outlineOf(["Hello.", ...same, "Why?"]), outlineOf([...same, "How?"]), place);
+  expect(cause?.cause).toBe("message-changed");
+  expect(reads).toBeLessThan(50 * same.length);
 });
 
 test("every cause has a sentence, and one of advice", () => {

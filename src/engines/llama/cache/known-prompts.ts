@@ -1,181 +1,165 @@
 import type { CacheMiss } from "../../../core/cache-miss.ts";
-import { likenessTo } from "./likeness.ts";
-import { missCause } from "./miss-cause.ts";
-import { last, partingTexts, toldCharacters } from "./parting-texts.ts";
-import type { PromptOutline } from "./prompt-outline.ts";
+import { missCause, sharedSentences } from "./miss-cause.ts";
+import { lastCharacters, partingTexts } from "./parting-texts.ts";
+import { charactersOf, isSystem, type PromptOutline } from "./prompt-outline.ts";
 
 /** A prompt that is about to get a slot. */
 export interface AskedPrompt {
-  /** Whose it is. Nothing is told of the prompts of others. */
+  /** A prompt is compared with prompts of the same owner only. */
   readonly owner: string | undefined;
   readonly tokens: readonly number[];
-  /** Absent: it is not a conversation's. */
   readonly outline?: PromptOutline;
   readonly thoughtMarkers: readonly string[];
 }
 
+/** An earlier prompt: with its answer where `tokens` are those of a slot. */
 interface Remembered {
   readonly owner: string | undefined;
   readonly outline: PromptOutline | undefined;
-  readonly prompt: readonly number[];
-}
-
-interface PastPrompt extends Omit<Remembered, "prompt"> {
-  /** The prompt's and those of its answer. */
   readonly tokens: readonly number[];
 }
 
-/** How many tokens a new prompt has in common, from the beginning, with what each slot and each past prompt has. */
-interface CommonLengths {
-  readonly slots: readonly number[];
-  readonly past: readonly number[];
+interface EarlierPrompt extends Remembered {
+  /** Number of the slot that holds it; undefined if it was evicted. */
+  readonly slot?: number;
+  /** Length of the prefix that the new prompt has in common with it, in tokens. */
+  readonly common: number;
 }
 
 /** What is known of a miss before the slot is changed. */
 export type MissDraft = Omit<CacheMiss, "cachedTokens" | "at"> & {
-  /** Absent: where the cache ends. */
+  /** Absent: the first token that is not in the cache. */
   readonly at?: number;
-  /** So many might have been read from the cache. */
+  /** The maximum number of tokens that could have been in the cache. */
   readonly mostTokens: number;
 };
 
-/** Prompts whose slots others have got: so many, with so many tokens in all (8 MiB), are remembered. */
-const mostPast = 64;
-const mostPastTokens = 2 ** 20;
-/** Of the conversations among them: so many messages in all, each of which is looked at for each new prompt. */
-const mostPastMessages = 10_000;
-/** To read fewer tokens again takes no time. */
-const worthTelling = 16;
-/** What changes by itself is found by its line. */
+/** Evicted prompts that are remembered, and their memory together: about 8 MB. */
+const maxEvicted = 64;
+const maxEvictedSize = 8 * 2 ** 20;
+/** To evaluate fewer tokens again takes no time. */
+const minMissed = 16;
+/** Characters in a report, on each side of the place. */
+const shownCharacters = 80;
+/** Characters in which the beginning of the line is searched for. */
 const lineCharacters = 240;
 
 /**
- * Remembers which prompts the slots were given, and finds out why a new one is not in the cache. A prompt is compared with those of its
- * own owner alone: of what others asked, nothing can be learnt here.
+ * Remembers the prompts that slots were given, and finds out why a new prompt is not in the cache. The token ids show whether it is; the
+ * outlines are compared only if it is not.
  */
 export class KnownPrompts {
   readonly #bytesOf: (token: number) => Uint8Array;
   readonly #ofSlots = new Map<number, Remembered>();
-  readonly #past: PastPrompt[] = [];
+  /** The oldest first. */
+  #evicted: (Remembered & { readonly size: number })[] = [];
 
   constructor(bytesOf: (token: number) => Uint8Array) {
     this.#bytesOf = bytesOf;
   }
 
   /**
-   * Why a prompt that now gets `slot` is not known: to be called before the slot changes. `slots`: the tokens that each one knows.
-   * null: it is, but for what is new in it.
+   * Notes that `slot` gets a prompt, and returns why the prompt is not in the cache; null if it is, except for what is new in it. To be
+   * called before the slot changes. `slots`: the tokens in the cache of each slot, then those of other cached states.
    */
   takes(slot: number, asked: AskedPrompt, slots: readonly (readonly number[])[]): MissDraft | null {
-    // Once for all that is asked of them: long prompts that begin alike take a while to compare.
-    const common: CommonLengths = {
-      slots: slots.map((known) => commonLength(known, asked.tokens)),
-      past: this.#past.map((past) => commonLength(past.tokens, asked.tokens)),
-    };
-    const found = this.#explain(asked, slots, common);
-    this.#forget(slot, slots[slot] ?? [], common);
-    this.#ofSlots.set(slot, { owner: asked.owner, outline: asked.outline, prompt: asked.tokens });
-    return found;
+    const inSlots = slots.map((tokens) => commonLength(tokens, asked.tokens));
+    const held = slots.flatMap((tokens, at): EarlierPrompt[] => {
+      const given = this.#ofSlots.get(at);
+      // After a failure, a slot may hold anything, even another owner's prompt.
+      if (!given || commonLength(given.tokens, tokens) < Math.min(given.tokens.length, tokens.length)) return [];
+      return [{ ...given, tokens, slot: at, common: inSlots[at] ?? 0 }];
+    });
+    const evicted = this.#evicted.map((prompt) => ({ ...prompt, common: commonLength(prompt.tokens, asked.tokens) }));
+    const own = [...held.filter(({ tokens }) => tokens.length > 0), ...evicted].filter(
+      ({ owner }) => owner === asked.owner,
+    );
+    const draft = this.#explain(asked, own, Math.max(0, ...inSlots));
+
+    const remains = ({ common, tokens }: EarlierPrompt): boolean => common + minMissed <= tokens.length;
+    this.#evicted = evicted.filter(remains);
+    const replaced = held.find((prompt) => prompt.slot === slot);
+    if (replaced && remains(replaced)) {
+      const { owner, outline, tokens } = replaced;
+      this.#evicted.push({ owner, outline, tokens: tokens.slice(), size: sizeOf(replaced) });
+    }
+    let size = 0;
+    const dropped = this.#evicted.findLastIndex((prompt, at) => {
+      size += prompt.size;
+      return size > maxEvictedSize || this.#evicted.length - at > maxEvicted;
+    });
+    this.#evicted.splice(0, dropped + 1);
+    this.#ofSlots.set(slot, { owner: asked.owner, outline: asked.outline, tokens: asked.tokens });
+    return draft;
   }
 
-  #explain(asked: AskedPrompt, slots: readonly (readonly number[])[], common: CommonLengths): MissDraft | null {
-    const { tokens } = asked;
-    const inSlots = Math.max(0, ...common.slots);
-    if (inSlots + worthTelling > tokens.length) return null;
-    const own = this.#own(asked, slots, common);
-    const promptTokens = tokens.length;
-    const nearest = nearestOf(own);
-    const gone = own
-      .filter(({ isGone, alike }) => isGone && alike === nearest?.alike)
-      .reduce((most, { common }) => Math.max(most, common), 0);
-    if (gone >= inSlots + worthTelling) return { cause: "evicted", promptTokens, knownTokens: gone, mostTokens: gone };
+  #explain(asked: AskedPrompt, own: readonly EarlierPrompt[], inSlots: number): MissDraft | null {
+    const promptTokens = asked.tokens.length;
+    if (inSlots + minMissed > promptTokens) return null;
+    const wasEvicted = (prompt: EarlierPrompt): boolean =>
+      prompt.slot === undefined && prompt.common >= inSlots + minMissed;
+    const isContinued = ({ slot, common, tokens }: EarlierPrompt): boolean =>
+      slot !== undefined && common === tokens.length && 2 * common >= promptTokens;
+    if (own.some(isContinued) && !own.some(wasEvicted)) return null;
+
+    const likenessOf = likenessTo(asked);
+    const alike = own
+      .map((prompt) => ({ prompt, likeness: likenessOf(prompt) }))
+      .filter(({ likeness }) => likeness > 0)
+      .toSorted((one, other) => other.likeness - one.likeness || other.prompt.common - one.prompt.common);
+    const [nearest] = alike;
     if (!nearest) return { cause: "nothing-known", promptTokens, mostTokens: promptTokens };
-    const { known, common: at, outline } = nearest;
+    const gone = alike.find(({ prompt, likeness }) => likeness === nearest.likeness && wasEvicted(prompt));
+    if (gone) {
+      const { common } = gone.prompt;
+      return { cause: "evicted", promptTokens, knownTokens: common, mostTokens: common };
+    }
+    const { tokens: known, common: at, outline } = nearest.prompt;
     const mostTokens = Math.min(known.length, promptTokens);
-    if (!outline || !asked.outline || mostTokens - at < worthTelling) return null;
-    const texts = partingTexts(this.#bytesOf, known, tokens, at, { before: lineCharacters, after: toldCharacters });
-    const byte = this.#byteAt(tokens, at, asked.outline);
+    if (!outline || !asked.outline || mostTokens - at < minMissed) return null;
+    const texts = partingTexts(this.#bytesOf, known, asked.tokens, at, {
+      before: lineCharacters,
+      after: shownCharacters,
+    });
+    const byte = this.#byteAt(asked.tokens, at, asked.outline);
     const cause = missCause(outline, asked.outline, { byte, texts, thoughtMarkers: asked.thoughtMarkers });
     if (!cause) return null;
-    const told = { ...texts, before: last(texts.before, toldCharacters) };
-    return { ...cause, at, promptTokens, mostTokens, texts: told };
+    const before = lastCharacters(texts.before, shownCharacters);
+    return { ...cause, at, promptTokens, mostTokens, texts: { ...texts, before } };
   }
 
-  /** The owner's earlier conversations that have something in common with this one, with the tokens that are known of them. */
-  #own({ owner, outline }: AskedPrompt, slots: readonly (readonly number[])[], lengths: CommonLengths): Candidate[] {
-    const candidates: Candidate[] = [];
-    const likeness = outline && likenessTo(outline);
-    const add = (
-      former: Pick<Remembered, "outline">,
-      known: readonly number[],
-      common: number,
-      isGone: boolean,
-    ): void => {
-      const alike = likeness && former.outline ? likeness(former.outline) : common;
-      if (alike > 0) candidates.push({ known, common, isGone, alike, outline: former.outline });
-    };
-    for (const [slot, known] of slots.entries()) {
-      const former = this.#given(slot, known);
-      if (former && former.owner === owner && known.length > 0) add(former, known, lengths.slots[slot] ?? 0, false);
-    }
-    for (const [at, past] of this.#past.entries())
-      if (past.owner === owner) add(past, past.tokens, lengths.past[at] ?? 0, true);
-    return candidates;
-  }
-
-  /** The prompt that a slot was given, if that is what it holds: where a request has failed, it may hold anything, others' texts too. */
-  #given(slot: number, known: readonly number[]): Remembered | undefined {
-    const given = this.#ofSlots.get(slot);
-    if (!given) return undefined;
-    const holds = commonLength(given.prompt, known) === Math.min(given.prompt.length, known.length);
-    return holds ? given : undefined;
-  }
-
-  /** What a slot knows becomes a thing of the past, unless the new prompt goes on with it. */
-  #forget(slot: number, known: readonly number[], common: CommonLengths): void {
-    const given = this.#given(slot, known);
-    const goesOn = (former: readonly number[], length = 0): boolean => length + worthTelling > former.length;
-    const kept = this.#past.filter((past, at) => !goesOn(past.tokens, common.past[at]));
-    if (given && !goesOn(known, common.slots[slot]))
-      kept.push({ owner: given.owner, outline: given.outline, tokens: known.slice() });
-    let [tokens, messages] = [0, 0];
-    const first = kept.findLastIndex((past, at) => {
-      tokens += past.tokens.length;
-      messages += past.outline?.messages.length ?? 0;
-      return tokens > mostPastTokens || messages > mostPastMessages || kept.length - at > mostPast;
-    });
-    this.#past.splice(0, this.#past.length, ...kept.slice(first + 1));
-  }
-
-  /** Where a token begins in the rendered text, in bytes. A BOS stands before that. */
+  /** Offset of a token in the rendered text, in bytes. A BOS may precede that text. */
   #byteAt(tokens: readonly number[], at: number, { bytes }: PromptOutline): number {
-    let before = 0;
-    let all = 0;
-    for (let i = 0; i < tokens.length; i++) {
-      const { length } = this.#bytesOf(tokens[i] ?? 0);
-      if (i < at) before += length;
-      all += length;
-    }
-    return Math.max(0, before - (all - bytes));
+    let fromToken = 0;
+    for (const token of tokens.slice(at)) fromToken += this.#bytesOf(token).length;
+    return Math.max(0, bytes - fromToken);
   }
 }
 
-interface Candidate {
-  readonly known: readonly number[];
-  /** Tokens in common from the beginning. */
-  readonly common: number;
-  readonly isGone: boolean;
-  readonly alike: number;
-  readonly outline: PromptOutline | undefined;
+/**
+ * Returns a function for how many characters of a prompt an earlier one contains, wherever they are: what could have been in the cache.
+ * For prompts without outlines it is the length of their common prefix.
+ */
+function likenessTo({ outline: asked }: AskedPrompt): (prompt: EarlierPrompt) => number {
+  if (!asked) return ({ common }) => common;
+  const texts = new Set(asked.messages.map(({ text }) => text));
+  const definitions = new Set(asked.tools.map(({ definition }) => definition));
+  return ({ outline: known, common }) => {
+    if (!known) return common;
+    let shared = 0;
+    // Each text counts once: a message that is often repeated ("Go on.") does not make conversations alike.
+    for (const text of new Set(known.messages.map(({ text }) => text))) if (texts.has(text)) shared += text.length;
+    for (const { definition } of known.tools) if (definitions.has(definition)) shared += definition.length;
+    const first = known.messages.findIndex(({ text }, at) => text !== asked.messages[at]?.text);
+    const [former, now] = [known.messages[first], asked.messages[first]];
+    if (former && now && isSystem(former) === isSystem(now)) shared += sharedSentences(former.text, now.text);
+    return shared;
+  };
 }
 
-function nearestOf(candidates: readonly Candidate[]): Candidate | undefined {
-  let nearest: Candidate | undefined;
-  for (const one of candidates) {
-    const nearer = !nearest || one.alike > nearest.alike;
-    if (nearer || (one.alike === nearest?.alike && one.common > nearest.common)) nearest = one;
-  }
-  return nearest;
+/** Bytes that a remembered prompt takes, roughly. */
+function sizeOf({ tokens, outline }: Remembered): number {
+  return tokens.length * 4 + (outline ? charactersOf(outline) + outline.messages.length * 800 : 0);
 }
 
 function commonLength(known: readonly number[], asked: readonly number[]): number {
@@ -184,10 +168,10 @@ function commonLength(known: readonly number[], asked: readonly number[]): numbe
   return length;
 }
 
-/** What is told of a miss once it is known how much was in the cache; null: enough. */
+/** Completes a draft once it is known how much of the prompt was in the cache; null if that is enough. */
 export function missOf({ mostTokens, ...draft }: MissDraft, cachedTokens: number): CacheMiss | null {
-  if (mostTokens - cachedTokens < worthTelling) return null;
-  // Another client's prompt began the same.
+  if (mostTokens - cachedTokens < minMissed) return null;
+  // Another client's prompt has the same beginning.
   if (draft.cause === "nothing-known" && cachedTokens * 2 > draft.promptTokens) return null;
   return { ...draft, at: draft.at ?? cachedTokens, cachedTokens };
 }

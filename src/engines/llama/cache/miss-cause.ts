@@ -1,25 +1,22 @@
 import type { CacheMiss, PartingTexts } from "../../../core/cache-miss.ts";
-import { changingPart } from "./changing-part.ts";
-import { movedMessages } from "./moved-messages.ts";
 import { isSystem, promptRole, sameMessage } from "./prompt-outline.ts";
 import type { MessageMark, PromptOutline, ToolMark } from "./prompt-outline.ts";
-import { sharedLength, sharesRest } from "./shared-pieces.ts";
 
 export type FoundCause = Pick<CacheMiss, "cause" | "where">;
 
-/** The place where two prompts part. */
+/** The place where two prompts diverge. */
 export interface PartingPlace {
-  /** In the rendered text, in bytes: where the first token that differs begins in the new prompt. */
+  /** Offset of the first different token in the rendered text of the new prompt, in bytes. */
   readonly byte: number;
-  /** `before` as long as a line, for what changes by itself. */
+  /** `before` is long enough to contain the beginning of the line. */
   readonly texts: PartingTexts;
-  /** What the model's thoughts begin and end with. */
+  /** The markers that open and close the model's reasoning. */
   readonly thoughtMarkers: readonly string[];
 }
 
 /**
- * Why a prompt parts from an earlier one and its answer; null: only what is new in it differs. The part of the conversation that differs
- * and stands last before the place is the cause; where none does, the chat template is.
+ * Returns why a prompt diverges from an earlier one and its answer: the last part of the conversation that differs and begins before the
+ * place, or the chat template if no part does. Returns null if only the new end of the prompt differs.
  */
 export function missCause(known: PromptOutline, asked: PromptOutline, place: PartingPlace): FoundCause | null {
   if (place.byte >= asked.bytes - asked.openingBytes) return null;
@@ -35,19 +32,19 @@ export function missCause(known: PromptOutline, asked: PromptOutline, place: Par
   return templateCause(known, asked, place);
 }
 
-/** The prompts part where the earlier one's answer begins, or within it. */
+/** The prompts diverge in the answer to the earlier prompt. */
 function answerCause(known: PromptOutline, asked: PromptOutline, place: PartingPlace): FoundCause | null {
   const answer = asked.messages[known.messages.length];
-  const goesOn = known.messages.every((message, at) => sameMessage(message, asked.messages[at]));
-  if (!goesOn || answer?.role !== "assistant") return null;
-  return { cause: dropsThought(place) ? "thoughts-dropped" : "answer-changed", where: answer.path };
+  const continues = known.messages.every((message, at) => sameMessage(message, asked.messages[at]));
+  if (!continues || answer?.role !== "assistant") return null;
+  return { cause: dropsReasoning(place) ? "thoughts-dropped" : "answer-changed", where: answer.path };
 }
 
-function dropsThought({ texts: { before, known, asked }, thoughtMarkers }: PartingPlace): boolean {
+function dropsReasoning({ texts: { before, known, asked }, thoughtMarkers }: PartingPlace): boolean {
   const hasMarker = (text: string): boolean =>
-    // Both may have the beginning of one, such as `<|channel|>`.
+    // Both prompts may contain the beginning of a marker, such as `<|channel|>`.
     thoughtMarkers.some((marker) => (before.slice(before.length - marker.length + 1) + text).includes(marker));
-  // In the new prompt: an empty thought where a long one was.
+  // The new prompt may have an empty block in place of long reasoning.
   return hasMarker(known) !== hasMarker(asked);
 }
 
@@ -60,51 +57,156 @@ function messageCause(
   const message = asked[index];
   if (!message) return null;
   const where = message.path;
-  const moved = movedMessages(known, asked, index);
+  const moved = movedMessages(known.slice(index), asked.slice(index));
   if (moved) return { cause: moved, where };
   const former = known[index];
   const isLast = index === asked.length - 1;
-  if (isLast && !(former && sharesRest(former, message))) return null;
-  if (former?.role === message.role && former.hash === message.hash) {
-    if (former.images !== message.images) return { cause: "image-changed", where };
-    return { cause: "thoughts-dropped", where };
-  }
+  if (isLast && !(former && sharesRest(former.text, message.text))) return null;
+  if (former?.role === message.role && former.text === message.text) return { cause: "thoughts-dropped", where };
   const changing = changingPart(texts);
   if (changing) return { cause: changing, where };
   if (message.role === promptRole) return { cause: "prompt-changed" };
   if (!isSystem(message) && !(index === 0 && former && isSystem(former))) return { cause: "message-changed", where };
-  const isOther = former && isSystem(former) && isSystem(message) && sharedLength(former, message) === 0;
+  const isOther = former && isSystem(former) && isSystem(message) && sharedSentences(former.text, message.text) === 0;
   return { cause: isOther ? "system-replaced" : "system-changed", where };
 }
 
 function toolsCause(known: readonly ToolMark[], asked: readonly ToolMark[]): FoundCause | null {
   const same = (one: ToolMark, other: ToolMark | undefined): boolean =>
-    one.name === other?.name && one.hash === other.hash;
+    one.name === other?.name && one.definition === other.definition;
   const first = asked.findIndex((tool, at) => !same(tool, known[at]));
   if (first === -1 && asked.length === known.length) return null;
-  const where = first === -1 ? "tools" : `tools[${first}]`;
+  const keyOf = ({ name, definition }: ToolMark): string => `${name}\u0000${definition}`;
+  const firstNew = (tools: readonly ToolMark[], others: readonly ToolMark[]): number => {
+    const keys = new Set(others.map(keyOf));
+    return tools.findIndex((tool) => !keys.has(keyOf(tool)));
+  };
   const added = firstNew(asked, known);
   const removed = firstNew(known, asked);
-  if (added === -1 && removed === -1) return { cause: "tools-reordered", where };
+  if (added === -1 && removed === -1)
+    return { cause: "tools-reordered", where: first === -1 ? "tools" : `tools[${first}]` };
   if (removed === -1) return { cause: "tool-added", where: `tools[${added}]` };
   if (added === -1) return { cause: "tool-removed", where: "tools" };
   return { cause: "tool-changed", where: `tools[${added}]` };
 }
 
-/** The place of the first tool that the others have not; −1: none. */
-function firstNew(tools: readonly ToolMark[], others: readonly ToolMark[]): number {
-  const keyOf = ({ name, hash }: ToolMark): string => `${name} ${hash}`;
-  const keys = new Set(others.map(keyOf));
-  return tools.findIndex((tool) => !keys.has(keyOf(tool)));
-}
-
-/** Nothing that the client sent before the place has changed. */
+/** The client sent the same up to the place. */
 function templateCause(known: PromptOutline, asked: PromptOutline, place: PartingPlace): FoundCause {
   const here = asked.messages.findLast((message) => message.start <= place.byte);
   const where = here && { where: here.path };
-  if (dropsThought(place)) return { cause: "thoughts-dropped", ...where };
+  if (dropsReasoning(place)) return { cause: "thoughts-dropped", ...where };
   if (known.options !== asked.options) return { cause: "template-options" };
   const changing = changingPart(place.texts);
   if (changing) return { cause: changing };
   return { cause: "template-changed", ...where };
 }
+
+/** How many shifts are tried: many messages may say the same. */
+const maxShifts = 8;
+
+/** Whether `asked` is `known` without its first messages, or with other messages before it. */
+function movedMessages(
+  known: readonly MessageMark[],
+  asked: readonly MessageMark[],
+): "messages-dropped" | "message-inserted" | undefined {
+  if (shiftsOf(known, asked[0]).some((by) => continues(known.slice(by), asked))) return "messages-dropped";
+  if (shiftsOf(asked, known[0]).some((by) => continues(known, asked.slice(by)))) return "message-inserted";
+  return undefined;
+}
+
+/** The first places, after the beginning of the list, of a message. */
+function shiftsOf(list: readonly MessageMark[], message: MessageMark | undefined): number[] {
+  const shifts: number[] = [];
+  for (let by = 1; by < list.length && shifts.length < maxShifts; by++) {
+    const here = list[by];
+    if (here && sameMessage(here, message)) shifts.push(by);
+  }
+  return shifts;
+}
+
+/** All messages that both lists have are the same. */
+function continues(known: readonly MessageMark[], asked: readonly MessageMark[]): boolean {
+  const count = Math.min(known.length, asked.length);
+  // A single message proves nothing if more were known: it may be a common one ("Go on.").
+  if (count < 1 || (count === 1 && known.length > 1)) return false;
+  return known.slice(0, count).every((message, at) => sameMessage(message, asked[at]));
+}
+
+/** How many characters of a text are split into sentences. */
+const maxSplit = 16 * 1024;
+
+/** How many characters of `asked` are in sentences or lines that `known` also contains. */
+export function sharedSentences(known: string, asked: string): number {
+  const sentences = (text: string): string[] => text.slice(0, maxSplit).match(/[^\n.!?]+[\n.!?]*|[\n.!?]+/g) ?? [];
+  const others = new Set(sentences(known));
+  return sentences(asked)
+    .filter((sentence) => sentence.length > 1 && others.has(sentence))
+    .reduce((sum, { length }) => sum + length, 0);
+}
+
+/** After their common beginning, most of `asked` is in `known`, too. */
+function sharesRest(known: string, asked: string): boolean {
+  let same = 0;
+  while (same < asked.length && asked[same] === known[same]) same++;
+  const rest = asked.slice(same, same + maxSplit);
+  return 2 * sharedSentences(known.slice(same), rest) > rest.length;
+}
+
+type ChangingPart = "billing-header" | "date" | "id" | "counter";
+
+/** The kind of text at the place that software changes with each request; undefined if it is none of them. */
+function changingPart({ before, known, asked }: PartingTexts): ChangingPart | undefined {
+  // Tokens may diverge before characters do.
+  let same = 0;
+  while (same < known.length && known[same] === asked[same]) same++;
+  const at = before.length + same;
+  const texts = [before + known, before + asked];
+  const line = (before + known).slice(0, at).split("\n").at(-1) ?? "";
+  if (billingHeader.test(line)) return "billing-header";
+  for (const [kind, patterns] of changingParts) {
+    const ends = texts.map((text) => Math.max(...patterns.map((pattern) => endOfMatchAt(text, pattern, at))));
+    // If both matches end at the place, they are equal.
+    if (ends.every((end) => end >= at) && ends.some((end) => end > at)) return kind;
+  }
+  return undefined;
+}
+
+/** Where a match ends that contains the place or touches it; -1 if there is none. */
+function endOfMatchAt(text: string, pattern: RegExp, at: number): number {
+  for (const { 0: match, index } of text.matchAll(pattern)) {
+    if (index > at) return -1;
+    if (at <= index + match.length) return index + match.length;
+  }
+  return -1;
+}
+
+/** Claude Code writes it first into the system prompt. Source: https://github.com/ggml-org/llama.cpp/issues/20623. */
+const billingHeader = /\bx-[a-z0-9-]*(?:billing|header)[a-z0-9-]*:/i;
+
+const month = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*";
+
+/** In the order in which they are tried. */
+const changingParts: readonly (readonly [ChangingPart, readonly RegExp[]])[] = [
+  [
+    "id",
+    [
+      /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/gi,
+      // A long word of letters and digits.
+      /(?<![\w-])(?=[\w-]*[A-Za-z])(?=[\w-]*\d[\w-]*\d)(?!\d{4}-\d\d-\d\d)[\w-]{12,}/g,
+    ],
+  ],
+  [
+    "date",
+    [
+      /\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?/g,
+      /\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}/g,
+      /\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?/g,
+      new RegExp(`\\b${month}\\.? \\d{1,2}(?:st|nd|rd|th)?(?:,? \\d{4})?`, "gi"),
+      new RegExp(`\\b\\d{1,2}(?:st|nd|rd|th|\\.)? ${month}\\.?(?:,? \\d{4})?`, "gi"),
+      /\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day\b/gi,
+      // Unix time in seconds or milliseconds.
+      /(?<!\d)1[4-9]\d{8}(?:\d{3})?(?!\d)/g,
+    ],
+  ],
+  ["counter", [/\d+(?:[.,]\d+)*/g]],
+];

@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { LoraAdapter } from "../options.ts";
 
-/** What the files of adapters take, in bytes. Throws `ModelOpenError` where one is missing. */
+/** Total size of the adapters' files in bytes. Throws `ModelOpenError` if one cannot be read. */
 export async function adapterBytes(adapters: readonly LoraAdapter[] = []): Promise<number> {
   let bytes = 0;
   for (const { path } of adapters) {

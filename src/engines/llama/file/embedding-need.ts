@@ -2,7 +2,7 @@ import type { EmbeddingPlan } from "./embedding-plan.ts";
 import { memoryNeed, passBytes, type ContextPlan, type MemoryNeed } from "./memory-need.ts";
 import type { ModelFile } from "./read-model-file.ts";
 
-/** What a model will take with the context that it makes embeddings in: `memoryNeed`, and that besides or alone. */
+/** Estimates the memory of a model with the context for embeddings, which is in addition to or in place of the main one. */
 export function needWithEmbeddings(
   file: Pick<ModelFile, "bytes" | "shape"> & Partial<ModelFile>,
   plan: ContextPlan,
@@ -10,20 +10,20 @@ export function needWithEmbeddings(
 ): MemoryNeed {
   if (!embedding) return memoryNeed(file, plan);
   const { cache, pass } = embeddingNeed(file, embedding);
-  const { weights, ...main } = memoryNeed(file, embedding.only ? nothingElse : plan);
+  const { weights, ...main } = memoryNeed(file, embedding.only ? noContext : plan);
   return { weights, cache: main.cache + cache, kept: main.kept, rest: main.rest + pass };
 }
 
-const nothingElse: ContextPlan = { contextSize: 0, slots: 1, batchSize: 0, cacheMemory: 0 };
+const noContext: ContextPlan = { contextSize: 0, slots: 1, batchSize: 0, cacheMemory: 0 };
 
-/** What embeddings take besides the weights, in bytes: the cache of one text, and what one pass calculates in. */
+/** Memory for embeddings in addition to the weights, in bytes: the KV cache of one text, and the buffers of one batch. */
 export function embeddingNeed(
   { bytes, shape }: Pick<ModelFile, "bytes" | "shape">,
   { keepsCache, longest, batchSize }: EmbeddingPlan,
 ): { readonly cache: number; readonly pass: number } {
   const pass = passBytes(shape, batchSize);
   if (!keepsCache) return { cache: 0, pass };
-  // llama.cpp computes the logits of every token, too, and keeps them.
+  // llama.cpp also computes and stores the logits of every token.
   const logits = 2 * batchSize * shape.vocabulary * 4;
   return {
     cache: memoryNeed({ bytes, shape }, { contextSize: longest, slots: 1, batchSize }).cache,

@@ -2,43 +2,43 @@ import { largestDefaultContext } from "../defaults.ts";
 import { ModelOpenError } from "../model-open-error.ts";
 import type { ModelFile } from "./read-model-file.ts";
 
-/** How one vector is made of those of a text's tokens; "rank": it is a score of a query and a document. */
+/** How token embeddings are pooled; "rank": a score for a query and a document. */
 export type Pooling = "mean" | "cls" | "last" | "rank";
 
-/** "none": the model makes no embeddings, whatever its file says. */
+/** "none": no embeddings, even if the file specifies a pooling type. */
 export type PoolingSetting = Pooling | "none";
 
-/** What a model makes embeddings with. */
+/** How a model computes embeddings. */
 export interface EmbeddingPlan {
   readonly pooling: Pooling;
-  /** It can do nothing else. */
+  /** The model does not generate. */
   readonly only: boolean;
-  /** Tokens of the longest input. */
+  /** Maximum length of an input in tokens. */
   readonly longest: number;
-  /** Tokens of one pass at most. Less than `longest` where an input can be read in several passes. */
+  /** Maximum batch size in tokens. Less than `longest` if an input can be evaluated in several batches. */
   readonly batchSize: number;
-  /** It keeps what it has read of a text, as models that generate do. */
+  /** The context has a KV cache, as for models that generate. */
   readonly keepsCache: boolean;
 }
 
 export interface EmbeddingSettings {
-  /** What the model is called in an error. */
+  /** The model's name in errors. */
   readonly model: string;
-  /** null: as the file says. */
+  /** null: from the file. */
   readonly pooling: PoolingSetting | null;
-  /** null: as large as the model was trained for, at most 8192. */
+  /** null: the size that the model was trained for, at most 8192. */
   readonly contextSize: number | null;
   readonly batchSize: number;
 }
 
-/** By their numbers in a file (llama.h, `llama_pooling_type`); 0 is none. */
+/** Indexed by `llama_pooling_type` (llama.h); 0 is none. */
 const types: readonly (Pooling | undefined)[] = [undefined, "mean", "cls", "last", "rank"];
 
 export function poolingType(pooling: Pooling): number {
   return types.indexOf(pooling);
 }
 
-/** Architectures that read a text as a whole and generate nothing (llama.cpp 0.5.0: those without memory, and T5's encoder). */
+/** Encoder architectures, which do not generate (llama.cpp 0.5.0: those without memory, and T5's encoder). */
 const encoders: ReadonlySet<string> = new Set([
   "bert",
   "modern-bert",
@@ -53,12 +53,11 @@ const encoders: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * How a model makes embeddings; null: it makes none. As in llama.cpp's own server, a model makes them in the way that its file says, or
- * in the one that it is told, and in none without either. A model whose file says a way was trained for that alone. Throws
- * ModelOpenError for an encoder without a way.
+ * Returns how a model computes embeddings, or null if it does not support them. As in llama.cpp's server, the pooling type is that of the
+ * settings or of the file. A model whose file has a pooling type does nothing else. Throws `ModelOpenError` for an encoder without one.
  *
- * An input is read in one pass, since llama.cpp pools what one pass has read; only the last token's vector is the same after several.
- * Beside a model that generates, passes are as large as its own: a larger one takes memory that is seldom used.
+ * llama.cpp pools the tokens of one batch, so an input must fit in a batch, except for pooling of the last token. If the model also
+ * generates, the batch size is that for generating, since a larger one would need memory that is rarely used.
  */
 export function embeddingPlan(
   file: Pick<ModelFile, "architecture" | "poolingType" | "isCausal" | "trainedContext">,
@@ -77,10 +76,10 @@ export function embeddingPlan(
     return null;
   }
   const only = isEncoder || trainedFor !== undefined || pooling === "rank";
-  const asked = settings.contextSize ?? Math.min(trainedContext, largestDefaultContext);
-  // An encoder has learned each position; behind the last one there is nothing to read.
-  const context = isEncoder ? Math.min(asked, trainedContext) : asked;
-  const inPieces = pooling === "last" && isCausal && !isEncoder;
-  const batchSize = only && !inPieces ? context : Math.min(settings.batchSize, context);
-  return { pooling, only, longest: inPieces ? context : batchSize, batchSize, keepsCache: !isEncoder };
+  const contextSize = settings.contextSize ?? Math.min(trainedContext, largestDefaultContext);
+  // An encoder has no embeddings for positions after the trained ones.
+  const context = isEncoder ? Math.min(contextSize, trainedContext) : contextSize;
+  const isSplittable = pooling === "last" && isCausal && !isEncoder;
+  const batchSize = only && !isSplittable ? context : Math.min(settings.batchSize, context);
+  return { pooling, only, longest: isSplittable ? context : batchSize, batchSize, keepsCache: !isEncoder };
 }

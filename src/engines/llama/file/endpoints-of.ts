@@ -1,7 +1,7 @@
 import type { ModelInfo } from "../../../core/engine.ts";
 import type { EmbeddingPlan } from "./embedding-plan.ts";
 
-/** What a model can be asked. `hasTemplate`: for conversations, its own or a configured one. */
+/** The endpoints that a model supports. `hasTemplate`: it has a chat template, its own or a configured one. */
 export function endpointsOf(embedding: EmbeddingPlan | null, hasTemplate: boolean): ModelInfo["endpoints"] {
   const answers: ModelInfo["endpoints"] = hasTemplate ? ["chat", "completions"] : ["completions"];
   if (!embedding) return answers;

@@ -1,21 +1,20 @@
 /**
- * The key-value pairs at the start of a GGUF (version 2 or 3, little-endian), as its specification lays them out
- * (ggml, docs/gguf.md). `start` is the file's beginning, as much of it as was read; undefined: it does not hold all pairs yet. Of lists,
- * short ones that `keeps` accepts are kept; of the others only the length, since a vocabulary is most of a header. Throws an Error for
- * what is no GGUF.
+ * Parses the key-value pairs of a GGUF file (version 2 or 3, little-endian). Source: ggml, docs/gguf.md. Returns undefined if `start`, the
+ * beginning of the file, ends before all pairs. A list that is long or that `keeps` rejects is represented by its length, since most of a
+ * header is the vocabulary. Throws an `Error` for a file that is not GGUF.
  */
 export function parseGgufMetadata(start: Buffer, keeps: (key: string) => boolean): Map<string, unknown> | undefined {
   return whole(() => new Reader(start).pairs(keeps));
 }
 
-/** A GGUF up to its tensors' data. */
+/** The header of a GGUF file. */
 export interface GgufHeader {
   readonly pairs: Map<string, unknown>;
-  /** Where the data of each tensor begins, by its name: bytes from the beginning of all data. */
+  /** The offset of each tensor, by name, in bytes from the start of the tensor data. */
   readonly tensors: ReadonlyMap<string, number>;
 }
 
-/** Reads the pairs as `parseGgufMetadata` does, and the list of tensors after them; undefined if `start` ends before the list does. */
+/** Parses the pairs like `parseGgufMetadata`, and the tensor list. Returns undefined if `start` ends before the end of the list. */
 export function parseGgufHeader(start: Buffer, keeps: (key: string) => boolean): GgufHeader | undefined {
   return whole(() => {
     const reader = new Reader(start);
@@ -33,7 +32,7 @@ function whole<T>(read: () => T): T | undefined {
   }
 }
 
-/** The bytes that were read end within a value. */
+/** The input ends within a value. */
 class Unfinished extends Error {}
 
 class Reader {
@@ -73,7 +72,7 @@ class Reader {
   #list(key: string, keeps: (key: string) => boolean): unknown {
     const type = this.#take(4).readUInt32LE();
     const length = this.#count();
-    if (length <= longestKept && keeps(key)) {
+    if (length <= maxListLength && keeps(key)) {
       const items: unknown[] = [];
       for (let left = length; left > 0; left--) items.push(this.#value(type));
       return items;
@@ -129,9 +128,9 @@ class Reader {
 
 const text = 8;
 const list = 9;
-/** No list with a value for each layer is longer; a damaged file may say that it has billions. */
-const longestKept = 4096;
-/** Bytes of a value of each type, by its code; texts and lists have no fixed size. */
+/** Lists with a value for each layer are shorter; a damaged file may claim billions. */
+const maxListLength = 4096;
+/** Size of a value in bytes, by type code; undefined for strings and lists. */
 const sizes: readonly (number | undefined)[] = [1, 1, 2, 2, 4, 4, 4, 1, undefined, undefined, 8, 8, 8];
 
 function sizeOf(type: number): number {

@@ -2,48 +2,48 @@ import { open, stat } from "node:fs/promises";
 import { ModelOpenError } from "../model-open-error.ts";
 import { type GgufHeader, parseGgufHeader } from "./gguf-metadata.ts";
 
-/** What a model's file says of it before it is loaded. */
+/** Facts about a model from its file's header. */
 export interface ModelFile {
-  /** Of all its parts. */
+  /** Size of all parts of a split file. */
   readonly bytes: number;
-  /** Of the token embeddings, if the model computes its output with them, too; else 0. */
+  /** Size of the token embeddings if they are also the output weights (tied), else 0. */
   readonly tiedBytes: number;
   readonly hasTemplate: boolean;
-  /** Tokens that it was trained for; undefined: the file does not say. */
+  /** Context size of the training in tokens; undefined if the file does not specify it. */
   readonly trainedContext?: number;
   /**
-   * It reads positions in another way in a context that is longer than the one that it was first trained for (`longrope`): a context is
-   * to be no larger than one answer needs.
+   * Positions are scaled differently in a context that is longer than the original one (`longrope`), so the context should be no larger than
+   * needed.
    */
   readonly stretches: boolean;
-  /** The name of its kind, such as "llama" or "bert". */
+  /** "llama" or "bert", for example. */
   readonly architecture: string;
-  /** How it makes one vector of a text's (llama.h, `llama_pooling_type`); undefined: the file does not say. */
+  /** `llama_pooling_type` of llama.h; undefined if the file does not specify it. */
   readonly poolingType?: number;
-  /** Its tokens look at those before them only. */
+  /** Attention is causal: tokens attend to earlier tokens only. */
   readonly isCausal: boolean;
   readonly shape: ModelShape;
 }
 
-/** The numbers that memory depends on, as the file's metadata has them. */
+/** The metadata that memory use depends on. */
 export interface ModelShape {
-  /** Key and value heads of each layer; 0: the layer keeps no cache. */
+  /** Number of KV heads of each layer; 0 for a layer without a KV cache. */
   readonly headsKv: readonly number[];
   readonly keyLength: number;
   readonly valueLength: number;
   readonly width: number;
   readonly feedForward: number;
   readonly vocabulary: number;
-  /** Layers that look back only so far, and how many of them stand before each that looks back all the way. */
+  /** Sliding-window attention: the window in tokens; every `every`-th layer attends to the whole context. */
   readonly window?: { readonly tokens: number; readonly every: number };
-  /** Numbers that each slot keeps for each layer of a recurrent model, such as Mamba or RWKV. */
+  /** Size of a slot's recurrent state for each layer (Mamba, RWKV), in numbers. */
   readonly recurrentState: number;
 }
 
-/** A header grows with the vocabulary, up to some ten megabytes. */
-const longestHeader = 256 * 2 ** 20;
-/** llama.cpp takes no more (llama-hparams.h, `LLAMA_MAX_LAYERS`): a file that says more is damaged. */
-const mostLayers = 512;
+/** A header contains the vocabulary: some ten megabytes. */
+const maxHeaderBytes = 256 * 2 ** 20;
+/** The maximum of llama.cpp (llama-hparams.h, `LLAMA_MAX_LAYERS`). */
+const maxLayers = 512;
 
 /** Reads the header of a GGUF file (the first part of a split one). Throws `ModelOpenError`. */
 export async function readModelFile(path: string): Promise<ModelFile> {
@@ -68,7 +68,7 @@ export async function readModelFile(path: string): Promise<ModelFile> {
   const isCausal = metadata.get(`${architecture}.attention.causal`) !== false;
   return {
     bytes,
-    // Encoders compute no output. The list of a split file names the tensors of its first part only.
+    // Encoders have no output weights. The tensor list of a split file is that of its first part.
     tiedBytes: isCausal && !partNumber.test(path) ? tiedBytesOf(header.tensors) : 0,
     architecture,
     ...(poolingType !== undefined && { poolingType }),
@@ -80,7 +80,7 @@ export async function readModelFile(path: string): Promise<ModelFile> {
   };
 }
 
-/** Each tensor ends where the next one begins. */
+/** The size of the token embeddings, which end where the next tensor begins. */
 function tiedBytesOf(tensors: GgufHeader["tensors"]): number {
   const start = tensors.get("token_embd.weight");
   if (start === undefined || tensors.has("output.weight")) return 0;
@@ -91,8 +91,8 @@ function tiedBytesOf(tensors: GgufHeader["tensors"]): number {
 async function readHeader(path: string): Promise<GgufHeader> {
   const file = await open(path);
   try {
-    // Lists with a value for each layer are kept, those with one for each token are not.
-    for (let length = 2 ** 20; length <= longestHeader; length *= 2) {
+    // Keeps lists with a value for each layer, but not for each token.
+    for (let length = 2 ** 20; length <= maxHeaderBytes; length *= 2) {
       const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, 0);
       const start = buffer.subarray(0, bytesRead);
       if (start.toString("latin1", 0, 4) !== "GGUF")
@@ -110,7 +110,7 @@ async function readHeader(path: string): Promise<GgufHeader> {
   }
 }
 
-/** Split files are called `…-00001-of-00003.gguf` (llama.cpp, gguf-split); a file of another name stands alone. */
+/** The size of a file with all parts. The parts of a split file are named `…-00001-of-00003.gguf` (llama.cpp, gguf-split). */
 async function bytesOfParts(path: string, count: number): Promise<number> {
   let { size: bytes } = await stat(path);
   if (!partNumber.test(path)) return bytes;
@@ -126,7 +126,7 @@ const partNumber = /-\d{5}-of-/;
 function shapeOf(path: string, metadata: ReadonlyMap<string, unknown>, architecture: string): ModelShape {
   const number = (key: string): number | undefined => numberOf(metadata, `${architecture}.${key}`);
   const layers = number("block_count") ?? 0;
-  if (layers > mostLayers)
+  if (layers > maxLayers)
     throw new ModelOpenError("load-failed", `${path} is damaged: it says that the model has ${layers} layers.`);
   const width = number("embedding_length") ?? 0;
   const heads = perLayer(metadata.get(`${architecture}.attention.head_count`), layers, 1);
@@ -151,8 +151,8 @@ function shapeOf(path: string, metadata: ReadonlyMap<string, unknown>, architect
 }
 
 /**
- * Of how many layers one looks back all the way, where the file does not say (llama.cpp, llama-model.cpp: `set_swa_pattern`). Of any
- * other architecture every layer is taken for one that does: then the estimate is too high, never too low.
+ * The sliding-window pattern of architectures whose files do not specify it (llama.cpp, llama-model.cpp: `set_swa_pattern`). For other
+ * architectures no layer counts as windowed, so that the estimate is too high rather than too low.
  */
 const windowPatterns: Readonly<Record<string, number>> = {
   gemma2: 2,
@@ -175,7 +175,7 @@ function numberOf(metadata: ReadonlyMap<string, unknown>, key: string): number |
   return isAmount(value) ? value : undefined;
 }
 
-/** Something that can be counted: a damaged file says anything. */
+/** A non-negative integer: a damaged file may contain any value. */
 function isAmount(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0;
 }

@@ -4,12 +4,12 @@ import formats from "ajv-formats";
 import { RegexMatcher } from "../../../formats/grammar/regex-matcher.ts";
 import type { JsonSchema } from "../../../core/message.ts";
 
-/** A client's patterns are never given to an engine that backtracks: one of ten characters can hold that for hours. */
+/** Client patterns are not run by a backtracking engine, in which a pattern of ten characters can take hours. */
 const linearPatterns = Object.assign((pattern: string) => new RegexMatcher(pattern), { code: "linearPatterns" });
 
 /**
- * What is wrong with a JSON text by a client's schema; null: nothing. Throws for a schema that cannot be used, which includes patterns
- * with look-around, back references or word boundaries.
+ * Validates a JSON text against a client's schema. Returns the errors, or null if it is valid. Throws for an unsupported schema, such as
+ * one with patterns that use look-around, back references or word boundaries.
  */
 export function checkJson(json: string, schema: JsonSchema): string | null {
   const ajv = new Ajv2020({
@@ -21,20 +21,20 @@ export function checkJson(json: string, schema: JsonSchema): string | null {
   });
   formats.default(ajv);
   const validate = ajv.compile(isBoolean(schema) ? schema : synchronous(schema));
-  return validate(JSON.parse(json)) ? null : told(validate.errors);
+  return validate(JSON.parse(json)) ? null : describeErrors(validate.errors);
 }
 
 function isBoolean(schema: JsonSchema): schema is boolean {
   return schema === true || schema === false;
 }
 
-/** `$async` is a word of ajv's own: it would answer with a promise. */
+/** Removes `$async`, an extension of ajv that makes it return a promise. */
 function synchronous(schema: Exclude<JsonSchema, boolean>): Record<string, unknown> {
   const { $async: _, ...rest } = schema;
   return rest;
 }
 
-/** By the schema's place, which the client wrote: the answer's holds names that the model wrote, and logs keep nothing of an answer. */
-function told(errors: readonly ErrorObject[] | null | undefined): string {
+/** Names paths in the schema: paths in the answer contain names from the model, and logs must not contain text of an answer. */
+function describeErrors(errors: readonly ErrorObject[] | null | undefined): string {
   return (errors ?? []).map(({ schemaPath, message }) => `${schemaPath} ${message}`).join("; ");
 }

@@ -3,32 +3,32 @@ import type { JsonSchema, Tool } from "../../../core/message.ts";
 
 /**
  * The constraint on an answer. The preparing thread makes it from the request and the format; `process/open-constraint.ts` enforces it
- * while the model writes. It is plain data, which is sent from one thread to the other once.
+ * while tokens are sampled. It is plain data, which is sent between the threads once.
  */
 export interface ConstraintPlan {
   readonly grammar: PlannedGrammar;
   /**
-   * When it begins to bind: with the first token; when the reader leaves the reasoning that the prompt began; or when the reader sees
-   * a call begin, in which case the text since the call's opener is read by the grammar first.
+   * When the constraint becomes active: with the first token; at the end of the reasoning that the prompt opened; or at the beginning of
+   * a call, in which case the grammar first accepts the text since the call's opener.
    */
   readonly begins: "at-once" | "after-reasoning" | "with-call";
-  /** The format that the answer is read with. */
+  /** The format that the answer is parsed with. */
   readonly format: Format;
-  /** What it holds is JSON: an answer, or calls that are written as objects. */
+  /** The constrained text is JSON: an answer, or calls that are written as objects. */
   readonly json?: true;
-  /** Nobody asked for it: where it cannot be kept, the answer goes without. */
+  /** The client did not request it: if it cannot be enforced, the answer is not constrained. */
   readonly optional?: true;
 }
 
-/** Our grammar, or the client's own. */
+/** A generated grammar, or the client's own. */
 export interface PlannedGrammar {
   readonly type: "ours" | "gbnf";
   readonly gbnf: string;
-  /** Where in the request it stands, or what it was made of. */
+  /** The path, in the request, of the grammar or of what it was made from. */
   readonly path: string;
 }
 
-/** What a finished answer is checked against if its grammar cannot enforce all of it. */
+/** What a complete answer is validated against if its grammar cannot enforce all of it. */
 export interface AnswerCheckPlan {
   readonly tools: readonly Tool[];
   /** The schema of the visible text. */

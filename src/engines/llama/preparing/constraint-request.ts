@@ -1,57 +1,59 @@
+import { FailureError, invalidRequest } from "../../../core/failure.ts";
+import type { Tool } from "../../../core/message.ts";
+import type { OutputConstraint } from "../../../core/request.ts";
 import type { Format } from "../../../formats/format.ts";
 import {
   answerGrammar,
   callGrammar,
-  isToldByWhole,
   type CallGrammar,
   type CallGrammarOptions,
+  isToldByWhole,
 } from "../../../formats/grammar/call-grammar.ts";
 import type { Expression } from "../../../formats/grammar/expression.ts";
-import { gbnfOfData, type Grammar } from "../../../formats/grammar/grammar.ts";
+import { GbnfError } from "../../../formats/grammar/gbnf-error.ts";
+import { gbnfOfData, type Grammar, GrammarError } from "../../../formats/grammar/grammar.ts";
+import { LarkError } from "../../../formats/grammar/lark-error.ts";
 import { larkToGbnf } from "../../../formats/grammar/lark-to-expression.ts";
+import { readGbnf } from "../../../formats/grammar/read-gbnf.ts";
+import { RegexError } from "../../../formats/grammar/regex-syntax.ts";
 import { regexExpression } from "../../../formats/grammar/regex-to-gbnf.ts";
-import type { Gap } from "../../../formats/grammar/schema-error.ts";
+import { checkBeginnings } from "../../../formats/grammar/rule-beginnings.ts";
+import { type Gap, SchemaError } from "../../../formats/grammar/schema-error.ts";
 import { schemaAnswer } from "../../../formats/grammar/schema-to-gbnf.ts";
 import { textChoice } from "../../../formats/grammar/text-choice.ts";
 import { anyValue, jsonSyntax } from "../../../formats/grammar/value-syntax.ts";
 import { startOf } from "../../../formats/reading/start.ts";
-import type { Tool } from "../../../core/message.ts";
-import type { OutputConstraint } from "../../../core/request.ts";
 import type { AskedOfModel } from "../protocol.ts";
-import { FailureError } from "../../../core/failure.ts";
-import { checkGrammar } from "./check-grammar.ts";
-import { clientGrammar } from "./client-grammar.ts";
-import { asInvalidRequest, refuseGaps, refuseInputGrammar } from "./constraint-refusal.ts";
 import type { AnswerCheckPlan, ConstraintPlan, PlannedGrammar } from "./constraint-plan.ts";
 import type { AnswerReading } from "./prepared-request.ts";
 
-/** How a request's answer is held to what was asked. */
+/** The constraint on the answer to a request. */
 export interface Constraint {
   readonly plan: ConstraintPlan;
-  /** What the grammar cannot enforce; it is checked when the answer is complete. */
+  /** Validation of the complete answer, for what the grammar cannot enforce. */
   readonly check?: AnswerCheckPlan;
   readonly warnings: readonly string[];
 }
 
-/** What of a model matters to constraints. */
+/** The properties of a model that constraints depend on. */
 export interface ConstrainedModel {
-  /** Its template writes thoughts, so it may open one even if the prompt has not. */
-  readonly knowsThoughts: boolean;
-  /** Calls that it makes by itself are held to their tools' schemas, also without `strict`, as far as a grammar can hold them. */
-  readonly holdsCalls: boolean;
+  /** The template renders reasoning, so the model may open reasoning even if the prompt has not. */
+  readonly writesReasoning: boolean;
+  /** Calls that are not forced are constrained to the schemas of their tools, also without `strict`, as far as a grammar can. */
+  readonly constrainsCalls: boolean;
 }
 
 /**
- * The constraint on a request's answer; undefined: there is none.
+ * Returns the constraint on a request's answer, or undefined if there is none.
  *
- * @throws {FailureError} 400, with the path, for what no grammar can be made of, and under `strict` for what a grammar cannot hold.
+ * @throws {FailureError} 400, with the path, for what no grammar can be made from, and with `strict` for what a grammar cannot enforce.
  */
 export function constraintOf(
   request: AskedOfModel,
   reading: AnswerReading,
   model: ConstrainedModel,
 ): Constraint | undefined {
-  const place = placeOf(reading, model.knowsThoughts);
+  const place = answerStart(reading, model.writesReasoning);
   const tools = reading.callsAllowed ? (reading.tools ?? []) : [];
   const output = request.output?.type === "text" ? undefined : request.output;
   const schema = output && schemaOf(output);
@@ -62,19 +64,19 @@ export function constraintOf(
   const isBound = tools.some((tool) => tool.strict || tool.inputGrammar) || request.parallelToolCalls === false;
   if (tools.length === 0) return undefined;
   if (isToldByWhole(reading.format)) {
-    // Where only the whole text tells a call, a grammar binds every answer: not unless that is asked for.
+    // If a call is recognized by the whole text, a grammar constrains every answer, so it must be requested.
     return isBound ? calls(request, reading, tools, place, { loose: new Set(tools) }) : undefined;
   }
-  if (!model.holdsCalls)
+  if (!model.constrainsCalls)
     return isBound ? calls(request, reading, tools, "with-call", { loose: new Set(tools) }) : undefined;
-  return heldCalls(request, reading, tools, isBound);
+  return implicitCalls(request, reading, tools, isBound);
 }
 
 /**
- * Calls that the model makes by itself. The arguments of tools without `strict` are held where a grammar can be made for them, and that
- * is not told: nobody asked for it. `isBound`: something else of the calls was asked for.
+ * Constrains calls that are not forced. The arguments of tools without `strict` are constrained if a grammar can be made for them, without
+ * warnings, since the client did not request it. `isBound`: the client requested another constraint on calls.
  */
-function heldCalls(
+function implicitCalls(
   request: AskedOfModel,
   reading: AnswerReading,
   tools: readonly Tool[],
@@ -83,14 +85,14 @@ function heldCalls(
   const attempt = (some: readonly Tool[], loose: readonly Tool[]): Constraint | undefined => {
     try {
       const made = calls(request, reading, some, "with-call", { loose: new Set(loose) });
-      return made.plan.grammar.gbnf.length <= largestUnasked ? made : undefined;
+      return made.plan.grammar.gbnf.length <= maxImplicitLength ? made : undefined;
     } catch (error) {
       if (error instanceof FailureError) return undefined;
       throw error;
     }
   };
-  const unasked = tools.filter(isLoose);
-  // The input of a custom tool is free text, whatever the model puts around it.
+  const unasked = tools.filter(isFreeByDefault);
+  // The input of a custom tool is free text.
   if (unasked.length === 0 && !isBound) return undefined;
   let made = attempt(tools, []);
   if (made === undefined) {
@@ -101,8 +103,8 @@ function heldCalls(
   return made && { ...made, plan: { ...made.plan, optional: true } };
 }
 
-/** Of a grammar that nobody asked for, in characters: llama.cpp reads so much in some milliseconds, and twelve tools of an agent take 36,000. */
-const largestUnasked = 256 * 1024;
+/** Maximum length of a grammar that was not requested. llama.cpp parses it in milliseconds; twelve tools of an agent need 36,000. */
+const maxImplicitLength = 256 * 1024;
 
 function within(path: string, parent: string): boolean {
   return path === parent || path.startsWith(`${parent}.`) || path.startsWith(`${parent}[`);
@@ -112,27 +114,27 @@ function writesObjects(format: Format): boolean {
   return format.kind === "plain" && format.calls[0]?.form === "object";
 }
 
-function isLoose(tool: Tool): boolean {
+function isFreeByDefault(tool: Tool): boolean {
   return tool.strict !== true && tool.kind !== "custom";
 }
 
-/** Where the answer's visible part begins, or a call: what stands in front of it, and when a grammar begins to bind. */
-type Place = "end-of-thought" | "thought" | "start" | "with-call";
+/** What precedes the constrained text: the end of open reasoning, reasoning, nothing, or text before a call. */
+type AnswerStart = "end-of-thought" | "thought" | "start" | "with-call";
 
-const begins: Readonly<Record<Place, ConstraintPlan["begins"]>> = {
+const begins: Readonly<Record<AnswerStart, ConstraintPlan["begins"]>> = {
   "end-of-thought": "after-reasoning",
   thought: "at-once",
   start: "at-once",
   "with-call": "with-call",
 };
 
-function placeOf({ format, prefix, thinking }: AnswerReading, knowsThoughts: boolean): Place {
+function answerStart({ format, prefix, thinking }: AnswerReading, writesReasoning: boolean): AnswerStart {
   if (format.kind === "routed") return thinking === false ? "start" : "thought";
   const { reasoning } = format;
   if (reasoning === undefined) return "start";
   if (startOf(reasoning, { prefix }).place === "inside") return "end-of-thought";
   const closed = reasoning.close.some((close) => prefix.includes(close));
-  return knowsThoughts && thinking !== false && !closed ? "thought" : "start";
+  return writesReasoning && thinking !== false && !closed ? "thought" : "start";
 }
 
 function isForced({ toolChoice }: AskedOfModel): boolean {
@@ -151,9 +153,9 @@ function calls(
   request: AskedOfModel,
   { format, prefix }: AnswerReading,
   tools: readonly Tool[],
-  place: Place,
+  place: AnswerStart,
   options: {
-    /** Tools without `strict` whose arguments may be any object. */
+    /** Tools without `strict` whose arguments may be any object. Default: all. */
     readonly loose?: ReadonlySet<Tool>;
     readonly answer?: NonNullable<CallGrammarOptions["orAnswer"]> & { readonly output: OutputConstraint };
   } = {},
@@ -168,7 +170,7 @@ function calls(
       parallel: request.parallelToolCalls !== false,
       prefix,
       pathOf: (index) => paths[index] ?? "tools",
-      isFree: (tool) => isLoose(tool) && loose?.has(tool) !== false,
+      isFree: (tool) => isFreeByDefault(tool) && loose?.has(tool) !== false,
       ...front(place),
       ...(answer && { orAnswer: answer }),
     });
@@ -179,9 +181,11 @@ function calls(
   });
   if (answer) refuseOutputGaps(widened, answer.output);
   const output = answer && { schema: answer.schema };
-  // Of what nobody asked for, nothing is checked or told.
-  const asked = loose ? tools.filter((tool) => !isLoose(tool) || loose.has(tool)) : tools;
-  const told = widened.filter(({ path }) => asked.some((tool) => within(path, paths[tools.indexOf(tool)] ?? "")));
+  // Constraints that were not requested are not validated, and cause no warnings.
+  const requested = loose ? tools.filter((tool) => !isFreeByDefault(tool) || loose.has(tool)) : tools;
+  const reported = widened.filter(({ path }) =>
+    requested.some((tool) => within(path, paths[tools.indexOf(tool)] ?? "")),
+  );
   return {
     plan: {
       grammar: plan,
@@ -189,12 +193,12 @@ function calls(
       format,
       ...(writesObjects(format) && { json: true }),
     },
-    ...(!exact && asked.length > 0 && { check: { tools: asked, ...output } }),
-    warnings: warningsOf(answer ? widened : told),
+    ...(!exact && requested.length > 0 && { check: { tools: requested, ...output } }),
+    warnings: warningsOf(answer ? widened : reported),
   };
 }
 
-/** A custom tool's grammar that is malformed or unsupported is reported at its own path, not as an error of a schema. */
+/** Reports a malformed or unsupported grammar of a custom tool at its own path. */
 function checkInputGrammars(tools: readonly Tool[], paths: readonly string[]): void {
   tools.forEach(({ inputGrammar }, i) => {
     if (inputGrammar === undefined) return;
@@ -212,7 +216,7 @@ function parametersPath({ tools = [], prompt }: AskedOfModel, tool: Tool): strin
   return legacy ? `functions[${index}].parameters` : `tools[${index}].function.parameters`;
 }
 
-function answer(output: OutputConstraint, format: Format, place: Place): Constraint {
+function answer(output: OutputConstraint, format: Format, place: AnswerStart): Constraint {
   if (output.type === "grammar") {
     const grammar = clientGrammar(output.gbnf, output.path);
     return { plan: { grammar, begins: begins[place], format }, warnings: [] };
@@ -242,10 +246,10 @@ function answer(output: OutputConstraint, format: Format, place: Place): Constra
   };
 }
 
-/** Our grammars may hold a hundred thousand values. */
-const elements = 4_000_000;
+/** Our own grammars may contain a hundred thousand values. */
+const maxOwnElements = 4_000_000;
 
-/** Makes a grammar and checks it. `path`: where in the request that is which it is made of. Throws FailureError, 400. */
+/** Makes a grammar and checks it. `path`: the path of its source in the request. Throws `FailureError` (400). */
 function planned(
   make: () => CallGrammar,
   path: string,
@@ -253,16 +257,16 @@ function planned(
   return asInvalidRequest(() => {
     const { grammar, ...rest } = make();
     const gbnf = gbnfOfData(grammar);
-    checkGrammar(gbnf, elements);
+    checkGrammar(gbnf, maxOwnElements);
     return { ...rest, plan: { type: "ours", path, gbnf } };
   }, path);
 }
 
-function front(place: Place): Pick<CallGrammarOptions, "front"> {
+function front(place: AnswerStart): Pick<CallGrammarOptions, "front"> {
   return place === "thought" || place === "end-of-thought" ? { front: place } : {};
 }
 
-/** The schema of an answer in JSON; undefined where the answer is something else. */
+/** The schema of an answer in JSON; undefined for other answers. */
 function schemaOf(output: OutputConstraint): NonNullable<CallGrammarOptions["orAnswer"]> | undefined {
   if (output.type === "json-schema") return { schema: output.schema, path: output.path };
   return output.type === "json-object" ? { schema: { type: "object" }, path: "response_format" } : undefined;
@@ -276,5 +280,92 @@ function refuseOutputGaps(widened: readonly Gap[], output: OutputConstraint): vo
 function warningsOf(widened: readonly Gap[]): string[] {
   return widened.map(
     ({ path, keyword }) => `'${keyword}' at ${path} is not enforced by the grammar; the answer is checked.`,
+  );
+}
+
+/** Maximum length of a grammar in characters. */
+const maxGrammarLength = 64 * 1024;
+/** Maximum number of elements of a client grammar. */
+const maxClientElements = 250_000;
+
+/**
+ * Checks a client's own GBNF grammar, which is at `path` in the request.
+ *
+ * @throws {FailureError} 400 for a grammar that is malformed or too large.
+ */
+export function clientGrammar(gbnf: string, path: string): PlannedGrammar {
+  if (gbnf.length > maxGrammarLength) {
+    const why = `it has ${gbnf.length} characters, and ${maxGrammarLength} is the limit`;
+    throw invalidRequest(`Invalid grammar at '${path}': ${why}.`, path, "invalid_grammar");
+  }
+  try {
+    checkGrammar(gbnf, maxClientElements);
+    return { type: "gbnf", path, gbnf };
+  } catch (error) {
+    throw invalidRequestOf(error, path);
+  }
+}
+
+/** Maximum nesting of parentheses: the parser is recursive. */
+const maxDepth = 200;
+
+/**
+ * Checks that a grammar can be used. Its cost is known only while an answer is sampled, and is limited there (`process/token-grammar.ts`).
+ *
+ * @param elements the maximum number of characters, classes and references after repetitions are expanded.
+ * @throws {GbnfError} for a grammar that is malformed, too large or left-recursive.
+ */
+export function checkGrammar(gbnf: string, elements: number): void {
+  checkBeginnings(readGbnf(gbnf, { depth: maxDepth, elements }).rules);
+}
+
+/** Runs `make`, and converts its errors to 400. `path`: the path of the pattern or grammar. */
+export function asInvalidRequest<T>(make: () => T, path = "tools"): T {
+  try {
+    return make();
+  } catch (error) {
+    throw invalidRequestOf(error, path);
+  }
+}
+
+/** Converts an error about a grammar or schema to a 400. Other errors are returned unchanged. */
+export function invalidRequestOf(error: unknown, path: string): unknown {
+  if (error instanceof SchemaError)
+    return invalidRequest(`Invalid schema at '${error.path}': ${error.message}.`, error.path, "invalid_json_schema");
+  if (error instanceof RegexError)
+    return invalidRequest(`Invalid pattern at '${path}': ${error.message}.`, path, "invalid_value");
+  if (error instanceof LarkError)
+    return invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_value");
+  if (error instanceof GbnfError)
+    return invalidRequest(`Invalid grammar at '${path}': ${error.message}.`, path, "invalid_grammar");
+  if (error instanceof GrammarError)
+    return invalidRequest(`Invalid value at '${path}': ${error.message}.`, path, "invalid_value");
+  // The only recursion is into what the client sent.
+  if (error instanceof RangeError)
+    return invalidRequest(`Invalid value at '${path}': it is nested too deeply.`, path, "invalid_value");
+  return error;
+}
+
+/**
+ * Rejects a keyword below `path` that the grammar does not enforce: with `strict`, OpenAI guarantees that output matches the schema, and
+ * rejects unsupported keywords (guide to structured outputs, "Supported schemas").
+ */
+export function refuseGaps(widened: readonly Gap[], path: string, what: string, code: string): void {
+  const gap = widened.find((gap) => gap.path === path || gap.path.startsWith(`${path}.`));
+  if (gap === undefined) return;
+  throw invalidRequest(
+    `Invalid schema for ${what}: '${gap.keyword}' at '${gap.path}' cannot be enforced with strict: true.`,
+    `${gap.path}.${gap.keyword}`,
+    code,
+  );
+}
+
+/** Rejects the grammar of a custom tool if this model's call syntax cannot enforce it. */
+export function refuseInputGrammar(widened: readonly Gap[], path: string, tool: string): void {
+  if (!widened.some((gap) => gap.path.startsWith(`${path}.`))) return;
+  throw invalidRequest(
+    `Unsupported value: the grammar of the custom tool '${tool}' cannot be enforced in the way this model writes calls.`,
+    `${path}.definition`,
+    "unsupported_value",
   );
 }

@@ -1,4 +1,4 @@
-/** What there is to know of an open model. */
+/** Facts about an open model that requests are prepared with. */
 export interface ModelFacts {
   /** The file that was loaded. */
   readonly path: string;
@@ -7,13 +7,13 @@ export interface ModelFacts {
   readonly chatTemplate: string | null;
   readonly bosToken: string | null;
   readonly eosToken: string | null;
-  /** Texts of the control tokens, which a client's text must not become. */
+  /** Texts of the control tokens, which client text must not become. */
   readonly specialTokens: readonly string[];
-  /** Texts of the user-defined tokens, which the tokenizer makes of plain text, too. */
+  /** Texts of the user-defined tokens, which the tokenizer also finds in plain text. */
   readonly markupTokens: readonly string[];
   readonly vocabularySize: number;
-  /** No token stands for more UTF-16 units of text than this. */
+  /** Maximum length of a token's text in UTF-16 units. */
   readonly longestToken: number;
-  /** It has tokens for a prompt with a suffix. */
+  /** The vocabulary has tokens for fill-in-the-middle. */
   readonly fillsInMiddle: boolean;
 }

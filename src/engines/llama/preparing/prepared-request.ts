@@ -5,35 +5,35 @@ import type { GenerationRequest, Limits, Sampling } from "../../../core/request.
 import type { PromptOutline } from "../cache/prompt-outline.ts";
 import type { ConstraintPlan } from "./constraint-plan.ts";
 
-/** A request as the scheduler takes it: with its prompts rendered and its grammar made. */
+/** A request for the scheduler, with rendered prompts and its grammar. */
 export interface PreparedRequest {
   readonly id: number;
-  /** The server's id for the request, which lines for the log begin with. */
+  /** The server's id for the request, for log lines. */
   readonly requestId: string;
-  /** How long its preparation took, its wait for it included. */
+  /** Duration of the preparation, including the wait for it. */
   readonly preparingMs: number;
   readonly prompts: readonly PromptInput[];
-  /** Choices that are returned, and that are generated, per prompt. */
+  /** Number of choices per prompt that are returned and that are generated. */
   readonly n: number;
   readonly bestOf: number;
   readonly reading: AnswerReading;
   readonly sampling: Sampling;
   readonly limits: Limits;
   readonly logprobs?: NonNullable<GenerationRequest["logprobs"]>;
-  /** What is to be told beside the answer. */
+  /** Additional information that the client requested. */
   readonly telling: Telling;
-  /** Thoughts are closed when they are so many tokens long. */
+  /** Maximum length of the reasoning. */
   readonly thoughtLimit?: ThoughtLimit;
-  /** Strings of JSON that a grammar holds have at most so many tokens. */
+  /** Maximum length, in tokens, of JSON strings that a grammar constrains. */
   readonly stringLimit?: number;
-  /** Give the prompt back in front of the answer. */
+  /** The answer begins with the prompt. */
   readonly echo: boolean;
   readonly constraint?: ConstraintPlan;
-  /** What the answer will be like. */
+  /** Predicted text of the answer. */
   readonly prediction?: string;
-  /** Somebody wants to see its prompts, and what the model writes. */
+  /** The tokens of its prompts and the raw text of its answer are reported. */
   readonly inspected?: true;
-  /** The parameter that a too long prompt came in. */
+  /** The parameter to name in the error for a prompt that is too long. */
   readonly promptParam: "messages" | "prompt";
 }
 
@@ -44,7 +44,7 @@ export type Telling = Pick<
 
 export interface ThoughtLimit {
   readonly tokens: number;
-  /** What closes a thought, the first time and every further time. */
+  /** The texts that close the reasoning: the first time, and every further time. */
   readonly closing: readonly string[];
 }
 
@@ -52,27 +52,27 @@ export type PromptInput =
   | {
       readonly type: "spans";
       readonly spans: readonly { readonly text: string; readonly special: boolean }[];
-      /** Which pieces of all spans' text are messages' texts, where somebody wants to see that. */
+      /** The texts of messages in the prompt, for an inspected request. */
       readonly quotes?: readonly PromptQuote[];
-      /** The template wrote the BOS, so the prompt needs one. */
+      /** The template wrote the BOS token, so the prompt needs one. */
       readonly bos: boolean;
-      /** Fill in the middle: what comes after the answer. */
+      /** The text after the answer, for fill-in-the-middle. */
       readonly suffix?: string;
-      /** What it consists of; absent: nobody asks, or it is too much. */
+      /** The parts of the prompt; absent if it is only tokenized or too long. */
       readonly outline?: PromptOutline;
-      /** Present: the text as it stands is to be made tokens of, with (true) or without what the tokenizer puts around it. */
+      /** The text is only tokenized, with (true) or without the tokens that the tokenizer adds around it. */
       readonly addSpecial?: boolean;
     }
   | { readonly type: "tokens"; readonly tokens: readonly number[] };
 
-/** How the answer's text is read. */
+/** How the answer's text is parsed. */
 export interface AnswerReading {
   readonly format: Format;
-  /** The end of the prompt, which may have begun a thought. */
+  /** The end of the prompt, which may open reasoning. */
   readonly prefix: string;
   readonly tools?: readonly Tool[];
   readonly callsAllowed: boolean;
   readonly thinking?: boolean;
-  /** false: thoughts stay in the text. */
+  /** false: reasoning stays in the text. */
   readonly separateReasoning?: false;
 }

@@ -1,29 +1,27 @@
-import { createHash } from "node:crypto";
 import { findFormat } from "../../../formats/find-format.ts";
 import type { Format } from "../../../formats/format.ts";
 import { plainText } from "../../../formats/plain-text.ts";
 import { ChatTemplate } from "../../../templates/chat-template.ts";
 import { templateMetadata } from "../../../templates/template-metadata.ts";
 import type { AskedOfModel } from "../protocol.ts";
-import { BoundedCache } from "./bounded-cache.ts";
-import { constraintOf, type Constraint } from "./constraint-request.ts";
-import { genericCalls } from "./generic-tools.ts";
-import { renderRequest, type PreparingSurroundings } from "./render-request.ts";
+import { type Constraint, constraintOf } from "./constraint-request.ts";
 import type { AnswerReading } from "./prepared-request.ts";
+import { genericCalls, type PreparingContext, renderRequest } from "./render-request.ts";
 import type { Preparation, ThreadNews, ThreadSetup } from "./thread-messages.ts";
+import { createHash } from "node:crypto";
 
-/** Constraints that are kept, and how long their grammars may be together, in characters. */
+/** Maximum number of cached constraints, and of characters in their grammars. */
 const constraintLimits = { values: 128, weight: 16 * 2 ** 20 };
 
 type KnownConstraint = Omit<Constraint, "plan"> & { readonly number: number };
 
 /**
- * Prepares the requests to one model. The template is parsed and probed once. A grammar is made once for equal tools, output and format,
- * and kept in a bounded cache. `tell` is called with each format and constraint before the first request that refers to it.
+ * Prepares the requests to a model. The template is parsed and probed once. A grammar is made once for equal tools, output and format, and
+ * cached. `register` is called with each format and constraint before the first request that refers to it.
  */
 export class Preparer {
-  readonly #around: PreparingSurroundings;
-  readonly #tell: (news: ThreadNews) => void;
+  readonly #context: PreparingContext;
+  readonly #register: (news: ThreadNews) => void;
   readonly #formats = new Map<Format, number>();
   readonly #constraints: BoundedCache<KnownConstraint>;
   readonly #holdsCalls: boolean;
@@ -31,7 +29,7 @@ export class Preparer {
 
   constructor(
     { facts, chatTemplate, toolFormat, defaults, constrainCalls = true }: ThreadSetup,
-    tell: (news: ThreadNews) => void,
+    register: (news: ThreadNews) => void,
   ) {
     const source = chatTemplate ?? facts.chatTemplate;
     const template =
@@ -47,15 +45,15 @@ export class Preparer {
     const metadata = templateMetadata(source ?? "");
     const format = toolFormat ?? (template === null ? plainText : findFormat(template, metadata));
     const { stopStrings = [] } = metadata;
-    this.#around = { facts, template, format, genericFormat: genericCalls(format), stopStrings, defaults };
-    this.#tell = tell;
+    this.#context = { facts, template, format, genericFormat: genericCalls(format), stopStrings, defaults };
+    this.#register = register;
     this.#holdsCalls = constrainCalls;
-    this.#constraints = new BoundedCache(constraintLimits, ({ number }) => tell({ type: "forget", number }));
+    this.#constraints = new BoundedCache(constraintLimits, ({ number }) => register({ type: "forget", number }));
   }
 
-  /** `now` is for templates that print a date. Throws FailureError for what cannot be served. */
+  /** `now` is for templates that print a date. Throws `FailureError` for requests that cannot be served. */
   prepare(asked: AskedOfModel, now: Date): Preparation {
-    const { request, warnings } = renderRequest(asked, this.#around, now);
+    const { request, warnings } = renderRequest(asked, this.#context, now);
     const { reading, ...rest } = request;
     const constraint = this.#constraint(asked, reading);
     return {
@@ -75,19 +73,19 @@ export class Preparer {
     const known = this.#constraints.get(key);
     if (known) return known;
     const made = constraintOf(asked, reading, {
-      knowsThoughts: knowsThoughts(this.#around.template, reading.format),
-      holdsCalls: this.#holdsCalls,
+      writesReasoning: writesReasoning(this.#context.template, reading.format),
+      constrainsCalls: this.#holdsCalls,
     });
     if (made === undefined) return undefined;
     const { plan, ...rest } = made;
     const constraint = { ...rest, number: ++this.#constraintsMade };
     const format = this.#formatNumber(plan.format);
-    this.#tell({ type: "constraint", number: constraint.number, plan: { ...plan, format } });
+    this.#register({ type: "constraint", number: constraint.number, plan: { ...plan, format } });
     this.#constraints.add(key, constraint, plan.grammar.gbnf.length);
     return constraint;
   }
 
-  /** All that a constraint depends on, as a hash: schemas may be long. */
+  /** A hash of everything that a constraint depends on. */
   #keyOf({ prompt, tools, toolChoice, parallelToolCalls, output }: AskedOfModel, reading: AnswerReading): string {
     const { format, prefix, callsAllowed, thinking } = reading;
     const legacy = prompt.kind === "chat" && prompt.legacyFunctions === true;
@@ -109,14 +107,50 @@ export class Preparer {
     let number = this.#formats.get(format);
     if (number === undefined) {
       this.#formats.set(format, (number = this.#formats.size));
-      this.#tell({ type: "format", number, format });
+      this.#register({ type: "format", number, format });
     }
     return number;
   }
 }
 
-/** The model may open a thought by itself: its template writes thoughts. */
-function knowsThoughts(template: ChatTemplate | null, { reasoning }: Format): boolean {
+/** The model may open reasoning by itself, because its template renders reasoning. */
+function writesReasoning(template: ChatTemplate | null, { reasoning }: Format): boolean {
   if (template === null || reasoning === undefined) return false;
-  return template.capabilities.thought !== null || reasoning.open.some((open) => template.source.includes(open));
+  return template.capabilities.reasoningTags !== null || reasoning.open.some((open) => template.source.includes(open));
+}
+
+/** A least-recently-used cache with a maximum number of values and a maximum of their total weight. */
+export class BoundedCache<Value> {
+  readonly #maxValues: number;
+  readonly #maxWeight: number;
+  readonly #onDropped: (value: Value) => void;
+  /** In the order of their last use. */
+  readonly #entries = new Map<string, { readonly value: Value; readonly weight: number }>();
+  #weight = 0;
+
+  constructor(limits: { readonly values: number; readonly weight: number }, onDropped: (value: Value) => void) {
+    this.#maxValues = limits.values;
+    this.#maxWeight = limits.weight;
+    this.#onDropped = onDropped;
+  }
+
+  get(key: string): Value | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    this.#entries.delete(key);
+    this.#entries.set(key, entry);
+    return entry.value;
+  }
+
+  /** Adds a value with a new key. A value above the maximum weight stays until the next one is added. */
+  add(key: string, value: Value, weight: number): void {
+    this.#entries.set(key, { value, weight });
+    this.#weight += weight;
+    for (const [oldest, entry] of this.#entries) {
+      if (oldest === key || (this.#entries.size <= this.#maxValues && this.#weight <= this.#maxWeight)) return;
+      this.#entries.delete(oldest);
+      this.#weight -= entry.weight;
+      this.#onDropped(entry.value);
+    }
+  }
 }

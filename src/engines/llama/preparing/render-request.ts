@@ -1,47 +1,46 @@
-import { plainText } from "../../../formats/plain-text.ts";
-import type { Format } from "../../../formats/format.ts";
+import { FailureError, invalidRequest } from "../../../core/failure.ts";
+import type { PromptQuote } from "../../../core/inspection.ts";
+import type { Message } from "../../../core/message.ts";
+import type { ChatPrompt, TextPrompt } from "../../../core/request.ts";
+import type { Format, PlainFormat } from "../../../formats/format.ts";
 import { toolInstruction } from "../../../formats/grammar/tool-instruction.ts";
+import { plainText } from "../../../formats/plain-text.ts";
 import { thoughtClosings } from "../../../formats/thought-closings.ts";
 import { writeCall } from "../../../formats/write-call.ts";
-import { FailureError, invalidRequest } from "../../../core/failure.ts";
-import type { ChatPrompt, TextPrompt } from "../../../core/request.ts";
-import { askedThinking } from "../../../templates/asked-thinking.ts";
-import type { ChatTemplate, RenderInput } from "../../../templates/chat-template.ts";
-import { outlinePrompt, outlineText } from "../cache/outline-prompt.ts";
+import { type ChatTemplate, type RenderInput, requestedThinking } from "../../../templates/chat-template.ts";
+import { outlinePrompt, outlineText } from "../cache/prompt-outline.ts";
 import { contextLengthExceeded } from "../context-length.ts";
 import type { LlamaEngineOptions } from "../options.ts";
 import type { AskedOfModel } from "../protocol.ts";
-import { hasCalls } from "./generic-tools.ts";
 import type { ModelFacts } from "./model-facts.ts";
-import { promptQuotes } from "./prompt-quotes.ts";
 import type { AnswerReading, PreparedRequest, PromptInput, Telling, ThoughtLimit } from "./prepared-request.ts";
 
-/** What requests to a model are prepared with. */
-export interface PreparingSurroundings {
+/** Everything that requests to a model are prepared with. */
+export interface PreparingContext {
   readonly facts: ModelFacts;
-  /** null: the model has none. */
+  /** null if the model has none. */
   readonly template: ChatTemplate | null;
   readonly format: Format;
-  /** The format of calls where the template knows no tools. */
+  /** The format of calls for a template that does not support tools. */
   readonly genericFormat: Format;
-  /** Texts that end an answer of this model to a conversation, beside the client's own. */
+  /** Stop strings of the model for conversations, in addition to the client's. */
   readonly stopStrings: readonly string[];
   readonly defaults: LlamaEngineOptions["defaults"];
 }
 
-/** A request with its prompts rendered: all of it but its number and its constraint. */
+/** A request with rendered prompts, without its ids and its constraint. */
 export interface RenderedRequest {
   readonly request: Omit<PreparedRequest, "id" | "requestId" | "preparingMs" | "constraint">;
   readonly warnings: readonly string[];
 }
 
-/** Renders a request's prompts. `now` is for templates that print a date. Throws FailureError for what cannot be served. */
-export function renderRequest(request: AskedOfModel, around: PreparingSurroundings, now: Date): RenderedRequest {
-  const { facts, defaults } = around;
+/** Renders a request's prompts. `now` is for templates that print a date. Throws `FailureError` for requests that cannot be served. */
+export function renderRequest(request: AskedOfModel, context: PreparingContext, now: Date): RenderedRequest {
+  const { facts, defaults } = context;
   checkTokenIds(request, facts);
   const { prompt } = request;
   const { prompts, reading, warnings } =
-    prompt.kind === "chat" ? chatParts(request, prompt, around, now) : textParts(prompt, facts, request.tokenizing);
+    prompt.kind === "chat" ? chatParts(request, prompt, context, now) : textParts(prompt, facts, request.tokenizing);
   const promptParam = prompt.kind === "chat" ? "messages" : "prompt";
   if (!request.tokenizing) for (const input of prompts) checkTextLength(input, facts, promptParam);
   const n = request.n ?? 1;
@@ -58,12 +57,12 @@ export function renderRequest(request: AskedOfModel, around: PreparingSurroundin
         ...request.limits,
         ...(maxTokens !== undefined && { maxTokens }),
         ...(prompt.kind === "chat" &&
-          around.stopStrings.length > 0 && { stop: [...(request.limits.stop ?? []), ...around.stopStrings] }),
+          context.stopStrings.length > 0 && { stop: [...(request.limits.stop ?? []), ...context.stopStrings] }),
       },
       ...(request.logprobs && { logprobs: request.logprobs }),
       ...(request.prediction !== undefined && { prediction: request.prediction }),
-      telling: tellingOf(request),
-      ...thoughtLimit(request, reading, defaults),
+      telling: extrasOf(request),
+      ...reasoningLimit(request, reading, defaults),
       ...(defaults?.maxStringTokens !== undefined && { stringLimit: defaults.maxStringTokens }),
       echo: prompt.kind === "text" && prompt.echo === true,
       ...(request.inspected && { inspected: request.inspected }),
@@ -73,7 +72,7 @@ export function renderRequest(request: AskedOfModel, around: PreparingSurroundin
   };
 }
 
-function tellingOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs }: AskedOfModel): Telling {
+function extrasOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogprobs }: AskedOfModel): Telling {
   return {
     ...(wantsRunningUsage && { wantsRunningUsage }),
     ...(wantsProgress && { wantsProgress }),
@@ -82,7 +81,7 @@ function tellingOf({ wantsRunningUsage, wantsProgress, wantsTokenIds, promptLogp
   };
 }
 
-function thoughtLimit(
+function reasoningLimit(
   { reasoning }: AskedOfModel,
   reading: AnswerReading,
   defaults: LlamaEngineOptions["defaults"],
@@ -92,13 +91,13 @@ function thoughtLimit(
   return tokens === undefined || closing.length === 0 ? {} : { thoughtLimit: { tokens, closing } };
 }
 
-/** Refuses what cannot fit whatever its tokens are: to tokenize megabytes would hold up every other answer. */
+/** Rejects a prompt that is too long for any tokenization: to tokenize megabytes would delay all other answers. */
 function checkTextLength(prompt: PromptInput, facts: ModelFacts, param: "messages" | "prompt"): void {
   if (prompt.type === "tokens") return;
   const length = prompt.spans.reduce((sum, span) => sum + span.text.length, prompt.suffix?.length ?? 0);
-  const fewestTokens = Math.ceil(length / facts.longestToken);
-  if (fewestTokens > facts.contextSize)
-    throw new FailureError(contextLengthExceeded(facts.contextSize, fewestTokens, param, { atLeast: true }));
+  const minTokens = Math.ceil(length / facts.longestToken);
+  if (minTokens > facts.contextSize)
+    throw new FailureError(contextLengthExceeded(facts.contextSize, minTokens, param, { atLeast: true }));
 }
 
 interface PromptParts {
@@ -110,7 +109,7 @@ interface PromptParts {
 function chatParts(
   request: AskedOfModel,
   prompt: ChatPrompt,
-  { template, format, genericFormat }: PreparingSurroundings,
+  { template, format, genericFormat }: PreparingContext,
   now: Date,
 ): PromptParts {
   if (!template) {
@@ -132,11 +131,11 @@ function chatParts(
   };
   const callsAllowed = tools.length > 0 && toolChoice?.type !== "none";
   const allowed = toolChoice?.type === "allowed" ? tools.filter((tool) => toolChoice.names.includes(tool.name)) : tools;
-  const knowsTools = template.capabilities.tools && hasCalls(format);
+  const supportsTools = template.capabilities.tools && hasCalls(format);
   const input = {
     messages: prompt.messages,
     ...(callsAllowed && { tools: allowed }),
-    ...(callsAllowed && !knowsTools && { toolInstruction: toolInstruction(allowed, toolChoice) }),
+    ...(callsAllowed && !supportsTools && { toolInstruction: toolInstruction(allowed, toolChoice) }),
     ...(toolChoice && { toolChoice }),
     writeCall: (call) => writeCall(format, call),
     options: { ...prompt.template, variables },
@@ -146,11 +145,11 @@ function chatParts(
   const quotes =
     request.inspected &&
     promptQuotes(prompt.messages, rendered.text, (messages) => template.render({ ...input, messages }).text);
-  const thinking = askedThinking(variables);
+  const thinking = requestedThinking(variables);
   const outline = outlinePrompt({
     messages: prompt.messages,
     tools: callsAllowed ? allowed : [],
-    options: [{ ...prompt.template, variables }, !knowsTools && toolChoice],
+    options: [{ ...prompt.template, variables }, !supportsTools && toolChoice],
     rendered: rendered.text,
     opening: rendered.generationPrefix,
   });
@@ -165,7 +164,7 @@ function chatParts(
       },
     ],
     reading: {
-      format: callsAllowed && !knowsTools ? genericFormat : format,
+      format: callsAllowed && !supportsTools ? genericFormat : format,
       prefix: rendered.generationPrefix,
       callsAllowed,
       ...(callsAllowed && { tools: allowed }),
@@ -215,4 +214,98 @@ function checkTokenIds(request: AskedOfModel, facts: ModelFacts): void {
   for (const token of request.limits.stopTokenIds ?? [])
     if (token > most)
       throw invalidRequest(`Invalid token id: ${token}. Maximum value is ${most}.`, "stop_token_ids", "invalid_value");
+}
+
+/** Longer prompts are not rendered again for inspection. In characters. */
+const maxQuotedLength = 512 * 1024;
+
+/** Private-use characters that mark the beginning of a message's text, by its role, and the end. */
+const roles = ["system", "developer", "user", "assistant", "tool"] as const;
+const firstMark = 0x10f000;
+const endMark = String.fromCodePoint(firstMark + roles.length);
+const mark = /[\u{10f000}-\u{10f005}]/gu;
+
+/**
+ * Returns the ranges of messages' texts in a rendered prompt. The conversation is rendered again, by `render`, with marks around the texts;
+ * if the template then renders another prompt, because it changes or measures texts, no ranges are returned.
+ */
+export function promptQuotes(
+  messages: readonly Message[],
+  text: string,
+  render: (messages: readonly Message[]) => string,
+): readonly PromptQuote[] {
+  if (text.length > maxQuotedLength || text.search(mark) !== -1) return [];
+  // Templates search the assistant's text for reasoning.
+  for (const isMarked of [() => true, ({ role }: Message) => role !== "assistant"]) {
+    const found = quotesIn(
+      rendered(() => render(messages.map((message) => (isMarked(message) ? marked(message) : message)))),
+      text,
+    );
+    if (found) return found;
+  }
+  return [];
+}
+
+function rendered(render: () => string): string {
+  try {
+    return render();
+  } catch {
+    return "";
+  }
+}
+
+function marked(message: Message): Message {
+  const { content, role } = message;
+  const start = String.fromCodePoint(firstMark + roles.indexOf(role));
+  // White space that a template trims stays outside of the marks.
+  const withMarks = (text: string): string => text.replace(/\S(?:.*\S)?/s, (words) => `${start}${words}${endMark}`);
+  if (typeof content === "string") return { ...message, content: withMarks(content) } as Message;
+  if (content === null) return message;
+  const parts = content.map((part) => (part.type === "text" ? { ...part, text: withMarks(part.text) } : part));
+  return { ...message, content: parts } as Message;
+}
+
+/** Returns undefined if `text` without marks is not the expected prompt. */
+function quotesIn(text: string, expected: string): PromptQuote[] | undefined {
+  const quotes: PromptQuote[] = [];
+  let open: { readonly start: number; readonly role: string } | undefined;
+  let marks = 0;
+  for (const match of text.matchAll(mark)) {
+    const at = match.index - marks;
+    marks += match[0].length;
+    if (match[0] !== endMark) {
+      open = { start: at, role: roles[(match[0].codePointAt(0) ?? firstMark) - firstMark] ?? "user" };
+    } else if (open) {
+      quotes.push({ ...open, end: at });
+      open = undefined;
+    }
+  }
+  return text.replace(mark, "") === expected ? quotes : undefined;
+}
+
+/** Whether the format has a syntax for calls. */
+export function hasCalls(format: Format): boolean {
+  return format.kind === "routed" || format.calls.length > 0;
+}
+
+/** The format of calls for a template that does not support tools: one JSON object after the model's reasoning. */
+export function genericCalls(format: Format): PlainFormat {
+  const { reasoning, strip, drop } = format;
+  return {
+    kind: "plain",
+    id: "generic-json",
+    ...(reasoning && { reasoning }),
+    ...(strip && { strip }),
+    ...(drop && { drop }),
+    calls: [
+      {
+        form: "object",
+        bare: "start",
+        list: "one",
+        name: ["name"],
+        arguments: ["arguments", "parameters"],
+        argumentsRequired: true,
+      },
+    ],
+  };
 }

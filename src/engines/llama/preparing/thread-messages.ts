@@ -7,35 +7,35 @@ import type { ModelFacts } from "./model-facts.ts";
 import type { AnswerReading, PreparedRequest } from "./prepared-request.ts";
 
 /**
- * The messages between the model's main thread and its preparing thread. The preparing thread does one job at a time and answers each
- * with "prepared", "refused" or "checked". Formats and constraints are registered once, and requests refer to them by number. So equal
- * constraints are one object in the main thread, and what it has computed for one request is reused for the next.
+ * The messages between the main thread of a model's process and its preparing thread, which does one job at a time and answers each with
+ * "prepared", "refused" or "checked". Formats and constraints are registered once, and requests refer to them by number, so that requests
+ * with equal constraints share what the main thread computes for them.
  */
 export type ThreadJob =
-  /** An `AskedOfModel` as JSON text, in pieces. */
+  /** An `AskedOfModel` as JSON, in chunks. */
   | { readonly type: "prepare"; readonly asked: readonly string[] }
   | { readonly type: "check"; readonly json: string; readonly schema: JsonSchema };
 
 export type ThreadAnswer =
   | { readonly type: "prepared"; readonly preparation: Preparation }
   | { readonly type: "refused"; readonly failure: GenerationFailure }
-  /** null: valid; else what is wrong. */
+  /** The validation errors; null if the answer is valid. */
   | { readonly type: "checked"; readonly errors: string | null };
 
 export type ThreadNews =
   | { readonly type: "format"; readonly number: number; readonly format: Format }
   | { readonly type: "constraint"; readonly number: number; readonly plan: RegisteredPlan }
-  /** No request will refer to this constraint any more. */
+  /** No later request refers to this constraint. */
   | { readonly type: "forget"; readonly number: number };
 
 export type FromThread = ThreadAnswer | ThreadNews;
 
-/** What the thread is started with. */
+/** `workerData` of the thread. */
 export type ThreadSetup = Pick<OpenMessage, "chatTemplate" | "toolFormat" | "defaults" | "constrainCalls"> & {
   readonly facts: ModelFacts;
 };
 
-/** A constraint whose format is a registered one. */
+/** A constraint that refers to a registered format. */
 export type RegisteredPlan = Omit<ConstraintPlan, "format"> & { readonly format: number };
 
 export interface Preparation {
@@ -44,6 +44,6 @@ export interface Preparation {
     readonly constraint?: number;
   };
   readonly warnings: readonly string[];
-  /** What the finished answer is checked against. */
+  /** What the complete answer is validated against. */
   readonly check?: AnswerCheckPlan;
 }

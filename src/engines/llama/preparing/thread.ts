@@ -1,4 +1,4 @@
-/** The preparing thread of a model's process: started by `process/preparing-thread.ts`, it does one job after another. */
+/** Entry point of the preparing thread, which `process/preparing-thread.ts` starts. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { GenerationFailure } from "../../../core/events.ts";
 import { FailureError } from "../../../core/failure.ts";
@@ -6,16 +6,16 @@ import type { AskedOfModel } from "../protocol.ts";
 import { Preparer } from "./preparer.ts";
 import type { FromThread, ThreadAnswer, ThreadJob, ThreadSetup } from "./thread-messages.ts";
 
-const preparer = new Preparer(workerData as ThreadSetup, tell);
+const preparer = new Preparer(workerData as ThreadSetup, post);
 
 parentPort?.on("message", (job: ThreadJob) => void answer(job));
 
 async function answer(job: ThreadJob): Promise<void> {
   try {
-    tell(job.type === "prepare" ? prepare(job.asked) : await check(job));
+    post(job.type === "prepare" ? prepare(job.asked) : await check(job));
   } catch (error) {
-    // Also for an answer that is nested too deeply to be sent.
-    tell({ type: "refused", failure: job.type === "prepare" ? failureOf(error) : uncheckable(error) });
+    // Also if a message is nested too deeply to be posted.
+    post({ type: "refused", failure: job.type === "prepare" ? failureOf(error) : checkFailure(error) });
   }
 }
 
@@ -23,17 +23,17 @@ function prepare(asked: readonly string[]): ThreadAnswer {
   return { type: "prepared", preparation: preparer.prepare(JSON.parse(asked.join("")) as AskedOfModel, new Date()) };
 }
 
-/** The checker is loaded on first use: few requests need it. */
+/** Loads the validator on first use: few requests need it. */
 async function check({ json, schema }: ThreadJob & { type: "check" }): Promise<ThreadAnswer> {
   const { checkJson } = await import("./check-json.ts");
   return { type: "checked", errors: checkJson(json, schema) };
 }
 
-function tell(message: FromThread): void {
+function post(message: FromThread): void {
   parentPort?.postMessage(message);
 }
 
-/** A cause may be anything; between threads and processes its text travels. */
+/** Converts an error to a failure. A cause may be any value, so only its text is sent. */
 function failureOf(error: unknown): GenerationFailure {
   if (!(error instanceof FailureError)) return { ...unprepared, cause: textOf(error) };
   const { cause, ...failure } = error.failure;
@@ -48,8 +48,8 @@ const unprepared: GenerationFailure = {
   code: null,
 };
 
-/** Nobody sees this but the log. */
-function uncheckable(error: unknown): GenerationFailure {
+/** For the log only. */
+function checkFailure(error: unknown): GenerationFailure {
   return { ...unprepared, message: error instanceof Error ? error.message : String(error) };
 }
 

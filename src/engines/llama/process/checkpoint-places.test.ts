@@ -5,11 +5,11 @@ import { checkpointPlaces } from "./checkpoint-places.ts";
 const bytesOf = (token: number): number => token;
 
 function outline(over: Partial<PromptOutline>): PromptOutline {
-  return { bytes: 0, openingBytes: 0, messages: [], tools: [], toolsStart: 0, options: 0, ...over };
+  return { bytes: 0, openingBytes: 0, messages: [], tools: [], toolsStart: 0, options: "", ...over };
 }
 
 function message(role: string, start: number): MessageMark {
-  return { role, path: "messages[0]", start, hash: 0, thoughts: 0, images: 0, length: 10 };
+  return { role, path: "messages[0]", start, text: "0123456789", reasoning: "" };
 }
 
 /** Tokens of two bytes each. */

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { HangWatch } from "./hang-watch.ts";
+import { HangWatch } from "./model-process.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A watch over a process that answers as `turn` says; undefined: it does not. */
+/** A watch of a process that responds with `turn()`, or not at all if that is undefined. */
 function watching(turn: () => number | null | undefined): {
   watch: HangWatch;
   hung: () => boolean;
@@ -14,7 +14,7 @@ function watching(turn: () => number | null | undefined): {
   let isBusy = true;
   const watch: HangWatch = new HangWatch(1000, {
     isBusy: () => isBusy,
-    ask: () => {
+    ping: () => {
       const answer = turn();
       if (answer !== undefined) watch.sign(answer);
     },
@@ -24,7 +24,7 @@ function watching(turn: () => number | null | undefined): {
   return { watch, hung: () => isHung, busy: (is) => (isBusy = is) };
 }
 
-test("a process that does not answer is hung when the time is over, not before", () => {
+test("a process that does not respond hangs after the timeout, not before", () => {
   const { hung } = watching(() => undefined);
   vi.advanceTimersByTime(999);
   expect(hung()).toBe(false);
@@ -32,7 +32,7 @@ test("a process that does not answer is hung when the time is over, not before",
   expect(hung()).toBe(true);
 });
 
-test("one that answers and is at the same turn for so long is hung, too", () => {
+test("a process that responds with the same turn for that time hangs, too", () => {
   const { hung } = watching(() => 7);
   vi.advanceTimersByTime(900);
   expect(hung()).toBe(false);
@@ -40,7 +40,7 @@ test("one that answers and is at the same turn for so long is hung, too", () => 
   expect(hung()).toBe(true);
 });
 
-test("one whose turns go on, or that waits for work, is not", () => {
+test("a process whose turn changes, or that has no work, does not hang", () => {
   let turn = 0;
   const working = watching(() => turn++);
   const waiting = watching(() => null);
@@ -48,7 +48,7 @@ test("one whose turns go on, or that waits for work, is not", () => {
   expect([working.hung(), waiting.hung()]).toEqual([false, false]);
 });
 
-test("without work nobody is watched, and no timer is left", () => {
+test("a process without work is not watched, and no timer is left", () => {
   const { hung, busy } = watching(() => undefined);
   busy(false);
   vi.advanceTimersByTime(10_000);
@@ -56,11 +56,11 @@ test("without work nobody is watched, and no timer is left", () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a server that stood still itself does not take that for a hang of the process", () => {
+test("a pause of the server itself is not mistaken for a hang of the process", () => {
   let answers = true;
   const { watch, hung } = watching(() => (answers ? null : undefined));
   answers = false;
-  // One late look, however much time has passed.
+  // One late check, regardless of how much time has passed.
   vi.advanceTimersByTime(250);
   expect(hung()).toBe(false);
   watch.sign(null);

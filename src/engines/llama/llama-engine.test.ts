@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import type { GenerationEvent } from "../../core/events.ts";
-import { Delivery } from "./delivery.ts";
+import { Delivery } from "./llama-engine.ts";
 
 const text = (value: string): GenerationEvent => ({ type: "text-delta", choice: 0, text: value });
 const done: GenerationEvent = { type: "end", end: { kind: "done" } };
 
-test("what came since the last batch is one batch, and null follows the end", async () => {
+test("all events since the last batch are one batch, and null follows the end", async () => {
   const delivery = new Delivery(() => {});
   delivery.push([text("a")], 1);
   delivery.push([text("b")], 1);
@@ -16,18 +16,18 @@ test("what came since the last batch is one batch, and null follows the end", as
   expect(await delivery.next()).toBeNull();
 });
 
-test("tokens count as taken when their batch is, or when they show nothing", () => {
-  const told: number[] = [];
-  const delivery = new Delivery((tokens) => told.push(tokens));
+test("tokens are taken with their batch, or immediately if they have no events", () => {
+  const reported: number[] = [];
+  const delivery = new Delivery((tokens) => reported.push(tokens));
   for (let i = 0; i < 20; i++) delivery.push([text("x")], 1);
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
   void delivery.next();
-  expect(told).toEqual([20]);
+  expect(reported).toEqual([20]);
   for (let i = 0; i < 40; i++) delivery.push([], 1);
-  expect(told).toEqual([20, 16, 16]);
+  expect(reported).toEqual([20, 16, 16]);
 });
 
-test("nothing follows an end", async () => {
+test("no event follows an end", async () => {
   const delivery = new Delivery(() => {});
   delivery.end({ kind: "client-gone" });
   delivery.push([text("late")], 1);

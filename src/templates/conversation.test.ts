@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Message } from "../core/message.ts";
-import { matchCalls } from "./call-ids.ts";
+import { matchCalls } from "./conversation.ts";
 
 const asks = (ids: readonly string[]): Message => ({
   role: "assistant",
@@ -9,7 +9,7 @@ const asks = (ids: readonly string[]): Message => ({
 });
 const answers = (toolCallId: string): Message => ({ role: "tool", content: "", toolCallId });
 
-/** The rule as it is said: of the calls that are still open, the first with the id, else the first one. */
+/** The rule: of the open calls, the first one with the id, else the first one. */
 function slowly(calls: readonly string[], results: readonly string[]): (string | undefined)[] {
   const open = calls.map((id, at) => ({ id, name: `f${at}` }));
   return results.map((id) => {
@@ -20,8 +20,8 @@ function slowly(calls: readonly string[], results: readonly string[]): (string |
 
 const ids = fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 12 });
 
-describe("results find their calls", () => {
-  test("by id, or as the next one that is open", () => {
+describe("matching results with calls", () => {
+  test("by id, else the next open call", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom("a", "b", "c"), { minLength: 1, maxLength: 12 }), ids, (calls, results) => {
         const matched = matchCalls([asks(calls), ...results.map(answers)], "any", []);
@@ -31,7 +31,7 @@ describe("results find their calls", () => {
     );
   });
 
-  test("what none of them asked for is told", () => {
+  test("a result without a call causes a warning", () => {
     const warnings: string[] = [];
     matchCalls([asks(["a"]), answers("b")], "any", warnings);
     expect(warnings).toEqual(["messages[1]: no open call has the id b; taken as the next call's result."]);
@@ -59,7 +59,7 @@ describe("results find their calls", () => {
   });
 });
 
-describe("ids of nine letters", () => {
+describe("ids of nine characters", () => {
   test("are the end of an id, or the first number that is free", () => {
     const { ofCalls } = matchCalls([asks(["call_abc123456789", "x000000000", "y000000000", "z000000000"])], "nine", []);
     expect(ofCalls(0)).toEqual(["123456789", "000000000", "000000001", "000000002"]);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Message } from "../../../core/message.ts";
 import { ChatTemplate } from "../../../templates/chat-template.ts";
-import { promptQuotes } from "./prompt-quotes.ts";
+import { promptQuotes } from "./render-request.ts";
 
 const chatml = `{% for message in messages %}<|im_start|>{{ message.role }}
 {{ message.content | trim }}<|im_end|>
@@ -17,7 +17,7 @@ function quotesOf(source: string, messages: readonly Message[]): { text: string;
   return { text, quoted: quotes.map(({ start, end, role }) => [role, text.slice(start, end)]) };
 }
 
-describe("the pieces of a prompt that are messages' texts", () => {
+describe("the ranges of messages' texts in a prompt", () => {
   test("are found, also where they spell a control token or the name of a role", () => {
     const { quoted } = quotesOf(chatml, [
       { role: "system", content: "user" },
@@ -37,7 +37,7 @@ describe("the pieces of a prompt that are messages' texts", () => {
       fc.property(said, (texts) => {
         const messages = texts.map((content): Message => ({ role: "user", content }));
         const { quoted } = quotesOf(chatml, messages);
-        // JavaScript and Python disagree on a few characters of white space; then a piece may have one more at its edge.
+        // JavaScript and Python disagree on a few characters of white space; then a range may have one more at its edge.
         expect(quoted.map(([, text]) => text.trim())).toEqual(
           texts.map((text) => text.trim()).filter((text) => text !== ""),
         );
@@ -45,12 +45,12 @@ describe("the pieces of a prompt that are messages' texts", () => {
     );
   });
 
-  test("are not told where the template makes another prompt of marked texts", () => {
+  test("are not returned if the template renders another prompt for marked texts", () => {
     const measuring = "{% for message in messages %}{{ message.content | length }}: {{ message.content }}{% endfor %}";
     expect(quotesOf(measuring, [{ role: "user", content: "Hi" }]).quoted).toEqual([]);
   });
 
-  test("leave out what the model said where the template looks into it", () => {
+  test("omit assistant messages if the template searches their text", () => {
     const looking =
       "{% for message in messages %}{{ message.role }}: {% if message.content == 'ok' %}OK{% else %}{{ message.content }}{% endif %}\n{% endfor %}";
     const { quoted } = quotesOf(looking, [

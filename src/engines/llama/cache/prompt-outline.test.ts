@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import type { Message } from "../../../core/message.ts";
-import { outlinePrompt } from "./outline-prompt.ts";
+import { outlinePrompt } from "./prompt-outline.ts";
 
 const turn = fc.record({
   role: fc.constantFrom("user" as const, "assistant" as const),
@@ -42,8 +42,8 @@ test("messages that the prompt does not show cost no more than others", () => {
 });
 
 test("the same words as a string and as a block are the same message", () => {
-  const outlined = (content: Extract<Message, { role: "user" }>["content"]): number | undefined =>
+  const outlined = (content: Extract<Message, { role: "user" }>["content"]): string | undefined =>
     outlinePrompt({ messages: [{ role: "user", content }], tools: [], options: {}, rendered: "Hi", opening: "" })
-      ?.messages[0]?.hash;
+      ?.messages[0]?.text;
   expect(outlined("Hi")).toBe(outlined([{ type: "text", text: "Hi" }]));
 });
