@@ -1,11 +1,9 @@
 import type { Message, Tool } from "../core/message.ts";
-import { recognizeFormat } from "./recognize-format.ts";
+import { formatNamed, recognizeFormat } from "./known.ts";
 import type { Call, Format, PlainFormat, Reasoning } from "./format.ts";
-import { formatNamed } from "./known.ts";
 import { learnFormat } from "./learn-format.ts";
 import { plainText } from "./plain-text.ts";
-import { readsBack, renderCalls } from "./read-back.ts";
-import type { Render } from "./read-back.ts";
+import { readsBack, type Render, renderCalls } from "./read-back.ts";
 
 /** What is needed of a chat template: its source, and how it writes a conversation. `ChatTemplate` is one. */
 export interface WritingTemplate {

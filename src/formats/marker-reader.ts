@@ -1,9 +1,7 @@
 import type { Format, PlainFormat } from "./format.ts";
-import { knownFormats } from "./known.ts";
-import { isSignOf } from "./recognize-format.ts";
-import { Pile } from "./reading/pile.ts";
-import { TextReader } from "./text-reader.ts";
-import type { TextReaderOptions } from "./text-reader.ts";
+import { isSignOf, knownFormats } from "./known.ts";
+import { Pile } from "./reading/cursor.ts";
+import { TextReader, type TextReaderOptions } from "./text-reader.ts";
 import type { GenerationEvent, TokenLogprob } from "../core/events.ts";
 
 /** More white space than this is content, so that what is held back is bounded while a model writes white space for ever. */

@@ -1,14 +1,12 @@
 import type { GenerationEvent, TokenLogprob } from "../core/events.ts";
 import type { Tool } from "../core/message.ts";
 import type { Format } from "./format.ts";
-import { Cursor } from "./reading/cursor.ts";
-import type { Reading } from "./reading/cursor.ts";
-import { Output } from "./reading/output.ts";
+import { Cursor, type Reading } from "./reading/cursor.ts";
+import { Output, StopFilter } from "./reading/output.ts";
 import { planOf } from "./reading/plan.ts";
 import { readPlain } from "./reading/read-content.ts";
 import { readRouted } from "./reading/read-routed.ts";
 import { openThought, startOf } from "./reading/start.ts";
-import { StopFilter } from "./reading/stop-filter.ts";
 import { ToolTypes } from "./reading/tool-types.ts";
 
 export interface TextReaderOptions {

@@ -1,14 +1,13 @@
 import type { Format, PlainFormat } from "../format.ts";
 import type { JsonSchema, Tool } from "../../core/message.ts";
-import { plainCalls } from "./call-frame.ts";
-import { callableTool, callGap, type CallableTool, type CallContext } from "./call-parts.ts";
+import { plainCalls, routedCalls, routedContent, routedThought } from "./call-frame.ts";
+import { callableTool, type CallableTool, type CallContext, callGap } from "./call-parts.ts";
 import { codePoints, complement, everyCodePoint, oneCodePoint, subtract, union } from "./code-points.ts";
-import { chars, choice, empty, isNever, optional, repeat, sequence, text, type Expression } from "./expression.ts";
+import { chars, choice, empty, type Expression, isNever, optional, repeat, sequence, text } from "./expression.ts";
 import { SchemaReader } from "./flatten-schema.ts";
-import { Grammar, GrammarError, type GrammarData } from "./grammar.ts";
-import { routedCalls, routedContent, routedThought } from "./routed-calls.ts";
-import { SchemaError, type Gap } from "./schema-error.ts";
-import { until } from "./until.ts";
+import { Grammar, type GrammarData, GrammarError } from "./grammar.ts";
+import { type Gap, SchemaError } from "./schema-error.ts";
+import { until } from "./strings.ts";
 import { valueExpression } from "./value-expression.ts";
 import { jsonSyntax } from "./value-syntax.ts";
 

@@ -1,11 +1,9 @@
 import { larkKeyword } from "../../core/custom-tool.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonSchema } from "../../core/message.ts";
-import { References } from "./json-pointer.ts";
 import { PatternSet } from "./regex-matcher.ts";
-import { SchemaError, type Gap } from "./schema-error.ts";
-import { checkLimits, maxDepth } from "./schema-limits.ts";
-import { anything, jsonTypes, meet, type JsonType, type Part, type Parts, type Shape } from "./schema-shape.ts";
+import { type Gap, SchemaError } from "./schema-error.ts";
+import { anything, type JsonType, jsonTypes, meet, type Part, type Parts, type Shape } from "./schema-shape.ts";
 
 /** Combinations of `anyOf`s within `allOf`s are multiplied out up to here. */
 const maxShapes = 128;
@@ -325,4 +323,111 @@ function asSchema(value: unknown, path: string): JsonSchema {
 
 function record(value: unknown): { readonly [key: string]: unknown } {
   return isObject(value) ? value : {};
+}
+
+/** Finds the schemas that references within one document mean. Other documents are never fetched. */
+export class References {
+  readonly #document: JsonSchema;
+  readonly #found = new Map<string, JsonSchema>();
+  /** `#name` and ids → the schemas that have them; made when the first is asked for. */
+  #named: ReadonlyMap<string, JsonSchema> | undefined;
+
+  constructor(document: JsonSchema) {
+    this.#document = document;
+  }
+
+  /**
+   * The schema that a `$ref` means: `#`, `#/…` (RFC 6901), `#name` (`$anchor`, or `$id: "#name"` in draft-07), or the `$id` of an
+   * embedded schema.
+   *
+   * @throws {SchemaError} at `path` if there is none.
+   */
+  resolve(reference: string, path: string): JsonSchema {
+    let schema = this.#found.get(reference);
+    if (schema !== undefined) return schema;
+    const isPointer = reference.startsWith("#/") || reference === "#";
+    const found = isPointer ? follow(this.#document, reference) : this.#byName(reference);
+    if (typeof found !== "boolean" && !isObject(found))
+      throw new SchemaError(`${path}.$ref`, `reference ${JSON.stringify(reference)} cannot be resolved`);
+    schema = found;
+    this.#found.set(reference, schema);
+    return schema;
+  }
+
+  #byName(reference: string): JsonSchema | undefined {
+    this.#named ??= namedIn(this.#document);
+    return this.#named.get(reference);
+  }
+}
+
+function follow(document: unknown, reference: string): unknown {
+  let here = document;
+  for (const step of reference.split("/").slice(1)) {
+    const key = decode(step).replaceAll("~1", "/").replaceAll("~0", "~");
+    if (typeof here !== "object" || here === null || !Object.hasOwn(here, key)) return undefined;
+    here = (here as Record<string, unknown>)[key];
+  }
+  return here;
+}
+
+function decode(step: string): string {
+  try {
+    return decodeURIComponent(step);
+  } catch {
+    return step;
+  }
+}
+
+/** The schemas of a document that have a name. The first of a name counts, in the order of the text. */
+function namedIn(document: unknown): ReadonlyMap<string, JsonSchema> {
+  const names = new Map<string, JsonSchema>();
+  const todo: unknown[] = [document];
+  for (let value = todo.pop(); value !== undefined; value = todo.pop()) {
+    if (typeof value !== "object" || value === null) continue;
+    if (isObject(value)) {
+      const { $id, $anchor } = value;
+      if (typeof $id === "string" && !names.has($id)) names.set($id, value);
+      if (typeof $anchor === "string" && !names.has(`#${$anchor}`)) names.set(`#${$anchor}`, value);
+    }
+    for (const member of Object.values(value).toReversed()) todo.push(member ?? null);
+  }
+  return names;
+}
+
+/** Far above what schemas in use need: OpenAI's strict mode allows 10 levels of nesting and 5,000 properties in all (guide "Structured Outputs"). */
+export const maxDepth = 200;
+const maxProperties = 10_000;
+
+/** @throws {SchemaError} for a schema whose JSON is nested too deeply, or holds an object with too many members. Works without recursion. */
+export function checkLimits(schema: unknown, path: string): void {
+  let level: readonly Place[] = [{ value: schema, key: "", parent: null }];
+  for (let depth = 0; level.length > 0; depth++) {
+    const below: Place[] = [];
+    for (const place of level) {
+      const { value } = place;
+      if (typeof value !== "object" || value === null) continue;
+      if (depth > maxDepth) throw new SchemaError(pathOf(place, path), `nested deeper than ${maxDepth} levels`);
+      const isList = Array.isArray(value);
+      const entries = Object.entries(value);
+      if (!isList && entries.length > maxProperties)
+        throw new SchemaError(pathOf(place, path), `more than ${maxProperties} members`);
+      for (const [key, member] of entries) {
+        if (typeof member === "object" && member !== null)
+          below.push({ value: member, key: isList ? `[${key}]` : `.${key}`, parent: place });
+      }
+    }
+    level = below;
+  }
+}
+
+interface Place {
+  readonly value: unknown;
+  readonly key: string;
+  readonly parent: Place | null;
+}
+
+function pathOf(place: Place, path: string): string {
+  const keys: string[] = [];
+  for (let at: Place | null = place; at !== null; at = at.parent) keys.push(at.key);
+  return path + keys.toReversed().join("");
 }

@@ -1,6 +1,6 @@
-import { everyCodePoint, oneCodePoint, union, type CodePoints } from "./code-points.ts";
-import { chars, choice, empty, isEmpty, isNever, repeat, sequence, type Expression } from "./expression.ts";
-import { factoredChoice } from "./factored-choice.ts";
+import { type CodePoints, everyCodePoint, oneCodePoint, union } from "./code-points.ts";
+import { chars, choice, empty, type Expression, isEmpty, isNever, repeat, sequence } from "./expression.ts";
+import { factoredChoice } from "./text-choice.ts";
 import { gbnfOf } from "./grammar.ts";
 import { parseRegex, RegexError, type RegexNode } from "./regex-syntax.ts";
 

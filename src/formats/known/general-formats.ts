@@ -1,5 +1,33 @@
-import type { ObjectCall, PlainFormat } from "../format.ts";
-import { functionTag, think, usualKeys } from "./shared.ts";
+import type { NamedCall, ObjectCall, PlainFormat, Reasoning, TaggedArgs } from "../format.ts";
+
+/** `<think>` … `</think>`, as most models write a thought. */
+export const think: Reasoning = { open: ["<think>"], close: ["</think>"], assume: "outside" };
+
+/** The same where the template opens the thought, if the model is asked to think. */
+export const openedThink: Reasoning = { ...think, askedMeansInside: true };
+
+/** The keys of a call's object, as most models write them. */
+export const usualKeys = { name: ["name"], arguments: ["arguments", "parameters"] } as const;
+
+/** `<parameter=key>⏎value⏎</parameter>`. */
+export const parameterTag: TaggedArgs = {
+  kind: "tagged",
+  open: "<parameter=",
+  keyEnd: ">",
+  close: "</parameter>",
+  trim: "newline",
+  jsonBody: true,
+};
+
+/** `<function=name>`, with parameters in tags or a JSON object. */
+export const functionTag: NamedCall = {
+  form: "named",
+  open: ["<function="],
+  close: ["</function>"],
+  head: "{name}",
+  headEnd: [">"],
+  args: parameterTag,
+};
 
 /** JSON as tabbyAPI asks for it: flat or nested, one object or an array, in a fence or not, anywhere in the text. */
 const oneObject: ObjectCall = {
@@ -24,4 +52,42 @@ export const generalFormats: readonly PlainFormat[] = [
     section: { open: ["<tool_call>", "<|python_tag|>"], close: ["</tool_call>"], perCall: true },
     calls: [oneObject, arrayOfObjects, functionTag],
   },
+];
+
+const inside: Reasoning = { ...think, assume: "inside", askedMeansInside: true };
+const kimiCall = ["<|tool_calls_section_begin|>", "<|tool_call_begin|>"];
+
+function reasoningOnly(id: string, reasoning: Reasoning, aliases?: readonly string[]): PlainFormat {
+  return { kind: "plain", id, ...(aliases && { aliases }), reasoning, calls: [] };
+}
+
+/** Formats with a thought and without calls: for servers that separate the two, and for models that know no tools. */
+export const reasoningFormats: readonly PlainFormat[] = [
+  reasoningOnly("reasoning-think-tags", think, ["reasoning-think", "reasoning-deepseek-v3"]),
+  reasoningOnly("reasoning-deepseek-r1", inside, [
+    "reasoning-hunyuan-v3",
+    "reasoning-minimax-m2",
+    "reasoning-nemotron-v3",
+    "reasoning-step3.5",
+  ]),
+  reasoningOnly("reasoning-qwen3", { ...inside, endedBy: ["<tool_call>"] }),
+  { ...reasoningOnly("reasoning-ernie45", inside), strip: ["<response>", "</response>"] },
+  reasoningOnly("reasoning-seed-oss", { open: ["<seed:think>"], close: ["</seed:think>"], assume: "inside" }),
+  reasoningOnly("reasoning-kimi-k2", { ...inside, endedBy: kimiCall }),
+  reasoningOnly("reasoning-olmo3", { ...think, assume: "unknown" }),
+  reasoningOnly("reasoning-gemma4", {
+    open: ["<|channel>"],
+    close: ["<channel|>"],
+    assume: "unknown",
+    label: "thought\n",
+    anywhere: true,
+  }),
+  reasoningOnly("reasoning-think-kimi", { open: ["◁think▷"], close: ["◁/think▷"], assume: "outside" }),
+  reasoningOnly("reasoning-hunyuan", { ...think, endedBy: ["<tool_calls>"] }),
+  { ...reasoningOnly("reasoning-hunyuan-a13b", think), strip: ["<answer>", "</answer>"] },
+  reasoningOnly("reasoning-granite", {
+    open: ["Here is my thought process:", "Here's my thought process:"],
+    close: ["Here is my response:", "Here's my response:"],
+    assume: "outside",
+  }),
 ];

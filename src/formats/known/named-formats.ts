@@ -1,5 +1,5 @@
 import type { NamedCall, PlainFormat } from "../format.ts";
-import { openedThink, think, usualKeys } from "./shared.ts";
+import { openedThink, think, usualKeys } from "./general-formats.ts";
 
 const deepseekSection = {
   open: [

@@ -1,5 +1,5 @@
 import type { NamedCall, ObjectCall, PlainFormat } from "../format.ts";
-import { openedThink, think, usualKeys } from "./shared.ts";
+import { openedThink, think, usualKeys } from "./general-formats.ts";
 
 /** `<tool_call>{"name": …, "arguments": …}</tool_call>`, one object a marker. */
 const taggedObject: ObjectCall = {

@@ -1,5 +1,5 @@
 import type { NamedCall, PlainFormat, Reasoning } from "../format.ts";
-import { functionTag, openedThink, parameterTag, think } from "./shared.ts";
+import { functionTag, openedThink, parameterTag, think } from "./general-formats.ts";
 
 const toolCallSection = { open: ["<tool_call>"], close: ["</tool_call>"], perCall: true } as const;
 

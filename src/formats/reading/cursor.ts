@@ -1,5 +1,3 @@
-import { Pile } from "./pile.ts";
-
 /**
  * A part of the reading, written as if the whole text were there. It yields where the text runs out and goes on when more has come
  * or the text has ended. So each character is looked at once, whatever the chunks, and the state between them is the place in the code.
@@ -127,4 +125,46 @@ export const awaited = -2;
 /** The white space that models put between things: JSON's, and form feed and vertical tab. */
 export function isSpace(code: number): boolean {
   return code === 32 || (code >= 9 && code <= 13);
+}
+
+/** Pieces before a block is joined: joining is linear then, however small the pieces, and no array grows with the characters. */
+const blockSize = 512;
+
+/** Text that comes in pieces and is wanted whole, later or never. */
+export class Pile {
+  length = 0;
+  #whole = "";
+  /** Behind `#whole`; null: nothing. Most piles have one piece. */
+  #pieces: string[] | null = null;
+
+  add(piece: string): void {
+    if (piece === "") return;
+    if (this.length === 0) this.#whole = piece;
+    else if (this.#pieces === null) this.#pieces = [piece];
+    else if (this.#pieces.push(piece) === blockSize) this.#join();
+    this.length += piece.length;
+  }
+
+  #join(): void {
+    if (this.#pieces === null) return;
+    this.#whole += this.#pieces.join("");
+    this.#pieces = null;
+  }
+
+  toString(): string {
+    this.#join();
+    return this.#whole;
+  }
+
+  take(): string {
+    const text = this.toString();
+    this.clear();
+    return text;
+  }
+
+  clear(): void {
+    this.length = 0;
+    this.#whole = "";
+    this.#pieces = null;
+  }
 }

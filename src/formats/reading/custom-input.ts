@@ -1,6 +1,6 @@
 import { customInput } from "../../core/custom-tool.ts";
 import { isSpace } from "./cursor.ts";
-import { JsonStringDecoder } from "./json-string-decoder.ts";
+import { JsonStringDecoder } from "./json-scan.ts";
 
 /** What stands before the text: a model that begins otherwise has not understood, and its arguments are the input as they are. */
 const expected = ["{", `"${customInput}"`, ":"] as const;

@@ -1,9 +1,8 @@
 import type { GenerationEvent, TokenLogprob } from "../../core/events.ts";
-import { isSpace } from "./cursor.ts";
+import { isSpace, Pile } from "./cursor.ts";
 import { CustomInput } from "./custom-input.ts";
-import { Pile } from "./pile.ts";
-import type { StopFilter } from "./stop-filter.ts";
 import type { ToolTypes } from "./tool-types.ts";
+import { MarkerSet } from "./marker-set.ts";
 
 export interface OutputOptions {
   readonly choice: number;
@@ -317,4 +316,50 @@ function trailingSpace(text: string): number {
   let i = text.length;
   while (i > 0 && isSpace(text.charCodeAt(i - 1))) i--;
   return text.length - i;
+}
+
+/** Ends the visible text at the first of the client's stop strings. What may still become one is held back, nothing else. */
+export class StopFilter {
+  /** The stop string that was found; nothing may be pushed any more. */
+  hit: string | null = null;
+  /** Once hit: the stop string and what stood behind it in the same piece. */
+  rest = "";
+  readonly #set: MarkerSet;
+  #node = 0;
+  #held = "";
+
+  constructor(stops: readonly string[]) {
+    this.#set = new MarkerSet(stops);
+  }
+
+  /** Gives the text that is visible now. */
+  push(text: string): string {
+    const set = this.#set;
+    const all = this.#held + text;
+    for (let i = this.#held.length; i < all.length; i++) {
+      if (this.#node === 0) {
+        i = set.skip(all, i);
+        if (i === all.length) break;
+      }
+      this.#node = set.step(this.#node, all.charCodeAt(i));
+      const end = set.ends[this.#node] ?? -1;
+      if (end < 0) continue;
+      this.hit = set.markers[end] ?? null;
+      const from = i + 1 - (this.hit?.length ?? 0);
+      this.rest = all.slice(from);
+      this.#held = "";
+      return all.slice(0, from);
+    }
+    const visible = all.length - (set.depth[this.#node] ?? 0);
+    this.#held = all.slice(visible);
+    return all.slice(0, visible);
+  }
+
+  /** Something that is no visible text follows: what was held is visible. */
+  release(): string {
+    const held = this.#held;
+    this.#held = "";
+    this.#node = 0;
+    return held;
+  }
 }

@@ -1,7 +1,5 @@
-import { awaited, Cursor, isSpace } from "./cursor.ts";
-import type { Reading } from "./cursor.ts";
-import type { ArgumentSink } from "./argument-sink.ts";
-import { escapeCharacters } from "./argument-sink.ts";
+import { awaited, Cursor, isSpace, type Reading } from "./cursor.ts";
+import { type ArgumentSink, escapeCharacters } from "./json-scan.ts";
 import { MarkerSet, matchMarker } from "./marker-set.ts";
 
 /** How values are written that are not quite JSON. */

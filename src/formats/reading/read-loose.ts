@@ -1,16 +1,10 @@
 import type { Markers, NamedCall } from "../format.ts";
-import { isSpace } from "./cursor.ts";
-import type { Cursor, Reading } from "./cursor.ts";
-import { escapeCharacters } from "./argument-sink.ts";
-import type { ArgumentSink } from "./argument-sink.ts";
-import { CallAtHand } from "./desk.ts";
-import type { CallDesk, CallOutcome } from "./desk.ts";
-import { failCall } from "./fail-call.ts";
-import { matchMarker, readToMarker } from "./marker-set.ts";
-import type { MarkerSet } from "./marker-set.ts";
-import type { Head } from "./read-head.ts";
-import { literalWord, readMembers } from "./read-literal.ts";
-import type { LiteralStyle } from "./read-literal.ts";
+import { type Cursor, isSpace, type Reading } from "./cursor.ts";
+import { type ArgumentSink, escapeCharacters } from "./json-scan.ts";
+import { CallAtHand, type CallDesk, type CallOutcome, failCall } from "./desk.ts";
+import { type MarkerSet, matchMarker, readToMarker } from "./marker-set.ts";
+import type { Head } from "./read-named-call.ts";
+import { type LiteralStyle, literalWord, readMembers } from "./read-literal.ts";
 
 /** Arguments in loose JSON; the cursor stands at their `{`. */
 export function* readLoose(desk: CallDesk, call: NamedCall, quotes: Markers, head: Head): Reading<CallOutcome> {

@@ -1,18 +1,11 @@
 import type { NamedCall } from "../format.ts";
-import type { Reading } from "./cursor.ts";
-import { CallAtHand } from "./desk.ts";
-import type { CallDesk, CallOutcome } from "./desk.ts";
+import { awaited, Pile, type Reading } from "./cursor.ts";
+import { CallAtHand, type CallDesk, type CallOutcome, failCall, passFence, recordCall } from "./desk.ts";
 import { matchMarker, readToMarker } from "./marker-set.ts";
-import { failCall } from "./fail-call.ts";
-import { passFence } from "./pass-fence.ts";
-import { Pile } from "./pile.ts";
-import { readHead } from "./read-head.ts";
-import type { Head } from "./read-head.ts";
 import { streamJson } from "./read-json.ts";
 import { readLoose } from "./read-loose.ts";
-import { readPythonCalls } from "./read-python-calls.ts";
 import { readTagged } from "./read-tagged.ts";
-import { recordCall } from "./recorder.ts";
+import { python, readLiteral } from "./read-literal.ts";
 
 /** Reads a call, or several, behind its opener; `bracket`: behind a `[` as well. */
 export function* readNamedCall(desk: CallDesk, call: NamedCall, bracket: boolean): Reading<CallOutcome> {
@@ -83,4 +76,158 @@ function* readRawArguments(desk: CallDesk, call: NamedCall, atHand: CallAtHand):
   if (found >= 0) cursor.pos -= closes.markers[found]?.length ?? 0;
   atHand.end("succeeded");
   return "read";
+}
+
+export interface Head {
+  readonly name: string;
+  readonly id?: string;
+  /** The marker that ended it. */
+  readonly end: string;
+  /** A tag that is closed in itself: the call has no arguments. */
+  readonly empty: boolean;
+}
+
+/** Longer is no name. Bounds what is held back for one. */
+const longestHead = 400;
+/** Characters that end the hope for a name, unless a marker begins with them. */
+const notInNames = new Set([..."\n<>{}"].map((character) => character.charCodeAt(0)));
+
+/** Reads a call's head, up to and with what ends it. null: it is no head; the cursor then stands where that became clear. */
+export function* readHead(desk: CallDesk, call: NamedCall): Reading<Head | null> {
+  const { cursor, plan } = desk;
+  const kept = call.headEndKept ?? [];
+  const ends = plan.set("head end", () => call.headEnd, call);
+  let text = "";
+  let marker = "";
+  for (;;) {
+    let code = cursor.now();
+    if (code === awaited) code = yield* cursor.peek();
+    if (code < 0) return null;
+    if (ends.child(0, code) >= 0) {
+      const end = yield* matchMarker(cursor, ends);
+      if (end >= 0) {
+        marker = ends.markers[end] ?? "";
+        if (kept.includes(marker)) cursor.pos -= marker.length;
+        break;
+      }
+    }
+    if ((notInNames.has(code) && !headLiteral(call.head, code)) || text.length > longestHead) return null;
+    text += cursor.text[cursor.pos];
+    cursor.pos++;
+  }
+  const found = headPattern(call.head).exec(text.trim());
+  const name = found?.groups?.["name"]?.trim() ?? "";
+  const id = call.headIsId === true ? text.trim() : found?.groups?.["id"]?.trim();
+  let empty = false;
+  if (call.tagEnd !== undefined) {
+    const { tagEnd } = call;
+    let attributes = "";
+    const found = yield* readToMarker(
+      cursor,
+      plan.set("tag end", () => [tagEnd, "\n"], call),
+      () => {},
+    );
+    if (found !== 0) return null;
+    attributes = cursor.text.slice(0, cursor.pos - tagEnd.length);
+    empty = attributes.endsWith("/");
+  }
+  return { name, empty, end: marker, ...(id !== undefined && id !== "" && { id }) };
+}
+
+const patterns = new Map<string, RegExp>();
+
+/** `functions.{name}:{index}` → a pattern in which what stands before and behind the name may miss. */
+function headPattern(head: string): RegExp {
+  let pattern = patterns.get(head);
+  if (!pattern) {
+    const [before = "", behind = ""] = head.split("{name}");
+    const part = (text: string): string =>
+      text === ""
+        ? ""
+        : `(?:${escapePattern(text).replace("\\{index\\}", "\\d+").replace("\\{id\\}", "(?<id>[^]*?)")})?`;
+    pattern = new RegExp(`^${part(before)}(?<name>[^]+?)${part(behind)}$`);
+    patterns.set(head, pattern);
+  }
+  return pattern;
+}
+
+function headLiteral(head: string, code: number): boolean {
+  return head.replace(/\{\w+\}/g, "").includes(String.fromCharCode(code));
+}
+
+function escapePattern(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
+const nameForm = /^[\p{L}_][\p{L}\p{N}_.-]*$/u;
+const nameStart = /[\p{L}_]/u;
+
+/** Reads `f(a=1), g(b="x")` with or without brackets, the `[` passed if there is one; or a call a line. */
+export function* readPythonCalls(desk: CallDesk, call: NamedCall, bracket: boolean): Reading<CallOutcome> {
+  const { cursor, output } = desk;
+  for (let first = true; ; first = false) {
+    const outcome = yield* readPythonCall(desk, call);
+    if (outcome !== "read") return first ? outcome : "read";
+    let code = yield* cursor.skipSpace();
+    if (code === 44) {
+      cursor.pos++;
+      code = yield* cursor.skipSpace();
+    }
+    if (bracket && code === 93) {
+      cursor.pos++;
+      output.closer(cursor.take());
+      return "read";
+    }
+    if (code < 0 || !nameStart.test(String.fromCharCode(code))) return "read";
+  }
+}
+
+function* readPythonCall(desk: CallDesk, call: NamedCall): Reading<CallOutcome> {
+  const { cursor } = desk;
+  const head = yield* readHead(desk, call);
+  if (head === null || !nameForm.test(head.name)) return "none";
+  const atHand = new CallAtHand(desk, head.name, head.id);
+  for (let first = true; ; first = false) {
+    let code = yield* cursor.skipSpace();
+    if (!first && code === 44) {
+      cursor.pos++;
+      code = yield* cursor.skipSpace();
+    } else if (!first && code !== 41) return yield* failCall(desk, atHand);
+    if (code === 41) {
+      cursor.pos++;
+      atHand.json(first ? "{}" : "}");
+      atHand.end("succeeded");
+      return "read";
+    }
+    const key = yield* readKeyword(desk);
+    if (key === null) return yield* failCall(desk, atHand);
+    // The first character of the value decides that this is a call: it is announced with what comes of the value.
+    if ((yield* cursor.skipSpace()) < 0) return yield* failCall(desk, atHand);
+    const lead = `${first ? "{" : ","}${JSON.stringify(key)}:`;
+    let led = false;
+    const sink = {
+      write: (json: string, raw: string) => atHand.write(json, raw),
+      characters: (kept: number) => atHand.characters(kept),
+      json: (text: string) => {
+        atHand.json(led ? text : lead + text);
+        led = true;
+      },
+    };
+    if (!(yield* readLiteral(cursor, python, sink))) return yield* failCall(desk, atHand);
+  }
+}
+
+/** `key=`; null: it is not a keyword. */
+function* readKeyword(desk: CallDesk): Reading<string | null> {
+  const { cursor } = desk;
+  let key = "";
+  for (;;) {
+    const code = yield* cursor.peek();
+    if (code < 0 || key.length > 200) return null;
+    cursor.pos++;
+    if (code === 61) break;
+    key += String.fromCharCode(code);
+    if (!/^[\p{L}_][\p{L}\p{N}_-]*\s*$/u.test(key)) return null;
+  }
+  return key.trim();
 }

@@ -1,13 +1,8 @@
 import type { ObjectCall } from "../format.ts";
-import { awaited } from "./cursor.ts";
-import type { Reading } from "./cursor.ts";
-import { CallAtHand } from "./desk.ts";
-import type { CallDesk, CallOutcome } from "./desk.ts";
-import { failCall } from "./fail-call.ts";
+import { awaited, type Reading } from "./cursor.ts";
+import { CallAtHand, type CallDesk, type CallOutcome, failCall, passFence } from "./desk.ts";
 import { matchMarker } from "./marker-set.ts";
-import { passFence } from "./pass-fence.ts";
-import { innerObject, streamJsonText } from "./read-json-text.ts";
-import { readJson, readJsonString, streamJson } from "./read-json.ts";
+import { innerObject, readJson, readJsonString, streamJson, streamJsonText } from "./read-json.ts";
 
 /** What stands before the first `{`. */
 export interface Before {

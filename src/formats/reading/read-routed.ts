@@ -1,9 +1,6 @@
 import type { Route, RoutedFormat } from "../format.ts";
-import { awaited } from "./cursor.ts";
-import type { Reading } from "./cursor.ts";
-import { CallAtHand } from "./desk.ts";
-import type { Desk } from "./desk.ts";
-import { Rest } from "./fail-call.ts";
+import { awaited, type Reading } from "./cursor.ts";
+import { CallAtHand, type Desk, Rest } from "./desk.ts";
 import { MarkerSet, matchMarker, readToMarker } from "./marker-set.ts";
 import { planOf } from "./plan.ts";
 import { readPlain } from "./read-content.ts";
