@@ -5,7 +5,7 @@ import { callableTool, type CallableTool, type CallContext, callGap } from "./ca
 import { codePoints, complement, everyCodePoint, oneCodePoint, subtract, union } from "./code-points.ts";
 import { chars, choice, empty, type Expression, isNever, optional, repeat, sequence, text } from "./expression.ts";
 import { SchemaReader } from "./flatten-schema.ts";
-import { Grammar, type GrammarData, GrammarError } from "./grammar.ts";
+import { Grammar, GrammarError } from "./grammar.ts";
 import { type Gap, SchemaError } from "./schema-error.ts";
 import { until } from "./strings.ts";
 import { valueExpression } from "./value-expression.ts";
@@ -36,7 +36,8 @@ export interface CallGrammarOptions {
 }
 
 export interface CallGrammar {
-  readonly grammar: GrammarData;
+  /** The grammar, whose start is the rule `root`. */
+  readonly gbnf: string;
   /** Assertions of the schemas that the grammar does not enforce. */
   readonly widened: readonly Gap[];
   /** Whether every text of the grammar satisfies the schemas. */
@@ -45,8 +46,8 @@ export interface CallGrammar {
 
 /**
  * The texts in which a model of this format calls these tools, made from the description that its
- * answers are read with, so that grammar and reader cannot disagree. Names are literals, arguments follow the tools' schemas (`schemaToGbnf` says how), required parameters and optional ones
- * stand in the order of the schema.
+ * answers are read with, so that grammar and reader cannot disagree. Names are literals, arguments follow the tools' schemas
+ * (`schemaAnswer` describes how), and parameters are in the order of the schema.
  *
  * A format without calls cannot be forced to make one: use `generic-json` with `toolInstruction`.
  *
@@ -70,7 +71,7 @@ export function callGrammar(format: Format, tools: readonly Tool[], options: Cal
     root = choice(root, contentOf(format, answer, options));
   }
   return {
-    grammar: grammar.data(options.mode === "lazy" ? root : withThought(context, format, root, options)),
+    gbnf: grammar.toGbnf(options.mode === "lazy" ? root : withThought(context, format, root, options)),
     widened: readers.flatMap((reader) => reader.gaps),
     exact: readers.every((reader) => reader.gaps.length === 0 && !reader.sawOneOf),
   };
@@ -84,10 +85,10 @@ export function answerGrammar(
   format: Format,
   build: (grammar: Grammar) => Expression,
   options: Pick<CallGrammarOptions, "front" | "prefix">,
-): GrammarData {
+): string {
   const grammar = new Grammar();
   const context: CallContext = { grammar, tools: [], parallel: false, gap: callGap(grammar) };
-  return grammar.data(withThought(context, format, contentOf(format, build(grammar), options), options));
+  return grammar.toGbnf(withThought(context, format, contentOf(format, build(grammar), options), options));
 }
 
 function callsOf(context: CallContext, format: Format, { mode, prefix }: CallGrammarOptions): Expression {
@@ -155,7 +156,7 @@ function checkWritable(context: CallContext, format: Format, tool: CallableTool)
   const calls =
     format.kind === "plain" ? plainCalls(alone, format, false) : routedCalls(alone, format, { begun: "", lazy: false });
   try {
-    grammar.toGbnf(calls);
+    grammar.check(calls);
   } catch (error) {
     if (!(error instanceof GrammarError)) throw error;
     throw new SchemaError(path, `no call of '${tool.name}' can satisfy its parameters: ${error.message}`, {

@@ -6,7 +6,6 @@ import type { Tool } from "../../core/message.ts";
 import type { Format } from "../format.ts";
 import { formatNamed } from "../known.ts";
 import { callGrammar } from "./call-grammar.ts";
-import { gbnfOfData } from "./grammar.ts";
 
 const folder = "../shared/vectors";
 
@@ -65,8 +64,8 @@ if (!existsSync(folder)) console.log("skipped: no ../shared/vectors whose calls 
 describe.skipIf(!existsSync(folder))("call texts of ../shared/vectors", () => {
   it("are in the grammars made for their tools, but for those named here", () => {
     const missed = callTexts().filter(({ format, tools, text, prefix }) => {
-      const { grammar } = callGrammar(format, tools, { mode: "lazy", parallel: true, prefix, isFree: () => true });
-      return !new Gbnf(gbnfOfData(grammar)).accepts(text);
+      const { gbnf } = callGrammar(format, tools, { mode: "lazy", parallel: true, prefix, isFree: () => true });
+      return !new Gbnf(gbnf).accepts(text);
     });
     expect(missed.map(({ id }) => id).filter((id) => !Object.hasOwn(waived, id))).toEqual([]);
   }, 120_000);

@@ -10,7 +10,6 @@ import {
   rule,
   sequence,
   sequenceOf,
-  text,
   type Expression,
 } from "./expression.ts";
 
@@ -24,17 +23,6 @@ const maxRules = 20_000;
 
 /** Repetitions up to this are left to llama.cpp, which unrolls them into as many rules; longer ones are built by doubling. */
 const plainRepetitions = 32;
-
-/** A grammar as plain data. All its rules can come to an end. */
-export interface GrammarData {
-  readonly root: Expression;
-  readonly rules: readonly (readonly [name: string, body: Expression])[];
-}
-
-/** Spells a grammar in GBNF; its start is the rule `root`. */
-export function gbnfOfData({ root, rules }: GrammarData): string {
-  return new Writer(new Map(rules)).write(root);
-}
 
 /**
  * A grammar under construction: named rules, and its spelling in GBNF as llama.cpp reads it (v0.5.0, `llama-grammar.cpp`). What
@@ -67,26 +55,19 @@ export class Grammar {
   }
 
   /**
-   * The GBNF text whose start is `root`. Alternatives that could never come to an end (a recursion without exit) are left out, so
-   * that a model cannot be led into them.
+   * The GBNF text whose start is `root`. Alternatives that can never end (a recursion without exit) are left out, so that a model cannot be
+   * led into them.
    *
-   * @throws {GrammarError} if nothing is left, or if it has too many rules.
+   * @throws {GrammarError} if no alternative is left.
    */
   toGbnf(root: Expression): string {
-    return gbnfOfData(this.data(root));
+    const rules = this.#finiteRules();
+    return new Writer(rules).write(finiteRoot(root, rules));
   }
 
-  /**
-   * The grammar as data, which can be sent to another process and go on from where a text has come (`afterText`).
-   *
-   * @throws {GrammarError} as `toGbnf`.
-   */
-  data(root: Expression): GrammarData {
-    const rules = this.#finiteRules();
-    const finite = new Set(rules.keys());
-    const start = withoutEndless(root, finite);
-    if (isNever(start)) throw new GrammarError("no text can satisfy it");
-    return { root: start, rules: [...rules] };
+  /** @throws {GrammarError} if no text can satisfy `root`. */
+  check(root: Expression): void {
+    finiteRoot(root, this.#finiteRules());
   }
 
   #fresh(hint: string): string {
@@ -123,6 +104,13 @@ export class Grammar {
     for (const [name, body] of this.#rules) if (finite.has(name)) rules.set(name, withoutEndless(body, finite));
     return rules;
   }
+}
+
+/** @throws {GrammarError} if no text can satisfy `root`. */
+function finiteRoot(root: Expression, rules: ReadonlyMap<string, Expression>): Expression {
+  const finite = withoutEndless(root, new Set(rules.keys()));
+  if (isNever(finite)) throw new GrammarError("no text can satisfy it");
+  return finite;
 }
 
 /** The rules that an expression refers to, each once. */
@@ -323,14 +311,4 @@ function suffix(min: number, max: number | null): string {
   if (min === 0 && max === 1) return "?";
   if (max === null) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
   return min === max ? `{${min}}` : `{${min},${max}}`;
-}
-
-/** GBNF of one expression without rules of its own. */
-export function gbnfOf(expression: Expression): string {
-  return new Grammar().toGbnf(expression);
-}
-
-/** Any of these texts, and nothing else (`guided_choice`). @throws {GrammarError} if there is none. */
-export function choiceToGbnf(options: readonly string[]): string {
-  return gbnfOf(choiceOf(options.map(text)));
 }

@@ -5,7 +5,7 @@ import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
 import type { Tool } from "../../core/message.ts";
 import { formatNamed } from "../known.ts";
 import { callGrammar } from "./call-grammar.ts";
-import { gbnfOfData, GrammarError } from "./grammar.ts";
+import { GrammarError } from "./grammar.ts";
 import { LarkError } from "./lark-error.ts";
 import { larkToGbnf } from "./lark-to-expression.ts";
 
@@ -68,8 +68,8 @@ describe("a Lark grammar", () => {
     const tool: Tool = { name: "patch", kind: "custom", inputGrammar: { syntax: "lark", definition: applyPatch } };
     const format = formatNamed("hermes");
     if (!format) throw new Error("there is no such format");
-    const { grammar, exact } = callGrammar(format, [tool], { mode: "forced", parallel: false });
-    const calls = await llamaGrammar(gbnfOfData(grammar));
+    const { gbnf, exact } = callGrammar(format, [tool], { mode: "forced", parallel: false });
+    const calls = await llamaGrammar(gbnf);
     const call = (input: string): string =>
       `<tool_call>\n${JSON.stringify({ name: "patch", arguments: { input } }).replaceAll(/":(?=[{"])|,(?=")/g, "$& ")}\n</tool_call>`;
     expect(exact).toBe(true);

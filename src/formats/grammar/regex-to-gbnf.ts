@@ -1,13 +1,7 @@
 import { type CodePoints, everyCodePoint, oneCodePoint, union } from "./code-points.ts";
 import { chars, choice, empty, type Expression, isEmpty, isNever, repeat, sequence } from "./expression.ts";
 import { factoredChoice } from "./text-choice.ts";
-import { gbnfOf } from "./grammar.ts";
 import { parseRegex, RegexError, type RegexNode } from "./regex-syntax.ts";
-
-/** The texts that match a pattern as a whole (`guided_regex`), in GBNF. @throws {RegexError} @throws {GrammarError} */
-export function regexToGbnf(pattern: string): string {
-  return gbnfOf(regexExpression(pattern, "whole"));
-}
 
 /**
  * The texts that a pattern matches: as a whole, or (JSON Schema's `pattern`) anywhere in them, except where `^` and `$` say

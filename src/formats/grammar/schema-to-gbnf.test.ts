@@ -5,10 +5,12 @@ import { describe, expect, it, vi } from "vitest";
 
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
+import { schemaToGbnf } from "../../../test/support/gbnf-of.ts";
 import { boundedSchema } from "../../../test/support/schemas.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import { SchemaError } from "./schema-error.ts";
-import { jsonObjectGbnf, schemaToGbnf } from "./schema-to-gbnf.ts";
+import { Grammar } from "./grammar.ts";
+import { anyValue, jsonSyntax } from "./value-syntax.ts";
 
 // Other work may share the machine.
 vi.setConfig({ testTimeout: 60_000 });
@@ -48,7 +50,7 @@ function many(properties: number): Record<string, JsonSchema> {
   return Object.fromEntries(Array.from({ length: properties }, (_, i) => [`p${i}`, { type: "string" }]));
 }
 
-describe("schemaToGbnf", () => {
+describe("the grammar of a schema", () => {
   // [schema, texts in the grammar, texts not in it]
   const cases: readonly (readonly [string, JsonSchema, readonly string[], readonly string[]])[] = [
     [
@@ -506,9 +508,10 @@ describe("schemaToGbnf", () => {
   });
 });
 
-describe("jsonObjectGbnf", () => {
+describe("any JSON object", () => {
   it("takes objects and nothing else", async () => {
-    const grammar = await llamaGrammar(jsonObjectGbnf());
+    const made = new Grammar();
+    const grammar = await llamaGrammar(made.toGbnf(anyValue(made, jsonSyntax(made), "object")));
     for (const text of ["{}", '{"a":1}', '{\n  "a": [1, {"b": null}],\n  "c": "x"\n}'])
       expect(grammar.accepts(text)).toBe(true);
     for (const text of ["[]", "1", '{"a"}', '{"a":1} ', "{} {}"]) expect(grammar.accepts(text)).toBe(false);

@@ -7,7 +7,7 @@ import {
   type CallGrammarOptions,
 } from "../../../formats/grammar/call-grammar.ts";
 import type { Expression } from "../../../formats/grammar/expression.ts";
-import { gbnfOfData, type Grammar } from "../../../formats/grammar/grammar.ts";
+import type { Grammar } from "../../../formats/grammar/grammar.ts";
 import { larkToGbnf } from "../../../formats/grammar/lark-to-expression.ts";
 import { regexExpression } from "../../../formats/grammar/regex-to-gbnf.ts";
 import type { Gap } from "../../../formats/grammar/schema-error.ts";
@@ -229,8 +229,8 @@ function answer(output: OutputConstraint, format: Format, place: Place): Constra
       if (output.type === "choice") return textChoice(grammar, output.options);
       return anyValue(grammar, jsonSyntax(grammar), "object");
     };
-    const grammar = answerGrammar(format, build, front(place));
-    return { grammar, ...held };
+    const gbnf = answerGrammar(format, build, front(place));
+    return { gbnf, ...held };
   };
   const path = "path" in output ? output.path : "response_format";
   const { plan, widened, exact } = planned(make, path);
@@ -246,13 +246,9 @@ function answer(output: OutputConstraint, format: Format, place: Place): Constra
 const elements = 4_000_000;
 
 /** Makes a grammar and checks it. `path`: where in the request that is which it is made of. Throws FailureError, 400. */
-function planned(
-  make: () => CallGrammar,
-  path: string,
-): Omit<CallGrammar, "grammar"> & { readonly plan: PlannedGrammar } {
+function planned(make: () => CallGrammar, path: string): Omit<CallGrammar, "gbnf"> & { readonly plan: PlannedGrammar } {
   return asInvalidRequest(() => {
-    const { grammar, ...rest } = make();
-    const gbnf = gbnfOfData(grammar);
+    const { gbnf, ...rest } = make();
     checkGrammar(gbnf, elements);
     return { ...rest, plan: { type: "ours", path, gbnf } };
   }, path);
