@@ -6,7 +6,7 @@ import { routedFormats } from "./known/routed-formats.ts";
 import { taggedFormats } from "./known/tagged-formats.ts";
 import { plainText } from "./plain-text.ts";
 
-/** All formats that are known, each once. */
+/** All known formats, each once. */
 export const knownFormats: readonly Format[] = [
   ...routedFormats,
   ...taggedFormats,
@@ -19,15 +19,15 @@ export const knownFormats: readonly Format[] = [
 
 const byName = new Map(knownFormats.flatMap((format) => namesOf(format).map((name) => [name, format] as const)));
 
-/** Every name of a known format, its aliases included. */
+/** The names of all known formats, including aliases. */
 export const knownNames: readonly string[] = [...byName.keys()];
 
-/** The format of this name, or with this alias; undefined: there is none. */
+/** The format with this name or alias, or undefined. */
 export function formatNamed(name: string): Format | undefined {
   return byName.get(name);
 }
 
-/** The same, where there must be one. Throws a RangeError that lists the names. */
+/** The format with this name or alias. Throws a RangeError that lists the known names. */
 export function requireFormat(name: string): Format {
   const format = formatNamed(name);
   if (format) return format;
@@ -38,14 +38,14 @@ function namesOf({ id, aliases = [] }: Format): readonly string[] {
   return [id, ...aliases];
 }
 
-/** What a template that writes a format contains: all of `has` and not `hasNot`. */
+/** What the source of a template with this format contains: all of `has`, and not `hasNot`. */
 interface Sign {
   readonly format: string;
   readonly has: readonly string[];
   readonly hasNot?: string;
 }
 
-/** The first that fits decides. Formats with markers of their own stand first, those whose markers also stand in other templates last. */
+/** The first match applies. Formats with unique markers come first, those whose markers also occur in other templates last. */
 const signs: readonly Sign[] = [
   { format: "gpt-oss", has: ["<|channel|>"] },
   { format: "muse-glimmer", has: ["atem:"] },
@@ -96,18 +96,18 @@ const signs: readonly Sign[] = [
   { format: "granite-20b-fc", has: ["<function_call>"] },
   { format: "llama3-json", has: ['"parameters": ', "<|start_header_id|>"] },
   { format: "llama4-pythonic", has: ["<|header_start|>"] },
-  // Templates of LFM2.5 that hold no marker of a call.
+  // Templates of LFM2.5 without any marker of a call.
   { format: "lfm2", has: ["List of tools: ["] },
 ];
 
-/** The format that a chat template writes, by its markers; undefined when it has none that is known. */
+/** The format of a chat template, recognized by its markers, or undefined. */
 export function recognizeFormat(templateSource: string): Format | undefined {
   const contains = (part: string): boolean => templateSource.includes(part);
   const sign = signs.find(({ has, hasNot }) => has.every(contains) && (hasNot === undefined || !contains(hasNot)));
   return sign && formatNamed(sign.format);
 }
 
-/** Whether a known format is recognised by this marker, alone or with others. */
+/** Whether a known format is recognized by this marker, alone or together with others. */
 export function isSignOf({ id }: Format, marker: string): boolean {
   return signs.some(({ format, has }) => format === id && has.includes(marker));
 }

@@ -1,9 +1,9 @@
-import type { Args, Call, Markers, NamedCall, ObjectCall, PlainFormat, Reasoning } from "./format.ts";
+import type { Args, CallSyntax, Markers, NamedCall, ObjectCall, PlainFormat, Reasoning } from "./format.ts";
 import { readsBack, type Render, renderCalls, renderTurn, sentinel } from "./read-back.ts";
 
 /**
- * Learns a format from how a chat template writes a call of the assistant: where the name, the keys and the values stand, and what
- * stands around them. undefined: the template writes no calls, or writes them in a way that fits none of the families.
+ * Learns a format from how a chat template renders a call of the assistant: the positions of the name, the keys and the values, and the
+ * text around them. Returns undefined if the template renders no calls, or renders them in a way that fits none of the families.
  */
 export function learnFormat(render: Render): PlainFormat | undefined {
   const turn = renderCalls(render, 1);
@@ -19,7 +19,7 @@ export function learnFormat(render: Render): PlainFormat | undefined {
     .filter((learned) => learned !== undefined)
     .map((learned) => describe(learned, reasoning))
     .filter((format) => readsBack(format, turn.slice(begin)));
-  // Some templates write a second call as a turn of its own; then one call must do.
+  // Some templates render a second call as a turn of its own; then reading one call back suffices.
   return formats.find((format) => two !== null && readsBack(format, two, 2)) ?? formats[0];
 }
 
@@ -35,18 +35,18 @@ function describe({ section, call }: Learned, reasoning: Reasoning | undefined):
         ...(section.perCall && { perCall: true }),
       },
     }),
-    calls: [call satisfies Call],
+    calls: [call satisfies CallSyntax],
   };
 }
 
-/** A call's description, and the markers around all calls. */
-export interface Learned {
-  readonly call: Call;
+/** The syntax of a call, and the markers around all calls. */
+interface Learned {
+  readonly call: CallSyntax;
   readonly section?: { readonly open: string; readonly close: string; readonly perCall?: boolean };
 }
 
-/** Where the call begins in the assistant's turn: behind an empty thought that the template writes before it. */
-export function startOfCall(turn: string): number {
+/** The start of the call in the assistant's turn: after the empty reasoning that the template writes before it. */
+function startOfCall(turn: string): number {
   const name = turn.indexOf(sentinel.name);
   const close = /<\/[^<>]*think[^<>]*>|<[^<>/]*\/think[^<>]*>/g;
   let at = 0;
@@ -55,25 +55,28 @@ export function startOfCall(turn: string): number {
 }
 
 /**
- * Where the calls end in the assistant's turn: where the turn itself does. A conversation that ends with it shows that: what stands
- * behind an answer in text, whatever the answer, is the turn's end, and stands behind the calls, too.
+ * The end of the calls in the assistant's turn, which is where the turn ends. What follows an answer in text, independently of the answer, is the
+ * end of a turn, and the same follows the calls.
  */
-export function callsEnd(render: Render, turn: string, calls: 1 | 2): number {
+function callsEnd(render: Render, turn: string, calls: 1 | 2): number {
   const alone = renderCalls(render, calls, false);
-  const [end, otherEnd] = [sentinel.answer, sentinel.thought].map((text) => endOfTurn(render, text));
+  const [end, otherEnd] = [sentinel.answer, sentinel.reasoning].map((text) => endOfTurn(render, text));
   if (alone === null || end === undefined || end !== otherEnd) return callsEndByMarker(render, turn);
   const text = alone.endsWith(end) ? alone.slice(0, alone.length - end.length) : alone;
   return turn.startsWith(text) && text.includes(sentinel.name) ? text.length : callsEndByMarker(render, turn);
 }
 
-/** What stands behind the text of the last turn; undefined: unknown. */
+/** What follows the text of the last turn, or undefined if unknown. */
 function endOfTurn(render: Render, text: string): string | undefined {
   const turn = renderTurn(render, [{ role: "assistant", content: text }]);
   const at = turn?.lastIndexOf(text) ?? -1;
   return turn === null || at < 0 ? undefined : turn.slice(at + text.length);
 }
 
-/** The same for templates that write the last turn otherwise: the first marker behind a text, or a blank line, ends its turn. */
+/**
+ * The end of the calls for templates that render the last turn differently: at the first marker or blank line that also follows a turn of
+ * text.
+ */
 function callsEndByMarker(render: Render, turn: string): number {
   const last = Math.max(turn.lastIndexOf(sentinel.keys[1]), turn.lastIndexOf(String(sentinel.values[1])));
   const results = turn.indexOf(sentinel.result);
@@ -82,83 +85,89 @@ function callsEndByMarker(render: Render, turn: string): number {
     { role: "assistant", content: sentinel.answer },
     { role: "user", content: sentinel.question },
   ]);
-  const behind = plain?.slice(plain.indexOf(sentinel.answer) + sentinel.answer.length) ?? "";
-  // The marker that ends a turn of text ends a turn of calls, too.
-  const [mark = ""] = /<[^<>]+>|\n\n/.exec(behind) ?? [];
-  const at = mark === "" ? -1 : turn.indexOf(mark, last);
+  const after = plain?.slice(plain.indexOf(sentinel.answer) + sentinel.answer.length) ?? "";
+  // The marker that ends a turn of text also ends a turn of calls.
+  const [marker = ""] = /<[^<>]+>|\n\n/.exec(after) ?? [];
+  const at = marker === "" ? -1 : turn.indexOf(marker, last);
   return at >= 0 && at <= limit ? at : limit;
 }
 
-/** What two texts end with in common, not from inside a marker, without white space around it. */
-export function commonEnd(one: string, other: string): string {
+/** The common suffix of two texts, starting outside of a marker, without white space around it. */
+function commonEnd(one: string, other: string): string {
   let length = 0;
   while (length < one.length && length < other.length && one.at(-1 - length) === other.at(-1 - length)) length++;
-  // What ends the marker before, a quote or a bracket, may stand at the beginning of both.
+  // The end of the preceding marker, a quote or a bracket, may precede it in both texts.
   const common = one.slice(one.length - length).replace(/^["'\]>]+\s*(?=[<[])/, "");
   if (length === one.length || length === other.length) return common.trim();
-  const mark = common.search(/[<[\s]/);
-  return mark < 0 ? "" : common.slice(mark).trim();
+  const marker = common.search(/[<[\s]/);
+  return marker < 0 ? "" : common.slice(marker).trim();
 }
 
-/** What two texts begin with in common, up to the end of a marker, without white space around it. */
-export function commonBegin(one: string, other: string): string {
+/** The common prefix of two texts, up to the end of a marker, without white space around it. */
+function commonBegin(one: string, other: string): string {
   let length = 0;
   while (length < one.length && length < other.length && one[length] === other[length]) length++;
   const common = one.slice(0, length);
   if (length === one.length || length === other.length) return common.trim();
-  const mark = Math.max(common.lastIndexOf(">"), common.lastIndexOf("]"), common.search(/\s+$/));
-  return common.slice(0, mark + 1).trim();
+  const marker = Math.max(common.lastIndexOf(">"), common.lastIndexOf("]"), common.search(/\s+$/));
+  return common.slice(0, marker + 1).trim();
 }
 
-/** Spellings of a close: as it stands, and, of several markers in a row, the first alone; the others may be the turn's end. */
-export function closesOf(close: string): { close?: Markers } {
+/**
+ * The spellings of a close: the whole text, and, if it is several markers in a row, the first of them, because the others may be the end of
+ * the turn.
+ */
+function closesOf(close: string): { close?: Markers } {
   if (close === "") return {};
   const first = /^(?:<[^<>]+>|\[[^[\]]+\])(?=\s*[<[])/.exec(close)?.[0];
   return { close: first === undefined ? [close] : [close, first] };
 }
 
 /**
- * Parts what stands before the first call, between two calls and behind the last into the markers of a call and of a section. Without a
- * second call everything belongs to the call.
+ * Splits the text before the first call, between two calls and after the last call into the markers of a call and of a section. Without a
+ * second call, everything belongs to the call.
  */
-export function split(
+function split(
   before: string,
-  behind: string,
+  after: string,
   between: string | null,
 ): { open: string; close: string; section?: { open: string; close: string } } {
-  if (between === null) return { open: before.trim(), close: behind.trim() };
+  if (between === null) return { open: before.trim(), close: after.trim() };
   const open = commonEnd(before, between);
-  const close = commonBegin(behind, between);
+  const close = commonBegin(after, between);
   const outerOpen = before.slice(
     0,
     before.length - before.trimEnd().length === 0 ? undefined : before.trimEnd().length,
   );
   const section = {
     open: outerOpen.slice(0, outerOpen.length - open.length).trim(),
-    close: behind.trim().slice(close.length).trim(),
+    close: after.trim().slice(close.length).trim(),
   };
-  // What does not stand between two calls either is no part of them.
+  // What does not also occur between two calls is not part of them.
   if (section.open === "") return { open, close };
   return { open, close, section };
 }
 
-/** The markers of a thought: around one that the template writes, else as they stand in any turn. undefined: it knows none. */
-export function learnReasoning(render: Render): Reasoning | undefined {
+/**
+ * The markers of reasoning: those around reasoning that the template renders, otherwise those that occur in any turn. undefined if there
+ * are none.
+ */
+function learnReasoning(render: Render): Reasoning | undefined {
   const turn = renderTurn(render, [
     {
       role: "assistant",
       content: [
-        { type: "reasoning", text: sentinel.thought },
+        { type: "reasoning", text: sentinel.reasoning },
         { type: "text", text: sentinel.answer },
       ],
     },
   ]);
-  const at = turn?.indexOf(sentinel.thought) ?? -1;
+  const at = turn?.indexOf(sentinel.reasoning) ?? -1;
   if (turn !== null && at >= 0) {
     const open = /(<[^<>]+>|\[[A-Z]+\])\s*$/.exec(turn.slice(0, at))?.[1];
-    const close = /^\s*(<[^<>]+>|\[\/?[A-Z]+\])/.exec(turn.slice(at + sentinel.thought.length))?.[1];
+    const close = /^\s*(<[^<>]+>|\[\/?[A-Z]+\])/.exec(turn.slice(at + sentinel.reasoning.length))?.[1];
     if (open !== undefined && close !== undefined) return reasoningOf(open, close);
-    // The opener may stand in the prompt already.
+    // The opener may already be in the prompt.
     if (close !== undefined) return reasoningOf(close.replace("/", ""), close);
   }
   const written = /(<[^<>/]*think[^<>]*>)\s*(<[^<>]*\/[^<>]*think[^<>]*>)/.exec(turn ?? "");
@@ -169,33 +178,33 @@ function reasoningOf(open: string, close: string): Reasoning {
   return { open: [open], close: [close], assume: "outside" };
 }
 
-/** Reads off a call that is a JSON object. */
-export function learnObject(text: string, both: string | null): Learned | undefined {
+/** Learns the syntax of a call that is a JSON object. */
+function learnObject(text: string, both: string | null): Learned | undefined {
   const object = objectAround(text, sentinel.name);
   if (!object) return undefined;
   const keys = keysOf(object.value);
   if (!keys) return undefined;
   let before = text.slice(0, object.begin);
-  let behind = text.slice(object.end);
-  const fence = /```(?:json)?\s*\[?\s*$/.test(before) && /^\s*\]?\s*```/.test(behind);
-  const array = /\[\s*$/.test(before) && /^\s*\]/.test(behind);
+  let after = text.slice(object.end);
+  const fence = /```(?:json)?\s*\[?\s*$/.test(before) && /^\s*\]?\s*```/.test(after);
+  const array = /\[\s*$/.test(before) && /^\s*\]/.test(after);
   if (array) {
     before = before.replace(/\[\s*$/, "");
-    behind = behind.replace(/^\s*\]/, "");
+    after = after.replace(/^\s*\]/, "");
   }
   if (fence) {
     before = before.replace(/```(?:json)?\s*$/, "");
-    behind = behind.replace(/^\s*```/, "");
+    after = after.replace(/^\s*```/, "");
   }
   const second = both === null ? null : objectAround(both, sentinel.otherName);
   const first = both === null ? null : objectAround(both, sentinel.name);
   const between = both !== null && first && second ? both.slice(first.end, second.begin) : null;
   const isArray = array && (between === null || between.trim() === ",");
-  const parts = isArray ? { open: before.trim(), close: behind.trim() } : split(before, behind, between);
+  const parts = isArray ? { open: before.trim(), close: after.trim() } : split(before, after, between);
   const stream = !isArray && between !== null && /^\s*[;,]?\s*$/.test(between);
   const call: ObjectCall = {
     form: "object",
-    ...(stream ? marked(before.trim(), behind.trim()) : marked(parts.open, parts.close)),
+    ...(stream ? marked(before.trim(), after.trim()) : marked(parts.open, parts.close)),
     ...(fence && { fence }),
     list: isArray ? "array" : stream ? "stream" : "one",
     ...keys,
@@ -215,8 +224,8 @@ interface Place {
   readonly value: Readonly<Record<string, unknown>>;
 }
 
-/** The outermost JSON object that holds this word. */
-export function objectAround(text: string, word: string): Place | undefined {
+/** The outermost JSON object that contains this word. */
+function objectAround(text: string, word: string): Place | undefined {
   const at = text.indexOf(word);
   if (at < 0) return undefined;
   for (let begin = text.indexOf("{"); begin >= 0 && begin < at; begin = text.indexOf("{", begin + 1)) {
@@ -226,20 +235,20 @@ export function objectAround(text: string, word: string): Place | undefined {
   return undefined;
 }
 
-/** The JSON object that begins here. */
-export function objectAt(text: string, begin: number): Place | undefined {
+/** The JSON object that begins at this position. */
+function objectAt(text: string, begin: number): Place | undefined {
   for (let end = text.indexOf("}", begin); end >= 0; end = text.indexOf("}", end + 1)) {
     try {
       const value: unknown = JSON.parse(text.slice(begin, end + 1));
       return { begin, end: end + 1, value: value as Readonly<Record<string, unknown>> };
     } catch {
-      // Not yet the bracket that closes it.
+      // Not the closing bracket of the object.
     }
   }
   return undefined;
 }
 
-/** Under which keys the name, the arguments and the id stand. */
+/** The keys of the name, the arguments and the id. */
 function keysOf(object: Readonly<Record<string, unknown>>): Pick<ObjectCall, "name" | "arguments" | "id"> | undefined {
   const entries = Object.entries(object);
   const isArguments = (value: unknown): boolean => JSON.stringify(value)?.includes(sentinel.keys[0]) === true;
@@ -251,9 +260,9 @@ function keysOf(object: Readonly<Record<string, unknown>>): Pick<ObjectCall, "na
   return { name: [name] as Markers, arguments: [args] as Markers, ...(id !== undefined && { id }) };
 }
 
-/** Reads off a call whose name stands in plain text, with arguments in JSON, as a Python call, or in tags. */
-export function learnNamed(text: string, both: string | null): Learned | undefined {
-  // The last place before the arguments: a header may hold the name as well.
+/** Learns the syntax of a call whose name is in plain text, with arguments in JSON, as a Python call, or in tags. */
+function learnNamed(text: string, both: string | null): Learned | undefined {
+  // The last occurrence before the arguments: a header may also contain the name.
   const key = text.indexOf(sentinel.keys[0]);
   const at = text.lastIndexOf(sentinel.name, key);
   if (key < 0 || at < 0) return undefined;
@@ -268,10 +277,10 @@ function learnPython(text: string, at: number): Learned | undefined {
   const paren = text.indexOf(")", text.lastIndexOf(String(sentinel.values[1])));
   if (paren < 0) return undefined;
   const before = text.slice(0, at).trim();
-  const behind = text.slice(paren + 1).trim();
-  const list = before.endsWith("[") && behind.startsWith("]");
+  const after = text.slice(paren + 1).trim();
+  const list = before.endsWith("[") && after.startsWith("]");
   const open = list ? before.slice(0, -1).trim() : before;
-  const close = list ? behind.slice(1).trim() : behind;
+  const close = list ? after.slice(1).trim() : after;
   const call: NamedCall = {
     form: "named",
     ...(open === "" ? { bare: "whole" } : { open: [open] }),
@@ -292,11 +301,11 @@ function learnJson(
 ): Learned | undefined {
   const link = text.slice(at + sentinel.name.length, json.begin);
   const fence = link.includes("```");
-  const behind = text.slice(json.end).replace(fence ? /^\s*```/ : "", "");
+  const after = text.slice(json.end).replace(fence ? /^\s*```/ : "", "");
   const headEnd = link.replace(/\s*```(?:json)?\s*$/, fence ? "\n" : "");
   const { open, head, tail } = headOf(text.slice(0, at), headEnd);
   const second = between(both);
-  const parts = split(open, behind, second);
+  const parts = split(open, after, second);
   if (parts.open === "") return undefined;
   const end = tail.trim() === "" && tail.includes("\n") ? "\n" : tail.trim();
   const call: NamedCall = {
@@ -310,7 +319,7 @@ function learnJson(
   };
   return { call, ...(parts.section && { section: parts.section }) };
 
-  /** What stands between two calls, from the end of the first's arguments to the second's name. */
+  /** The text between two calls, from the end of the first call's arguments to the name of the second. */
   function between(calls: string | null): string | null {
     if (calls === null) return null;
     const first = calls.indexOf("{", calls.indexOf(sentinel.name));
@@ -322,19 +331,19 @@ function learnJson(
   }
 }
 
-/** Parts the text around a name: the marker before it, what belongs to the head, and what ends the head. */
-function headOf(before: string, behind: string): { open: string; head: string; tail: string } {
+/** Splits the text around a name into the marker before the head, the head's pattern, and what ends the head. */
+function headOf(before: string, after: string): { open: string; head: string; tail: string } {
   const ids = new RegExp(`${sentinel.id}|${sentinel.otherId}`);
   const id = ids.exec(before);
   const plain = id ? id.index : before.length - (/[\w.:-]*$/.exec(before)?.[0].length ?? 0);
   const lead = before.slice(plain).replace(ids, "{id}");
-  const index = /^:\d+/.exec(behind)?.[0] ?? "";
-  const later = ids.exec(behind);
-  const suffix = later ? behind.slice(0, later.index + later[0].length) : index;
+  const index = /^:\d+/.exec(after)?.[0] ?? "";
+  const later = ids.exec(after);
+  const suffix = later ? after.slice(0, later.index + later[0].length) : index;
   return {
     open: before.slice(0, plain),
     head: `${lead}{name}${later ? suffix.replace(ids, "{id}") : index === "" ? "" : ":{index}"}`,
-    tail: behind.slice(suffix.length),
+    tail: after.slice(suffix.length),
   };
 }
 
@@ -378,7 +387,7 @@ function learnTags(text: string, both: string | null, at: number): Learned | und
   return { call, ...(section && { section }) };
 }
 
-/** Two markers in a row before each call, and two behind it: the outer ones are a section of each call, with any white space between. */
+/** Two markers in a row before each call, and two after it: the outer ones are a section around each call, with any white space between. */
 function wrapper(open: string, close: string): Learned["section"] {
   const outerOpen = /^<[^<>]+>(?=\s*<)/.exec(open)?.[0];
   const outerClose = /(?<=>\s*)<\/[^<>]+>$/.exec(close)?.[0];
@@ -396,7 +405,7 @@ function gapBetween(both: string, close: string): string | null {
     .slice(close.length);
 }
 
-/** What stands between key and value: the tag's end, perhaps an attribute that tells the type, perhaps a tag around the value. */
+/** What separates key and value: the end of the tag, optionally an attribute with the type, optionally a tag around the value. */
 function tagArgs(open: string, link: string, otherLink: string, close: string, gap: string): Args {
   const shared = { kind: "tagged", open, close } as const;
   const trim = link.endsWith("\n") && gap.startsWith("\n") ? "newline" : "none";

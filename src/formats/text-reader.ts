@@ -2,7 +2,7 @@ import type { GenerationEvent, TokenLogprob } from "../core/events.ts";
 import type { Tool } from "../core/message.ts";
 import type { Format } from "./format.ts";
 import { Cursor, type Parser } from "./reading/cursor.ts";
-import { Output, StopFilter } from "./reading/output.ts";
+import { EventOutput, StopFilter } from "./reading/output.ts";
 import { compileFormat } from "./reading/compiled-format.ts";
 import { readPlain } from "./reading/read-content.ts";
 import { readRouted } from "./reading/read-routed.ts";
@@ -39,13 +39,13 @@ export interface TextReaderOptions {
  */
 export class TextReader {
   readonly #cursor = new Cursor();
-  readonly #output: Output;
+  readonly #output: EventOutput;
   readonly #parser: Parser<unknown>;
 
   constructor(options: TextReaderOptions) {
     const { format, choice, newCallId, tools, stop } = options;
     const types = tools ? new ToolTypes(tools) : noTools;
-    const output = new Output({
+    const output = new EventOutput({
       choice,
       newCallId,
       known: tools ? types : null,

@@ -1,6 +1,6 @@
 import { LarkError } from "./lark-error.ts";
 
-/** What a definition of a Lark grammar is made of. */
+/** A node of a definition in a Lark grammar. */
 export type LarkNode =
   | { readonly kind: "rule"; readonly name: string }
   | { readonly kind: "terminal"; readonly name: string }
@@ -14,20 +14,20 @@ export type LarkNode =
 export interface LarkGrammar {
   readonly rules: ReadonlyMap<string, LarkNode>;
   readonly terminals: ReadonlyMap<string, LarkNode>;
-  /** Terminals of Lark's own library, by the name that they have here. */
+  /** Imported terminals of Lark's library `common`, by their local names. */
   readonly imports: ReadonlyMap<string, string>;
-  /** What may stand between all tokens. */
+  /** What may occur between all tokens. */
   readonly ignored: readonly LarkNode[];
 }
 
 const maxDepth = 200;
 
 /**
- * Reads a Lark grammar: rules, terminals, literals, regular expressions, ranges, groups, repetitions, aliases, `%import` from `common`
- * and `%ignore`, as OpenAI documents it for custom tools. Aliases, priorities and the marks `?` and `!` change the tree that Lark makes,
- * not the texts, and are passed over.
+ * Parses a Lark grammar: rules, terminals, literals, regular expressions, ranges, groups, repetitions, aliases, `%import` from `common` and
+ * `%ignore`, as OpenAI documents it for custom tools. Aliases, priorities and the modifiers `?` and `!` change only the tree that Lark
+ * builds and are ignored.
  *
- * @throws {LarkError} for what is malformed, and for templates, `%declare`, `%override`, `%extend` and imports of other grammars.
+ * @throws {LarkError} for malformed grammars, templates, `%declare`, `%override`, `%extend` and imports of other grammars.
  */
 export function parseLark(source: string): LarkGrammar {
   return new LarkParser(larkTokens(source)).parse();
@@ -130,7 +130,7 @@ class LarkParser {
     if (!this.#take("~")) return atom;
     const min = this.#number();
     const max = this.#take("..") ? this.#number() : min;
-    if (max < min) throw new LarkError(`~ ${min}..${max} has no number of repetitions`);
+    if (max < min) throw new LarkError(`~ ${min}..${max} is not a valid repetition`);
     return { kind: "repeat", item: atom, min, max };
   }
 
@@ -217,13 +217,13 @@ function unexpected(token: LarkToken | undefined, expected = ""): LarkError {
   return new LarkError(`unexpected ${got}${expected === "" ? "" : `, ${expected}`}`);
 }
 
-/** A token of a Lark grammar. `value`: a string's characters, a pattern, a name. */
-export type LarkToken =
+/** A token of a Lark grammar. `value`: the characters of a string, a pattern, or a name. */
+type LarkToken =
   | { readonly kind: "rule" | "terminal" | "operator" | "number" | "directive"; readonly value: string }
   | { readonly kind: "string" | "regex"; readonly value: string; readonly flags: string }
   | { readonly kind: "line"; readonly value: "" };
 
-/** No grammar met in practice comes near this; beyond it, a grammar holds up the server. */
+/** Maximum length of a grammar: a longer one would block the server, and none in practice comes close. */
 const maxLength = 100_000;
 
 const space = /[ \t\f\r]+|\\\r?\n|(?:\/\/|#)[^\n]*/y;
@@ -237,12 +237,12 @@ const string = /"((?:[^"\\\n]|\\.)*)"(i?)/y;
 const regex = /\/((?:\\.|[^/\\\n])+)\/([imslux]*)/y;
 
 /**
- * The tokens of a grammar, in Lark's syntax (https://lark-parser.readthedocs.io/en/stable/grammar.html). Line ends stand for the end of a
- * definition: those before a further alternative, and within brackets, are left out.
+ * Splits a grammar into tokens, by Lark's syntax (https://lark-parser.readthedocs.io/en/stable/grammar.html). Line ends separate
+ * definitions; those before a further alternative and within brackets are left out.
  *
  * @throws {LarkError}
  */
-export function larkTokens(source: string): LarkToken[] {
+function larkTokens(source: string): LarkToken[] {
   if (source.length > maxLength) throw new LarkError(`the grammar is longer than ${maxLength} characters`);
   const tokens: LarkToken[] = [];
   let at = 0;
@@ -299,7 +299,7 @@ function firstOf(match: (form: RegExp) => RegExpExecArray | null): LarkToken | n
   return null;
 }
 
-/** A line that begins with `|` goes on with the definition before it. */
+/** A line that begins with `|` continues the preceding definition. */
 function withoutInnerLines(tokens: readonly LarkToken[]): LarkToken[] {
   const kept: LarkToken[] = [];
   for (const token of tokens) {
@@ -311,7 +311,7 @@ function withoutInnerLines(tokens: readonly LarkToken[]): LarkToken[] {
 
 const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", f: "\f", v: "\v", '"': '"', "\\": "\\" };
 
-/** The characters of a literal; an escape that is none stands for itself, as in Python. */
+/** The characters of a literal. As in Python, an unknown escape represents itself. */
 function unescaped(source: string): string {
   return source.replace(
     /\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))/gs,
@@ -325,7 +325,7 @@ function unescaped(source: string): string {
 
 function characterOf(codePoint: number): string {
   if (codePoint > 0x10ffff || (codePoint >= 0xd800 && codePoint <= 0xdfff)) {
-    throw new LarkError(`U+${codePoint.toString(16).toUpperCase()} is no character`);
+    throw new LarkError(`U+${codePoint.toString(16).toUpperCase()} is not a character`);
   }
   return String.fromCodePoint(codePoint);
 }

@@ -4,7 +4,7 @@ import { describe, expect, it, vi } from "vitest";
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
 import { gbnfOf } from "../../../test/support/gbnf-of.ts";
-import { choice, text } from "./expression.ts";
+import { choice, literal } from "./expression.ts";
 import { GrammarError } from "./grammar.ts";
 import { RegexError } from "./regex-syntax.ts";
 import { regexExpression } from "./regex-to-gbnf.ts";
@@ -120,7 +120,7 @@ describe("regexExpression", () => {
 describe("a choice of texts", () => {
   it("takes the options and nothing else, whatever their characters", async () => {
     const options = ['say "hi"', "back\\slash", "line\nend", "[x-y]^{2}", "日本 😀", "", "a", "ab"];
-    const grammar = gbnfOf(choice(...options.map(text)));
+    const grammar = gbnfOf(choice(...options.map(literal)));
     const theirs = await llamaGrammar(grammar);
     for (const option of options)
       expect([option, theirs.accepts(option), new Gbnf(grammar).accepts(option)]).toEqual([option, true, true]);

@@ -1,12 +1,12 @@
 import type { JsonSchema } from "../../core/message.ts";
 import type { Expression } from "./expression.ts";
-import { SchemaReader } from "./flatten-schema.ts";
+import { SchemaReader } from "./schema-reader.ts";
 import type { Grammar } from "./grammar.ts";
 import type { Gap } from "./schema-error.ts";
 import { valueExpression } from "./value-expression.ts";
 import { jsonSyntax } from "./value-syntax.ts";
 
-export interface SchemaAnswer {
+interface SchemaAnswer {
   readonly root: Expression;
   /** Assertions that the grammar does not enforce, each once, in the order of the schema. */
   readonly widened: readonly Gap[];

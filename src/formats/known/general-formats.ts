@@ -1,12 +1,12 @@
 import type { NamedCall, ObjectCall, PlainFormat, Reasoning, TaggedArgs } from "../format.ts";
 
-/** `<think>` … `</think>`, as most models write a thought. */
+/** `<think>` … `</think>`, the reasoning markers of most models. */
 export const think: Reasoning = { open: ["<think>"], close: ["</think>"], assume: "outside" };
 
-/** The same where the template opens the thought, if the model is asked to think. */
+/** The same if the template opens the reasoning when reasoning is requested. */
 export const openedThink: Reasoning = { ...think, askedMeansInside: true };
 
-/** The keys of a call's object, as most models write them. */
+/** The keys of a call's object in most formats. */
 export const usualKeys = { name: ["name"], arguments: ["arguments", "parameters"] } as const;
 
 /** `<parameter=key>⏎value⏎</parameter>`. */
@@ -29,7 +29,7 @@ export const functionTag: NamedCall = {
   args: parameterTag,
 };
 
-/** JSON as tabbyAPI asks for it: flat or nested, one object or an array, in a fence or not, anywhere in the text. */
+/** JSON as tabbyAPI requests it: flat or nested, one object or an array, with or without a fence, anywhere in the text. */
 const oneObject: ObjectCall = {
   form: "object",
   bare: "anywhere",
@@ -42,7 +42,7 @@ const oneObject: ObjectCall = {
 };
 const arrayOfObjects: ObjectCall = { ...oneObject, list: "array" };
 
-/** Formats to choose by name for a model of which nothing better is known. */
+/** Formats to select by name for a model without a known format. */
 export const generalFormats: readonly PlainFormat[] = [
   { kind: "plain", id: "json", reasoning: think, calls: [arrayOfObjects, oneObject] },
   {
@@ -61,7 +61,7 @@ function reasoningOnly(id: string, reasoning: Reasoning, aliases?: readonly stri
   return { kind: "plain", id, ...(aliases && { aliases }), reasoning, calls: [] };
 }
 
-/** Formats with a thought and without calls: for servers that separate the two, and for models that know no tools. */
+/** Formats with reasoning and without calls: for servers that separate reasoning, and for models without tools. */
 export const reasoningFormats: readonly PlainFormat[] = [
   reasoningOnly("reasoning-think-tags", think, ["reasoning-think", "reasoning-deepseek-v3"]),
   reasoningOnly("reasoning-deepseek-r1", inside, [

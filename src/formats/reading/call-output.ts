@@ -2,12 +2,12 @@ import type { CompiledFormat } from "./compiled-format.ts";
 import { type Cursor, isSpace, type Parser, TextBuffer } from "./cursor.ts";
 import type { ArgumentSink } from "./json-scan.ts";
 import { matchMarker, readBeforeMarker } from "./marker-set.ts";
-import type { Output } from "./output.ts";
+import type { EventOutput } from "./output.ts";
 import type { ToolTypes } from "./tool-types.ts";
 
 /** What all parsers of a plain format share. */
 export interface ParseContext extends CallContext {
-  readonly output: Output;
+  readonly output: EventOutput;
   readonly callsAllowed: boolean;
 }
 
@@ -20,7 +20,7 @@ export interface CallContext {
 }
 
 /** Receives a call: emits its events, or records it while it is not certain to be a call. */
-export interface CallOutput {
+interface CallOutput {
   startCall(name: string, raw: string, id?: string): void;
   callArguments(json: string, raw: string): void;
   endCall(status: "succeeded" | "failed", raw: string): void;

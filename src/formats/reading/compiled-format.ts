@@ -1,4 +1,4 @@
-import type { Call, NamedCall, ObjectCall, PlainFormat } from "../format.ts";
+import type { CallSyntax, NamedCall, ObjectCall, PlainFormat } from "../format.ts";
 import { MarkerSet } from "./marker-set.ts";
 
 /** What a marker means in visible text. One spelling may have several roles. */
@@ -7,9 +7,9 @@ export interface MarkerRole {
   closesReasoning: boolean;
   opensSection: boolean;
   /** The calls that it opens. */
-  calls: Candidates | null;
+  calls: CallCandidates | null;
   /** The calls without an opener that begin with it. */
-  bareCalls: Candidates | null;
+  bareCalls: CallCandidates | null;
   closesCall: boolean;
   isStripped: boolean;
   /** It ends the text of this format. */
@@ -19,14 +19,14 @@ export interface MarkerRole {
 }
 
 /** The markers of visible text, and their roles by index. */
-export interface MarkerTable {
+interface MarkerTable {
   readonly set: MarkerSet;
   readonly roles: readonly MarkerRole[];
 }
 
 /** The calls that are possible at one point, grouped for the decision between them. */
-export interface Candidates {
-  readonly calls: readonly Call[];
+export interface CallCandidates {
+  readonly calls: readonly CallSyntax[];
   /** Their openers. */
   readonly openers: MarkerSet;
   readonly objects: readonly ObjectCall[];
@@ -39,10 +39,10 @@ export class CompiledFormat {
   /** The format has no markup: every character, including white space at the ends, is content. */
   readonly isPlainText: boolean;
   /** The calls without an opener that are allowed where the visible text begins. */
-  readonly bare: Candidates;
+  readonly bare: CallCandidates;
   readonly #tables = new Map<string, MarkerTable>();
   readonly #sets = new WeakMap<object, Map<string, MarkerSet>>();
-  readonly #callsAfter = new Map<string | undefined, Candidates>();
+  readonly #callsAfter = new Map<string | undefined, CallCandidates>();
 
   constructor(description: PlainFormat) {
     const { calls, reasoning, strip, drop } = description;
@@ -52,7 +52,7 @@ export class CompiledFormat {
   }
 
   /** The calls that `opener` opens; for undefined, those that need no opener within a section. */
-  callsAfter(opener: string | undefined): Candidates {
+  callsAfter(opener: string | undefined): CallCandidates {
     let found = this.#callsAfter.get(opener);
     if (!found) {
       const { calls } = this.description;
@@ -106,12 +106,12 @@ export class CompiledFormat {
   }
 
   /** The close markers of a call, without those of its section. */
-  callCloses(call: Call): MarkerSet {
+  callCloses(call: CallSyntax): MarkerSet {
     return this.set("close", () => call.close ?? [], call);
   }
 
   /** What ends a call: its own close markers, then those of the section. */
-  closes(call: Call): MarkerSet {
+  closes(call: CallSyntax): MarkerSet {
     return this.set("closes", () => [...(call.close ?? []), ...(this.description.section?.close ?? [])], call);
   }
 
@@ -130,7 +130,7 @@ export function compileFormat(format: PlainFormat): CompiledFormat {
   return found;
 }
 
-function candidates(calls: readonly Call[]): Candidates {
+function candidates(calls: readonly CallSyntax[]): CallCandidates {
   return {
     calls,
     openers: new MarkerSet(calls.flatMap(({ open }) => open ?? [])),
@@ -140,7 +140,7 @@ function candidates(calls: readonly Call[]): Candidates {
 }
 
 /** What a call without an opener begins with. */
-function bareOpeners(call: Call): string[] {
+function bareOpeners(call: CallSyntax): string[] {
   const fences = call.fence === true ? ["```json\n", "```\n"] : [];
   return [call.list === "array" || call.form === "named" ? "[" : "{", ...fences];
 }

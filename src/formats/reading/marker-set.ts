@@ -200,7 +200,7 @@ export function mayStart(set: MarkerSet, code: number): boolean {
 }
 
 /** A name, key or header, and the index of the marker that ended it. */
-export interface NameText {
+interface NameText {
   readonly text: string;
   readonly end: number;
 }

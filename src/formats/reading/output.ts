@@ -4,7 +4,7 @@ import { CustomInput } from "./custom-input.ts";
 import type { ToolTypes } from "./tool-types.ts";
 import { MarkerSet } from "./marker-set.ts";
 
-export interface OutputOptions {
+interface OutputOptions {
   readonly choice: number;
   readonly newCallId: () => string;
   /** The tools of the request, or null if every name is a tool. */
@@ -33,7 +33,7 @@ interface PendingToken {
  * Emits events in legal order for what the parsers find. The raw text passed to the methods is, in order, the whole text, so that nothing
  * is lost: text that is not visible becomes markup.
  */
-export class Output {
+export class EventOutput {
   phase: "reasoning" | "content" | "call" = "content";
   sawCalls = false;
   /** The stop string that ended the text, or null. */

@@ -1,6 +1,6 @@
 import type { CallContext, CallOutcome, ParseContext } from "./call-output.ts";
 import { recordCall, skipFence } from "./call-output.ts";
-import type { Candidates, MarkerRole } from "./compiled-format.ts";
+import type { CallCandidates, MarkerRole } from "./compiled-format.ts";
 import { notYet, type Parser } from "./cursor.ts";
 import { matchMarker, readToMarker } from "./marker-set.ts";
 import { readNamedCall } from "./read-named-call.ts";
@@ -194,7 +194,11 @@ function* readBareCall(context: ParseContext): Parser<void> {
 }
 
 /** Reads one of the possible calls; what follows the opener decides which. */
-function* readOneOf(context: CallContext, { openers, objects, named }: Candidates, bare: boolean): Parser<CallOutcome> {
+function* readOneOf(
+  context: CallContext,
+  { openers, objects, named }: CallCandidates,
+  bare: boolean,
+): Parser<CallOutcome> {
   const { cursor } = context;
   let code = cursor.skipAvailableSpace();
   if (code === notYet) code = yield* cursor.skipSpace();

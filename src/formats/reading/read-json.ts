@@ -6,7 +6,7 @@ import { escapeCharacters, JsonScan, JsonStringDecoder } from "./json-scan.ts";
  * Reads one JSON value. Returns its text, with control characters in strings escaped, or null, with the cursor at the offending
  * character, if it is not JSON.
  */
-export function* readJson(cursor: Cursor): Parser<string | null> {
+export function* readJsonValue(cursor: Cursor): Parser<string | null> {
   const buffer = new TextBuffer();
   const valid = yield* scanJson(cursor, (json) => buffer.add(json));
   return valid ? buffer.take() : null;
@@ -17,7 +17,7 @@ export function* readJsonString(cursor: Cursor): Parser<string | null> {
   const simple = simpleString(cursor);
   if (simple !== null) return simple;
   if ((yield* cursor.peek()) !== 34) return null;
-  const json = yield* readJson(cursor);
+  const json = yield* readJsonValue(cursor);
   if (json === null) return null;
   return json.includes("\\") ? String(JSON.parse(json)) : json.slice(1, -1);
 }

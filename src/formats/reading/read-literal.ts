@@ -11,7 +11,7 @@ export interface LiteralStyle {
 }
 
 /** Keys have no quotes, and brackets that are open at the end of the call are closed. */
-export interface LooseStyle {
+interface LooseStyle {
   /** The format's own quote tokens. */
   readonly quotes: MarkerSet;
   /** Reads a string after such a token, and the token that closes it. */

@@ -2,10 +2,10 @@ import type { ObjectCall } from "../format.ts";
 import { type CallContext, type CallOutcome, CallWriter, failCall, skipFence } from "./call-output.ts";
 import { notYet, type Parser } from "./cursor.ts";
 import { matchMarker } from "./marker-set.ts";
-import { readJson, readJsonString, streamJson, streamJsonText, unwrapString } from "./read-json.ts";
+import { readJsonValue, readJsonString, streamJson, streamJsonText, unwrapString } from "./read-json.ts";
 
 /** What precedes the first `{`. */
-export interface Preceding {
+interface Preceding {
   /** The `[` of an array. */
   readonly bracket: boolean;
   /** The first line of a code fence. */
@@ -98,7 +98,7 @@ function* readObject(context: CallContext, syntax: ObjectCall, bare: boolean, ou
     }
     if (call === null && (syntax.name === "key" || syntax.arguments.includes(key))) {
       if (name === null) {
-        held = yield* readJson(cursor);
+        held = yield* readJsonValue(cursor);
         if (held === null) return "none";
         continue;
       }
@@ -106,7 +106,7 @@ function* readObject(context: CallContext, syntax: ObjectCall, bare: boolean, ou
       if (!(yield* readArguments(context, call, code))) return yield* failCall(context, call, { brackets });
       continue;
     }
-    const other = yield* readJson(cursor);
+    const other = yield* readJsonValue(cursor);
     if (other === null) return yield* fail();
     if (key === syntax.id) id = idOf(other);
   }
@@ -128,7 +128,7 @@ function* readObject(context: CallContext, syntax: ObjectCall, bare: boolean, ou
 function* readArguments({ cursor }: CallContext, call: CallWriter, code: number): Parser<boolean> {
   if (code === 34) return yield* streamJsonText(cursor, call);
   if (code === 123) return yield* streamJson(cursor, call);
-  const json = yield* readJson(cursor);
+  const json = yield* readJsonValue(cursor);
   if (json !== null) call.json(json === "null" ? "{}" : json);
   return json !== null;
 }

@@ -1,4 +1,4 @@
-import type { Route, RoutedFormat } from "../format.ts";
+import type { FormatRoute, RoutedFormat } from "../format.ts";
 import { CallWriter, type ParseContext, RestOfCall } from "./call-output.ts";
 import { compileFormat } from "./compiled-format.ts";
 import type { Parser } from "./cursor.ts";
@@ -14,7 +14,7 @@ interface CompiledRoutes {
   readonly header: MarkerSet;
   /** What ends a body: its end markers, then the start of another message, then stripped tokens. */
   readonly body: MarkerSet;
-  readonly routes: readonly { readonly header: RegExp; readonly to: Route["to"] }[];
+  readonly routes: readonly { readonly header: RegExp; readonly to: FormatRoute["to"] }[];
 }
 
 const compiled = new WeakMap<RoutedFormat, CompiledRoutes>();
@@ -117,7 +117,7 @@ function* readBody(context: RoutedContext, header: string): Parser<void> {
   yield* readText(context, (raw) => (to === "drop" ? output.markup(raw) : output.text(raw)));
 }
 
-function routeOf({ routes }: CompiledRoutes, header: string): { to: Route["to"]; name: string } {
+function routeOf({ routes }: CompiledRoutes, header: string): { to: FormatRoute["to"]; name: string } {
   for (const { header: pattern, to } of routes) {
     const found = pattern.exec(header);
     if (found) return { to, name: found.groups?.["name"]?.trim() ?? "" };

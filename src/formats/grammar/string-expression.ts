@@ -1,5 +1,5 @@
 import { larkKeyword } from "../../core/custom-tool.ts";
-import { type CodePoints, contains, everyCodePoint, oneCodePoint, union } from "./code-points.ts";
+import { type CodePoints, includesCodePoint, everyCodePoint, oneCodePoint, union } from "./code-points.ts";
 import {
   chars,
   choice,
@@ -10,9 +10,9 @@ import {
   repeat,
   sequence,
   sequenceOf,
-  text,
+  literal,
 } from "./expression.ts";
-import type { SchemaReader } from "./flatten-schema.ts";
+import type { SchemaReader } from "./schema-reader.ts";
 import type { Grammar } from "./grammar.ts";
 import { larkExpression } from "./lark-to-expression.ts";
 import { RegexError } from "./regex-syntax.ts";
@@ -20,7 +20,7 @@ import { regexExpression } from "./regex-to-gbnf.ts";
 import type { StringLimits } from "./schema-shape.ts";
 import type { StringSyntax } from "./strings.ts";
 
-/** The strings within limits, as a syntax writes them. `path` is where they stand, for reports. */
+/** The strings within limits, in the given syntax. `path`: their path, for reports. */
 export function stringExpression(
   { grammar, reader }: { readonly grammar: Grammar; readonly reader: SchemaReader },
   syntax: StringSyntax,
@@ -45,7 +45,7 @@ export function stringExpression(
     return syntax.any;
   }
   const expressions = held.map(({ characters }) => characters);
-  const both = intersected(grammar, { expressions, min, max }, (set) => syntax.spell(set));
+  const both = intersection(grammar, { expressions, min, max }, (set) => syntax.spell(set));
   if (both !== null) return syntax.around(both);
   for (const other of held.slice(1)) reader.report(other.path, other.keyword);
   const range = lengths(first.characters);
@@ -54,7 +54,7 @@ export function stringExpression(
   return syntax.of(first.characters);
 }
 
-/** The strings of a Lark grammar: rules of their own, in which each character is written as the syntax writes it. */
+/** The strings of a Lark grammar, as rules in which each character is written in the given syntax. */
 function larkString(grammar: Grammar, syntax: StringSyntax, definition: string): Expression {
   const key = JSON.stringify(syntax.spell(everyCodePoint));
   const write = (leaf: Leaf): Expression =>
@@ -67,7 +67,7 @@ function larkString(grammar: Grammar, syntax: StringSyntax, definition: string):
 
 type Leaf = Expression & { kind: "text" | "chars" };
 
-/** The characters of the keys within limits, at least one. What cannot be said without rules of its own is reported. */
+/** The characters of keys within limits, at least one. What would need rules of its own is reported. */
 export function keyCharacters(reader: SchemaReader, limits: StringLimits, path: string): Expression {
   const [first, ...others] = described(reader, limits);
   if (first === undefined) return repeat(chars(everyCodePoint), Math.max(1, limits.min), limits.max);
@@ -82,10 +82,10 @@ interface Described {
   readonly keyword: string;
 }
 
-/** What the patterns and formats of a string ask for; those that no grammar can be made of are reported. */
+/** The texts of the patterns and formats of a string. Those without an expression are reported. */
 function described(reader: SchemaReader, limits: StringLimits): readonly Described[] {
   const patterns = limits.patterns.map(({ pattern, path }) => ({
-    characters: translated(pattern),
+    characters: patternExpression(pattern),
     path,
     keyword: "pattern",
   }));
@@ -101,7 +101,8 @@ function described(reader: SchemaReader, limits: StringLimits): readonly Describ
   });
 }
 
-function translated(pattern: string): Expression | null {
+/** The texts in which a pattern matches anywhere, or null if the pattern is malformed or cannot be expressed. */
+export function patternExpression(pattern: string): Expression | null {
   try {
     return regexExpression(pattern, "anywhere");
   } catch (error) {
@@ -110,11 +111,11 @@ function translated(pattern: string): Expression | null {
   }
 }
 
-/** Of the texts that `characters` matches, those of the right length, where that is simple to say. */
+/** The texts of `characters` that have the right length, or null if that is not easily expressed. */
 function ofLength(characters: Expression, { min, max }: StringLimits): Expression | null {
   const range = lengths(characters);
   if (range.min >= min && (max === null || (range.max !== null && range.max <= max))) return characters;
-  // One class, repeated (`^[a-z]*$`): its count is the length.
+  // A repetition of one class (`^[a-z]*$`): its count is the length.
   if (characters.kind !== "repeat") return null;
   const item = lengths(characters.item);
   if (item.min !== 1 || item.max !== 1) return null;
@@ -126,7 +127,7 @@ function ofLength(characters: Expression, { min, max }: StringLimits): Expressio
 const hex4 = "[0-9a-fA-F]{1,4}";
 const octet = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])";
 const ipv4 = `(${octet}\\.){3}${octet}`;
-// Six labels of 40 stay below the 253 characters of a host name.
+// Six labels of 40 characters are shorter than the limit of 253 for a host name.
 const label = "[A-Za-z0-9]([A-Za-z0-9-]{0,38}[A-Za-z0-9])?";
 const host = `${label}(\\.${label}){0,5}`;
 
@@ -153,8 +154,8 @@ function descending(...units: readonly [string, string, string]): string {
 }
 
 /**
- * The formats of JSON Schema that a grammar writes, as patterns of the whole string. Each writes only what ajv-formats accepts, and
- * of that what is common: RFC 3339 dates and times with an upper-case `T` and `Z` and without leap seconds, uuids without `urn:`.
+ * The formats of JSON Schema that a grammar can write, as patterns of the whole string. Each is a common subset of what ajv-formats
+ * accepts: RFC 3339 dates and times with an upper-case `T` and `Z` and without leap seconds, uuids without `urn:`.
  */
 const patterns: Readonly<Record<string, string>> = {
   date,
@@ -184,8 +185,8 @@ const patterns: Readonly<Record<string, string>> = {
 
 const cache = new Map<string, Expression>();
 
-/** The strings of a format; null for one that is not known. */
-export function formatExpression(name: string): Expression | null {
+/** The strings of a format, or null if it is unknown. */
+function formatExpression(name: string): Expression | null {
   const pattern = Object.hasOwn(patterns, name) ? patterns[name] : undefined;
   if (pattern === undefined) return null;
   let expression = cache.get(name);
@@ -196,22 +197,41 @@ export function formatExpression(name: string): Expression | null {
   return expression;
 }
 
-/** More states than this make a grammar that slows down every token. */
+/** Maximum number of states of an intersection: more make a grammar that slows down every token. */
 const maxStates = 2_000;
 
+/** Maximum number of positions that one expression may be at after the same text. */
+const maxPositions = 2_000;
+
+/** The rest of an expression, as a list of expressions to match in order; null: nothing is left, so the text may end. */
+type Rest = { readonly first: Expression; readonly rest: Rest } | null;
+
+/** The positions of all expressions after some text. Its length is counted only as far as it matters. */
+interface State {
+  readonly positions: readonly (readonly Rest[])[];
+  readonly count: number;
+  readonly accepts: boolean;
+  readonly key: string;
+}
+
+interface Transition {
+  readonly set: CodePoints;
+  readonly to: State;
+}
+
 /**
- * The texts that all expressions match and whose length is between `min` and `max`: the automata of the expressions side by side, with a counter. The
- * expressions have no references to rules. `spell` writes one character of a set.
+ * The texts that match all expressions and have between `min` and `max` characters: the product of their automata and a counter. The
+ * expressions contain no references to rules. `spell` writes one character of a set.
  *
- * @returns null where that has too many states.
+ * @returns null if that has too many states.
  */
-export function intersected(
+function intersection(
   grammar: Grammar,
   { expressions, min, max }: { expressions: readonly Expression[]; min: number; max: number | null },
   spell: (set: CodePoints) => Expression,
 ): Expression | null {
   const reached = new Map<string, State>();
-  const moves = new Map<string, readonly Move[]>();
+  const transitions = new Map<string, readonly Transition[]>();
   const start = stateOf(
     expressions.map((expression) => [{ first: expression, rest: null }]),
     0,
@@ -219,10 +239,10 @@ export function intersected(
   if (start === null) return null;
   reached.set(start.key, start);
   for (const state of reached.values()) {
-    const next = state.count === max ? [] : movesOf(state, Math.min(state.count + 1, max ?? min));
+    const next = state.count === max ? [] : transitionsOf(state, Math.min(state.count + 1, max ?? min));
     if (next === null) return null;
-    moves.set(state.key, next);
-    for (const move of next) reached.set(move.to.key, move.to);
+    transitions.set(state.key, next);
+    for (const { to } of next) reached.set(to.key, to);
     if (reached.size > maxStates) return null;
   }
   const id = `intersection ${JSON.stringify(expressions)} ${min} ${max} ${JSON.stringify(spell(everyCodePoint))}`;
@@ -230,65 +250,58 @@ export function intersected(
     grammar.shared(`${id} ${state.key}`, "both", () =>
       choice(
         ...(state.accepts && state.count >= min ? [empty] : []),
-        ...(moves.get(state.key) ?? []).map(({ set, to }) => sequence(spell(set), ruleOf(to))),
+        ...(transitions.get(state.key) ?? []).map(({ set, to }) => sequence(spell(set), ruleOf(to))),
       ),
     );
   return ruleOf(start);
 }
 
-/** Where all automata stand, each in several places at a time, after so many characters (counted no further than it matters). */
-interface State {
-  readonly places: readonly (readonly Parse[])[];
-  readonly count: number;
-  readonly accepts: boolean;
-  readonly key: string;
-}
-
-interface Move {
-  readonly set: CodePoints;
-  readonly to: State;
-}
-
-/** null: one of the automata stands in too many places. */
-function stateOf(parses: readonly (readonly Parse[])[], count: number): State | null {
-  const settled = parses.map((parse) => settle(new Map(), parse));
-  const places = settled.filter((place) => place !== null);
-  if (places.length < settled.length) return null;
+/** null: one of the expressions has too many positions. */
+function stateOf(rests: readonly (readonly Rest[])[], count: number): State | null {
+  const positions: (readonly Rest[])[] = [];
+  for (const each of rests) {
+    const expanded = expand(each);
+    if (expanded === null) return null;
+    positions.push(expanded);
+  }
   return {
-    places,
+    positions,
     count,
-    accepts: places.every((place) => place.includes(null)),
-    key: `${count}: ${places.map((place) => place.map(keyOf).toSorted().join(" ")).join(" & ")}`,
+    accepts: positions.every((each) => each.includes(null)),
+    key: `${count}: ${positions.map((each) => each.map(restKey).toSorted().join(" ")).join(" & ")}`,
   };
 }
 
-/** The moves by one character, those to the same state together. */
-function movesOf(state: State, count: number): Move[] | null {
-  const steps = state.places.map((place) => place.flatMap(stepOf));
-  const moves = new Map<string, Move>();
-  for (const range of piecesOf(steps.flat().map(({ set }) => set))) {
-    const next = steps.map((step) => step.filter(({ set }) => contains(set, range[0])).map(({ rest }) => rest));
-    if (next.some((place) => place.length === 0)) continue;
+/** The transitions by one character; those to the same state are one. null: too many positions. */
+function transitionsOf(state: State, count: number): Transition[] | null {
+  const steps = state.positions.map((each) => each.flatMap(stepsOf));
+  const transitions = new Map<string, Transition>();
+  for (const range of splitRanges(steps.flat().map(({ set }) => set))) {
+    const next = steps.map((each) =>
+      each.filter(({ set }) => includesCodePoint(set, range[0])).map(({ rest }) => rest),
+    );
+    if (next.some((each) => each.length === 0)) continue;
     const to = stateOf(next, count);
     if (to === null) return null;
-    if (to.places.some((place) => place.length === 0)) continue;
-    moves.set(to.key, { set: union(moves.get(to.key)?.set ?? [], [range]), to });
+    if (to.positions.some((each) => each.length === 0)) continue;
+    transitions.set(to.key, { set: union(transitions.get(to.key)?.set ?? [], [range]), to });
   }
-  return [...moves.values()];
+  return [...transitions.values()];
 }
 
-function stepOf(parse: Parse): { set: CodePoints; rest: Parse }[] {
-  if (parse === null) return [];
-  const { first, rest } = parse;
+/** The next character of an expanded position, and what follows it. */
+function stepsOf(position: Rest): { set: CodePoints; rest: Rest }[] {
+  if (position === null) return [];
+  const { first, rest } = position;
   if (first.kind === "chars") return [{ set: first.set, rest }];
   if (first.kind !== "text") return [];
   const [character = ""] = first.text;
   const left = first.text.slice(character.length);
-  return [{ set: oneCodePoint(character), rest: left === "" ? rest : { first: text(left), rest } }];
+  return [{ set: oneCodePoint(character), rest: left === "" ? rest : { first: literal(left), rest } }];
 }
 
-/** The ranges that the ends of all sets cut the characters into: each is in a set as a whole, or not at all. */
-function piecesOf(sets: readonly CodePoints[]): (readonly [number, number])[] {
+/** Splits the characters of all sets into ranges that are entirely inside or entirely outside each set. */
+function splitRanges(sets: readonly CodePoints[]): (readonly [number, number])[] {
   const starts = new Set<number>();
   for (const [first, last] of sets.flat()) starts.add(first).add(last + 1);
   const sorted = [...starts].sort((a, b) => a - b);
@@ -296,42 +309,34 @@ function piecesOf(sets: readonly CodePoints[]): (readonly [number, number])[] {
   return sorted
     .slice(0, -1)
     .map((first, i) => [first, (sorted[i + 1] ?? first + 1) - 1] as const)
-    .filter(([first]) => contains(whole, first));
+    .filter(([first]) => includesCodePoint(whole, first));
 }
 
-/** What is still to come of one way to read a text, as a list; null: nothing, the text may end. */
-export type Parse = { readonly first: Expression; readonly rest: Parse } | null;
-
-/** A grammar with more open parses than this at a time is not followed; those made here have fewer. */
-const maxOpen = 2_000;
-
-/** Goes on from each parse to where a character is next, all ways, each way once. null: there are too many. */
-export function settle(rules: ReadonlyMap<string, Expression>, parses: readonly Parse[]): readonly Parse[] | null {
-  const settled: Parse[] = [];
+/** Expands each position until a character or the end is next, in all ways, each way once. null: there are too many. */
+function expand(rests: readonly Rest[]): readonly Rest[] | null {
+  const expanded: Rest[] = [];
   const seen = new Set<string>();
-  const todo: Parse[] = [...parses];
-  for (let parse = todo.pop(); parse !== undefined; parse = todo.pop()) {
-    const key = keyOf(parse);
+  const todo: Rest[] = [...rests];
+  for (let position = todo.pop(); position !== undefined; position = todo.pop()) {
+    const key = restKey(position);
     if (seen.has(key)) continue;
     seen.add(key);
-    if (seen.size > maxOpen) return null;
-    if (parse === null || parse.first.kind === "chars") {
-      settled.push(parse);
+    if (seen.size > maxPositions) return null;
+    if (position === null) {
+      expanded.push(position);
       continue;
     }
-    const { first, rest } = parse;
+    const { first, rest } = position;
     switch (first.kind) {
+      case "chars":
+        expanded.push(position);
+        break;
       case "text":
         if (first.text === "") todo.push(rest);
-        else settled.push(parse);
+        else expanded.push(position);
         break;
-      case "rule": {
-        const body = rules.get(first.name);
-        if (body !== undefined) todo.push({ first: body, rest });
-        break;
-      }
       case "sequence":
-        todo.push(first.items.reduceRight<Parse>((rest, item) => ({ first: item, rest }), rest));
+        todo.push(first.items.reduceRight<Rest>((next, item) => ({ first: item, rest: next }), rest));
         break;
       case "choice":
         todo.push(...first.options.map((option) => ({ first: option, rest })));
@@ -345,22 +350,21 @@ export function settle(rules: ReadonlyMap<string, Expression>, parses: readonly 
       }
     }
   }
-  return settled;
+  return expanded;
 }
 
 const ids = new WeakMap<object, number>();
 let nextId = 0;
 
-/** Equal parses have equal keys; expressions are compared as objects, texts and repetitions by what they are. */
-export function keyOf(parse: Parse): string {
+/** Equal positions have equal keys. Texts and repetitions are compared by content, other expressions by identity. */
+function restKey(position: Rest): string {
   let key = "";
-  for (let at = parse; at !== null; at = at.rest) key += `${expressionKey(at.first)}|`;
+  for (let at = position; at !== null; at = at.rest) key += `${expressionKey(at.first)}|`;
   return key;
 }
 
 function expressionKey(expression: Expression): string {
   if (expression.kind === "text") return JSON.stringify(expression.text);
-  if (expression.kind === "rule") return expression.name;
   if (expression.kind === "repeat") return `${expressionKey(expression.item)}{${expression.min},${expression.max}}`;
   let id = ids.get(expression);
   if (id === undefined) ids.set(expression, (id = nextId++));
