@@ -279,7 +279,7 @@ describe("callGrammar", () => {
     expect(several.accepts(`${call} and so on`)).toBe(false);
   });
 
-  it("lets a thought stand in front where the model may open one", () => {
+  it("allows reasoning before the calls if the model may open it", () => {
     const call = '<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>';
     const grammar = callGrammar(named("hermes"), [clock], { ...forced, front: "thought" }).gbnf;
     expect(new Gbnf(grammar).accepts(`<think>\nHmm. </thin> <b>\n</think>\n\n${call}`)).toBe(true);
@@ -306,7 +306,7 @@ describe("callGrammar", () => {
     expect(ours.accepts('{"a": 2}')).toBe(false);
   });
 
-  it("reports what a schema asserts beyond the grammar, and what a syntax cannot tell apart, with the path", () => {
+  it("reports assertions that the grammar does not enforce and values that a syntax cannot distinguish, with the path", () => {
     const tool: Tool = {
       name: "f",
       parameters: {
@@ -386,7 +386,7 @@ describe("a lazy grammar", () => {
 });
 
 describe("a text that is calls, or none", () => {
-  it("is told by how it begins", () => {
+  it("is recognized by its beginning", () => {
     const { gbnf } = callGrammar(named("pythonic"), [weather], { mode: "either", parallel: false });
     const ours = new Gbnf(gbnf);
     for (const text of ['[get_weather(city="Oslo", days=3)]', "Hello [1]!", "", "\nHm."])
@@ -420,7 +420,7 @@ describe("the state after a text", () => {
 });
 
 describe("answerGrammar", () => {
-  it("puts an answer behind the header that a routed format writes, and behind a thought", () => {
+  it("puts an answer after the header of a routed format, and after reasoning", () => {
     const build = (grammar: Grammar): ReturnType<typeof anyValue> => anyValue(grammar, jsonSyntax(grammar), "object");
     const harmony = answerGrammar(named("gpt-oss"), build, { prefix: "<|start|>assistant" });
     expect(new Gbnf(harmony).accepts('<|channel|>final<|message|>{"a":1}')).toBe(true);

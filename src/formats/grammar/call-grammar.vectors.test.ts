@@ -51,11 +51,11 @@ function fromFirstCall(format: Format, text: string): string {
 const waived: Readonly<Record<string, string>> = {
   "llamacpp-gigachat3-006": "the spelling of 3.1, which has a description of its own for writing",
   "llamacpp-gigachat3-007": "the same",
-  "llamacpp-gpt-oss-010": "a thought in front",
+  "llamacpp-gpt-oss-010": "reasoning before the call",
   "llamacpp-kimi-k2-013": "cut before the call's end",
-  "llamacpp-lfm2.5-035": "a call within a thought",
+  "llamacpp-lfm2.5-035": "a call within reasoning",
   "llamacpp-reka-edge-010": "the same",
-  "llamacpp-ling-3-003": "text behind the call",
+  "llamacpp-ling-3-003": "text after the call",
   "llamacpp-muse-glimmer-003": "visible text in front",
 };
 

@@ -13,7 +13,7 @@ function check(gbnf: string): void {
   checkBeginnings(readGbnf(gbnf, limits).rules);
 }
 
-/** The state after a text, computed in so many steps. */
+/** The state after a text, computed within a number of steps. */
 function read(gbnf: string, text: string, steps = 2_000_000): GrammarState | null {
   const budget = new GrammarBudget(steps);
   const start = new GrammarStates(readGbnf(gbnf, limits).root).start(budget);

@@ -97,7 +97,7 @@ describe("a Lark grammar", () => {
     expect(accepted(grammar, ...good, "", "+1", "1+", "1**2")).toEqual(good);
   });
 
-  test("with what may stand between its tokens", () => {
+  test("with ignored terminals between its tokens", () => {
     const grammar =
       'start: "let" NAME "=" INT\n%import common (CNAME, INT)\n%import common.WS_INLINE -> BLANK\nNAME: CNAME\n%ignore BLANK\n%ignore /#[^\\n]*/';
     const good = ["let x=1", "  let   x_1 = 12 ", "letx=1", "let x = 1 # one"];
@@ -152,7 +152,7 @@ describe("a Lark grammar", () => {
   });
 
   test("whatever its text is a grammar or an error that says so", () => {
-    const piece = fc.constantFrom(
+    const part = fc.constantFrom(
       ...'start a A : | ( ) [ ] * + ? ~ 1 2 .. -> , . { } < > % / \\ " \n'.split(" "),
       '"x"',
       "/y/i",
@@ -163,8 +163,8 @@ describe("a Lark grammar", () => {
       "INT",
     );
     fc.assert(
-      fc.property(fc.array(piece, { maxLength: 20 }), (pieces) => {
-        const definition = `start: ${pieces.join(" ")}`;
+      fc.property(fc.array(part, { maxLength: 20 }), (parts) => {
+        const definition = `start: ${parts.join(" ")}`;
         try {
           expect(larkToGbnf(definition)).toMatch(/^root ::= /);
         } catch (error) {
