@@ -149,31 +149,36 @@ function wholeBetween(low: bigint, high: bigint): Expression {
     const to = size === longest ? high : 10n ** BigInt(size) - 1n;
     // Lengths at which every number is included are combined: [1-9][0-9]{a,b}.
     if (size > shortest && size < longest) continue;
-    options.push(fixedBetween(String(from), String(to)));
+    options.push(digitsBetween(String(from), String(to), false));
   }
   if (longest - shortest > 1) options.splice(1, 0, sequence(firstDigit, repeat(anyDigit, shortest, longest - 2)));
   return choice(...options);
 }
 
-/** Digit strings of one length, from `low` to `high` in lexical order. */
-function fixedBetween(low: string, high: string): Expression {
+/**
+ * Digit strings of the same length between `low` and `high`, in lexical order. With `fraction`, all but the first digit may be missing, and
+ * a missing digit is zero.
+ */
+function digitsBetween(low: string, high: string, fraction: boolean, first = true): Expression {
   if (low === "") return empty;
-  if (/^0*$/.test(low) && /^9*$/.test(high)) return repeat(anyDigit, low.length, low.length);
-  const [first, last] = [Number(low[0]), Number(high[0])];
-  const [lowRest, highRest] = [low.slice(1), high.slice(1)];
-  const [zeros, nines] = ["0".repeat(lowRest.length), "9".repeat(lowRest.length)];
-  if (first === last) return sequence(literal(String(first)), fixedBetween(lowRest, highRest));
-  // At the first and last digit the rest is bounded; with a digit between them it is free.
+  const isFromZero = /^0*$/.test(low);
+  if (!fraction && isFromZero && /^9*$/.test(high)) return repeat(anyDigit, low.length, low.length);
+  const size = low.length - 1;
+  const [lowRest, highRest, zeros, nines] = [low.slice(1), high.slice(1), "0".repeat(size), "9".repeat(size)];
+  let [from, to] = [Number(low[0]), Number(high[0])];
+  const digitThen = (digit: number, restLow: string, restHigh: string): Expression =>
+    sequence(literal(String(digit)), digitsBetween(restLow, restHigh, fraction, false));
   const options: Expression[] = [];
-  let [from, to] = [first, last];
-  if (lowRest !== zeros) {
-    options.push(sequence(literal(String(first)), fixedBetween(lowRest, nines)));
-    from++;
+  if (from === to) options.push(digitThen(from, lowRest, highRest));
+  else {
+    // After the first and last digit the rest is bounded; after a digit between them it is free.
+    if (lowRest !== zeros) options.push(digitThen(from++, lowRest, nines));
+    const upper = highRest === nines ? [] : [digitThen(to--, zeros, highRest)];
+    const free = repeat(anyDigit, fraction ? 0 : size, size);
+    if (from <= to) options.push(sequence(chars(digitRange(from, to)), free));
+    options.push(...upper);
   }
-  const upper = highRest === nines ? [] : [sequence(literal(String(last)), fixedBetween(zeros, highRest))];
-  if (upper.length > 0) to--;
-  if (from <= to) options.push(sequence(chars(digitRange(from, to)), repeat(anyDigit, zeros.length, zeros.length)));
-  return choice(...options, ...upper);
+  return fraction && !first && isFromZero ? optional(choice(...options)) : choice(...options);
 }
 
 /** Decimal numbers from `low` to `high` (not negative), both in units of 10^-places, with at most `places` digits after the point. */
@@ -198,31 +203,8 @@ function decimalsBetween(low: bigint, high: bigint, places: number): Expression 
 
 /** The fraction after the integer part, between `low` and `high`. It is optional if the range includes zero. */
 function fraction(low: string, high: string): Expression {
-  const digits = sequence(literal("."), fractionDigits(low, high, true));
+  const digits = sequence(literal("."), digitsBetween(low, high, true));
   return /^0*$/.test(low) ? optional(digits) : digits;
-}
-
-/** Digits that may stop early: missing digits are zero. */
-function fractionDigits(low: string, high: string, first: boolean): Expression {
-  if (low === "") return empty;
-  const mayStop = !first && /^0*$/.test(low);
-  const [zeros, nines] = ["0".repeat(low.length - 1), "9".repeat(low.length - 1)];
-  const [lowRest, highRest] = [low.slice(1), high.slice(1)];
-  let [from, to] = [Number(low[0]), Number(high[0])];
-  const options: Expression[] = [];
-  if (from === to) options.push(sequence(literal(String(from)), fractionDigits(lowRest, highRest, false)));
-  else {
-    // At the first and last digit the rest is bounded; with a digit between them it is free.
-    if (lowRest !== zeros) {
-      options.push(sequence(literal(String(from)), fractionDigits(lowRest, nines, false)));
-      from++;
-    }
-    const upper = highRest === nines ? [] : [sequence(literal(String(to)), fractionDigits(zeros, highRest, false))];
-    if (upper.length > 0) to--;
-    if (from <= to) options.push(sequence(chars(digitRange(from, to)), repeat(anyDigit, 0, zeros.length)));
-    options.push(...upper);
-  }
-  return mayStop ? optional(choice(...options)) : choice(...options);
 }
 
 /**
@@ -250,53 +232,39 @@ function multiplesBetween(
   }
   const sizes = length(high) - length(first) + 1;
   if (step > BigInt(maxStates) || Number(step) * Math.max(sizes, length(high)) > maxStates) return null;
-  return new Multiples(grammar, Number(step), places).between(low, high);
+  return countedMultiples(grammar, { low, high, step: Number(step), places });
 }
 
-/**
- * An automaton that reads a number digit by digit; its state is the remainder and whether the number is still equal to a bound's prefix.
- */
-class Multiples {
-  readonly #grammar: Grammar;
-  readonly #step: number;
-  readonly #places: number;
-  readonly #key: string;
-
-  constructor(grammar: Grammar, step: number, places: number) {
-    this.#grammar = grammar;
-    this.#step = step;
-    this.#places = places;
-    this.#key = `multiple ${step} ${places}`;
-  }
-
-  between(low: bigint, high: bigint): Expression {
-    const shortest = Math.max(length(low), this.#places + 1);
-    const longest = Math.max(length(high), this.#places + 1);
-    const options: Expression[] = [];
-    for (let size = shortest; size <= longest; size++) {
-      const from = size === shortest ? String(low) : String(10n ** BigInt(size - 1));
-      const to = size === longest ? String(high) : "9".repeat(size);
-      options.push(this.#from(from.padStart(size, "0"), to.padStart(size, "0"), 0));
-    }
-    return choice(...options);
-  }
-
-  /** Digit strings from `low` to `high` (of the same length) that lead from `remainder` to remainder 0. */
-  #from(low: string, high: string, remainder: number): Expression {
-    if (low === "") return remainder === 0 ? empty : never;
-    return this.#grammar.shared(`${this.#key} ${low} ${high} ${remainder}`, "multiple", () => {
-      const rest = low.length - 1;
-      const point = rest + 1 === this.#places ? literal(".") : empty;
+/** An automaton that reads a number digit by digit; its state is the remainder and whether the digits so far are those of a bound. */
+function countedMultiples(
+  grammar: Grammar,
+  { low, high, step, places }: { low: bigint; high: bigint; step: number; places: number },
+): Expression {
+  /** Digit strings between two of the same length that lead from `remainder` to remainder 0. */
+  const from = (first: string, last: string, remainder: number): Expression => {
+    if (first === "") return remainder === 0 ? empty : never;
+    return grammar.shared(`multiple ${step} ${places} ${first} ${last} ${remainder}`, "multiple", () => {
+      const rest = first.length - 1;
+      const point = rest + 1 === places ? literal(".") : empty;
       const options: Expression[] = [];
-      for (let digit = Number(low[0]); digit <= Number(high[0]); digit++) {
-        const lowRest = digit === Number(low[0]) ? low.slice(1) : "0".repeat(rest);
-        const highRest = digit === Number(high[0]) ? high.slice(1) : "9".repeat(rest);
-        const next = this.#from(lowRest, highRest, (remainder * 10 + digit) % this.#step);
+      for (let digit = Number(first[0]); digit <= Number(last[0]); digit++) {
+        const firstRest = digit === Number(first[0]) ? first.slice(1) : "0".repeat(rest);
+        const lastRest = digit === Number(last[0]) ? last.slice(1) : "9".repeat(rest);
+        const next = from(firstRest, lastRest, (remainder * 10 + digit) % step);
         options.push(sequence(point, literal(String(digit)), next));
       }
       return choice(...options);
     });
+  };
+  const shortest = Math.max(length(low), places + 1);
+  const longest = Math.max(length(high), places + 1);
+  const options: Expression[] = [];
+  for (let size = shortest; size <= longest; size++) {
+    const first = size === shortest ? String(low) : String(10n ** BigInt(size - 1));
+    const last = size === longest ? String(high) : "9".repeat(size);
+    options.push(from(first.padStart(size, "0"), last.padStart(size, "0"), 0));
   }
+  return choice(...options);
 }
 
 function digitRange(from: number, to: number): CodePoints {
