@@ -189,7 +189,7 @@ export type { StoreOptions } from "./config/config.ts";
 export type { SourceApi } from "./apis/source-api.ts";
 export type {
   Args as FormatArguments,
-  Call as FormatCall,
+  CallSyntax as FormatCall,
   Common as FormatCommon,
   Delimited as FormatDelimited,
   Format,
@@ -198,7 +198,7 @@ export type {
   ObjectCall as FormatObjectCall,
   PlainFormat,
   Reasoning as FormatReasoning,
-  Route as FormatRoute,
+  FormatRoute as FormatRoute,
   RoutedFormat,
   TaggedArgs as FormatTaggedArguments,
 } from "./formats/format.ts";

@@ -1,16 +1,16 @@
 import type { Message, Tool } from "../core/message.ts";
-import { recognizeFormat } from "./recognize-format.ts";
-import type { Call, Format, PlainFormat, Reasoning } from "./format.ts";
-import { formatNamed } from "./known.ts";
+import { formatNamed, recognizeFormat } from "./known.ts";
+import type { CallSyntax, Format, PlainFormat, Reasoning } from "./format.ts";
 import { learnFormat } from "./learn-format.ts";
 import { plainText } from "./plain-text.ts";
-import { readsBack, renderCalls } from "./read-back.ts";
-import type { Render } from "./read-back.ts";
+import { readsBack, type Render, renderCalls } from "./read-back.ts";
 
-/** What is needed of a chat template: its source, and how it writes a conversation. `ChatTemplate` is one. */
+/**
+ * The part of a chat template that format detection needs: its source, and how it renders a conversation. Implemented by `ChatTemplate`.
+ */
 export interface WritingTemplate {
   readonly source: string;
-  /** May throw where the template refuses the conversation. */
+  /** May throw if the template refuses the conversation. */
   render(input: {
     readonly messages: readonly Message[];
     readonly tools: readonly Tool[];
@@ -19,27 +19,27 @@ export interface WritingTemplate {
   }): { readonly text: string };
 }
 
-/** What a template's metadata says of the format: variables that tabbyAPI reads from a template. */
-export interface FormatMetadata {
-  /** A format's name: `tool_call_format`. */
+/** The variables in a template's metadata that describe the format, with tabbyAPI's names. */
+interface FormatMetadata {
+  /** `tool_call_format`: the name of a format. */
   readonly toolCallFormat?: string;
-  /** What stands before the calls: `tool_start`. */
+  /** `tool_start`: the marker before the calls. */
   readonly toolStart?: string;
-  /** What stands behind the calls: `tool_end`. */
+  /** `tool_end`: the marker after the calls. */
   readonly toolEnd?: string;
 }
 
 /**
- * The format that a model with this chat template writes. The metadata decides, where it names one. Else a format that is recognised by
- * its markers must read back a call that the template renders; if it does not (a vendor renamed the markers), or none is recognised,
- * the format is learned from how the template writes a call. A template that writes no calls has the general format, JSON without
- * markers. Never throws.
+ * Finds the format that a model with this chat template writes. If the metadata names a format, that is the result. Otherwise a format that
+ * is recognized by its markers must read back a call that the template renders. If it does not (a vendor renamed the markers), or none is
+ * recognized, the format is learned from how the template renders a call. For a template that renders no calls, the result is the general
+ * format, JSON without markers. Never throws.
  */
 export function findFormat(template: WritingTemplate, metadata: FormatMetadata): Format {
   return formatInMetadata(metadata) ?? formatInSource(template);
 }
 
-/** By name, or JSON between the markers that the metadata gives; undefined: it names no known format. */
+/** The format that the metadata names, or JSON between the markers in the metadata. undefined if neither is known. */
 function formatInMetadata({ toolCallFormat, toolStart, toolEnd }: FormatMetadata): Format | undefined {
   const named = toolCallFormat === undefined ? undefined : formatNamed(toolCallFormat);
   if (toolStart === undefined) return named;
@@ -61,8 +61,8 @@ function formatInSource(template: WritingTemplate): Format {
 }
 
 /**
- * What the model is known for, with what its template shows. A call without markers is how a template shows one that has no syntax for
- * it: the model writes its own, and both are read. Else the template's markers are the model's.
+ * Combines a known format with what its template shows. A template that renders calls without markers has no syntax for them: the model
+ * writes its own, and both are read. Otherwise the markers of the template apply.
  */
 function combined(known: PlainFormat, learned: PlainFormat): PlainFormat {
   const [call] = learned.calls;
@@ -74,8 +74,8 @@ function combined(known: PlainFormat, learned: PlainFormat): PlainFormat {
   return { ...learned, reasoning: reasoning.endedBy && opener ? { ...reasoning, endedBy: opener } : reasoning };
 }
 
-/** A format that reads this call as well. */
-function withCall(format: PlainFormat, call: Call): PlainFormat {
+/** The format with one more syntax for calls. */
+function withCall(format: PlainFormat, call: CallSyntax): PlainFormat {
   const shape = JSON.stringify(call);
   const known = format.calls.some((other) => JSON.stringify(other) === shape);
   return known ? format : { ...format, calls: [...format.calls, call] };

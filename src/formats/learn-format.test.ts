@@ -17,13 +17,13 @@ function spoken(message: Message): string {
 }
 
 /** A template in code: turns between markers, calls as `write` says. */
-function template(write: (calls: readonly ToolCall[]) => string, thoughts = false): Render {
+function template(write: (calls: readonly ToolCall[]) => string, hasReasoning = false): Render {
   const turn = (message: Message): string => {
     if (message.role !== "assistant") return `<|${message.role}|>${String(message.content)}<|end|>`;
-    return `<|assistant|>${thought(message)}${callsOf(message).length > 0 ? write(callsOf(message)) : spoken(message)}<|end|>`;
+    return `<|assistant|>${reasoning(message)}${callsOf(message).length > 0 ? write(callsOf(message)) : spoken(message)}<|end|>`;
   };
-  const thought = (message: AssistantMessage): string =>
-    thoughts && thoughtOf(message) !== undefined ? `<ponder>\n${thoughtOf(message)}\n</ponder>\n\n` : "";
+  const reasoning = (message: AssistantMessage): string =>
+    hasReasoning && thoughtOf(message) !== undefined ? `<ponder>\n${thoughtOf(message)}\n</ponder>\n\n` : "";
   return (messages, _tools, generationPrompt) =>
     messages.map(turn).join("") + (generationPrompt ? "<|assistant|>" : "");
 }
@@ -54,7 +54,7 @@ const templates: Record<string, Render> = {
         )
         .join("")}</acts:x>`,
   ),
-  "attributes that tell strings": template((calls) =>
+  "attributes for strings": template((calls) =>
     calls
       .map(
         (call) =>
@@ -74,7 +74,7 @@ const templates: Record<string, Render> = {
       )
       .join("\n"),
   ),
-  "an id behind the name": template((calls) =>
+  "an id after the name": template((calls) =>
     calls.map((call) => `[CALLING]${call.name}[WITH_ID]${call.id}[GIVEN]${call.arguments}`).join(""),
   ),
   "a Python call": template(
@@ -124,7 +124,7 @@ const oddTemplates: Record<string, Render> = {
     (role, text, isCall) => `<|${role}|>${text}${isCall ? "<|wait|>" : "<|end|>"}\n`,
     "<|assistant|>",
   ),
-  "a result stands in the turn of its call": oddTemplate((role, text, isCall) => {
+  "a result is in the turn of its call": oddTemplate((role, text, isCall) => {
     if (role === "tool") return `<result>${text}</result>`;
     return isCall ? `<|assistant|>${text}` : `<|${role}|>${text}<|end|>`;
   }, "<|assistant|>"),
@@ -155,12 +155,12 @@ test("what a model writes otherwise than its template is read by what was learne
   const tags = learned("a tag a parameter, in two markers each");
   const wide = "<acts> <act=f>  <arg=a>1</arg></act>\n\n\n</acts>";
   expect(parseMessage({ format: tags, text: wide })).toMatchObject({ content: "", calls: call });
-  const ids = learned("an id behind the name");
+  const ids = learned("an id after the name");
   const other = '[CALLING]f[WITH_ID]another[GIVEN]{"a":1}';
   expect(parseMessage({ format: ids, text: other })).toMatchObject({ content: "", calls: call });
 });
 
-test("the markers of a thought are learned with the calls", () => {
+test("the markers of reasoning are learned with the calls", () => {
   const render = template(
     (calls) => calls.map((call) => `<go>{"name": "${call.name}", "arguments": ${call.arguments}}</go>`).join(""),
     true,
@@ -208,5 +208,5 @@ test("JSON between the markers that a template's metadata gives is a call", () =
 
 test("a format that the metadata names is taken; an unknown name is none", () => {
   expect(findFormat(silent, { toolCallFormat: "hermes" }).id).toBe("hermes");
-  expect(findFormat(silent, { toolCallFormat: "nobody's" }).id).toBe("generic-json");
+  expect(findFormat(silent, { toolCallFormat: "unknown" }).id).toBe("generic-json");
 });

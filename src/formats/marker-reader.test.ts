@@ -10,12 +10,12 @@ const tools: Tool[] = [
   { name: "get_weather", parameters: { type: "object", properties: { city: { type: "string" } } } },
 ];
 
-function read(pieces: readonly string[], callsAllowed = true): GeneratedChoice | undefined {
+function read(chunks: readonly string[], callsAllowed = true): GeneratedChoice | undefined {
   let made = 0;
   const reader = new MarkerReader({ choice: 0, newCallId: () => `call_${made++}`, tools, callsAllowed });
   const accumulator = new Accumulator();
   accumulator.add([{ type: "start", choice: 0 }]);
-  for (const piece of pieces) accumulator.add(reader.push(piece));
+  for (const chunk of chunks) accumulator.add(reader.push(chunk));
   accumulator.add(reader.end());
   return accumulator.result().choices[0];
 }
@@ -46,9 +46,9 @@ const cases: [
     '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Rome"}}]',
     { text: null, calls: [["get_weather", '{"city":"Rome"}']] },
   ],
-  ["a thought, then text", "<think>\nHm.\n</think>\n\nYes.", { text: "Yes.", reasoning: "Hm." }],
+  ["reasoning, then text", "<think>\nHm.\n</think>\n\nYes.", { text: "Yes.", reasoning: "Hm." }],
   [
-    "a thought, then a call",
+    "reasoning, then a call",
     '<think>Hm.</think><tool_call>{"name": "get_weather", "arguments": {"city": "Rome"}}</tool_call>',
     { text: null, reasoning: "Hm.", calls: [["get_weather", '{"city":"Rome"}']] },
   ],
@@ -60,12 +60,12 @@ const cases: [
   ],
   // Their messages begin in the prompt, so the text begins within a header: it used to stay text.
   [
-    "gpt-oss: a thought and a call",
+    "gpt-oss: reasoning and a call",
     '<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Rome"}<|call|>',
     { text: null, reasoning: "Hm.", calls: [["get_weather", '{"city":"Rome"}']] },
   ],
   [
-    "gpt-oss: a thought and an answer",
+    "gpt-oss: reasoning and an answer",
     "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.",
     { text: "Yes.", reasoning: "Hm." },
   ],
@@ -111,8 +111,8 @@ const cases: [
 
 describe("the format is found by its markers", () => {
   test.each(cases)("%s", (_, text, expected) => {
-    for (const pieces of [[text], [...text]]) {
-      const choice = read(pieces);
+    for (const chunks of [[text], [...text]]) {
+      const choice = read(chunks);
       expect(choice?.text).toBe(expected.text);
       expect(choice?.reasoning ?? "").toBe(expected.reasoning ?? "");
       expect(choice?.toolCalls.map(({ name, arguments: args }) => [name, JSON.stringify(JSON.parse(args))])).toEqual(
@@ -131,20 +131,20 @@ test("however the text is cut, the reading is the same", { timeout: 60_000 }, ()
   fc.assert(
     fc.property(fc.constantFrom(...cases), fc.array(fc.nat(160), { maxLength: 10 }), ([, text], cuts) => {
       const places = [0, ...cuts.filter((cut) => cut < text.length).sort((a, b) => a - b), text.length];
-      const pieces = places.slice(1).map((end, i) => text.slice(places[i], end));
-      expect(read(pieces)).toEqual(read([text]));
+      const chunks = places.slice(1).map((end, i) => text.slice(places[i], end));
+      expect(read(chunks)).toEqual(read([text]));
     }),
   );
 });
 
-// All of it was held until something visible came, and looked through again with each token: a model that wrote line breaks without
-// an end took seconds of the processor and told its client nothing.
-test("white space without an end is told in parts, and none is lost", () => {
+// White space used to be held back without limit and scanned again with each token: a model that wrote endless line breaks took seconds
+// of processor time, and its client received nothing.
+test("endless white space is emitted in parts, and nothing is lost", () => {
   const reader = new MarkerReader({ choice: 0, newCallId: () => "x", tools });
   const count = 10_000;
-  const told = Array.from({ length: count }, () => reader.push("\n").flatMap(textOf).join(""));
-  expect(told.findIndex((text) => text !== "")).toBeLessThan(5000);
-  expect(told.join("") + reader.end().flatMap(textOf).join("")).toBe("\n".repeat(count));
+  const emitted = Array.from({ length: count }, () => reader.push("\n").flatMap(textOf).join(""));
+  expect(emitted.findIndex((text) => text !== "")).toBeLessThan(5000);
+  expect(emitted.join("") + reader.end().flatMap(textOf).join("")).toBe("\n".repeat(count));
 });
 
 test("a token's logprob goes with the text that holds its last character", () => {
@@ -157,8 +157,8 @@ test("a token's logprob goes with the text that holds its last character", () =>
   });
   const events = ["Hi", " ", "<b"].flatMap((text) => reader.push(text, token(text)));
   events.push(...reader.push("> now", token("> now")), ...reader.end());
-  const told = events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
-  expect(told.map(({ token }) => token)).toEqual(["Hi", " ", "<b", "> now"]);
+  const emitted = events.flatMap((event) => (event.type === "text-delta" ? (event.logprobs ?? []) : []));
+  expect(emitted.map(({ token }) => token)).toEqual(["Hi", " ", "<b", "> now"]);
 });
 
 test("calls of tools that the request does not have are named, for the log", () => {

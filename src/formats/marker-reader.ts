@@ -1,42 +1,39 @@
-import type { Format, PlainFormat } from "./format.ts";
-import { knownFormats } from "./known.ts";
-import { isSignOf } from "./recognize-format.ts";
-import { Pile } from "./reading/pile.ts";
-import { TextReader } from "./text-reader.ts";
-import type { TextReaderOptions } from "./text-reader.ts";
 import type { GenerationEvent, TokenLogprob } from "../core/events.ts";
+import type { Format } from "./format.ts";
+import { isSignOf, knownFormats } from "./known.ts";
+import { TextBuffer } from "./reading/cursor.ts";
+import { MarkerSet } from "./reading/marker-set.ts";
+import { TextReader, type TextReaderOptions } from "./text-reader.ts";
 
-/** More white space than this is content, so that what is held back is bounded while a model writes white space for ever. */
-const mostSpace = 4096;
+/** More white space than this is emitted as content, so that what is held back stays bounded. */
+const maxHeldSpace = 4096;
 
 /**
- * Reads a choice's text without being told its format: text goes on as it comes, until a marker of a known format stands in it. From
- * there every format that has this marker reads the text; the first that finds a call or a thought gets the rest of it (a thought: up
- * to its end; in a routed format, any message counts). If none does, the marker is text.
+ * Parses the text of a choice whose format is unknown. Text is emitted as it arrives until it contains a marker of a known format. From
+ * there, every format with this marker reads the text. The first that finds a call reads the rest of the text; one that finds reasoning
+ * reads up to its end; in a routed format, any message counts. If no format finds anything, the marker is text.
  */
 export class MarkerReader {
   readonly #options: Omit<TextReaderOptions, "format">;
-  readonly #markers: ReadonlyMap<string, readonly Opening[]>;
-  readonly #longest: number;
-  /** The format that was found. */
+  readonly #markers: MarkerTable;
+  /** The reader of the format that was found. */
   #chosen: TextReader | undefined;
   #trial: Trial | undefined;
-  /** White space after the last event: it vanishes if a call follows. */
-  #space = new Pile();
-  /** What may become a marker, after that. */
+  /** White space after the last event: dropped if a call follows. */
+  #space = new TextBuffer();
+  /** The end of the text, after that, which may be the beginning of a marker. */
   #tail = "";
   readonly #unknownTools = new Set<string>();
-  #afterThought = false;
-  /** Of tokens whose text is held. */
+  #afterReasoning = false;
+  /** Logprobs of tokens whose text is held back. */
   #logprobs: TokenLogprob[] = [];
 
   constructor(options: Omit<TextReaderOptions, "format">) {
     this.#options = options;
-    this.#markers = options.callsAllowed === false ? thoughtMarkers : allMarkers;
-    this.#longest = Math.max(...[...this.#markers.keys()].map(({ length }) => length));
+    this.#markers = options.callsAllowed === false ? reasoningMarkers : allMarkers;
   }
 
-  /** Names in calls of tools that the request does not have, as far as it was clear that they are calls. */
+  /** The tools that were called although the request does not have them, as far as it was clear that these were calls. */
   get unknownTools(): ReadonlySet<string> {
     return new Set([...this.#unknownTools, ...(this.#chosen?.unknownTools ?? [])]);
   }
@@ -51,10 +48,10 @@ export class MarkerReader {
     const events: GenerationEvent[] = [];
     if (this.#trial) {
       for (const candidate of this.#trial.candidates) candidate.events.push(...candidate.reader.end());
-      this.#decide(events, true);
+      this.#decide(this.#trial, events, true);
     }
     if (this.#chosen) events.push(...this.#chosen.end());
-    else if (this.#isHolding) this.#tellText(this.#space.take() + this.#tail, events);
+    else if (this.#isHolding) this.#emitText(this.#space.take() + this.#tail, events);
     this.#tail = "";
     return events;
   }
@@ -63,7 +60,7 @@ export class MarkerReader {
     return this.#space.length > 0 || this.#tail !== "";
   }
 
-  /** A token's logprob goes with the text that holds its last character; those of calls, thoughts and markers vanish. */
+  /** Attaches a token's logprob to the text that contains its last character. Logprobs of calls, reasoning and markers are dropped. */
   #attachLogprobs(events: GenerationEvent[], logprob: TokenLogprob | undefined): void {
     const isHeld = this.#isHolding || this.#trial !== undefined;
     if (logprob && !isHeld) this.#logprobs.push(logprob);
@@ -83,75 +80,77 @@ export class MarkerReader {
         events.push(...this.#chosen.push(rest));
         break;
       }
-      rest = this.#trial ? this.#try(rest, events) : this.#watch(rest, events);
+      rest = this.#trial ? this.#try(this.#trial, rest, events) : this.#findMarker(rest, events);
     }
     return events;
   }
 
-  /** Looks for a marker; returns what follows it. */
-  #watch(text: string, events: GenerationEvent[]): string {
+  /** Looks for a marker and starts a trial at it. Returns the text from the marker on. */
+  #findMarker(text: string, events: GenerationEvent[]): string {
     const all = this.#tail + text;
-    this.#tail = "";
-    if (!beginnings.test(all)) {
-      this.#tellButSpace(all, "", events);
-      return "";
-    }
-    let at = Number.POSITIVE_INFINITY;
+    const { set, openings } = this.#markers;
+    let node = 0;
+    let at = -1;
     let found = "";
-    for (const marker of this.#markers.keys()) {
-      const place = all.indexOf(marker);
-      if (place !== -1 && (place < at || (place === at && marker.length > found.length))) [at, found] = [place, marker];
+    for (let i = 0; i < all.length; i++) {
+      if (node === 0 && found === "") {
+        i = set.skip(all, i);
+        if (i === all.length) break;
+      }
+      node = set.step(node, all.charCodeAt(i));
+      // No longer a continuation of a marker that begins where the match begins, or before it.
+      if (found !== "" && i + 1 - (set.depth[node] ?? 0) > at) break;
+      const marker = set.markers[set.ends[node] ?? -1];
+      if (marker !== undefined && (found === "" || i + 1 - marker.length <= at)) {
+        at = i + 1 - marker.length;
+        found = marker;
+      }
     }
     if (found === "") {
-      const keep = this.#tailLength(all);
-      this.#tellButSpace(all.slice(0, all.length - keep), all.slice(all.length - keep), events);
+      const end = all.length - (set.depth[node] ?? 0);
+      this.#emitButSpace(all.slice(0, end), events);
+      this.#tail = all.slice(end);
       return "";
     }
-    this.#tellButSpace(all.slice(0, at), "", events);
-    const openings = this.#markers.get(found) ?? [];
-    this.#trial = {
-      raw: this.#space.take(),
-      marker: found,
-      candidates: openings.map(({ format, prefix }) => ({
-        format,
-        reader: new TextReader({ ...this.#options, format, prefix }),
-        events: [],
-      })),
-    };
+    this.#tail = "";
+    this.#emitButSpace(all.slice(0, at), events);
+    const candidates = (openings.get(found) ?? []).map(({ format, prefix }) => ({
+      format,
+      reader: new TextReader({ ...this.#options, format, prefix }),
+      events: [],
+    }));
+    this.#trial = { raw: this.#space.take(), marker: found, candidates };
     return all.slice(at);
   }
 
-  /** Lets the candidates read; returns what is left for others. */
-  #try(text: string, events: GenerationEvent[]): string {
-    const trial = this.#trial;
-    if (!trial) return text;
-    // Character by character, because the format of what follows a thought is not known yet.
+  /** Lets the candidates read the text. Returns what is left when the trial is over. */
+  #try(trial: Trial, text: string, events: GenerationEvent[]): string {
+    // Character by character, because the format of what follows reasoning is not known yet.
     for (let i = 0; i < text.length; i++) {
-      const piece = text.charAt(i);
-      trial.raw += piece;
-      for (const candidate of trial.candidates) candidate.events.push(...candidate.reader.push(piece));
-      if (this.#decide(events, false)) return text.slice(i + 1);
+      const character = text.charAt(i);
+      trial.raw += character;
+      for (const candidate of trial.candidates) candidate.events.push(...candidate.reader.push(character));
+      if (this.#decide(trial, events, false)) return text.slice(i + 1);
     }
     return "";
   }
 
-  /** True when the trial is over. */
-  #decide(events: GenerationEvent[], atEnd: boolean): boolean {
-    const trial = this.#trial;
-    if (!trial) return true;
-    if (trial.thinking) {
-      events.push(...trial.thinking.events.splice(0));
-      if (!atEnd && trial.thinking.reader.phase === "reasoning") return false;
-      if (!atEnd) events.push(...trial.thinking.reader.end());
+  /** Returns whether the trial is over. */
+  #decide(trial: Trial, events: GenerationEvent[], atEnd: boolean): boolean {
+    if (trial.reasoning) {
+      const { reader, events: found } = trial.reasoning;
+      events.push(...found.splice(0));
+      if (!atEnd && reader.phase === "reasoning") return false;
+      if (!atEnd) events.push(...reader.end());
       this.#trial = undefined;
-      this.#afterThought = true;
+      this.#afterReasoning = true;
       return true;
     }
     const message = trial.candidates.find((candidate) => readsMessage(candidate, trial.marker));
     const caller =
       trial.candidates.find(({ events }) => events.some(({ type }) => type === "tool-call-start")) ?? message;
-    // What is a message to one may be a call to another, a few characters later.
-    if (caller === message && message && !atEnd && !trial.candidates.every(hasSpoken) && !hasSaidEnough(message))
+    // What is a message in one format may turn out to be a call in another a few characters later.
+    if (caller === message && message && !atEnd && !trial.candidates.every(hasEmitted) && !hasEmittedEnough(message))
       return false;
     if (caller) {
       events.push(...caller.events);
@@ -159,57 +158,49 @@ export class MarkerReader {
       this.#trial = undefined;
       return true;
     }
-    const thinker = trial.candidates.find(({ reader, events }) => reader.phase === "reasoning" && !events.some(isText));
-    if (thinker) {
-      trial.thinking = thinker;
-      trial.candidates = [thinker];
+    const reasoner = trial.candidates.find(
+      ({ reader, events }) => reader.phase === "reasoning" && !events.some(hasText),
+    );
+    if (reasoner) {
+      trial.reasoning = reasoner;
+      trial.candidates = [reasoner];
       return false;
     }
-    // Of several formats that take it for a call of an unknown tool, the first tells its name.
+    // If several formats read it as a call of an unknown tool, the first of them determines the name.
     trial.unknown ??= trial.candidates.find(({ reader }) => reader.unknownTools.size > 0)?.reader.unknownTools;
-    trial.candidates = trial.candidates.filter(({ events }) => !events.some(isText));
+    trial.candidates = trial.candidates.filter(({ events }) => !events.some(hasText));
     if (trial.candidates.length > 0 && !atEnd) return false;
     for (const name of trial.unknown ?? []) this.#unknownTools.add(name);
-    // Nobody made anything of it. Its first character is text; a marker may begin after it.
     this.#trial = undefined;
-    this.#tellText(trial.raw, events);
+    this.#emitText(trial.raw, events);
     return true;
   }
 
-  /** Tells text but for the white space at its end, which vanishes if a call follows; holds that, and `tail`. */
-  #tellButSpace(text: string, tail: string, events: GenerationEvent[]): void {
+  /** Emits text except for the white space at its end, which is held back. */
+  #emitButSpace(text: string, events: GenerationEvent[]): void {
     const shown = text.trimEnd();
-    if (shown !== "") this.#tellText(this.#space.take() + shown, events);
+    if (shown !== "") this.#emitText(this.#space.take() + shown, events);
     this.#space.add(text.slice(shown.length));
-    if (this.#space.length > mostSpace) this.#tellText(this.#space.take(), events);
-    this.#tail = tail;
+    if (this.#space.length > maxHeldSpace) this.#emitText(this.#space.take(), events);
   }
 
-  #tellText(text: string, events: GenerationEvent[]): void {
-    const shown = this.#afterThought ? text.trimStart() : text;
+  #emitText(text: string, events: GenerationEvent[]): void {
+    const shown = this.#afterReasoning ? text.trimStart() : text;
     if (shown === "") return;
-    this.#afterThought = false;
+    this.#afterReasoning = false;
     events.push({ type: "text-delta", choice: this.#options.choice, text: shown });
-  }
-
-  /** How much of the text's end may be the beginning of a marker. */
-  #tailLength(text: string): number {
-    for (let length = Math.min(text.length, this.#longest - 1); length > 0; length--) {
-      const tail = text.slice(text.length - length);
-      for (const marker of this.#markers.keys()) if (marker.startsWith(tail)) return length;
-    }
-    return 0;
   }
 }
 
+/** The formats with one marker, reading the text from this marker on. */
 interface Trial {
   readonly marker: string;
   candidates: Candidate[];
-  /** The candidate that reads a thought. */
-  thinking?: Candidate;
-  /** The text since the marker, for when it was none. */
+  /** The candidate that reads reasoning. */
+  reasoning?: Candidate;
+  /** The text from the marker on, which is emitted if no candidate finds anything. */
   raw: string;
-  /** Names in what may be calls of tools that the request does not have. */
+  /** The tools of what may be calls, if the request does not have them. */
   unknown?: ReadonlySet<string> | undefined;
 }
 
@@ -219,27 +210,24 @@ interface Candidate {
   readonly events: GenerationEvent[];
 }
 
-function isText(event: GenerationEvent): boolean {
+function hasText(event: GenerationEvent): boolean {
   return event.type === "text-delta" && event.text.trim() !== "";
 }
 
-/** Whether a format whose messages have headers has read one: all that follows is its, too. */
+/** Whether a routed format has read a message; then everything that follows is in this format, too. */
 function readsMessage({ format, reader, events }: Candidate, marker: string): boolean {
   if (format.kind !== "routed") return false;
-  return reader.phase === "reasoning" || events.some((event) => isText(event) && !startsWith(event, marker));
+  if (reader.phase === "reasoning") return true;
+  return events.some((event) => event.type === "text-delta" && hasText(event) && !event.text.startsWith(marker));
 }
 
-function hasSpoken({ reader, events }: Candidate): boolean {
+function hasEmitted({ reader, events }: Candidate): boolean {
   return events.length > 0 || reader.phase === "reasoning";
 }
 
-function hasSaidEnough({ reader, events }: Candidate): boolean {
+function hasEmittedEnough({ reader, events }: Candidate): boolean {
   const length = events.reduce((sum, event) => sum + (event.type === "text-delta" ? event.text.length : 0), 0);
   return reader.phase === "reasoning" || length >= 8;
-}
-
-function startsWith(event: GenerationEvent, marker: string): boolean {
-  return event.type === "text-delta" && event.text.startsWith(marker);
 }
 
 /** A format that a marker opens, and the prefix that its reader needs. */
@@ -248,45 +236,45 @@ interface Opening {
   readonly prefix: string;
 }
 
-type Marker = readonly [text: string, prefix?: string];
-
-const allMarkers = gather((format) => [...thoughtMarkersOf(format), ...callMarkersOf(format)]);
-const thoughtMarkers = gather(thoughtMarkersOf);
-
-/** The markers of all formats; of several formats with the same one, those that are known by it come first. */
-function gather(openers: (format: Format) => readonly Marker[]): Map<string, Opening[]> {
-  const markers = new Map<string, Opening[]>();
-  for (const format of knownFormats) {
-    for (const [marker, prefix = ""] of openers(format)) {
-      // A single bracket is everyday text.
-      if (marker.trim().length < 4) continue;
-      const openings = markers.get(marker) ?? [];
-      if (!openings.some((opening) => opening.format === format)) openings.push({ format, prefix });
-      markers.set(marker, openings);
-    }
-  }
-  for (const [marker, openings] of markers) {
-    const isKnownBy = ({ format }: Opening): number => Number(isSignOf(format, marker));
-    openings.sort((a, b) => isKnownBy(b) - isKnownBy(a));
-  }
-  return markers;
+interface MarkerTable {
+  readonly set: MarkerSet;
+  readonly openings: ReadonlyMap<string, readonly Opening[]>;
 }
 
-/** What opens a thought; of a format whose messages have headers, any message. */
-function thoughtMarkersOf(format: Format): readonly Marker[] {
+type Opener = readonly [marker: string, prefix?: string];
+
+const allMarkers = markersOf((format) => [...reasoningOpeners(format), ...callOpeners(format)]);
+const reasoningMarkers = markersOf(reasoningOpeners);
+
+/** The openers of all known formats. Of several formats with the same opener, those that are recognized by it come first. */
+function markersOf(openersOf: (format: Format) => readonly Opener[]): MarkerTable {
+  const openings = new Map<string, Opening[]>();
+  for (const format of knownFormats) {
+    for (const [marker, prefix = ""] of openersOf(format)) {
+      // Shorter markers, such as a single bracket, are common in text.
+      if (marker.trim().length < 4) continue;
+      const known = openings.get(marker) ?? [];
+      if (!known.some((opening) => opening.format === format)) known.push({ format, prefix });
+      openings.set(marker, known);
+    }
+  }
+  for (const [marker, known] of openings) {
+    const isRecognized = ({ format }: Opening): number => Number(isSignOf(format, marker));
+    known.sort((a, b) => isRecognized(b) - isRecognized(a));
+  }
+  return { set: new MarkerSet([...openings.keys()]), openings };
+}
+
+/** What opens reasoning; in a routed format, what opens any message. */
+function reasoningOpeners(format: Format): readonly Opener[] {
   if (format.kind !== "routed") return (format.reasoning?.open ?? []).map((open) => [open]);
   // The prompt ends within the first header, so the text begins with the rest of it.
   const rest = format.routes.flatMap(({ write = [] }) => write.flatMap((header) => /^<\|\w+\|>/.exec(header) ?? []));
-  return [[format.start], ...rest.map((marker): Marker => [marker, `${format.start}assistant`])];
+  return [[format.start], ...rest.map((marker): Opener => [marker, `${format.start}assistant`])];
 }
 
-function callMarkersOf(format: Format): readonly Marker[] {
+function callOpeners(format: Format): readonly Opener[] {
   if (format.kind === "routed") return [];
-  const calls = (format as PlainFormat).calls.flatMap((call) => call.open ?? []);
+  const calls = format.calls.flatMap((call) => call.open ?? []);
   return [...(format.section?.open ?? []), ...calls].map((marker) => [marker]);
 }
-
-/** The characters that markers begin with: text without any of them goes on unseen. */
-const beginnings = new RegExp(
-  `[${[...new Set([...allMarkers.keys()].map((marker) => marker.charAt(0)))].join("").replace(/[\\\]^-]/g, "\\$&")}]`,
-);

@@ -6,36 +6,38 @@ import type { Format } from "./format.ts";
 import { TextReader } from "./text-reader.ts";
 import { unknownToolsWarning } from "./unknown-tools.ts";
 
-/** A raw text of a model and what is known of how it came about. */
+/** A raw text of a model, and what is known about its origin. */
 export interface ParseJob {
   readonly format: Format;
   readonly text: string;
-  /** The end of the prompt, from where the assistant's turn begins. */
+  /** The end of the prompt, from the beginning of the assistant's turn. */
   readonly prefix?: string;
   readonly tools?: readonly Tool[];
-  /** The text in the pieces in which it is to be read; default: whole. */
+  /** The text in the chunks in which it is to be read. Default: one chunk. */
   readonly chunks?: readonly string[];
-  /** Whether the model was asked to think. */
+  /** Whether reasoning was requested. */
   readonly thinking?: boolean;
-  /** false: reasoning and its markers are content. */
+  /** With false, reasoning and its markers are content. */
   readonly separateReasoning?: boolean;
-  /** Make markup events. */
+  /** Emit markup events. */
   readonly trace?: boolean;
 }
 
 export interface ParsedMessage {
   readonly content: string;
   readonly reasoning: string;
-  /** `arguments`: of a custom tool, the input. */
+  /** `arguments`: for a custom tool, its input. */
   readonly calls: readonly { readonly name: string; readonly arguments: string; readonly kind?: "custom" }[];
-  /** Absent: none. */
+  /** Absent if there are none. */
   readonly warnings?: readonly string[];
 }
 
-/** What is known of a text before it comes. */
-export type TextFacts = Omit<ParseJob, "text" | "chunks">;
+/** What is known about a text before it arrives. */
+type TextFacts = Omit<ParseJob, "text" | "chunks">;
 
-/** Reads a text as `truewire serve` reads a local model's answer: events as the text comes, `start` and `finish` included. */
+/**
+ * Reads a text as `truewire serve` reads the answer of a local model: returns events as the text arrives, including `start` and `finish`.
+ */
 export class JobReader {
   readonly #reader: TextReader;
   readonly #assembler = new ChoiceAssembler(0);
@@ -56,7 +58,7 @@ export class JobReader {
     });
   }
 
-  /** Warnings for the log: calls that stayed text because the request does not have the tool. */
+  /** Warnings for the log about calls that stayed text because the request does not have the tool. */
   get warnings(): readonly string[] {
     const warning = unknownToolsWarning(this.#reader.unknownTools);
     return warning === null ? [] : [warning];
@@ -67,7 +69,7 @@ export class JobReader {
     return this.#assembler.take();
   }
 
-  /** `cut`: the model did not end the text, its budget did. */
+  /** `cut`: the model did not end the text; it was cut off at the token limit. */
   end(cut = false): GenerationEvent[] {
     this.#assembler.add(this.#reader.end(cut));
     this.#assembler.finish(cut ? "length" : "stop");
@@ -75,7 +77,7 @@ export class JobReader {
   }
 }
 
-/** Reads a text to its end: the events, `start` and `finish` included, and warnings for the log. */
+/** Reads a whole text. Returns the events, including `start` and `finish`, and the warnings for the log. */
 export function parseEvents(job: ParseJob): { events: readonly GenerationEvent[]; warnings: readonly string[] } {
   const reader = new JobReader(job);
   const events: GenerationEvent[] = [];
@@ -84,7 +86,7 @@ export function parseEvents(job: ParseJob): { events: readonly GenerationEvent[]
   return { events, warnings: reader.warnings };
 }
 
-/** Reads a text to its end: the message that it is. */
+/** Reads a whole text and returns the message. */
 export function parseMessage(job: ParseJob): ParsedMessage {
   const { events, warnings } = parseEvents(job);
   const choice = accumulate(events).choices[0];

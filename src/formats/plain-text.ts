@@ -1,4 +1,4 @@
 import type { PlainFormat } from "./format.ts";
 
-/** All is content: no calls, no reasoning, no special tokens. */
+/** The format in which everything is content: no calls, no reasoning, no special tokens. */
 export const plainText: PlainFormat = { kind: "plain", id: "plain-text", calls: [] };

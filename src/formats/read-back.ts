@@ -3,10 +3,10 @@ import type { Message, Tool } from "../core/message.ts";
 import type { Format } from "./format.ts";
 import { TextReader } from "./text-reader.ts";
 
-/** Renders a conversation with a model's chat template, the generation prompt included where asked. Throws as the template does. */
+/** Renders a conversation with a model's chat template, optionally with the generation prompt. Throws what the template throws. */
 export type Render = (messages: readonly Message[], tools: readonly Tool[], generationPrompt: boolean) => string;
 
-/** What a call of the sentinel conversation holds: words that stand nowhere else in a prompt. */
+/** The contents of the sentinel conversation: words that occur nowhere else in a prompt. */
 export const sentinel = {
   name: "sentinel_tool",
   otherName: "sentinel_other",
@@ -16,7 +16,7 @@ export const sentinel = {
   values: ["Sentinel Town", 4711],
   question: "What does the sentinel say?",
   answer: "The sentinel is well.",
-  thought: "Let me think of the sentinel.",
+  reasoning: "Let me think of the sentinel.",
   result: "RESULT_OF_SENTINEL",
 } as const;
 
@@ -28,11 +28,11 @@ const parameters = {
   },
   required: [...sentinel.keys],
 };
-export const sentinelTools: readonly Tool[] = [
+const sentinelTools: readonly Tool[] = [
   { name: sentinel.name, description: "A sentinel", parameters },
   { name: sentinel.otherName, description: "Another sentinel", parameters },
 ];
-export const sentinelArguments: Readonly<Record<string, unknown>> = {
+const sentinelArguments: Readonly<Record<string, unknown>> = {
   [sentinel.keys[0]]: sentinel.values[0],
   [sentinel.keys[1]]: sentinel.values[1],
 };
@@ -40,8 +40,8 @@ export const sentinelArguments: Readonly<Record<string, unknown>> = {
 const question: Message = { role: "user", content: sentinel.question };
 
 /**
- * The assistant's turn with the sentinel call, or two calls, as a template writes it, and what follows it: their results, or
- * (`answered` false) nothing. null: the template does not write it.
+ * The assistant's turn with one or two sentinel calls as a template renders it, followed by their results or (`answered` false) by nothing.
+ * null if the template does not render it.
  */
 export function renderCalls(render: Render, calls: 1 | 2, answered = true): string | null {
   const ids = [sentinel.id, sentinel.otherId].slice(0, calls);
@@ -61,23 +61,23 @@ export function renderCalls(render: Render, calls: 1 | 2, answered = true): stri
   return renderTurn(render, [{ role: "assistant", content: made }, ...(answered ? results : [])]);
 }
 
-/** The assistant's turn, and what follows it; null: the template refuses it, or leaves it out. */
+/** The assistant's turn and what follows it. null if the template refuses or omits it. */
 export function renderTurn(render: Render, turn: readonly Message[]): string | null {
   try {
     const before = render([question], sentinelTools, true);
     const after = render([question, ...turn], sentinelTools, false);
     let at = 0;
     while (at < before.length && before[at] === after[at]) at++;
-    // Not from inside a marker that both begin with.
-    const mark = after.lastIndexOf("<", at);
-    if (mark >= 0 && !/[>\s]/.test(after.slice(mark, at))) at = mark;
+    // Not from inside a marker whose beginning is the same in both.
+    const marker = after.lastIndexOf("<", at);
+    if (marker >= 0 && !/[>\s]/.test(after.slice(marker, at))) at = marker;
     return after.slice(at);
   } catch {
     return null;
   }
 }
 
-/** Whether a format reads the sentinel calls, and no others, out of what a template wrote. */
+/** Whether a format reads the sentinel calls, and no others, from what a template rendered. */
 export function readsBack(format: Format, turn: string, calls: 1 | 2 = 1): boolean {
   const reader = new TextReader({
     format,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Args, Format, Markers, PlainFormat, Reasoning, RoutedFormat } from "./format.ts";
 
-/** A marker becomes a search automaton with a node for each character. */
+/** A marker becomes a search automaton with one node per character. */
 const maxMarkerLength = 1000;
 const text = z.string().min(1).max(maxMarkerLength);
 const texts = z.array(text).readonly();
@@ -126,10 +126,10 @@ const routed = z.strictObject({
     .readonly(),
 }) satisfies z.ZodType<RoutedFormat>;
 
-/** A description of a format as it stands in a configuration. A list of one marker may be the marker alone. */
+/** A description of a format in a configuration. A list of one marker may be written as the marker. */
 export const formatSchema: z.ZodType<Format> = z.discriminatedUnion("kind", [plain, routed]);
 
-/** An invalid description: what is wrong, and where (`calls[0].open`). */
+/** An invalid description: the problems and their paths (`calls[0].open`). */
 export class FormatError extends Error {
   readonly problems: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[];
 
@@ -141,7 +141,7 @@ export class FormatError extends Error {
   }
 }
 
-/** Reads a description that a user wrote. Throws `FormatError`. */
+/** Validates a description that a user wrote. Throws `FormatError`. */
 export function readFormat(value: unknown): Format {
   const result = formatSchema.safeParse(value);
   if (!result.success) throw new FormatError(result.error);

@@ -52,18 +52,18 @@ const debris = [
   "null",
 ];
 
-/** Text in which a format's own markers, halves of them, and anything else stand in any order. */
+/** Text with the format's own markers, prefixes of them, and other text in any order. */
 function textFor(format: Format): fc.Arbitrary<string> {
   const markers = stringsOf(format).filter((text) => text !== "");
-  const pieces = markers.length > 0 ? fc.constantFrom(...markers) : fc.constant("");
-  const half = fc.tuple(pieces, fc.nat(12)).map(([marker, length]) => marker.slice(0, length));
-  const piece = fc.oneof(
-    { arbitrary: pieces, weight: 6 },
+  const aMarker = markers.length > 0 ? fc.constantFrom(...markers) : fc.constant("");
+  const half = fc.tuple(aMarker, fc.nat(12)).map(([marker, length]) => marker.slice(0, length));
+  const part = fc.oneof(
+    { arbitrary: aMarker, weight: 6 },
     { arbitrary: fc.constantFrom(...debris), weight: 6 },
     { arbitrary: half, weight: 1 },
     { arbitrary: fc.string({ unit: "binary", maxLength: 8 }), weight: 1 },
   );
-  return fc.array(piece, { maxLength: 24 }).map((parts) => parts.join(""));
+  return fc.array(part, { maxLength: 24 }).map((parts) => parts.join(""));
 }
 
 const options: fc.Arbitrary<Partial<TextReaderOptions>> = fc.record(
@@ -93,7 +93,7 @@ function message(events: readonly GenerationEvent[]): unknown {
   return { text: choice?.text ?? "", reasoning: choice?.reasoning ?? "", calls: choice?.toolCalls ?? [] };
 }
 
-/** Calls do not nest, are numbered, and everything of a call stands between its start and its end. */
+/** Calls do not nest, are numbered, and all events of a call are between its start and its end. */
 function expectLegal(events: readonly GenerationEvent[]): void {
   let open = false;
   let calls = 0;
@@ -133,7 +133,7 @@ describe.each(knownFormats.map((format) => [format.id, format] as const))("%s", 
         fc.property(textFor(format), options, fc.boolean(), (text, more, cut) => {
           const events = read(format, [text], { ...more, trace: true }, cut);
           expectLegal(events);
-          // A thought that the prompt began belongs to the content where it is not separated.
+          // If reasoning is not separated, reasoning that the prompt has opened belongs to the content.
           const begun = more.separateReasoning === false && more.prefix === "<think>" ? more.prefix : "";
           expect([text, begun + text]).toContain(rawOf(events));
           for (const call of accumulate(events).choices[0]?.toolCalls ?? []) {

@@ -18,7 +18,7 @@ function read(chunks: Iterable<string>, options: Partial<TextReaderOptions> = {}
 const text =
   '<think>\nhm\n</think>\n\nLet me see.\n<tool_call>\n{"name": "f", "arguments": {"a": [1, "}"]}}\n</tool_call>';
 
-test("a thought, text and a call, in one piece and character by character", () => {
+test("reasoning, text and a call, in one chunk and character by character", () => {
   for (const chunks of [[text], text]) {
     expect(read(chunks)).toMatchObject({
       reasoning: "hm",
@@ -28,7 +28,7 @@ test("a thought, text and a call, in one piece and character by character", () =
   }
 });
 
-test("a stop string ends the visible text, also across pieces", () => {
+test("a stop string ends the visible text, also across chunks", () => {
   expect(read("one STOP two", { stop: ["STOP"], format: plainText })).toMatchObject({ text: "one ", stopped: "STOP" });
   expect(read("one STO two", { stop: ["STOP"], format: plainText })).toMatchObject({
     text: "one STO two",
@@ -77,8 +77,8 @@ test("while a call is open its raw text can be asked for, from the opener on", (
 
 test("arguments go out as they come, and the name once, when they have begun", () => {
   const reader = new TextReader({ format: hermes, choice: 0, newCallId: () => "call_0" });
-  const steps = ['<tool_call>{"name": "f", "arguments": {', '"a"', ": [1, ", "2]", "}}"].map((piece) =>
-    reader.push(piece),
+  const steps = ['<tool_call>{"name": "f", "arguments": {', '"a"', ": [1, ", "2]", "}}"].map((chunk) =>
+    reader.push(chunk),
   );
   expect(steps.map((events) => events.map((event) => ("arguments" in event ? event.arguments : event.type)))).toEqual([
     [],
@@ -94,15 +94,15 @@ test("tagged values stream: strings at once, others when they are complete", () 
   const properties = { path: { type: "string" }, lines: { type: "array" } };
   const tools = [{ name: "edit", parameters: { type: "object", properties } }];
   const reader = new TextReader({ format, choice: 0, newCallId: () => "call_0", tools });
-  const pieces = [
+  const chunks = [
     "<tool_call>\n<function=edit>\n<parameter=path>\n/a",
     "/b\n",
     "</parameter>\n<parameter=lines>\n[1,",
     "2]\n</parameter>",
   ];
-  const json = pieces.map((piece) =>
+  const json = chunks.map((chunk) =>
     reader
-      .push(piece)
+      .push(chunk)
       .map((event) => (event.type === "tool-call-delta" ? event.arguments : ""))
       .join(""),
   );
@@ -126,8 +126,8 @@ test("a call that turns out bad after its name was sent has failed, with its raw
   expect(read(text)).toMatchObject({ text: null, toolCalls: [{ name: "f", status: "failed" }] });
 });
 
-// What stood between the fault and the call's close went nowhere on the wire: a client saw half of the arguments, and where a model never
-// closed the call, nothing of what it said afterwards.
+// The text between the fault and the close of a call used to be dropped: a client received half of the arguments, and if the model never
+// closed the call, nothing of the text after it.
 test("the arguments of a failed call are what the model wrote, to its close", () => {
   const cases: [format: string, text: string, json: string][] = [
     ["hermes", '<tool_call>\n{"name": "f", "arguments": {"a": oops }}\n</tool_call> ok', '{"a": oops }'],
@@ -212,7 +212,7 @@ test("a call of a custom tool carries its input, however it is written and cut",
   }
 });
 
-test("what a model writes for a custom tool in another form is the input as it stands", () => {
+test("arguments in another form for a custom tool are the input unchanged", () => {
   const tools = [{ name: "run", kind: "custom" as const }, { name: "f" }];
   const inputOf = (json: string): string | undefined =>
     read(`<tool_call>{"name": "run", "arguments": ${json}}</tool_call>`, { tools }).toolCalls?.[0]?.arguments;
@@ -232,7 +232,7 @@ test("reasoning that is not separated has the opener that the prompt wrote, befo
     expect(merged(chunks)).toMatchObject({ reasoning: null, text: `<think>\n${whole}` });
   }
   expect(merged(["</think>Yes."]).text).toBe("<think>\n</think>Yes.");
-  // The model makes its call at once: there is no thought that an opener would belong to.
+  // The model makes its call immediately: there is no reasoning that an opener would belong to.
   expect(merged(["<tool_call>\n<function=f>\n</function>\n</tool_call>"])).toMatchObject({
     text: null,
     toolCalls: [{ name: "f" }],
@@ -240,14 +240,15 @@ test("reasoning that is not separated has the opener that the prompt wrote, befo
   expect(merged(["Yes."], "<|assistant|><think></think>").text).toBe("Yes.");
 });
 
-// gpt-oss lost its markers: its thoughts and its answer ran into one another.
+// gpt-oss lost its markers: reasoning and answer were not separated.
 test("reasoning that is not separated keeps the headers and ends of its messages", () => {
-  const thoughts = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis<|message|>So.<|end|>";
-  const whole = `${thoughts}<|start|>assistant<|channel|>final<|message|>Yes.<|return|>`;
+  const reasoning =
+    "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis<|message|>So.<|end|>";
+  const whole = `${reasoning}<|start|>assistant<|channel|>final<|message|>Yes.<|return|>`;
   for (const chunks of [[whole], whole]) {
     const format = formatNamed("gpt-oss") ?? plainText;
     const merged = read(chunks, { format, prefix: "<|start|>assistant", separateReasoning: false });
-    expect(merged).toMatchObject({ reasoning: null, text: `${thoughts}Yes.` });
+    expect(merged).toMatchObject({ reasoning: null, text: `${reasoning}Yes.` });
   }
 });
 
@@ -270,7 +271,7 @@ test("a logprob stays with its token where the prompt's opener is shown", () => 
   }
 });
 
-// The white space behind raw arguments was looked through again with every piece that came.
+// The white space after raw arguments was scanned again with every chunk.
 test("what may be the end of a call is held back in linear time", () => {
   const flood = 300_000;
   const texts: [format: string, text: string][] = [

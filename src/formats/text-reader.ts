@@ -1,14 +1,12 @@
 import type { GenerationEvent, TokenLogprob } from "../core/events.ts";
 import type { Tool } from "../core/message.ts";
 import type { Format } from "./format.ts";
-import { Cursor } from "./reading/cursor.ts";
-import type { Reading } from "./reading/cursor.ts";
-import { Output } from "./reading/output.ts";
-import { planOf } from "./reading/plan.ts";
+import { Cursor, type Parser } from "./reading/cursor.ts";
+import { EventOutput, StopFilter } from "./reading/output.ts";
+import { compileFormat } from "./reading/compiled-format.ts";
 import { readPlain } from "./reading/read-content.ts";
 import { readRouted } from "./reading/read-routed.ts";
 import { openThought, startOf } from "./reading/start.ts";
-import { StopFilter } from "./reading/stop-filter.ts";
 import { ToolTypes } from "./reading/tool-types.ts";
 
 export interface TextReaderOptions {
@@ -16,59 +14,62 @@ export interface TextReaderOptions {
   /** The choice that the events name. */
   readonly choice: number;
   readonly newCallId: () => string;
-  /** The end of the rendered prompt: it may already have begun a thought. Absent: unknown. */
+  /** The end of the rendered prompt, which may have opened the reasoning. Absent: unknown. */
   readonly prefix?: string;
-  /** The request's tools: they type untyped values, and a call of another name stays text. Absent: every name is a call. */
+  /** The request's tools: they determine the types of values, and a call of any other tool stays text. Absent: every name is a tool. */
   readonly tools?: readonly Tool[];
-  /** Default true; false (tool_choice none, a request without tools): what looks like a call stays text. */
+  /** Default true. With false (tool_choice none, a request without tools), what looks like a call stays text. */
   readonly callsAllowed?: boolean;
-  /** The client's stop strings. They end the visible text; reasoning and calls may hold them. */
+  /** The client's stop strings. They end the visible text; reasoning and calls may contain them. */
   readonly stop?: readonly string[];
-  /** Whether the model was asked to think; absent: not known. */
+  /** Whether reasoning was requested. Absent: unknown. */
   readonly thinking?: boolean;
-  /** Default true; false: reasoning and its markers are content, those at the end of `prefix` included. */
+  /** Default true. With false, reasoning and its markers are content, including those at the end of `prefix`. */
   readonly separateReasoning?: boolean;
-  /** Make `markup` events, which with the text and reasoning deltas account for every character. */
+  /** Emit `markup` events, which together with the deltas contain every character of the text. */
   readonly trace?: boolean;
 }
 
 /**
- * Reads what a model writes: text in any pieces → events, the same for every way of cutting it. The events are deltas and calls, in
- * legal order; `start` and `finish` are the caller's. Nothing is thrown for any text.
+ * Parses the text of a model, in any chunks, into events, which do not depend on how the text is cut. The events are deltas and calls in
+ * legal order, without `start` and `finish`, which the caller emits. Never throws.
  *
- * Work is linear in the text. Held back is the longest tail that may become a marker, white space at an edge, and a call's text up to
- * where it is certain to be one.
+ * The work is linear in the length of the text. Only these are held back: the longest tail that may become a marker, white space at the
+ * ends of visible text and reasoning, and the text of a call until it is certain to be one.
  */
 export class TextReader {
   readonly #cursor = new Cursor();
-  readonly #output: Output;
-  readonly #reading: Reading<unknown>;
+  readonly #output: EventOutput;
+  readonly #parser: Parser<unknown>;
 
   constructor(options: TextReaderOptions) {
     const { format, choice, newCallId, tools, stop } = options;
     const types = tools ? new ToolTypes(tools) : noTools;
-    const output = new Output({
+    const output = new EventOutput({
       choice,
       newCallId,
       known: tools ? types : null,
       mergeReasoning: options.separateReasoning === false,
-      begunThought: options.separateReasoning === false ? begunThought(format, options.prefix) : "",
-      keepSpace: format.kind === "plain" && planOf(format).isPlainText,
+      promptReasoning: options.separateReasoning === false ? promptReasoning(format, options.prefix) : "",
+      keepSpace: format.kind === "plain" && compileFormat(format).isPlainText,
       stop: stop && stop.length > 0 ? new StopFilter(stop) : null,
       trace: options.trace === true,
     });
     this.#output = output;
     const cursor = this.#cursor;
     const callsAllowed = options.callsAllowed !== false;
-    this.#reading =
+    this.#parser =
       format.kind === "plain"
-        ? readPlain({ cursor, output, types, callsAllowed, plan: planOf(format) }, startOf(format.reasoning, options))
+        ? readPlain(
+            { cursor, output, types, callsAllowed, format: compileFormat(format) },
+            startOf(format.reasoning, options),
+          )
         : readRouted({ cursor, output, types, callsAllowed }, format, options.prefix);
   }
 
   /**
-   * The next piece of the text. With logprobs a piece is one token; its logprob goes out with the text or reasoning that holds its last
-   * character, and nowhere if a marker or a call does. After a stop string was hit, text is ignored.
+   * Reads the next chunk. With `logprob`, the chunk is one token, and the logprob is emitted with the text or reasoning that contains the
+   * last character of the token, or dropped if a marker or a call does. After a stop string, text is ignored.
    */
   push(text: string, logprob?: TokenLogprob): GenerationEvent[] {
     if (this.stopped !== null) return [];
@@ -76,25 +77,25 @@ export class TextReader {
     if (text !== "") {
       const cursor = this.#cursor;
       cursor.feed(text);
-      if (cursor.pump === null || !cursor.pump()) this.#reading.next();
+      if (cursor.pump === null || !cursor.pump()) this.#parser.next();
     }
     return this.#output.flush();
   }
 
   /**
-   * No more text will come. `cut`: the model did not end it (finish reason "length"); then what is still open stays incomplete. Else the
-   * end closes what is open. A call whose arguments are incomplete has failed.
+   * Ends the text. With `cut`, the model did not end it (finish reason "length"), and what is open stays incomplete; otherwise the end
+   * closes what is open. A call whose arguments are incomplete has failed.
    */
   end(cut = false): GenerationEvent[] {
     if (this.stopped !== null) return [];
     this.#cursor.ended = true;
     this.#cursor.cut = cut;
-    this.#reading.next();
+    this.#parser.next();
     this.#output.end();
     return this.#output.flush();
   }
 
-  /** The stop string that ended the text, null: none. */
+  /** The stop string that ended the text, or null. */
   get stopped(): string | null {
     return this.#output.stopped;
   }
@@ -103,7 +104,7 @@ export class TextReader {
     return this.#output.sawCalls;
   }
 
-  /** Names in calls of tools that the request does not have: those calls stayed text. At most twenty names are kept. */
+  /** The tools, at most twenty, that were called although the request does not have them; those calls stayed text. */
   get unknownTools(): ReadonlySet<string> {
     return this.#output.unknownTools;
   }
@@ -112,20 +113,20 @@ export class TextReader {
     return this.#output.phase;
   }
 
-  /** The raw text since a call's opener, while a call is open. */
+  /** The raw text since the opener of the open call, or null if no call is open. */
   get openCall(): string | null {
     if (this.#output.phase !== "call") return null;
     return this.#output.callSoFar() + this.#cursor.peekPending();
   }
 }
 
-/** What the prompt's end has of a thought that it opened, its opener included. */
-function begunThought({ kind, reasoning }: Format, prefix: string | undefined): string {
+/** The reasoning that the end of the prompt has opened, including its opener. */
+function promptReasoning({ kind, reasoning }: Format, prefix: string | undefined): string {
   if (kind === "routed" || !reasoning || prefix === undefined) return "";
-  const thought = openThought(reasoning, prefix);
-  if (thought === null) return "";
-  const before = prefix.slice(0, prefix.length - thought.length);
-  return (reasoning.open.find((open) => before.endsWith(open)) ?? "") + thought;
+  const text = openThought(reasoning, prefix);
+  if (text === null) return "";
+  const before = prefix.slice(0, prefix.length - text.length);
+  return (reasoning.open.find((open) => before.endsWith(open)) ?? "") + text;
 }
 
 const noTools = new ToolTypes([]);

@@ -3,7 +3,7 @@ import { requireFormat } from "./known.ts";
 import { plainText } from "./plain-text.ts";
 import { thoughtClosings } from "./thought-closings.ts";
 
-test("a marker closes a thought; where messages have headers, it is an end and the next header", () => {
+test("a marker closes reasoning; in a routed format, an end marker and the next header", () => {
   expect(thoughtClosings(requireFormat("hermes"), "<|im_start|>assistant\n<think>\n")).toEqual(["</think>"]);
   const next = "<|end|><|start|>assistant";
   expect(thoughtClosings(requireFormat("gpt-oss"), "<|start|>assistant")).toEqual([

@@ -1,9 +1,9 @@
 import type { Format } from "./format.ts";
 
 /**
- * What closes a model's thought: the first time, and every further time. Where messages have headers, the model is first free to choose
- * where its next message goes; if that is a thought again, the next one is the answer. Empty: the format has no thoughts. `prefix`: the
- * end of the prompt, which has begun the first header.
+ * What closes a model's reasoning: the first text for the first time, the second for every further time; empty if the format has no
+ * reasoning. In a routed format, the model may first choose the recipient of its next message; if that is reasoning again, the second text
+ * starts the answer. `prefix`: the end of the prompt, which has begun the first header.
  */
 export function thoughtClosings(format: Format, prefix: string): readonly string[] {
   if (format.kind === "plain") return format.reasoning ? [format.reasoning.close[0]] : [];

@@ -1,6 +1,6 @@
 import type { Format } from "./format.ts";
 
-/** What a model's thoughts begin and end with, as far as a format has it in fixed words; none where it has no thoughts. */
+/** The markers of a model's reasoning, as far as they are fixed in the format. Empty if it has no reasoning. */
 export function thoughtMarkers(format: Format): readonly string[] {
   const { open = [], close = [] } = format.reasoning ?? {};
   const headers = format.kind === "routed" ? format.routes.filter(({ to }) => to === "reasoning") : [];

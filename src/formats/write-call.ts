@@ -1,13 +1,13 @@
-import type { Args, Call, Format, NamedCall, ObjectCall, PlainFormat, TaggedArgs } from "./format.ts";
+import type { Args, CallSyntax, Format, NamedCall, ObjectCall, PlainFormat, TaggedArgs } from "./format.ts";
 
-export interface WrittenCall {
+interface WrittenCall {
   readonly name: string;
   readonly arguments: Readonly<Record<string, unknown>>;
 }
 
 /**
- * A call as a model of this format would write it, without needless white space: what `truewire formats` shows, and what every
- * description must read back. null: the format has no calls.
+ * Writes a call as a model of this format would, without unnecessary white space. `truewire formats` shows it, and every description must
+ * read it back. Returns null if the format has no calls.
  */
 export function writeCall(format: Format, call: WrittenCall): string | null {
   if (format.kind === "plain") return writePlain(format, call);
@@ -25,7 +25,7 @@ function writePlain({ section, calls }: PlainFormat, call: WrittenCall): string 
   return (section?.open[0] ?? "") + writeDelimited(first, call) + (section?.close[0] ?? "");
 }
 
-function writeDelimited(description: Call, call: WrittenCall): string {
+function writeDelimited(description: CallSyntax, call: WrittenCall): string {
   const { open, close, fence } = description;
   const body = description.form === "object" ? writeObject(description, call) : writeNamed(description, call);
   const fenced = fence === true && description.form === "object" ? `\n\`\`\`json\n${body}\n\`\`\`` : body;

@@ -9,7 +9,7 @@ import {
 } from "../../src/engines/llama/process/token-grammar.ts";
 import { TokenTrie } from "../../src/engines/llama/process/token-trie.ts";
 import { Vocabulary } from "../../src/engines/llama/process/vocabulary.ts";
-import { schemaToGbnf } from "../../src/formats/grammar/schema-to-gbnf.ts";
+import { schemaToGbnf } from "../support/gbnf-of.ts";
 import { boundedSchema } from "../support/schemas.ts";
 import { NativeGrammar } from "./native-grammar.ts";
 import { openNativeModel } from "./native-model.ts";

@@ -83,7 +83,7 @@ describe("truewire parse", () => {
     expect(JSON.parse(out)).toMatchObject({ tool_calls: [{ name: "f", input: 'x = "1"' }] });
   });
 
-  test("finds the format from a template, which may stand in a model's file", async () => {
+  test("finds the format from a template, which may be in a model file", async () => {
     const source =
       "{% for m in messages %}{{ m.role }}: {{ m.content or '' }}{% for c in m.tool_calls or [] %}<go>{{ c.function | tojson }}</go>{% endfor %}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}";
     const gguf = join(folder, "model.gguf");

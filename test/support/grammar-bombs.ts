@@ -58,7 +58,7 @@ export const grammarBombs: readonly GrammarBomb[] = [
   {
     name: "a repetition from 5 to 2",
     make: () => ({ grammar: 'root ::= "a"{5,2}' }),
-    told: { message: /\{5,2\} is no repetition/, param: "grammar" },
+    told: { message: /\{5,2\} is not a valid repetition/, param: "grammar" },
   },
   {
     name: "30,000 characters, 2,000 times",

@@ -12,7 +12,7 @@ import { formatNamed, knownFormats } from "../known.ts";
 import { TextReader } from "../text-reader.ts";
 import { callHasBegun } from "./call-has-begun.ts";
 import { answerGrammar, callGrammar, type CallGrammarOptions } from "./call-grammar.ts";
-import { gbnfOfData, type Grammar } from "./grammar.ts";
+import type { Grammar } from "./grammar.ts";
 import { GrammarBudget, GrammarStates, type GrammarState } from "./grammar-states.ts";
 import { readGbnf } from "./read-gbnf.ts";
 import { SchemaError } from "./schema-error.ts";
@@ -104,13 +104,12 @@ describe("callGrammar", () => {
     "writes calls that the reader of %s reads, with valid arguments",
     async (_, format) => {
       const tools = [weather, clock];
-      const { grammar, widened, exact } = callGrammar(format, tools, {
+      const { gbnf, widened, exact } = callGrammar(format, tools, {
         ...forced,
         prefix: format.kind === "routed" ? format.start : "",
       });
       expect(widened).toEqual([]);
       expect(exact).toBe(true);
-      const gbnf = gbnfOfData(grammar);
       const theirs = await llamaGrammar(gbnf);
       for (const [i, text] of textsOf(gbnf, 6, 11).entries()) {
         expect([text, fault(format, text, tools)]).toEqual([text, null]);
@@ -152,7 +151,7 @@ describe("callGrammar", () => {
             throw error;
           }
           if (!made.exact) return;
-          for (const text of textsOf(gbnfOfData(made.grammar), 3, seed)) {
+          for (const text of textsOf(made.gbnf, 3, seed)) {
             const wrong = fault(format, text, tools);
             if (wrong !== null) throw new Error(`${text}\n${wrong}`);
             expect(read(format, text, tools).calls).toHaveLength(1);
@@ -261,7 +260,7 @@ describe("callGrammar", () => {
 
   it.each(accepted)("takes calls as models of %s write them", async (id, texts) => {
     const format = named(id);
-    const gbnf = gbnfOfData(callGrammar(format, [weather, clock], forced).grammar);
+    const gbnf = callGrammar(format, [weather, clock], forced).gbnf;
     const theirs = await llamaGrammar(gbnf);
     for (const text of texts) {
       expect([text, new Gbnf(gbnf).accepts(text), theirs.accepts(text)]).toEqual([text, true, true]);
@@ -270,25 +269,25 @@ describe("callGrammar", () => {
   });
 
   it("names only the tools that it is given, and allows no second call where there may be one", () => {
-    const one = new Gbnf(gbnfOfData(callGrammar(named("hermes"), [clock], { ...forced, parallel: false }).grammar));
+    const one = new Gbnf(callGrammar(named("hermes"), [clock], { ...forced, parallel: false }).gbnf);
     const call = '<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>';
     expect(one.accepts(call)).toBe(true);
     expect(one.accepts(`${call}\n${call}`)).toBe(false);
     expect(one.accepts(call.replace("clock", "get_weather"))).toBe(false);
-    const several = new Gbnf(gbnfOfData(callGrammar(named("hermes"), [clock], forced).grammar));
+    const several = new Gbnf(callGrammar(named("hermes"), [clock], forced).gbnf);
     expect(several.accepts(`${call}\n${call}`)).toBe(true);
     expect(several.accepts(`${call} and so on`)).toBe(false);
   });
 
-  it("lets a thought stand in front where the model may open one", () => {
+  it("allows reasoning before the calls if the model may open it", () => {
     const call = '<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>';
-    const grammar = gbnfOfData(callGrammar(named("hermes"), [clock], { ...forced, front: "thought" }).grammar);
+    const grammar = callGrammar(named("hermes"), [clock], { ...forced, front: "thought" }).gbnf;
     expect(new Gbnf(grammar).accepts(`<think>\nHmm. </thin> <b>\n</think>\n\n${call}`)).toBe(true);
     expect(new Gbnf(grammar).accepts(call)).toBe(true);
     expect(new Gbnf(grammar).accepts(`Hmm. ${call}`)).toBe(false);
     const routed = named("gpt-oss");
     const prefix = "<|start|>assistant";
-    const harmony = gbnfOfData(callGrammar(routed, [clock], { ...forced, prefix, front: "thought" }).grammar);
+    const harmony = callGrammar(routed, [clock], { ...forced, prefix, front: "thought" }).gbnf;
     const text =
       "<|channel|>analysis<|message|>Hmm.<|end|><|start|>assistant<|channel|>commentary to=functions.clock <|constrain|>json<|message|>{}";
     expect(new Gbnf(harmony).accepts(text)).toBe(true);
@@ -297,17 +296,17 @@ describe("callGrammar", () => {
 
   it("takes an answer in JSON as well as a call, where both will do", () => {
     const schema: JsonSchema = { type: "object", properties: { a: { const: 1 } }, required: ["a"] };
-    const { grammar } = callGrammar(named("hermes"), [clock], {
+    const { gbnf } = callGrammar(named("hermes"), [clock], {
       ...forced,
       orAnswer: { schema, path: "response_format" },
     });
-    const ours = new Gbnf(gbnfOfData(grammar));
+    const ours = new Gbnf(gbnf);
     expect(ours.accepts('{"a": 1}')).toBe(true);
     expect(ours.accepts('<tool_call>\n{"name": "clock", "arguments": {}}\n</tool_call>')).toBe(true);
     expect(ours.accepts('{"a": 2}')).toBe(false);
   });
 
-  it("reports what a schema asserts beyond the grammar, and what a syntax cannot tell apart, with the path", () => {
+  it("reports assertions that the grammar does not enforce and values that a syntax cannot distinguish, with the path", () => {
     const tool: Tool = {
       name: "f",
       parameters: {
@@ -338,7 +337,7 @@ describe("callGrammar", () => {
       name: type,
       parameters: { type: "object", properties: { a: { $ref: "#/$defs/x" } }, required: ["a"], $defs: { x: { type } } },
     });
-    const ours = new Gbnf(gbnfOfData(callGrammar(named("hermes"), [own("integer"), own("boolean")], forced).grammar));
+    const ours = new Gbnf(callGrammar(named("hermes"), [own("integer"), own("boolean")], forced).gbnf);
     expect(ours.accepts('<tool_call>{"name": "boolean", "arguments": {"a": true}}</tool_call>')).toBe(true);
     expect(ours.accepts('<tool_call>{"name": "boolean", "arguments": {"a": 1}}</tool_call>')).toBe(false);
   });
@@ -352,8 +351,8 @@ describe("a lazy grammar", () => {
   )("goes on from wherever the reader of %s sees a call", (_, format) => {
     const tools = [weather, clock];
     const prefix = format.kind === "routed" ? format.start : "";
-    const { grammar } = callGrammar(format, tools, { mode: "lazy", parallel: true, prefix });
-    for (const text of textsOf(gbnfOfData(callGrammar(format, tools, { ...forced, prefix }).grammar), 4, 5)) {
+    const { gbnf } = callGrammar(format, tools, { mode: "lazy", parallel: true, prefix });
+    for (const text of textsOf(callGrammar(format, tools, { ...forced, prefix }).gbnf, 4, 5)) {
       // A call without its marker, where it may miss, is certain only with its name or at its end.
       const opener = format.kind === "plain" ? (format.section?.open[0] ?? format.calls[0]?.open?.[0] ?? "") : "";
       if (!text.trimStart().startsWith(opener)) continue;
@@ -364,7 +363,7 @@ describe("a lazy grammar", () => {
         if (callHasBegun(format, reader)) begun = i + 1;
       }
       expect([text, begun > 0]).toEqual([text, true]);
-      const rest = stateAfter(gbnfOfData(grammar), reader.openCall ?? "");
+      const rest = stateAfter(gbnf, reader.openCall ?? "");
       expect([text.slice(0, begun), reader.openCall, rest === null]).toEqual([
         text.slice(0, begun),
         reader.openCall,
@@ -375,21 +374,21 @@ describe("a lazy grammar", () => {
   });
 
   it("leaves the arguments of tools alone that need not be followed", () => {
-    const { grammar } = callGrammar(named("hermes"), [weather, clock], {
+    const { gbnf } = callGrammar(named("hermes"), [weather, clock], {
       mode: "lazy",
       parallel: false,
       isFree: (tool) => tool.name === "get_weather",
     });
-    const ours = new Gbnf(gbnfOfData(grammar));
+    const ours = new Gbnf(gbnf);
     expect(ours.accepts('<tool_call>{"name": "get_weather", "arguments": {"x": [1]}}</tool_call>')).toBe(true);
     expect(ours.accepts('<tool_call>{"name": "clock", "arguments": {"x": [1]}}</tool_call>')).toBe(false);
   });
 });
 
 describe("a text that is calls, or none", () => {
-  it("is told by how it begins", () => {
-    const { grammar } = callGrammar(named("pythonic"), [weather], { mode: "either", parallel: false });
-    const ours = new Gbnf(gbnfOfData(grammar));
+  it("is recognized by its beginning", () => {
+    const { gbnf } = callGrammar(named("pythonic"), [weather], { mode: "either", parallel: false });
+    const ours = new Gbnf(gbnf);
     for (const text of ['[get_weather(city="Oslo", days=3)]', "Hello [1]!", "", "\nHm."])
       expect([text, ours.accepts(text)]).toEqual([text, true]);
     for (const text of ['[get_weather(city="Oslo", days=33)]', "[1] says so."])
@@ -405,11 +404,11 @@ describe("the state after a text", () => {
         fc.integer({ min: 1, max: 2 ** 30 }),
         fc.double({ min: 0, max: 1, noNaN: true }),
         ({ schema }, seed, at) => {
-          const { grammar } = callGrammar(named("hermes"), [{ name: "f", parameters: schema }], forced);
-          const [text = ""] = textsOf(gbnfOfData(grammar), 1, seed);
+          const { gbnf } = callGrammar(named("hermes"), [{ name: "f", parameters: schema }], forced);
+          const [text = ""] = textsOf(gbnf, 1, seed);
           const characters = [...text];
           const cut = Math.floor(at * characters.length);
-          const rest = stateAfter(gbnfOfData(grammar), characters.slice(0, cut).join(""));
+          const rest = stateAfter(gbnf, characters.slice(0, cut).join(""));
           if (rest === null) throw new Error(`cut at ${cut}: ${text}`);
           expect(readOn(rest, characters.slice(cut).join(""))?.mayEnd).toBe(true);
           expect(readOn(rest, "\u0000")).toBeNull();
@@ -421,13 +420,13 @@ describe("the state after a text", () => {
 });
 
 describe("answerGrammar", () => {
-  it("puts an answer behind the header that a routed format writes, and behind a thought", () => {
+  it("puts an answer after the header of a routed format, and after reasoning", () => {
     const build = (grammar: Grammar): ReturnType<typeof anyValue> => anyValue(grammar, jsonSyntax(grammar), "object");
-    const harmony = gbnfOfData(answerGrammar(named("gpt-oss"), build, { prefix: "<|start|>assistant" }));
+    const harmony = answerGrammar(named("gpt-oss"), build, { prefix: "<|start|>assistant" });
     expect(new Gbnf(harmony).accepts('<|channel|>final<|message|>{"a":1}')).toBe(true);
-    const after = gbnfOfData(answerGrammar(named("hermes"), build, { front: "end-of-thought" }));
+    const after = answerGrammar(named("hermes"), build, { front: "end-of-thought" });
     expect(new Gbnf(after).accepts('\n\n{"a":1}')).toBe(true);
-    const plain = gbnfOfData(answerGrammar(named("hermes"), build, {}));
+    const plain = answerGrammar(named("hermes"), build, {});
     expect(new Gbnf(plain).accepts('\n\n{"a":1}')).toBe(false);
   });
 });

@@ -1,43 +1,44 @@
 import type { Format, PlainFormat } from "../format.ts";
 import type { JsonSchema, Tool } from "../../core/message.ts";
-import { plainCalls } from "./call-frame.ts";
-import { callableTool, callGap, type CallableTool, type CallContext } from "./call-parts.ts";
+import { plainCalls, routedCalls, routedContent, routedReasoning } from "./call-expression.ts";
+import { callableTool, type CallableTool, type CallGrammarContext, callGap } from "./call-parts.ts";
 import { codePoints, complement, everyCodePoint, oneCodePoint, subtract, union } from "./code-points.ts";
-import { chars, choice, empty, isNever, optional, repeat, sequence, text, type Expression } from "./expression.ts";
-import { SchemaReader } from "./flatten-schema.ts";
-import { Grammar, GrammarError, type GrammarData } from "./grammar.ts";
-import { routedCalls, routedContent, routedThought } from "./routed-calls.ts";
-import { SchemaError, type Gap } from "./schema-error.ts";
-import { until } from "./until.ts";
+import { chars, choice, empty, type Expression, isNever, optional, repeat, sequence, literal } from "./expression.ts";
+import { SchemaReader } from "./schema-reader.ts";
+import { Grammar, GrammarError } from "./grammar.ts";
+import { type Gap, SchemaError } from "./schema-error.ts";
+import { until } from "./strings.ts";
 import { valueExpression } from "./value-expression.ts";
 import { jsonSyntax } from "./value-syntax.ts";
 
 export interface CallGrammarOptions {
   /**
-   * - forced: the text is calls (after a thought, where `mayThink`), and nothing else;
+   * - forced: the text consists of calls, with nothing before or after except what `front` allows;
    * - lazy: the grammar begins where a call begins, with its opener or the opener of its section;
-   * - either: calls, or a text that does not begin as one: for formats whose calls are recognised only when the text is complete (`isToldByWhole`).
+   * - either: calls, or a text that does not begin like a call. For formats whose calls are recognized only when the text is complete
+   * (`isToldByWhole`).
    */
   readonly mode: "forced" | "lazy" | "either";
-  /** False: one call at most. */
+  /** With false, at most one call. */
   readonly parallel: boolean;
-  /** Not with "forced": whose arguments need not follow their schema. */
+  /** Tools whose arguments may be any object. Not with "forced". */
   readonly isFree?: (tool: Tool) => boolean;
   /**
-   * What may stand in front: a thought, which the model may open (its template knows thoughts, and the prompt has neither opened nor
-   * closed one); or white space, where the grammar begins to bind at the end of a thought. Default: neither.
+   * What may precede the calls: reasoning, which the model may open (its template has reasoning, and the prompt has neither opened nor
+   * closed one); or white space, if the grammar starts at the end of the reasoning. Default: neither.
    */
   readonly front?: "thought" | "end-of-thought";
-  /** The end of the rendered prompt: what it has begun of a header (routed formats) is not written again. */
+  /** The end of the rendered prompt. The part of a header that it has begun (routed formats) is not written again. */
   readonly prefix?: string;
-  /** An answer in JSON is as good as a call: `response_format` with tools that need not be called. */
+  /** An answer in JSON is allowed instead of a call: `response_format` with optional tools. */
   readonly orAnswer?: { readonly schema: JsonSchema; readonly path: string };
-  /** The path of a tool's parameters in the request; index as in `tools`. */
+  /** The path of a tool's parameters in the request, by the index in `tools`. */
   readonly pathOf?: (index: number) => string;
 }
 
 export interface CallGrammar {
-  readonly grammar: GrammarData;
+  /** The grammar, whose start is the rule `root`. */
+  readonly gbnf: string;
   /** Assertions of the schemas that the grammar does not enforce. */
   readonly widened: readonly Gap[];
   /** Whether every text of the grammar satisfies the schemas. */
@@ -45,13 +46,13 @@ export interface CallGrammar {
 }
 
 /**
- * The texts in which a model of this format calls these tools, made from the description that its
- * answers are read with, so that grammar and reader cannot disagree. Names are literals, arguments follow the tools' schemas (`schemaToGbnf` says how), required parameters and optional ones
- * stand in the order of the schema.
+ * The grammar of the texts in which a model of this format calls these tools. It is made from the description that its answers are parsed
+ * with, so that grammar and parser cannot disagree. Names are literals, arguments follow the tools' schemas (`schemaAnswer` describes how),
+ * and parameters are in the order of the schema.
  *
  * A format without calls cannot be forced to make one: use `generic-json` with `toolInstruction`.
  *
- * @throws {SchemaError} if a schema is malformed, allows nothing, or the format cannot write what it demands.
+ * @throws {SchemaError} if a schema is malformed or unsatisfiable, or the format cannot write what it requires.
  */
 export function callGrammar(format: Format, tools: readonly Tool[], options: CallGrammarOptions): CallGrammar {
   const grammar = new Grammar();
@@ -59,7 +60,7 @@ export function callGrammar(format: Format, tools: readonly Tool[], options: Cal
   const callable = tools.map((tool, i) =>
     callableTool(tool, i, pathOf(i), options.mode !== "forced" && options.isFree?.(tool) === true),
   );
-  const context: CallContext = { grammar, tools: callable, parallel: options.parallel, gap: callGap(grammar) };
+  const context: CallGrammarContext = { grammar, tools: callable, parallel: options.parallel, gap: callGap(grammar) };
   for (const tool of callable) checkWritable(context, format, tool);
   const readers = callable.map((tool) => tool.reader);
   let root = callsOf(context, format, options);
@@ -71,32 +72,29 @@ export function callGrammar(format: Format, tools: readonly Tool[], options: Cal
     root = choice(root, contentOf(format, answer, options));
   }
   return {
-    grammar: grammar.data(options.mode === "lazy" ? root : withThought(context, format, root, options)),
+    gbnf: grammar.toGbnf(options.mode === "lazy" ? root : withReasoning(context, format, root, options)),
     widened: readers.flatMap((reader) => reader.gaps),
     exact: readers.every((reader) => reader.gaps.length === 0 && !reader.sawOneOf),
   };
 }
 
-/**
- * Visible text that is `answer`, in a format: behind a thought where the model may open one, and behind the header that a routed
- * format writes.
- */
+/** The grammar of an answer: visible text, after reasoning if the model may open it, and after the header of a routed format. */
 export function answerGrammar(
   format: Format,
   build: (grammar: Grammar) => Expression,
   options: Pick<CallGrammarOptions, "front" | "prefix">,
-): GrammarData {
+): string {
   const grammar = new Grammar();
-  const context: CallContext = { grammar, tools: [], parallel: false, gap: callGap(grammar) };
-  return grammar.data(withThought(context, format, contentOf(format, build(grammar), options), options));
+  const context: CallGrammarContext = { grammar, tools: [], parallel: false, gap: callGap(grammar) };
+  return grammar.toGbnf(withReasoning(context, format, contentOf(format, build(grammar), options), options));
 }
 
-function callsOf(context: CallContext, format: Format, { mode, prefix }: CallGrammarOptions): Expression {
+function callsOf(context: CallGrammarContext, format: Format, { mode, prefix }: CallGrammarOptions): Expression {
   const lazy = mode === "lazy";
   if (format.kind === "plain") {
-    // Special tokens that vanish may close the message, unless the calls must be the whole text.
+    // Special tokens that are removed may close the message, unless the calls must be the whole text.
     const closing = format.calls[0]?.bare === "whole" ? [] : (format.strip ?? []);
-    const stripped = repeat(choice(...closing.map(text)), 0, 2);
+    const stripped = repeat(choice(...closing.map(literal)), 0, 2);
     const calls = sequence(plainCalls(context, format, lazy), stripped);
     if (lazy) return calls;
     return sequence(context.gap, mode === "either" ? choice(calls, otherText(format)) : calls);
@@ -104,12 +102,12 @@ function callsOf(context: CallContext, format: Format, { mode, prefix }: CallGra
   return routedCalls(context, format, { begun: begunHeader(format.start, prefix), lazy });
 }
 
-/** Whether calls of this format are recognised only when the text is complete: then no lazy grammar can begin where a call does. */
+/** Whether calls of this format are recognized only when the text is complete. Then a lazy grammar cannot start where a call begins. */
 export function isToldByWhole(format: Format): boolean {
   return format.kind === "plain" && format.calls[0]?.bare === "whole";
 }
 
-/** Any text, or none, whose first character begins no call. */
+/** Any text whose first character does not begin a call, or no text. */
 function otherText({ calls }: PlainFormat): Expression {
   const starts = calls.flatMap((call) => [call.form === "object" ? "{" : "", "[", ...(call.open ?? [])]);
   const first = subtract(
@@ -123,40 +121,40 @@ function contentOf(format: Format, content: Expression, { prefix }: Pick<CallGra
   return format.kind === "plain" ? content : routedContent(format, begunHeader(format.start, prefix), content);
 }
 
-function withThought(
-  context: CallContext,
+function withReasoning(
+  context: CallGrammarContext,
   format: Format,
   body: Expression,
   { front, prefix }: Pick<CallGrammarOptions, "front" | "prefix">,
 ): Expression {
   if (front === undefined) return body;
   if (front === "end-of-thought") return sequence(context.gap, body);
-  if (format.kind === "plain") return sequence(optional(sequence(plainThought(context, format), context.gap)), body);
-  const thought = routedThought(context, format, begunHeader(format.start, prefix));
-  return isNever(thought) ? body : sequence(optional(thought), body);
+  if (format.kind === "plain") return sequence(optional(sequence(plainReasoning(context, format), context.gap)), body);
+  const reasoning = routedReasoning(context, format, begunHeader(format.start, prefix));
+  return isNever(reasoning) ? body : sequence(optional(reasoning), body);
 }
 
-function plainThought({ grammar }: CallContext, { reasoning }: PlainFormat): Expression {
+function plainReasoning({ grammar }: CallGrammarContext, { reasoning }: PlainFormat): Expression {
   if (reasoning === undefined) return empty;
-  return sequence(text(reasoning.open[0] + (reasoning.label ?? "")), until(grammar, reasoning.close[0]));
+  return sequence(literal(reasoning.open[0] + (reasoning.label ?? "")), until(grammar, reasoning.close[0]));
 }
 
-/** What stands behind the last start of a message in the prompt, as far as it is a header. */
+/** The part of the prompt after the last start of a message: the begun header. */
 function begunHeader(start: string, prefix = ""): string {
   const at = prefix.lastIndexOf(start);
   return at < 0 ? "" : prefix.slice(at + start.length);
 }
 
-/** @throws {SchemaError} for a tool whose calls cannot be written; as one option of a choice it would vanish unnoticed. */
-function checkWritable(context: CallContext, format: Format, tool: CallableTool): void {
+/** @throws {SchemaError} for a tool whose calls cannot be written. As one alternative of several, it would silently be left out. */
+function checkWritable(context: CallGrammarContext, format: Format, tool: CallableTool): void {
   const [part] = tool.parts;
   const path = part?.path ?? "";
   const grammar = new Grammar();
-  const alone: CallContext = { ...context, grammar, tools: [tool], gap: callGap(grammar) };
+  const alone: CallGrammarContext = { ...context, grammar, tools: [tool], gap: callGap(grammar) };
   const calls =
     format.kind === "plain" ? plainCalls(alone, format, false) : routedCalls(alone, format, { begun: "", lazy: false });
   try {
-    grammar.toGbnf(calls);
+    grammar.check(calls);
   } catch (error) {
     if (!(error instanceof GrammarError)) throw error;
     throw new SchemaError(path, `no call of '${tool.name}' can satisfy its parameters: ${error.message}`, {

@@ -1,16 +1,16 @@
 import type { Format } from "../format.ts";
 
-/** Where the reader of a text stands, as `TextReader` tells it. */
+/** The state of a `TextReader`. */
 export interface ReaderPlace {
   readonly phase: "reasoning" | "content" | "call";
-  /** Raw text since the opener of the call, or of its section, that is open. */
+  /** The raw text since the opener of the open call or section. */
   readonly openCall: string | null;
   readonly sawCalls: boolean;
 }
 
 /**
- * Whether a call begins for certain, so that a lazy grammar may bind: the reader is behind an opener, or behind a header that names a
- * tool. Where calls need no marker, an answer in JSON begins as they do: there the name must have come.
+ * Whether a call has certainly begun, so that a lazy grammar may start: the parser is after an opener, or after a header that names a tool.
+ * If calls need no marker, an answer in JSON begins like a call, so the call has begun only when its name is complete.
  */
 export function callHasBegun(format: Format, { phase, openCall, sawCalls }: ReaderPlace): boolean {
   if (phase !== "call" || openCall === null) return false;

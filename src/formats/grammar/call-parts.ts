@@ -2,29 +2,29 @@ import { parametersOf } from "../../core/custom-tool.ts";
 import type { JsonSchema, Tool } from "../../core/message.ts";
 import { codePoints } from "./code-points.ts";
 import { chars, choice, repeat, sequence, type Expression } from "./expression.ts";
-import { SchemaReader } from "./flatten-schema.ts";
+import { SchemaReader } from "./schema-reader.ts";
 import type { Grammar } from "./grammar.ts";
 import type { Parts } from "./schema-shape.ts";
 
-/** A tool as the grammar of its calls is made from it. */
+/** A tool as the grammar of its calls needs it. */
 export interface CallableTool {
   readonly name: string;
   readonly reader: SchemaReader;
-  /** What its arguments must satisfy; always an object. */
+  /** The schemas that its arguments must satisfy; always an object. */
   readonly parts: Parts;
-  /** The tool as the reader of tagged values gets it: its declared parameters type the values. */
+  /** The tool as the parser of tagged values needs it: its declared parameters determine the types of values. */
   readonly tool: Tool;
   /** Its arguments may be any object. */
   readonly free: boolean;
 }
 
-/** What the parts of a call's grammar are made with. */
-export interface CallContext {
+/** What the functions that build the grammar of calls share. */
+export interface CallGrammarContext {
   readonly grammar: Grammar;
   readonly tools: readonly CallableTool[];
-  /** More than one call may be made. */
+  /** More than one call is allowed. */
   readonly parallel: boolean;
-  /** White space where a template may have some. Bounded, so that a model cannot write it for ever. */
+  /** White space where templates may write some. It is bounded, so that a model cannot write it forever. */
   readonly gap: Expression;
 }
 
@@ -32,7 +32,7 @@ export function callGap(grammar: Grammar): Expression {
   return grammar.shared("gap", "gap", () => repeat(chars(codePoints(" ", "\t", "\n")), 0, 3));
 }
 
-/** `free`: the arguments are any object, whatever the tool declares. */
+/** `free`: the arguments may be any object, regardless of the declared parameters. */
 export function callableTool(tool: Tool, index: number, path: string, free: boolean): CallableTool {
   // "Omitting `parameters` defines a function with an empty parameter list." (OpenAI's specification, FunctionObject)
   const none: JsonSchema = { type: "object", properties: {} };
@@ -49,19 +49,19 @@ export function callableTool(tool: Tool, index: number, path: string, free: bool
   };
 }
 
-/** An item for each tool, one after another where several calls are allowed. */
-export function severalCalls(context: CallContext, call: Expression, between: Expression): Expression {
+/** One call, or several in a row if parallel calls are allowed. */
+export function severalCalls(context: CallGrammarContext, call: Expression, between: Expression): Expression {
   return sequence(call, repeat(sequence(between, call), 0, context.parallel ? null : 0));
 }
 
-/** One call: of whichever tool. */
-export function anyTool(context: CallContext, callOf: (tool: CallableTool) => Expression): Expression {
+/** One call of any of the tools. */
+export function anyTool(context: CallGrammarContext, callOf: (tool: CallableTool) => Expression): Expression {
   return choice(...context.tools.map(callOf));
 }
 
 const idCharacter = chars(codePoints("az", "AZ", "09"));
 const digit = chars(codePoints("09"));
 
-/** An id as models write them: nine letters and digits (Mistral), or a small number. */
-export const callId: Expression = choice(repeat(idCharacter, 9, 9), repeat(digit, 1, 2));
-export const callIndex: Expression = repeat(digit, 1, 2);
+/** An id as models write it: nine letters and digits (Mistral), or a small number. */
+export const callIdExpression: Expression = choice(repeat(idCharacter, 9, 9), repeat(digit, 1, 2));
+export const callIndexExpression: Expression = repeat(digit, 1, 2);

@@ -1,16 +1,16 @@
 /**
- * Sets of Unicode code points as sorted, disjoint, inclusive ranges. Surrogates are never members: a text in UTF-8 cannot hold
- * them, and llama.cpp's matcher would let their bytes pass as characters.
+ * Sets of Unicode code points as sorted, disjoint, inclusive ranges. Surrogates are never members: UTF-8 cannot encode them, but
+ * llama.cpp's matcher would accept their bytes as characters.
  */
 export type CodePoints = readonly (readonly [first: number, last: number])[];
 
-/** Every character that UTF-8 can carry. */
+/** Every character that UTF-8 can encode. */
 export const everyCodePoint: CodePoints = [
   [0, 0xd7ff],
   [0xe000, 0x10ffff],
 ];
 
-/** The characters of `text`, or of ranges given as pairs of their ends: `codePoints("az", "09")` is `[a-z0-9]`. */
+/** The characters in ranges, each given by its first and last character: `codePoints("az", "09")` is `[a-z0-9]`. */
 export function codePoints(...pairs: readonly string[]): CodePoints {
   return normalize(
     pairs.map((pair) => {
@@ -20,7 +20,7 @@ export function codePoints(...pairs: readonly string[]): CodePoints {
   );
 }
 
-/** One character. */
+/** The set of one character. */
 export function oneCodePoint(character: string): CodePoints {
   const value = codePointOf(character);
   return [[value, value]];
@@ -59,7 +59,7 @@ export function subtract(a: CodePoints, b: CodePoints): CodePoints {
   return intersection(a, gaps);
 }
 
-export function contains(set: CodePoints, codePoint: number): boolean {
+export function includesCodePoint(set: CodePoints, codePoint: number): boolean {
   let [low, high] = [0, set.length - 1];
   while (low <= high) {
     const middle = (low + high) >> 1;

@@ -1,22 +1,22 @@
 import { codePointOf, type CodePoints } from "./code-points.ts";
 
-/** The right side of a grammar rule. Built with the functions below, which keep it simple: `never` and empty parts dissolve. */
+/** The right side of a grammar rule. The functions below build it in a simplified form: `never` and empty parts are removed. */
 export type Expression =
   | { readonly kind: "text"; readonly text: string }
   | { readonly kind: "chars"; readonly set: CodePoints }
   | { readonly kind: "rule"; readonly name: string }
   | { readonly kind: "sequence"; readonly items: readonly Expression[] }
   | { readonly kind: "choice"; readonly options: readonly Expression[] }
-  /** `max` null: without end. */
+  /** `max` null: unlimited. */
   | { readonly kind: "repeat"; readonly item: Expression; readonly min: number; readonly max: number | null };
 
 /** Matches the empty text. */
 export const empty: Expression = { kind: "text", text: "" };
 
-/** Matches nothing at all: what an unsatisfiable schema becomes. */
+/** Matches no text: the expression of an unsatisfiable schema. */
 export const never: Expression = { kind: "choice", options: [] };
 
-export function text(value: string): Expression {
+export function literal(value: string): Expression {
   return value === "" ? empty : { kind: "text", text: value };
 }
 
@@ -24,7 +24,7 @@ export function text(value: string): Expression {
 export function chars(set: CodePoints): Expression {
   const [range] = set;
   if (range === undefined) return never;
-  return set.length === 1 && range[0] === range[1] ? text(String.fromCodePoint(range[0])) : { kind: "chars", set };
+  return set.length === 1 && range[0] === range[1] ? literal(String.fromCodePoint(range[0])) : { kind: "chars", set };
 }
 
 export function rule(name: string): Expression {
@@ -35,13 +35,13 @@ export function sequence(...parts: readonly Expression[]): Expression {
   return sequenceOf(parts);
 }
 
-/** The same of a list, which may be longer than a call may have arguments. */
+/** Like `sequence`, for a list that may be longer than an argument list can be. */
 export function sequenceOf(parts: readonly Expression[]): Expression {
   const items: Expression[] = [];
   for (const part of parts.flatMap((part) => (part.kind === "sequence" ? part.items : [part]))) {
     if (isNever(part)) return never;
     const last = items.at(-1);
-    if (part.kind === "text" && last?.kind === "text") items[items.length - 1] = text(last.text + part.text);
+    if (part.kind === "text" && last?.kind === "text") items[items.length - 1] = literal(last.text + part.text);
     else if (!isEmpty(part)) items.push(part);
   }
   if (items.length === 0) return empty;
@@ -52,7 +52,7 @@ export function choice(...options: readonly Expression[]): Expression {
   return choiceOf(options);
 }
 
-/** The same of a list, which may be longer than a call may have arguments. */
+/** Like `choice`, for a list that may be longer than an argument list can be. */
 export function choiceOf(options: readonly Expression[]): Expression {
   if (options.length === 1 && options[0]) return options[0];
   const kept: Expression[] = [];
@@ -65,7 +65,7 @@ export function choiceOf(options: readonly Expression[]): Expression {
   return kept.length === 1 ? (kept[0] ?? never) : { kind: "choice", options: kept };
 }
 
-/** `item` between `min` and `max` times; `max` null: without end. */
+/** `item` between `min` and `max` times; `max` null: unlimited. */
 export function repeat(item: Expression, min: number, max: number | null): Expression {
   if (max !== null && max < min) return never;
   if (max === 0 || isEmpty(item)) return empty;
@@ -85,7 +85,7 @@ export function isNever(expression: Expression): boolean {
   return expression.kind === "choice" && expression.options.length === 0;
 }
 
-/** Applies `change` to every leaf (text, characters, reference) and builds the same shape around the results. */
+/** Replaces every leaf (text, characters, reference) by the result of `change`. */
 export function mapLeaves(
   expression: Expression,
   change: (leaf: Expression & { kind: "text" | "chars" | "rule" }) => Expression,
@@ -102,7 +102,7 @@ export function mapLeaves(
   }
 }
 
-/** The lengths, in characters, that an expression without references can match; `max` null: without end. */
+/** The minimum and maximum length, in characters, of the texts of an expression without references; `max` null: unlimited. */
 export function lengths(expression: Expression): { min: number; max: number | null } {
   switch (expression.kind) {
     case "text": {
@@ -135,7 +135,7 @@ export function lengths(expression: Expression): { min: number; max: number | nu
   }
 }
 
-/** GBNF spelling of a literal. */
+/** The GBNF spelling of a literal. */
 export function quoted(value: string): string {
   return `"${[...value].map((character) => literalEscapes[character] ?? escaped(character, /["\\]/)).join("")}"`;
 }
@@ -148,7 +148,7 @@ const literalEscapes: Readonly<Record<string, string>> = {
   "\t": "\\t",
 };
 
-/** GBNF spelling of a character class. Everything but letters and digits is written as a number: no escape can go wrong. */
+/** The GBNF spelling of a character class. Everything except letters and digits is written as a number, so no other escapes are needed. */
 export function bracketed(set: CodePoints): string {
   const end = (codePoint: number): string => escaped(String.fromCodePoint(codePoint), /[^A-Za-z0-9]/);
   const range = ([first, last]: readonly [number, number]): string =>

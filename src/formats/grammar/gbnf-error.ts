@@ -1,9 +1,9 @@
-/** A text that is not a grammar, or not one that can be followed. */
+/** A text that is not a valid grammar. */
 export class GbnfError extends Error {
   override readonly name = "GbnfError";
 }
 
-/** A grammar whose texts cannot be followed within the budget (`GrammarBudget`). */
+/** A grammar that cannot be followed within the budget (`GrammarBudget`). */
 export class GrammarLoadError extends Error {
   override readonly name = "GrammarLoadError";
 }

@@ -13,7 +13,7 @@ function check(gbnf: string): void {
   checkBeginnings(readGbnf(gbnf, limits).rules);
 }
 
-/** The state after a text, computed in so many steps. */
+/** The state after a text, computed within a number of steps. */
 function read(gbnf: string, text: string, steps = 2_000_000): GrammarState | null {
   const budget = new GrammarBudget(steps);
   const start = new GrammarStates(readGbnf(gbnf, limits).root).start(budget);
@@ -57,7 +57,7 @@ describe("a grammar as we read it", () => {
     ['root ::= ("a"', "')' was expected"],
     ['root ::= "\\q"', "an unknown escape"],
     // llama.cpp repeats it 2^64 times, until memory ends.
-    ['root ::= "a"{5,2}', "{5,2} is no repetition"],
+    ['root ::= "a"{5,2}', "{5,2} is not a valid repetition"],
     ['root ::= ("a" "b"){500} "c"{3000}', "it repeats more than 2000 times"],
     [`root ::= "${"a".repeat(30_000)}"{1000}`, "with its repetitions written out it has more than 4000000 elements"],
     ['root ::= root "a" | "b"', "the rule 'root' begins with itself"],

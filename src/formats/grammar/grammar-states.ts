@@ -1,10 +1,10 @@
-import { contains, type CodePoints } from "./code-points.ts";
+import { includesCodePoint, type CodePoints } from "./code-points.ts";
 import { GrammarLoadError } from "./gbnf-error.ts";
-import { behind, type GbnfRule, type Place, type TokenPlace } from "./gbnf-rules.ts";
+import { following, type GbnfRule, type RulePosition, type TokenPlace } from "./gbnf-rules.ts";
 
 /**
- * What following a grammar may cost, in steps: about three million of them take a second. A text that can be read in ever more ways has
- * ever more states, so every loop over them takes its steps from here.
+ * The cost of following a grammar, in steps: about three million per second. An ambiguous grammar has ever more states, so every loop over
+ * them takes its steps from this budget.
  */
 export class GrammarBudget {
   readonly #most: number;
@@ -21,40 +21,40 @@ export class GrammarBudget {
     if (this.#left < 0) throw new GrammarLoadError("a text can be read in too many ways to follow them all");
   }
 
-  /** Gives steps back, up to what there was at the beginning. */
+  /** Adds steps, up to the initial number. */
   refill(steps: number): void {
     this.#left = Math.min(this.#most, Math.max(0, this.#left) + steps);
   }
 }
 
-/** What is still to come of one way to read a text: a place, and what follows its rule. Equal stacks are one object. */
+/** The rest of one parse: a position, and what follows its rule. Equal stacks are one object. */
 interface Stack {
   readonly id: number;
-  /** null: nothing is to come, the text may end here. */
-  readonly place: Place | null;
+  /** null: nothing is left, so the text may end here. */
+  readonly place: RulePosition | null;
   readonly below: Stack | null;
-  /** The stacks with one more place on top of this one. */
-  above: Map<Place, Stack> | undefined;
+  /** The stacks with one more position on top of this one. */
+  above: Map<RulePosition, Stack> | undefined;
 }
 
-/** A stack that is new costs this many steps: it needs memory, too, about 150 bytes. */
+/** The cost of a new stack in steps: it also takes about 150 bytes of memory. */
 const newStackSteps = 5;
 
-/** A character of several bytes of which some are missing. */
+/** A character of several bytes whose last bytes are missing. */
 interface PartialCharacter {
   /** The bits so far. */
   readonly value: number;
   readonly missing: number;
-  /** The least character that may be written with so many bytes (Unicode, table 3-7). */
+  /** The smallest character that may be encoded with this number of bytes (Unicode, table 3-7). */
   readonly least: number;
 }
 
 /**
- * A grammar as an automaton over the bytes of UTF-8 that is made while it is used. A state is the set of all ways to read the text so far;
- * texts that can be read in the same ways share their state, and what follows a state is computed once.
+ * A grammar as an automaton over UTF-8 bytes, which is built lazily. A state is the set of all parses of the text so far: texts with the
+ * same parses share a state, and its transitions are computed once.
  *
- * llama.cpp's own grammar keeps no states: it follows each token along every way again, also where ways have become one, and cannot be
- * interrupted. `root ::= ("a"? "b"?){1,180}` held a model for minutes.
+ * llama.cpp's own implementation keeps no states: it follows every parse of every candidate token again, including parses that have become
+ * equal, and cannot be interrupted. `root ::= ("a"? "b"?){1,180}` blocked a model for minutes.
  */
 export class GrammarStates {
   readonly #root: GbnfRule;
@@ -67,20 +67,20 @@ export class GrammarStates {
     this.#root = root;
   }
 
-  /** How much has been made so far, in entries of some ten bytes to 150 bytes each. */
+  /** The size of what was built so far, in entries of about ten to 150 bytes. */
   get size(): number {
     return this.#size + this.#stacks;
   }
 
-  /** The state before the first character; null: the grammar allows no text. */
+  /** The state before the first character, or null if the grammar allows no text. */
   start(budget: GrammarBudget): GrammarState | null {
-    return this.settle(
+    return this.stateOf(
       this.#root.options.map((option) => this.push(this.#bottom, option, budget)),
       budget,
     );
   }
 
-  push(below: Stack, place: Place | null, budget: GrammarBudget): Stack {
+  push(below: Stack, place: RulePosition | null, budget: GrammarBudget): Stack {
     if (place === null) return below;
     let stack = below.above?.get(place);
     if (stack) return stack;
@@ -90,49 +90,49 @@ export class GrammarStates {
     return stack;
   }
 
-  /** The state of these stacks: each is followed to where a character or a token is next. null: there are none. */
-  settle(stacks: Iterable<Stack>, budget: GrammarBudget): GrammarState | null {
-    const settled: Stack[] = [];
+  /** The state of these stacks, after expanding each until a character or a token is next. null if there are none. */
+  stateOf(stacks: Iterable<Stack>, budget: GrammarBudget): GrammarState | null {
+    const expanded: Stack[] = [];
     const seen = new Set<Stack>(stacks);
     for (const stack of seen) {
       budget.spend(1);
       const { place, below } = stack;
       if (place?.kind !== "rule" || below === null) {
-        settled.push(stack);
+        expanded.push(stack);
         continue;
       }
-      const rest = this.push(below, behind(place), budget);
+      const rest = this.push(below, following(place), budget);
       for (const option of place.rule.options) seen.add(this.push(rest, option, budget));
     }
-    if (settled.length === 0) return null;
-    settled.sort((one, other) => one.id - other.id);
-    budget.spend(settled.length);
-    const key = settled.map(({ id }) => id).join(" ");
+    if (expanded.length === 0) return null;
+    expanded.sort((one, other) => one.id - other.id);
+    budget.spend(expanded.length);
+    const key = expanded.map(({ id }) => id).join(" ");
     let state = this.#states.get(key);
     if (!state) {
-      this.#states.set(key, (state = new GrammarState(this, settled, null)));
-      this.#size += settled.length;
+      this.#states.set(key, (state = new GrammarState(this, expanded, null)));
+      this.#size += expanded.length;
     }
     return state;
   }
 
-  /** A transition or a list of tokens is kept. */
+  /** Counts a transition or a list of tokens that is kept. */
   grow(entries: number): void {
     this.#size += entries;
   }
 }
 
-/** All ways to read a text so far. */
+/** All parses of the text so far. */
 export class GrammarState {
   /** The text may end here. */
   readonly mayEnd: boolean;
-  /** Tokens of the model that the grammar names here, each with what follows it. */
+  /** Tokens that the grammar names at this point, each with the stack that it continues. */
   readonly tokenPlaces: readonly { readonly place: TokenPlace; readonly stack: Stack }[];
   readonly #all: GrammarStates;
   readonly #stacks: readonly Stack[];
   readonly #open: PartialCharacter | null;
   readonly #next = new Map<number, GrammarState | null>();
-  /** 1 for each byte that a character may begin with here, once it was asked for. */
+  /** 1 for each byte that may begin a character here, once it was computed. */
   #first: Uint8Array | undefined;
 
   constructor(all: GrammarStates, stacks: readonly Stack[], open: PartialCharacter | null) {
@@ -145,9 +145,9 @@ export class GrammarState {
     );
   }
 
-  /** The state after one more byte; null: the grammar does not allow it. Throws GrammarLoadError where the budget does not suffice. */
+  /** The state after one more byte, or null if the grammar does not allow it. Throws GrammarLoadError if the budget is exhausted. */
   next(byte: number, budget: GrammarBudget): GrammarState | null {
-    // A walk through a vocabulary asks about every byte.
+    // A walk through the vocabulary asks about every byte.
     if (this.#open === null && (this.#first ??= this.#firstBytes(budget))[byte] === 0) return null;
     let next = this.#next.get(byte);
     if (next === undefined) {
@@ -159,22 +159,22 @@ export class GrammarState {
     return next;
   }
 
-  /** The state after these bytes; null: the grammar does not allow them. */
+  /** The state after these bytes, or null if the grammar does not allow them. */
   read(bytes: Iterable<number>, budget: GrammarBudget): GrammarState | null {
     return readFrom(this, bytes, budget);
   }
 
-  /** The state after a token of these bytes, which `matches` compares with the tokens that the grammar names. */
+  /** The state after a token of these bytes. `matches` compares the token with those that the grammar names. */
   readToken(bytes: Uint8Array, matches: (place: TokenPlace) => boolean, budget: GrammarBudget): GrammarState | null {
     const byBytes = bytes.length === 0 ? null : this.read(bytes, budget);
     if (this.tokenPlaces.length === 0) return byBytes;
     const named: Stack[] = [];
     for (const { place, stack } of this.tokenPlaces)
-      if (stack.below && matches(place)) named.push(this.#all.push(stack.below, behind(place), budget));
+      if (stack.below && matches(place)) named.push(this.#all.push(stack.below, following(place), budget));
     if (named.length === 0) return byBytes;
-    // A character that is still open and a token that is whole cannot be one state: the token counts.
+    // An incomplete character and a complete token cannot be one state: the token takes precedence.
     const others = byBytes === null || byBytes.#open !== null ? [] : byBytes.#stacks;
-    return this.#all.settle([...named, ...others], budget);
+    return this.#all.stateOf([...named, ...others], budget);
   }
 
   #firstBytes(budget: GrammarBudget): Uint8Array {
@@ -210,11 +210,11 @@ export class GrammarState {
     const stacks: Stack[] = [];
     for (const { place, below } of this.#stacks)
       if (place !== null && below !== null && reads(place, value))
-        stacks.push(this.#all.push(below, behind(place), budget));
-    return stacks.length === 0 ? null : this.#all.settle(stacks, budget);
+        stacks.push(this.#all.push(below, following(place), budget));
+    return stacks.length === 0 ? null : this.#all.stateOf(stacks, budget);
   }
 
-  /** The ways that go on with a character that begins like this. */
+  /** The parses that continue with a character that begins with these bits. */
   #within(open: PartialCharacter): GrammarState | null {
     const bits = 6 * open.missing;
     const first = Math.max(open.value * 2 ** bits, open.least);
@@ -235,7 +235,7 @@ function readFrom(start: GrammarState, bytes: Iterable<number>, budget: GrammarB
   return state;
 }
 
-/** A character that begins with this byte; null: none does. */
+/** The character that begins with this byte, or null if there is none. */
 function firstByte(byte: number): PartialCharacter | null {
   if (byte < 0xc2 || byte > 0xf4) return null;
   if (byte < 0xe0) return { value: byte & 0x1f, missing: 1, least: 0x80 };
@@ -243,7 +243,7 @@ function firstByte(byte: number): PartialCharacter | null {
   return { value: byte & 0x07, missing: 3, least: 0x10000 };
 }
 
-/** Marks the bytes that characters from `from` to `to` begin with, and perhaps some more of those above 0x7F. */
+/** Marks the bytes that characters from `from` to `to` begin with, and possibly further bytes above 0x7F. */
 function markFirstBytes(first: Uint8Array, from: number, to: number = from): void {
   if (from < 0x80) first.fill(1, from, Math.min(to, 0x7f) + 1);
   if (to >= 0x80) first.fill(1, leadByte(Math.max(from, 0x80)), leadByte(to) + 1);
@@ -254,12 +254,12 @@ function leadByte(value: number): number {
   return value < 0x10000 ? 0xe0 | (value >> 12) : 0xf0 | (value >> 18);
 }
 
-function reads(place: Place, value: number): boolean {
+function reads(place: RulePosition, value: number): boolean {
   if (place.kind === "text") return place.text.codePointAt(place.at) === value;
-  return place.kind === "chars" && contains(place.set, value);
+  return place.kind === "chars" && includesCodePoint(place.set, value);
 }
 
-function readsBetween(place: Place, first: number, last: number): boolean {
+function readsBetween(place: RulePosition, first: number, last: number): boolean {
   if (place.kind === "text") {
     const value = place.text.codePointAt(place.at) ?? 0;
     return first <= value && value <= last;

@@ -10,48 +10,36 @@ import {
   rule,
   sequence,
   sequenceOf,
-  text,
   type Expression,
 } from "./expression.ts";
 
-/** A grammar that has no finite text, or is too large for a sampler. */
+/** A grammar without a finite text, or with too many rules. */
 export class GrammarError extends Error {
   override readonly name = "GrammarError";
 }
 
-/** More rules than this make the sampling of every token slow. */
+/** Maximum number of rules: more slow down the sampling of every token. */
 const maxRules = 20_000;
 
-/** Repetitions up to this are left to llama.cpp, which unrolls them into as many rules; longer ones are built by doubling. */
+/** Repetitions up to this number are left to llama.cpp, which unrolls them into as many rules. Longer ones are built by doubling. */
 const plainRepetitions = 32;
 
-/** A grammar as plain data. All its rules can come to an end. */
-export interface GrammarData {
-  readonly root: Expression;
-  readonly rules: readonly (readonly [name: string, body: Expression])[];
-}
-
-/** Spells a grammar in GBNF; its start is the rule `root`. */
-export function gbnfOfData({ root, rules }: GrammarData): string {
-  return new Writer(new Map(rules)).write(root);
-}
-
 /**
- * A grammar under construction: named rules, and its spelling in GBNF as llama.cpp reads it (v0.5.0, `llama-grammar.cpp`). What
- * that parser refuses is never written: left recursion, repetitions over 2,000, repetition of something that may be empty.
+ * A grammar under construction: named rules, and their GBNF as llama.cpp reads it (v0.5.0, `llama-grammar.cpp`). It never writes what that
+ * parser refuses: left recursion, repetitions over 2,000, repetition of something that may be empty.
  */
 export class Grammar {
   readonly #rules = new Map<string, Expression>();
   readonly #memo = new Map<string, Expression>();
   readonly #counters = new Map<string, number>();
-  /** Adds a rule under a fresh name that begins with `hint`, and returns the reference to it. */
+  /** Adds a rule with a new name that begins with `hint`, and returns a reference to it. */
   define(hint: string, body: Expression): Expression {
     const name = this.#fresh(hint);
     this.#rules.set(name, body);
     return rule(name);
   }
 
-  /** The reference to the rule known under `key`; built on first use. `build` may refer to the same key: recursion is fine. */
+  /** A reference to the rule for `key`, which is built on first use. `build` may refer to the same key recursively. */
   shared(key: string, hint: string, build: () => Expression): Expression {
     const known = this.#memo.get(key);
     if (known !== undefined) return known;
@@ -60,33 +48,26 @@ export class Grammar {
     this.#rules.set(name, never);
     const body = build();
     this.#rules.set(name, body);
-    // An impossible rule is replaced by `never` at once, so that callers can see it.
+    // An unsatisfiable rule is replaced by `never` immediately, so that callers can detect it.
     const result = isNever(body) ? never : rule(name);
     this.#memo.set(key, result);
     return result;
   }
 
   /**
-   * The GBNF text whose start is `root`. Alternatives that could never come to an end (a recursion without exit) are left out, so
-   * that a model cannot be led into them.
+   * The GBNF text whose start is `root`. Alternatives that can never end (a recursion without exit) are left out, so that a model cannot be
+   * led into them.
    *
-   * @throws {GrammarError} if nothing is left, or if it has too many rules.
+   * @throws {GrammarError} if no alternative is left.
    */
   toGbnf(root: Expression): string {
-    return gbnfOfData(this.data(root));
+    const rules = this.#finiteRules();
+    return new Writer(rules).write(finiteRoot(root, rules));
   }
 
-  /**
-   * The grammar as data, which can be sent to another process and go on from where a text has come (`afterText`).
-   *
-   * @throws {GrammarError} as `toGbnf`.
-   */
-  data(root: Expression): GrammarData {
-    const rules = this.#finiteRules();
-    const finite = new Set(rules.keys());
-    const start = withoutEndless(root, finite);
-    if (isNever(start)) throw new GrammarError("no text can satisfy it");
-    return { root: start, rules: [...rules] };
+  /** @throws {GrammarError} if no text can satisfy `root`. */
+  check(root: Expression): void {
+    finiteRoot(root, this.#finiteRules());
   }
 
   #fresh(hint: string): string {
@@ -98,11 +79,11 @@ export class Grammar {
         .slice(0, 40) || "rule";
     const count = (this.#counters.get(base) ?? 0) + 1;
     this.#counters.set(base, count);
-    // Every name has a number, so that the hint "a-1" and the first "a" cannot collide; "root" stays free for the start.
+    // Every name has a number, so that the hint "a-1" and the first "a" cannot collide; "root" is reserved for the start.
     return `${base}-${count}`;
   }
 
-  /** The rules that can end, without the options that cannot. */
+  /** The rules that can end, without their alternatives that cannot. */
   #finiteRules(): Map<string, Expression> {
     const finite = new Set<string>();
     const users = new Map<string, string[]>();
@@ -123,6 +104,13 @@ export class Grammar {
     for (const [name, body] of this.#rules) if (finite.has(name)) rules.set(name, withoutEndless(body, finite));
     return rules;
   }
+}
+
+/** @throws {GrammarError} if no text can satisfy `root`. */
+function finiteRoot(root: Expression, rules: ReadonlyMap<string, Expression>): Expression {
+  const finite = withoutEndless(root, new Set(rules.keys()));
+  if (isNever(finite)) throw new GrammarError("no text can satisfy it");
+  return finite;
 }
 
 /** The rules that an expression refers to, each once. */
@@ -149,7 +137,7 @@ function ends(expression: Expression, finite: ReadonlySet<string>): boolean {
   }
 }
 
-/** Gives the expression itself where nothing of it is endless. */
+/** Returns the same object if nothing in it is endless. */
 function withoutEndless(expression: Expression, finite: ReadonlySet<string>): Expression {
   const kept = (part: Expression): Expression => withoutEndless(part, finite);
   switch (expression.kind) {
@@ -172,7 +160,7 @@ function withoutEndless(expression: Expression, finite: ReadonlySet<string>): Ex
   }
 }
 
-/** Spells rules out, adding those that long repetitions and repetitions of possibly empty items need. */
+/** Writes rules, including those that are needed for long repetitions and for repetitions of items that may be empty. */
 class Writer {
   readonly #rules: Map<string, Expression>;
   readonly #nullable = new Map<string, boolean>();
@@ -219,7 +207,7 @@ class Writer {
     }
   }
 
-  /** The name of a rule, or of what it is only another name for. */
+  /** The name of a rule, or of the rule that it is an alias of. */
   #reference(name: string): string {
     const body = this.#rules.get(name);
     if (body?.kind === "rule" && body.name !== name) return this.#reference(body.name);
@@ -246,7 +234,7 @@ class Writer {
     return `${this.#item(atom)}${suffix(min, max)}`;
   }
 
-  /** `item` exactly `count` times, in as many rules as `count` has bits. */
+  /** `item` exactly `count` times, with about log2(count) rules. */
   #power(item: Expression, count: number): Expression {
     if (count <= plainRepetitions) return repeat(item, count, count);
     const half = Math.floor(count / 2);
@@ -254,7 +242,7 @@ class Writer {
     return sequence(twice, twice, count % 2 === 1 ? item : empty);
   }
 
-  /** `item` at most `count` times. The two options never match the same number, so few parses are open at a time. */
+  /** `item` at most `count` times. The two alternatives never match the same number of items, so few parses are open at a time. */
   #upTo(item: Expression, count: number): Expression {
     if (count <= plainRepetitions) return repeat(item, 0, count);
     const half = Math.ceil(count / 2);
@@ -262,7 +250,7 @@ class Writer {
     return this.#named(choice(this.#upTo(item, half - 1), many), "upto");
   }
 
-  /** A rule for `body`, the same one for the same body. */
+  /** The rule for `body`; equal bodies share one rule. */
   #named(body: Expression, hint: string): Expression {
     const key = JSON.stringify(body);
     let name = this.#names.get(key);
@@ -298,14 +286,14 @@ class Writer {
     }
   }
 
-  /** What `expression` matches, less the empty text. */
+  /** The texts of `expression` except the empty text. */
   #withoutEmpty(expression: Expression): Expression {
     if (!this.#isNullable(expression)) return expression;
     switch (expression.kind) {
       case "choice":
         return choice(...expression.options.map((option) => this.#withoutEmpty(option)));
       case "sequence":
-        // Every item may be empty: the first that is not decides.
+        // Every item may be empty: the alternatives differ in the first item that is not.
         return choice(
           ...expression.items.map((item, i) => sequence(this.#withoutEmpty(item), ...expression.items.slice(i + 1))),
         );
@@ -323,14 +311,4 @@ function suffix(min: number, max: number | null): string {
   if (min === 0 && max === 1) return "?";
   if (max === null) return min === 0 ? "*" : min === 1 ? "+" : `{${min},}`;
   return min === max ? `{${min}}` : `{${min},${max}}`;
-}
-
-/** GBNF of one expression without rules of its own. */
-export function gbnfOf(expression: Expression): string {
-  return new Grammar().toGbnf(expression);
-}
-
-/** Any of these texts, and nothing else (`guided_choice`). @throws {GrammarError} if there is none. */
-export function choiceToGbnf(options: readonly string[]): string {
-  return gbnfOf(choiceOf(options.map(text)));
 }

@@ -1,4 +1,4 @@
-/** A Lark grammar that is malformed, or uses what no grammar here can express. The message names the construct. */
+/** A Lark grammar that is malformed, or uses an unsupported construct, which the message names. */
 export class LarkError extends Error {
   override readonly name = "LarkError";
 }

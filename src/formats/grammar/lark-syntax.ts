@@ -1,7 +1,6 @@
 import { LarkError } from "./lark-error.ts";
-import { larkTokens, type LarkToken } from "./lark-tokens.ts";
 
-/** What a definition of a Lark grammar is made of. */
+/** A node of a definition in a Lark grammar. */
 export type LarkNode =
   | { readonly kind: "rule"; readonly name: string }
   | { readonly kind: "terminal"; readonly name: string }
@@ -15,20 +14,20 @@ export type LarkNode =
 export interface LarkGrammar {
   readonly rules: ReadonlyMap<string, LarkNode>;
   readonly terminals: ReadonlyMap<string, LarkNode>;
-  /** Terminals of Lark's own library, by the name that they have here. */
+  /** Imported terminals of Lark's library `common`, by their local names. */
   readonly imports: ReadonlyMap<string, string>;
-  /** What may stand between all tokens. */
+  /** What may occur between all tokens. */
   readonly ignored: readonly LarkNode[];
 }
 
 const maxDepth = 200;
 
 /**
- * Reads a Lark grammar: rules, terminals, literals, regular expressions, ranges, groups, repetitions, aliases, `%import` from `common`
- * and `%ignore`, as OpenAI documents it for custom tools. Aliases, priorities and the marks `?` and `!` change the tree that Lark makes,
- * not the texts, and are passed over.
+ * Parses a Lark grammar: rules, terminals, literals, regular expressions, ranges, groups, repetitions, aliases, `%import` from `common` and
+ * `%ignore`, as OpenAI documents it for custom tools. Aliases, priorities and the modifiers `?` and `!` change only the tree that Lark
+ * builds and are ignored.
  *
- * @throws {LarkError} for what is malformed, and for templates, `%declare`, `%override`, `%extend` and imports of other grammars.
+ * @throws {LarkError} for malformed grammars, templates, `%declare`, `%override`, `%extend` and imports of other grammars.
  */
 export function parseLark(source: string): LarkGrammar {
   return new LarkParser(larkTokens(source)).parse();
@@ -131,7 +130,7 @@ class LarkParser {
     if (!this.#take("~")) return atom;
     const min = this.#number();
     const max = this.#take("..") ? this.#number() : min;
-    if (max < min) throw new LarkError(`~ ${min}..${max} has no number of repetitions`);
+    if (max < min) throw new LarkError(`~ ${min}..${max} is not a valid repetition`);
     return { kind: "repeat", item: atom, min, max };
   }
 
@@ -216,4 +215,117 @@ function unexpected(token: LarkToken | undefined, expected = ""): LarkError {
   const got =
     token === undefined ? "the end" : token.kind === "line" ? "the end of the line" : JSON.stringify(token.value);
   return new LarkError(`unexpected ${got}${expected === "" ? "" : `, ${expected}`}`);
+}
+
+/** A token of a Lark grammar. `value`: the characters of a string, a pattern, or a name. */
+type LarkToken =
+  | { readonly kind: "rule" | "terminal" | "operator" | "number" | "directive"; readonly value: string }
+  | { readonly kind: "string" | "regex"; readonly value: string; readonly flags: string }
+  | { readonly kind: "line"; readonly value: "" };
+
+/** Maximum length of a grammar: a longer one would block the server, and none in practice comes close. */
+const maxLength = 100_000;
+
+const space = /[ \t\f\r]+|\\\r?\n|(?:\/\/|#)[^\n]*/y;
+const line = /\n/y;
+const rule = /[!?]*(_*[a-z][_a-z0-9]*)/y;
+const terminal = /_*[A-Z][_A-Z0-9]*/y;
+const number = /-?\d+/y;
+const directive = /%[a-z_]+/y;
+const operator = /->|\.\.|[:|()[\]*+?~{},.<>=]/y;
+const string = /"((?:[^"\\\n]|\\.)*)"(i?)/y;
+const regex = /\/((?:\\.|[^/\\\n])+)\/([imslux]*)/y;
+
+/**
+ * Splits a grammar into tokens, by Lark's syntax (https://lark-parser.readthedocs.io/en/stable/grammar.html). Line ends separate
+ * definitions; those before a further alternative and within brackets are left out.
+ *
+ * @throws {LarkError}
+ */
+function larkTokens(source: string): LarkToken[] {
+  if (source.length > maxLength) throw new LarkError(`the grammar is longer than ${maxLength} characters`);
+  const tokens: LarkToken[] = [];
+  let at = 0;
+  let depth = 0;
+  const match = (pattern: RegExp): RegExpExecArray | null => {
+    pattern.lastIndex = at;
+    const found = pattern.exec(source);
+    if (found) at = pattern.lastIndex;
+    return found;
+  };
+  while (at < source.length) {
+    if (match(space)) continue;
+    if (match(line)) {
+      if (depth === 0) tokens.push({ kind: "line", value: "" });
+      continue;
+    }
+    const text = match(string);
+    if (text) {
+      tokens.push({ kind: "string", value: unescaped(text[1] ?? ""), flags: text[2] ?? "" });
+      continue;
+    }
+    const pattern = match(regex);
+    if (pattern) {
+      tokens.push({ kind: "regex", value: (pattern[1] ?? "").replaceAll("\\/", "/"), flags: pattern[2] ?? "" });
+      continue;
+    }
+    const name = match(rule);
+    if (name) {
+      tokens.push({ kind: "rule", value: name[1] ?? "" });
+      continue;
+    }
+    const found = firstOf(match);
+    if (found === null) throw new LarkError(`unexpected ${JSON.stringify(source.slice(at, at + 10))}`);
+    if (found.value === "(" || found.value === "[") depth++;
+    else if (found.value === ")" || found.value === "]") depth--;
+    tokens.push(found);
+  }
+  return withoutInnerLines(tokens);
+}
+
+const simple = [
+  { kind: "terminal", form: terminal },
+  { kind: "directive", form: directive },
+  { kind: "operator", form: operator },
+  { kind: "number", form: number },
+] as const;
+
+/** A token that is its own text. */
+function firstOf(match: (form: RegExp) => RegExpExecArray | null): LarkToken | null {
+  for (const { kind, form } of simple) {
+    const found = match(form);
+    if (found) return { kind, value: found[0] };
+  }
+  return null;
+}
+
+/** A line that begins with `|` continues the preceding definition. */
+function withoutInnerLines(tokens: readonly LarkToken[]): LarkToken[] {
+  const kept: LarkToken[] = [];
+  for (const token of tokens) {
+    if (token.value === "|" && token.kind === "operator") while (kept.at(-1)?.kind === "line") kept.pop();
+    kept.push(token);
+  }
+  return kept;
+}
+
+const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t", f: "\f", v: "\v", '"': '"', "\\": "\\" };
+
+/** The characters of a literal. As in Python, an unknown escape represents itself. */
+function unescaped(source: string): string {
+  return source.replace(
+    /\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))/gs,
+    (whole, x, u, U, other) => {
+      const code = (x ?? u ?? U) as string | undefined;
+      if (code !== undefined) return characterOf(Number.parseInt(code, 16));
+      return escapes[other as string] ?? whole;
+    },
+  );
+}
+
+function characterOf(codePoint: number): string {
+  if (codePoint > 0x10ffff || (codePoint >= 0xd800 && codePoint <= 0xdfff)) {
+    throw new LarkError(`U+${codePoint.toString(16).toUpperCase()} is not a character`);
+  }
+  return String.fromCodePoint(codePoint);
 }

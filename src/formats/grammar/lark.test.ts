@@ -5,7 +5,7 @@ import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
 import type { Tool } from "../../core/message.ts";
 import { formatNamed } from "../known.ts";
 import { callGrammar } from "./call-grammar.ts";
-import { gbnfOfData, GrammarError } from "./grammar.ts";
+import { GrammarError } from "./grammar.ts";
 import { LarkError } from "./lark-error.ts";
 import { larkToGbnf } from "./lark-to-expression.ts";
 
@@ -68,8 +68,8 @@ describe("a Lark grammar", () => {
     const tool: Tool = { name: "patch", kind: "custom", inputGrammar: { syntax: "lark", definition: applyPatch } };
     const format = formatNamed("hermes");
     if (!format) throw new Error("there is no such format");
-    const { grammar, exact } = callGrammar(format, [tool], { mode: "forced", parallel: false });
-    const calls = await llamaGrammar(gbnfOfData(grammar));
+    const { gbnf, exact } = callGrammar(format, [tool], { mode: "forced", parallel: false });
+    const calls = await llamaGrammar(gbnf);
     const call = (input: string): string =>
       `<tool_call>\n${JSON.stringify({ name: "patch", arguments: { input } }).replaceAll(/":(?=[{"])|,(?=")/g, "$& ")}\n</tool_call>`;
     expect(exact).toBe(true);
@@ -97,7 +97,7 @@ describe("a Lark grammar", () => {
     expect(accepted(grammar, ...good, "", "+1", "1+", "1**2")).toEqual(good);
   });
 
-  test("with what may stand between its tokens", () => {
+  test("with ignored terminals between its tokens", () => {
     const grammar =
       'start: "let" NAME "=" INT\n%import common (CNAME, INT)\n%import common.WS_INLINE -> BLANK\nNAME: CNAME\n%ignore BLANK\n%ignore /#[^\\n]*/';
     const good = ["let x=1", "  let   x_1 = 12 ", "letx=1", "let x = 1 # one"];
@@ -127,8 +127,8 @@ describe("a Lark grammar", () => {
     ["", "there is no rule 'start'"],
     ["start: other", "there is no rule 'other'"],
     ["start: WORD", "there is no terminal 'WORD'"],
-    ["start: A\nA: B\nB: A", "the terminal 'A' is made of itself"],
-    ["start: A\nA: start", "the rule 'start' stands in a terminal"],
+    ["start: A\nA: B\nB: A", "the terminal 'A' refers to itself"],
+    ["start: A\nA: start", "the rule 'start' is used in a terminal"],
     ['start: list{WORD}\nWORD: "a"', "templates (list{…}) are not supported"],
     ["%declare A\nstart: A", "%declare is not supported"],
     ["%import python.NAME\nstart: NAME", '%import of "python" is not supported; only common is'],
@@ -152,7 +152,7 @@ describe("a Lark grammar", () => {
   });
 
   test("whatever its text is a grammar or an error that says so", () => {
-    const piece = fc.constantFrom(
+    const part = fc.constantFrom(
       ...'start a A : | ( ) [ ] * + ? ~ 1 2 .. -> , . { } < > % / \\ " \n'.split(" "),
       '"x"',
       "/y/i",
@@ -163,8 +163,8 @@ describe("a Lark grammar", () => {
       "INT",
     );
     fc.assert(
-      fc.property(fc.array(piece, { maxLength: 20 }), (pieces) => {
-        const definition = `start: ${pieces.join(" ")}`;
+      fc.property(fc.array(part, { maxLength: 20 }), (parts) => {
+        const definition = `start: ${parts.join(" ")}`;
         try {
           expect(larkToGbnf(definition)).toMatch(/^root ::= /);
         } catch (error) {

@@ -1,14 +1,14 @@
 import { complement, everyCodePoint, union } from "./code-points.ts";
 import { GbnfError } from "./gbnf-error.ts";
-import { linked, type GbnfRule, type Item } from "./gbnf-rules.ts";
+import { linked, type GbnfRule, type RuleItem } from "./gbnf-rules.ts";
 
-/** What llama.cpp allows (v0.5.0, `MAX_REPETITION_THRESHOLD`): a repetition, and the rules that it multiplies. */
-const mostRepetitions = 2000;
+/** llama.cpp's limit (v0.5.0, `MAX_REPETITION_THRESHOLD`) for a repetition and for the number of rules that it multiplies. */
+const maxRepetitions = 2000;
 
-export interface GbnfLimits {
-  /** How deep parentheses may be nested: llama.cpp's parser calls itself for each. */
+interface GbnfLimits {
+  /** Maximum nesting of parentheses: llama.cpp's parser is recursive. */
   readonly depth: number;
-  /** How many characters, classes and references it may have with repeated parts written out, as llama.cpp does: 8 bytes each. */
+  /** Maximum number of characters, classes and references with repetitions written out, as llama.cpp does it: 8 bytes each. */
   readonly elements: number;
 }
 
@@ -17,14 +17,14 @@ export interface GbnfRules {
   readonly rules: readonly GbnfRule[];
   /** As in `GbnfLimits`. */
   readonly elements: number;
-  /** What it has between `<` and `>`: tokens of a model. */
+  /** The names between `<` and `>`: tokens of a model. */
   readonly tokenNames: ReadonlySet<string>;
 }
 
 /**
- * The rules of a GBNF text as llama.cpp makes them (v0.5.0, `llama-grammar.cpp`): groups and repetitions become rules of their own.
+ * Parses a GBNF text into rules as llama.cpp does (v0.5.0, `llama-grammar.cpp`): groups and repetitions become rules of their own.
  *
- * @throws {GbnfError} for what is malformed, refers to a rule that is not there, or is too large.
+ * @throws {GbnfError} if the text is malformed, refers to an undefined rule, or is too large.
  */
 export function readGbnf(text: string, limits: GbnfLimits): GbnfRules {
   return new Reader(text, limits).read();
@@ -60,7 +60,7 @@ class Reader {
     const name = this.#eat(/[A-Za-z0-9-]+/y);
     if (name === null) throw this.#fail("the name of a rule was expected");
     this.#space(false);
-    if (!this.#skip("::=")) throw this.#fail(`'::=' was expected behind the name '${name}'`);
+    if (!this.#skip("::=")) throw this.#fail(`'::=' was expected after the name '${name}'`);
     this.#space(true);
     const rule = this.#ruleNamed(name);
     rule.options = this.#alternatives(name, false);
@@ -79,9 +79,9 @@ class Reader {
     return options;
   }
 
-  #sequence(name: string, nested: boolean): readonly Item[] {
-    const items: Item[] = [];
-    /** Where the last part begins, which a repetition is about, and how many rules it stands for. */
+  #sequence(name: string, nested: boolean): readonly RuleItem[] {
+    const items: RuleItem[] = [];
+    /** Start of the last element, which a repetition applies to, and the number of rules that it represents. */
     let last = 0;
     let weight = 1;
     for (;;) {
@@ -100,8 +100,8 @@ class Reader {
     }
   }
 
-  /** Reads one part; false: there is none. */
-  #part(items: Item[], name: string): boolean {
+  /** Reads one element. Returns false if there is none. */
+  #part(items: RuleItem[], name: string): boolean {
     switch (this.#text[this.#at]) {
       case '"':
         this.#at++;
@@ -131,7 +131,7 @@ class Reader {
     }
   }
 
-  #token(): Item {
+  #token(): RuleItem {
     const written = this.#eat(/!?<(?:\[\d+\]|[^[>][^>]*)>/y);
     if (written === null) throw this.#fail("a token in <…> was expected");
     const negated = written.startsWith("!");
@@ -152,13 +152,13 @@ class Reader {
     return rule;
   }
 
-  #literal(items: Item[]): void {
+  #literal(items: RuleItem[]): void {
     let text = "";
     while (!this.#skip('"')) text += String.fromCodePoint(this.#character());
     if (text !== "") items.push({ kind: "text", text });
   }
 
-  #class(items: Item[]): void {
+  #class(items: RuleItem[]): void {
     const negated = this.#skip("^");
     const ranges: (readonly [number, number])[] = [];
     while (!this.#skip("]")) {
@@ -167,7 +167,7 @@ class Reader {
       if (isRange) this.#at++;
       ranges.push([first, isRange ? this.#character() : first]);
     }
-    // llama.cpp reads a class without characters as nothing at all.
+    // llama.cpp reads an empty class as nothing.
     if (ranges.length > 0) items.push({ kind: "chars", set: negated ? complement(union(ranges)) : union(ranges) });
   }
 
@@ -177,7 +177,7 @@ class Reader {
       const value = { t: 9, n: 10, r: 13 }[escape[1] ?? ""];
       if (value !== undefined) return value;
       const code = escape.length > 2 ? Number.parseInt(escape.slice(2), 16) : (escape.codePointAt(1) ?? 0);
-      if (code > 0x10ffff) throw this.#fail(`'${escape}' is no character`);
+      if (code > 0x10ffff) throw this.#fail(`'${escape}' is not a character`);
       return code;
     }
     if (this.#text[this.#at] === "\\") throw this.#fail("an unknown escape");
@@ -187,7 +187,7 @@ class Reader {
     return value;
   }
 
-  /** `*`, `+`, `?` or `{…}`; max null: without end. */
+  /** `*`, `+`, `?` or `{…}`; max null: unlimited. */
   #repetition(nested: boolean): { readonly min: number; readonly max: number | null } | null {
     const sign = this.#eat(/[*+?]/y);
     if (sign !== null) {
@@ -205,9 +205,9 @@ class Reader {
     if (!this.#skip("}")) throw this.#fail("'}' was expected");
     this.#space(nested);
     // llama.cpp would repeat it 2^64 times.
-    if (max !== null && max < min) throw new GbnfError(`{${min},${max}} is no repetition`);
-    if (min > mostRepetitions) throw new GbnfError(`it repeats more than ${mostRepetitions} times`);
-    return { min, max: max !== null && max > mostRepetitions ? null : max };
+    if (max !== null && max < min) throw new GbnfError(`{${min},${max}} is not a valid repetition`);
+    if (min > maxRepetitions) throw new GbnfError(`it repeats more than ${maxRepetitions} times`);
+    return { min, max: max !== null && max > maxRepetitions ? null : max };
   }
 
   #number(nested: boolean): number {
@@ -217,9 +217,9 @@ class Reader {
     return Number(digits);
   }
 
-  /** `S{m,n}` is S, m times, and then n - m rules that stand in each other: `S1 ::= S |`, `S2 ::= S S1 |`, … */
+  /** `S{m,n}` becomes m times S, followed by n - m nested rules: `S1 ::= S |`, `S2 ::= S S1 |`, … */
   #repeat(
-    items: Item[],
+    items: RuleItem[],
     from: number,
     weight: number,
     { min, max }: { readonly min: number; readonly max: number | null },
@@ -228,8 +228,8 @@ class Reader {
     const part = items.slice(from);
     if (part.length === 0) throw this.#fail("a repetition of nothing");
     const total = max !== null && max > 0 ? max : Math.max(1, min);
-    if (weight * total > mostRepetitions)
-      throw new GbnfError(`a repetition stands for more than ${mostRepetitions} rules`);
+    if (weight * total > maxRepetitions)
+      throw new GbnfError(`a repetition expands to more than ${maxRepetitions} rules`);
     const optional = max === null ? 1 : max - min;
     this.#count(part, 0, Math.max(0, min - 1) + optional);
     if (min === 0) items.length = from;
@@ -257,7 +257,7 @@ class Reader {
     return rule;
   }
 
-  #count(items: readonly Item[], from: number, times: number): void {
+  #count(items: readonly RuleItem[], from: number, times: number): void {
     let elements = 0;
     for (let i = from; i < items.length; i++) {
       const item = items[i];

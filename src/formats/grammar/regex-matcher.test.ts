@@ -24,7 +24,7 @@ const patterns = [
   "^\\p{L}+$",
 ];
 
-test("it tells what the runtime tells, for every pattern and text", () => {
+test("it agrees with the runtime for every pattern and text", () => {
   const pattern = fc.constantFrom(...patterns);
   const text = fc.string({ unit: fc.constantFrom("a", "b", "c", "d", "1", " ", "\n", "é", "😀"), maxLength: 12 });
   fc.assert(
@@ -48,7 +48,7 @@ const { node } = fc.letrec<{ node: string }>((tie) => ({
   ),
 }));
 
-test("it tells what the runtime tells, for random patterns", () => {
+test("it agrees with the runtime for random patterns", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 7 });
   fc.assert(
     fc.property(node, text, (source, value) => {
@@ -83,16 +83,16 @@ test.each(["^(a+)+$", "^(a|a)*$", "(a*)*b", "^(([a-z])+.)+[A-Z]([a-z])+$"])(
   },
 );
 
-test("what is too large is refused soon, with the limit", () => {
+test("a pattern that is too large is refused early, with the limit", () => {
   expect(() => new RegexMatcher("((a{100}){100}){100}")).toThrow(/more than 10000 steps/);
   expect(() => new RegexMatcher("a".repeat(10_001))).toThrow(/longer than 10000 characters/);
-  expect(() => new RegexMatcher("(".repeat(300) + ")".repeat(300))).toThrow(/more than 200 times/);
+  expect(() => new RegexMatcher("(".repeat(300) + ")".repeat(300))).toThrow(/nested more than 200 deep/);
   expect(() => new RegexMatcher("\\p{L}".repeat(17))).toThrow(/more than 16 property escapes/);
   // Nothing, ten thousand million times.
   expect(new RegexMatcher("((){100000}){100000}a").test("a")).toBe(true);
 });
 
-test("a pattern that cannot be decided is neither true nor false", () => {
+test("an unsupported pattern gives neither true nor false", () => {
   const patterns = new PatternSet(() => {});
   expect([patterns.matches("^a", "ab"), patterns.matches("^a", "b")]).toEqual([true, false]);
   expect(["(?=a)a", "(a)\\1", "a("].map((pattern) => patterns.matches(pattern, "aa"))).toEqual([null, null, null]);

@@ -1,10 +1,10 @@
-import { contains, type CodePoints } from "./code-points.ts";
+import { includesCodePoint, type CodePoints } from "./code-points.ts";
 import { parseRegex, RegexError, type RegexNode } from "./regex-syntax.ts";
 
-/** A pattern whose counts unroll to more steps than this is refused. */
+/** Maximum number of steps after unrolling repetitions. */
 const maxSteps = 10_000;
 
-/** What the automaton does at a place: read a character, go on in one of two places, or go on only at an edge of the text. */
+/** A step of the automaton: read a character, continue at one of two steps, or continue only at the start or end of the text. */
 type Step =
   | { readonly kind: "chars"; readonly set: CodePoints; readonly next: number }
   | { readonly kind: "either"; readonly next: number; readonly other: number }
@@ -12,9 +12,9 @@ type Step =
   | { readonly kind: "match" };
 
 /**
- * Decides whether a pattern matches anywhere in a text, as JSON Schema's `pattern` asks. It follows all ways to match side by side
- * (Thompson 1968) and never goes back, so that the work is at most the text's length times the pattern's: a client chooses both, and
- * JavaScript's own `RegExp` may take years for `^(a+)+$`.
+ * Decides whether a pattern matches anywhere in a text, as JSON Schema's `pattern` requires. It follows all alternatives in parallel
+ * (Thompson 1968) without backtracking, so the work is at most the length of the text times that of the pattern. A client chooses both, and
+ * JavaScript's `RegExp` may take years for `^(a+)+$`.
  */
 export class RegexMatcher {
   readonly pattern: string;
@@ -27,12 +27,15 @@ export class RegexMatcher {
     this.#first = this.#compile(parseRegex(pattern), this.#add({ kind: "match" }));
   }
 
-  /** Whether the pattern matches anywhere in the text, as `RegExp.test` with the `u` flag has it. `spend` hears of each step's work, and may throw. */
+  /**
+   * Whether the pattern matches anywhere in the text, like `RegExp.test` with the `u` flag. `spend` is called with the work of each step,
+   * and may throw.
+   */
   test(text: string, spend?: (work: number) => void): boolean {
     const seen = new Uint32Array(this.#steps.length);
     let open: number[] = [];
     for (let at = 0, round = 1; ; round++) {
-      // A match may begin at every place.
+      // A match may begin at every position.
       open.push(this.#first);
       const reading: number[] = [];
       let work = 1;
@@ -52,7 +55,7 @@ export class RegexMatcher {
       const value = text.codePointAt(at) ?? 0;
       for (const place of reading) {
         const step = this.#steps[place];
-        if (step?.kind === "chars" && contains(step.set, value)) open.push(step.next);
+        if (step?.kind === "chars" && includesCodePoint(step.set, value)) open.push(step.next);
       }
       at += value > 0xffff ? 2 : 1;
     }
@@ -67,7 +70,7 @@ export class RegexMatcher {
     return this.#steps.push(step) - 1;
   }
 
-  /** The place where `node` begins, if what follows it begins at `next`. */
+  /** The step at which `node` begins, if what follows it begins at `next`. */
   #compile(node: RegexNode, next: number): number {
     switch (node.kind) {
       case "chars":
@@ -89,7 +92,7 @@ export class RegexMatcher {
   #repeat({ item, min, max }: RegexNode & { kind: "repeat" }, next: number): number {
     let place = next;
     if (max === null) {
-      // The loop needs its own place before its item can be made.
+      // The loop needs a step of its own before its item can be compiled.
       const loop = this.#add({ kind: "either", next, other: next });
       this.#steps[loop] = { kind: "either", next: this.#compile(item, loop), other: next };
       place = loop;
@@ -117,7 +120,7 @@ export class PatternSet {
     this.#spend = spend;
   }
 
-  /** Whether a pattern matches anywhere in a text; null: it is malformed, or of a kind that cannot be decided (look-around and such). */
+  /** Whether a pattern matches anywhere in a text. null if it is malformed or not supported (look-around, for example). */
   matches(pattern: string, text: string): boolean | null {
     let matcher = this.#matchers.get(pattern);
     if (matcher === undefined) {

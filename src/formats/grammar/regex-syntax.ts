@@ -1,6 +1,6 @@
 import { codePointOf, codePoints, complement, oneCodePoint, union, type CodePoints } from "./code-points.ts";
 
-/** A regular expression, parsed. Groups are resolved; anchors are nodes of their own. */
+/** A parsed regular expression. Groups are resolved; anchors are nodes. */
 export type RegexNode =
   | { readonly kind: "chars"; readonly set: CodePoints }
   | { readonly kind: "start" }
@@ -31,15 +31,14 @@ const classes: Readonly<Record<string, CodePoints>> = {
 };
 const controls: Readonly<Record<string, string>> = { t: "\t", n: "\n", r: "\r", f: "\f", v: "\v", "0": "\0" };
 
-/** No pattern met in practice comes near these limits; beyond them a pattern holds up the server or the sampler. */
+/** Limits against patterns that would block the server or the sampler; no pattern in practice comes close. */
 const maxCount = 100_000;
 const maxLength = 10_000;
 const maxDepth = 200;
 const maxProperties = 16;
 
 /**
- * Reads a pattern of ECMAScript (`u` flag; what JSON Schema means), with Python's `(?P<name>`, `\A` and `\Z`, which
- * guided_regex brings along.
+ * Parses a pattern of ECMAScript (`u` flag, as JSON Schema requires), and Python's `(?P<name>`, `\A` and `\Z`, which occur in guided_regex.
  *
  * @throws {RegexError}
  */
@@ -82,7 +81,7 @@ class RegexParser {
     let item = this.#atom();
     for (let count = this.#quantifier(); count !== null; count = this.#quantifier()) {
       if (item.kind === "start" || item.kind === "end") throw this.#fail("an anchor cannot be repeated");
-      // Lazy or not makes no difference to what matches; possessive does.
+      // Lazy quantifiers match the same texts; possessive ones do not.
       this.#take("?");
       if (this.#peek() === "+") throw this.#fail("possessive quantifiers are not supported");
       item = { kind: "repeat", item, ...count };
@@ -135,7 +134,7 @@ class RegexParser {
       else if (kind === "=" || kind === "!") throw this.#fail("look-ahead is not supported");
       else if (kind !== ":") throw this.#fail(`group (?${kind} is not supported`);
     }
-    if (++this.#depth > maxDepth) throw this.#fail(`groups stand in each other more than ${maxDepth} times`);
+    if (++this.#depth > maxDepth) throw this.#fail(`groups are nested more than ${maxDepth} deep`);
     const node = this.#choice();
     this.#depth--;
     if (!this.#take(")")) throw this.#fail("a group is not closed");
@@ -162,7 +161,7 @@ class RegexParser {
     return { kind };
   }
 
-  /** What stands after a backslash, in a class or outside. */
+  /** The characters of an escape, inside or outside a class. */
   #escape(): CodePoints {
     const letter = this.#next();
     const known = classes[letter];
@@ -186,7 +185,7 @@ class RegexParser {
         this.#at++;
         const last = this.#classAtom();
         const [from, to] = [single(first), single(last)];
-        // `[\w-.]`: next to a class escape the dash is only a dash.
+        // `[\w-.]`: next to a class escape, the dash is a literal.
         if (from === null || to === null) parts.push(first, oneCodePoint("-"), last);
         else if (from > to) throw this.#fail("a range in a class is out of order");
         else parts.push([[from, to]]);
@@ -205,7 +204,7 @@ class RegexParser {
 
   #unicode(): CodePoints {
     const high = this.#hexValue(4);
-    // A surrogate pair is one character, as it is with the `u` flag.
+    // A surrogate pair is one character, as with the `u` flag.
     if (high >= 0xd800 && high <= 0xdbff && this.#peek() === "\\" && this.#source[this.#at + 1] === "u") {
       this.#at += 2;
       const low = this.#hexValue(4);
@@ -269,7 +268,7 @@ function single(set: CodePoints): number | null {
   return set.length === 1 && range !== undefined && range[0] === range[1] ? range[0] : null;
 }
 
-/** The property escapes met so far. There are some hundreds, and each takes milliseconds to look up. */
+/** Cached property escapes: there are some hundreds, and each takes milliseconds to look up. */
 const properties = new Map<string, CodePoints>();
 
 /** The characters of a property escape such as `\p{L}`, from the runtime's own Unicode tables. */
@@ -285,7 +284,7 @@ function propertyMembers(escape: string): CodePoints {
   return members;
 }
 
-/** `runs` matches characters of one class in a row, which cannot backtrack. */
+/** `runs` matches consecutive characters of one class, which cannot backtrack. */
 function membersOf(runs: RegExp): CodePoints {
   const ranges: (readonly [number, number])[] = [];
   for (const block of (blocks ??= allCharacters())) {
@@ -296,7 +295,7 @@ function membersOf(runs: RegExp): CodePoints {
 
 let blocks: readonly string[] | undefined;
 
-/** Every character, in pieces that end before the surrogates. */
+/** All characters, in blocks without surrogates. */
 function allCharacters(): readonly string[] {
   const size = 0x800;
   return Array.from({ length: 0x110000 / size }, (_, block) => block * size)

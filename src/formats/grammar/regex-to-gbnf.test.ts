@@ -3,12 +3,18 @@ import { describe, expect, it, vi } from "vitest";
 
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
-import { choiceToGbnf, gbnfOf, GrammarError } from "./grammar.ts";
+import { gbnfOf } from "../../../test/support/gbnf-of.ts";
+import { choice, literal } from "./expression.ts";
+import { GrammarError } from "./grammar.ts";
 import { RegexError } from "./regex-syntax.ts";
-import { regexExpression, regexToGbnf } from "./regex-to-gbnf.ts";
+import { regexExpression } from "./regex-to-gbnf.ts";
 
 // Other work may share the machine.
 vi.setConfig({ testTimeout: 60_000 });
+
+function regexToGbnf(pattern: string): string {
+  return gbnfOf(regexExpression(pattern, "whole"));
+}
 
 const patterns = [
   "abc",
@@ -111,10 +117,10 @@ describe("regexExpression", () => {
   });
 });
 
-describe("choiceToGbnf", () => {
+describe("a choice of texts", () => {
   it("takes the options and nothing else, whatever their characters", async () => {
     const options = ['say "hi"', "back\\slash", "line\nend", "[x-y]^{2}", "日本 😀", "", "a", "ab"];
-    const grammar = choiceToGbnf(options);
+    const grammar = gbnfOf(choice(...options.map(literal)));
     const theirs = await llamaGrammar(grammar);
     for (const option of options)
       expect([option, theirs.accepts(option), new Gbnf(grammar).accepts(option)]).toEqual([option, true, true]);
@@ -122,6 +128,6 @@ describe("choiceToGbnf", () => {
   });
 
   it("needs an option", () => {
-    expect(() => choiceToGbnf([])).toThrow(GrammarError);
+    expect(() => gbnfOf(choice())).toThrow(GrammarError);
   });
 });

@@ -1,19 +1,13 @@
-import { everyCodePoint, oneCodePoint, union, type CodePoints } from "./code-points.ts";
-import { chars, choice, empty, isEmpty, isNever, repeat, sequence, type Expression } from "./expression.ts";
-import { factoredChoice } from "./factored-choice.ts";
-import { gbnfOf } from "./grammar.ts";
+import { type CodePoints, everyCodePoint, oneCodePoint, union } from "./code-points.ts";
+import { chars, choice, empty, type Expression, isEmpty, isNever, repeat, sequence } from "./expression.ts";
+import { factoredChoice } from "./text-choice.ts";
 import { parseRegex, RegexError, type RegexNode } from "./regex-syntax.ts";
 
-/** The texts that match a pattern as a whole (`guided_regex`), in GBNF. @throws {RegexError} @throws {GrammarError} */
-export function regexToGbnf(pattern: string): string {
-  return gbnfOf(regexExpression(pattern, "whole"));
-}
-
 /**
- * The texts that a pattern matches: as a whole, or (JSON Schema's `pattern`) anywhere in them, except where `^` and `$` say
- * otherwise. The expression has no references to rules.
+ * The texts that a pattern matches: as a whole, or (JSON Schema's `pattern`) anywhere in them, except where `^` and `$` require otherwise.
+ * The expression contains no references to rules.
  *
- * @throws {RegexError} also where `^` or `$` stands where text may come before or after.
+ * @throws {RegexError} also if `^` or `$` is at a position where text may precede or follow.
  */
 export function regexExpression(pattern: string, match: "whole" | "anywhere"): Expression {
   const around = match === "whole" ? empty : repeat(chars(everyCodePoint), 0, null);
@@ -24,7 +18,7 @@ export function regexExpression(pattern: string, match: "whole" | "anywhere"): E
   );
 }
 
-/** One way to match, and whether it must stand where the text starts or ends. */
+/** One alternative, and whether it must begin at the start, or end at the end, of the text. */
 interface Variant {
   readonly body: Expression;
   readonly start: boolean;
@@ -68,7 +62,7 @@ function repeated({ item, min, max }: RegexNode & { kind: "repeat" }): readonly 
   return min === 1 ? variants : [...variants, { body: empty, start: false, end: false }];
 }
 
-/** Variants with the same anchors are one. */
+/** Combines alternatives with the same anchors. */
 function joined(variants: readonly Variant[]): readonly Variant[] {
   const groups = new Map<string, Variant[]>();
   for (const variant of variants) {
@@ -85,7 +79,7 @@ function joined(variants: readonly Variant[]): readonly Variant[] {
   }));
 }
 
-/** Options of one character each are one set: a character that is in two of them (`\w|\d`) would be read in two ways. */
+/** Combines alternatives of one character each into one set: a character in two of them (`\w|\d`) would have two parses. */
 function singlesTogether(options: readonly Expression[]): readonly Expression[] {
   const sets = options.map(singleCharacter);
   const first = sets.findIndex((set) => set !== null);

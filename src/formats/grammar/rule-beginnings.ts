@@ -1,16 +1,16 @@
 import { GbnfError } from "./gbnf-error.ts";
-import type { GbnfRule, Place } from "./gbnf-rules.ts";
+import type { GbnfRule, RulePosition } from "./gbnf-rules.ts";
 
-/** A rule that another one begins with, and what comes behind it there. */
+/** A rule that another rule begins with, and what follows it there. */
 interface Beginning {
   readonly rule: GbnfRule;
-  readonly rest: Place | null;
+  readonly rest: RulePosition | null;
 }
 
 /**
- * Refuses rules that begin with themselves and have something after that, which would pile up without an end: `a ::= a "x" | "y"`, also by
- * way of other rules that may be empty, where llama.cpp does not notice. Linear, and without recursion (Tarjan 1972: groups of rules that
- * lead back to each other).
+ * Refuses left-recursive rules in which something follows the recursion, because their stacks would grow without limit: `a ::= a "x" |
+ * "y"`, also indirectly and after rules that may be empty, which llama.cpp does not detect. Linear and not recursive (Tarjan 1972: strongly
+ * connected components).
  *
  * @throws {GbnfError} with the rule's name.
  */
@@ -22,13 +22,13 @@ export function checkBeginnings(rules: readonly GbnfRule[]): void {
   let groups = 0;
   for (const start of rules) {
     if (found.has(start)) continue;
-    const path: { rule: GbnfRule; first: readonly Beginning[]; at: number; mark: { order: number; low: number } }[] =
+    const path: { rule: GbnfRule; first: readonly Beginning[]; at: number; node: { order: number; low: number } }[] =
       [];
     const enter = (rule: GbnfRule): void => {
-      const mark = { order: found.size, low: found.size, group: null };
-      found.set(rule, mark);
+      const node = { order: found.size, low: found.size, group: null };
+      found.set(rule, node);
       open.push(rule);
-      path.push({ rule, first: beginningsOf(rule, isPassed), at: 0, mark });
+      path.push({ rule, first: beginningsOf(rule, isPassed), at: 0, node });
     };
     enter(start);
     for (let top = path.at(-1); top; top = path.at(-1)) {
@@ -36,16 +36,16 @@ export function checkBeginnings(rules: readonly GbnfRule[]): void {
       if (rule !== undefined) {
         const known = found.get(rule);
         if (!known) enter(rule);
-        else if (known.group === null) top.mark.low = Math.min(top.mark.low, known.order);
+        else if (known.group === null) top.node.low = Math.min(top.node.low, known.order);
         continue;
       }
       path.pop();
       const outer = path.at(-1);
-      if (outer) outer.mark.low = Math.min(outer.mark.low, top.mark.low);
-      if (top.mark.low !== top.mark.order) continue;
+      if (outer) outer.node.low = Math.min(outer.node.low, top.node.low);
+      if (top.node.low !== top.node.order) continue;
       for (let member = open.pop(); member; member = open.pop()) {
-        const mark = found.get(member);
-        if (mark) mark.group = groups;
+        const node = found.get(member);
+        if (node) node.group = groups;
         if (member === top.rule) break;
       }
       groups++;
@@ -60,7 +60,10 @@ function beginsWithItself({ name }: GbnfRule): GbnfError {
   return new GbnfError(`the rule '${name}' begins with itself`);
 }
 
-/** The rules that a rule's texts begin with, as often as it says so. `isPassed`: it may be empty, so that the next one begins, too. */
+/**
+ * The rules that a rule's texts may begin with, with repetitions. `isPassed`: the rule may be empty, so that the text may also begin with
+ * the next one.
+ */
 function beginningsOf(rule: GbnfRule, isPassed: (rule: GbnfRule) => boolean): readonly Beginning[] {
   const beginnings: Beginning[] = [];
   for (const option of rule.options) {
@@ -74,8 +77,8 @@ function beginningsOf(rule: GbnfRule, isPassed: (rule: GbnfRule) => boolean): re
 
 function rulesThatMayBeEmpty(rules: readonly GbnfRule[]): ReadonlySet<GbnfRule> {
   const empty = new Set<GbnfRule>();
-  /** Alternatives that are empty if this rule is, and what is behind it there. */
-  const waiting = new Map<GbnfRule, { readonly of: GbnfRule; readonly rest: Place | null }[]>();
+  /** Alternatives that may be empty if this rule may be, and what follows the rule there. */
+  const waiting = new Map<GbnfRule, { readonly of: GbnfRule; readonly rest: RulePosition | null }[]>();
   const todo = rules.flatMap((of) => of.options.map((rest) => ({ of, rest })));
   for (let option = todo.pop(); option; option = todo.pop()) {
     let { rest } = option;

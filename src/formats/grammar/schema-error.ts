@@ -1,7 +1,7 @@
-/** A schema that no grammar can be made for, because it is malformed or nothing satisfies it. */
+/** A schema for which there is no grammar, because it is malformed or unsatisfiable. */
 export class SchemaError extends Error {
   override readonly name = "SchemaError";
-  /** Where in the schema, in the notation of OpenAI's `param`: `response_format.json_schema.schema.properties.a`. */
+  /** The path in the schema, in the notation of OpenAI's `param`: `response_format.json_schema.schema.properties.a`. */
   readonly path: string;
 
   constructor(path: string, message: string, options?: ErrorOptions) {
@@ -10,7 +10,7 @@ export class SchemaError extends Error {
   }
 }
 
-/** An assertion that the grammar does not enforce: a text of the grammar may fail it. */
+/** An assertion that the grammar does not enforce: a text of the grammar may violate it. */
 export interface Gap {
   readonly path: string;
   readonly keyword: string;

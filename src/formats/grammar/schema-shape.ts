@@ -1,10 +1,10 @@
 import type { JsonSchema } from "../../core/message.ts";
 import type { Bound, NumberLimits } from "./number-expression.ts";
 
-/** A schema without combinators: what a value must be, by its type. A schema is a choice of such shapes. */
+/** A schema without combinators: the constraints on a value by its type. A schema is a list of alternative shapes. */
 export interface Shape {
   readonly types: ReadonlySet<JsonType>;
-  /** `enum` and `const`: one of these. */
+  /** `enum` and `const`: the allowed values. */
   readonly values?: readonly unknown[];
   readonly number: NumberLimits;
   readonly string: StringLimits;
@@ -15,13 +15,13 @@ export interface Shape {
 export const jsonTypes = ["string", "number", "object", "array", "boolean", "null"] as const;
 export type JsonType = (typeof jsonTypes)[number];
 
-/** A schema with the place that it stands at. */
+/** A schema and its path. */
 export interface Part {
   readonly schema: JsonSchema;
   readonly path: string;
 }
 
-/** Schemas that all hold for one value; none: any value. */
+/** Schemas that must all hold for one value; empty: any value. */
 export type Parts = readonly Part[];
 
 export interface StringLimits {
@@ -29,14 +29,14 @@ export interface StringLimits {
   readonly max: number | null;
   readonly patterns: readonly { readonly pattern: string; readonly path: string }[];
   readonly formats: readonly { readonly name: string; readonly path: string }[];
-  /** Lark grammars, of custom tools. */
+  /** Lark grammars of custom tools. */
   readonly grammars: readonly { readonly definition: string; readonly path: string }[];
 }
 
 export interface ArrayLimits {
-  /** The first items, one by one. */
+  /** The schemas of the first items. */
   readonly first: readonly Parts[];
-  /** All further items; absent: the schema says nothing of them. */
+  /** The schemas of all further items; absent if the schema does not describe them. */
   readonly rest?: Parts;
   /** `unevaluatedItems` forbids items that no keyword describes. */
   readonly closed: boolean;
@@ -47,19 +47,19 @@ export interface ArrayLimits {
 export interface ObjectLimits {
   readonly properties: ReadonlyMap<string, Parts>;
   readonly required: ReadonlySet<string>;
-  /** Properties that are not declared; absent: the schema says nothing of them. */
+  /** The schemas of undeclared properties; absent if the schema does not describe them. */
   readonly additional?: Parts;
-  /** Properties that no keyword describes are not written: others are declared, or `unevaluatedProperties` forbids them. */
+  /** Properties that no keyword describes are not written, because others are declared or `unevaluatedProperties` forbids them. */
   readonly closed: boolean;
   readonly patterns: readonly { readonly pattern: string; readonly parts: Parts; readonly path: string }[];
   readonly names: Parts;
   readonly min: number;
   readonly max: number | null;
-  /** Where `minProperties` stands, for reports. */
+  /** The path of `minProperties`, for reports. */
   readonly path: string;
 }
 
-/** Any value at all. */
+/** Any value. */
 export const anything: Shape = {
   types: new Set(jsonTypes),
   number: { integer: false, multiples: [] },
@@ -77,7 +77,7 @@ export const anything: Shape = {
   },
 };
 
-/** What satisfies both. The result may still be unsatisfiable: its expression will say so. */
+/** The shape of what satisfies both. It may be unsatisfiable; then its expression is `never`. */
 export function meet(a: Shape, b: Shape): Shape {
   const types = new Set([...a.types].filter((type) => b.types.has(type)));
   const values = meetValues(a.values, b.values);
@@ -148,14 +148,14 @@ function meetValues(a?: readonly unknown[], b?: readonly unknown[]): readonly un
 
 const canonicalSets = new WeakMap<readonly unknown[], ReadonlySet<string>>();
 
-/** The values of a list as canonical JSON, for looking them up. */
+/** The values of a list as canonical JSON, for look-ups. */
 export function canonicalSet(values: readonly unknown[]): ReadonlySet<string> {
   let set = canonicalSets.get(values);
   if (!set) canonicalSets.set(values, (set = new Set(values.map((value) => canonicalJson(value)))));
   return set;
 }
 
-/** JSON text that is the same for equal values: keys sorted. */
+/** JSON text that is equal for equal values: keys are sorted. */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== "object") return JSON.stringify(value);
   return JSON.stringify(value, (_, member: unknown) =>
@@ -173,7 +173,7 @@ function smaller(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.min(a, b);
 }
 
-/** The bound that leaves less; `sign` 1 for lower bounds, -1 for upper ones. */
+/** The stricter bound; `sign` is 1 for lower bounds, -1 for upper ones. */
 function tighter(a: Bound | undefined, b: Bound | undefined, sign: number): Bound | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   if (a.value === b.value) return a.exclusive ? a : b;
@@ -186,4 +186,67 @@ function bound<K extends string>(key: K, value: Bound | undefined): { [P in K]?:
 
 function unique<T>(items: readonly T[], key: (item: T) => string): readonly T[] {
   return [...new Map(items.map((item) => [key(item), item])).values()];
+}
+
+/**
+ * The types that are written. Without `type`, a schema accepts all values that its keywords do not apply to: `{"minLength": 3}` accepts 7.
+ * The author of `minLength` means a string, so if there are keywords for some types, only those types are written.
+ */
+export function meantTypes(shape: Shape): readonly JsonType[] {
+  const types = jsonTypes.filter((type) => shape.types.has(type));
+  if (types.length < jsonTypes.length) return types;
+  const constrained = types.filter((type) => constrains(shape, type));
+  return constrained.length > 0 ? constrained : types;
+}
+
+/** Whether there are no constraints on the values except their types and those on strings. */
+export function isFree(shape: Shape): boolean {
+  const { low, high, multiples } = shape.number;
+  if (shape.values !== undefined) return shape.values.every((value) => typeof value === "string");
+  return jsonTypes.every((type) => {
+    if (!shape.types.has(type) || type === "string") return true;
+    return type === "number"
+      ? low === undefined && high === undefined && multiples.length === 0
+      : !constrains(shape, type);
+  });
+}
+
+export function isFreeString(shape: Shape): boolean {
+  return !constrains(shape, "string");
+}
+
+export function isConstrained(shape: Shape): boolean {
+  return jsonTypes.some((type) => constrains(shape, type));
+}
+
+/** Whether there are keywords for values of this type. */
+export function constrains(shape: Shape, type: JsonType): boolean {
+  const { number, string, array, object } = shape;
+  switch (type) {
+    case "number":
+      return number.integer || number.low !== undefined || number.high !== undefined || number.multiples.length > 0;
+    case "string":
+      return (
+        string.min > 0 ||
+        string.max !== null ||
+        string.patterns.length > 0 ||
+        string.formats.length > 0 ||
+        string.grammars.length > 0
+      );
+    case "array":
+      return array.first.length > 0 || array.rest !== undefined || array.min > 0 || array.max !== null || array.closed;
+    case "object":
+      return (
+        object.properties.size > 0 ||
+        object.required.size > 0 ||
+        object.additional !== undefined ||
+        object.closed ||
+        object.patterns.length > 0 ||
+        object.names.length > 0 ||
+        object.min > 0 ||
+        object.max !== null
+      );
+    default:
+      return false;
+  }
 }

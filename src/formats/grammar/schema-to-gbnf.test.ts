@@ -5,10 +5,12 @@ import { describe, expect, it, vi } from "vitest";
 
 import { Gbnf } from "../../../test/support/gbnf.ts";
 import { llamaGrammar } from "../../../test/support/llama-grammar.ts";
+import { schemaToGbnf } from "../../../test/support/gbnf-of.ts";
 import { boundedSchema } from "../../../test/support/schemas.ts";
 import type { JsonSchema } from "../../core/message.ts";
 import { SchemaError } from "./schema-error.ts";
-import { jsonObjectGbnf, schemaToGbnf } from "./schema-to-gbnf.ts";
+import { Grammar } from "./grammar.ts";
+import { anyValue, jsonSyntax } from "./value-syntax.ts";
 
 // Other work may share the machine.
 vi.setConfig({ testTimeout: 60_000 });
@@ -48,7 +50,7 @@ function many(properties: number): Record<string, JsonSchema> {
   return Object.fromEntries(Array.from({ length: properties }, (_, i) => [`p${i}`, { type: "string" }]));
 }
 
-describe("schemaToGbnf", () => {
+describe("the grammar of a schema", () => {
   // [schema, texts in the grammar, texts not in it]
   const cases: readonly (readonly [string, JsonSchema, readonly string[], readonly string[]])[] = [
     [
@@ -207,7 +209,7 @@ describe("schemaToGbnf", () => {
     ],
     ["anyOf", { anyOf: [{ type: "integer" }, { type: "string", const: "x" }] }, ["1", '"x"'], ['"y"']],
     [
-      "anyOf beside other keywords",
+      "anyOf next to other keywords",
       {
         type: "object",
         properties: { a: { const: 1 }, b: { const: 2 } },
@@ -383,13 +385,13 @@ describe("schemaToGbnf", () => {
     expect(() => schemaToGbnf({ $ref: "#/$defs/a39", $defs })).toThrow(/too large/);
   });
 
-  // Patterns of the client ran as RegExp here: 30 characters held up the server for 34 seconds, 55 for longer than anybody waits.
+  // The client's patterns used to run as RegExp: 30 characters blocked the server for 34 seconds, 55 for years.
   it.each<[string, JsonSchema]>([
     ["const", { const: `${"a".repeat(5000)}!`, pattern: "^(a+)+$" }],
     ["enum", { enum: [`${"a".repeat(5000)}!`], pattern: "^(a|a)*$" }],
     ["patternProperties", { properties: { [`${"a".repeat(5000)}!`]: {} }, patternProperties: { "^(a+)+$": false } }],
     ["propertyNames", { properties: { [`${"a".repeat(5000)}!`]: {} }, propertyNames: { pattern: "^(a+)+$" } }],
-  ])("a pattern beside %s is decided without going back", (_place, schema) => {
+  ])("a pattern next to %s is decided without backtracking", (_place, schema) => {
     const begun = performance.now();
     try {
       schemaToGbnf(schema);
@@ -458,7 +460,7 @@ describe("schemaToGbnf", () => {
       expect(schemaToGbnf(schema).widened).toEqual([]);
   });
 
-  it("tells when a oneOf was read as anyOf", () => {
+  it("reports when a oneOf was read as anyOf", () => {
     expect(schemaToGbnf({ oneOf: [{ type: "integer" }, { type: "number" }] }).exact).toBe(false);
     expect(schemaToGbnf({ anyOf: [{ type: "integer" }, { type: "number" }] }).exact).toBe(true);
   });
@@ -506,9 +508,10 @@ describe("schemaToGbnf", () => {
   });
 });
 
-describe("jsonObjectGbnf", () => {
+describe("any JSON object", () => {
   it("takes objects and nothing else", async () => {
-    const grammar = await llamaGrammar(jsonObjectGbnf());
+    const made = new Grammar();
+    const grammar = await llamaGrammar(made.toGbnf(anyValue(made, jsonSyntax(made), "object")));
     for (const text of ["{}", '{"a":1}', '{\n  "a": [1, {"b": null}],\n  "c": "x"\n}'])
       expect(grammar.accepts(text)).toBe(true);
     for (const text of ["[]", "1", '{"a"}', '{"a":1} ', "{} {}"]) expect(grammar.accepts(text)).toBe(false);

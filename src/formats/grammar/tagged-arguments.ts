@@ -1,21 +1,29 @@
 import { parametersOf } from "../../core/custom-tool.ts";
 import type { TaggedArgs } from "../format.ts";
-import { typedValue, ToolTypes, type DeclaredTypes } from "../reading/tool-types.ts";
-import type { CallableTool, CallContext } from "./call-parts.ts";
+import { type DeclaredTypes, ToolTypes, typedValue } from "../reading/tool-types.ts";
+import type { CallableTool, CallGrammarContext } from "./call-parts.ts";
 import { codePoints } from "./code-points.ts";
-import { chars, choice, empty, never, optional, repeat, sequence, text, type Expression } from "./expression.ts";
-import { nestedValue } from "./nested-tags.ts";
-import { membersInOrder } from "./members-in-order.ts";
-import { anything, jsonTypes, type JsonType, type ObjectLimits, type Parts, type Shape } from "./schema-shape.ts";
-import { acceptsAll, partsOf } from "./shape-accepts.ts";
-import { rawStrings } from "./strings.ts";
-import { isFree, isFreeString, meantTypes } from "./shape-constraints.ts";
-import { shapeExpression, type ValueContext } from "./value-expression.ts";
+import { chars, choice, empty, type Expression, never, optional, repeat, sequence, literal } from "./expression.ts";
+import { acceptsAll, membersInOrder, propertyParts, shapeExpression, type ValueContext } from "./value-expression.ts";
+import {
+  anything,
+  type ArrayLimits,
+  isConstrained,
+  isFree,
+  isFreeString,
+  type JsonType,
+  jsonTypes,
+  meantTypes,
+  type ObjectLimits,
+  type Parts,
+  type Shape,
+} from "./schema-shape.ts";
+import { rawStrings, until } from "./strings.ts";
 import { asRaw, jsonSyntax } from "./value-syntax.ts";
 
-/** Parameters, a tag each, in the order of the schema. */
+/** The parameters of a call, one tag each, in the order of the schema. */
 export function taggedArguments(
-  context: CallContext,
+  context: CallGrammarContext,
   args: TaggedArgs,
   tool: CallableTool,
   closes: readonly string[],
@@ -38,13 +46,13 @@ export function taggedArguments(
 
 /** Writes the tags of one tool's parameters. */
 class Parameter {
-  readonly #context: CallContext;
+  readonly #context: CallGrammarContext;
   readonly #args: TaggedArgs;
   readonly #tool: CallableTool;
   readonly #forbidden: readonly string[];
   readonly #types: ToolTypes;
 
-  constructor(context: CallContext, args: TaggedArgs, tool: CallableTool, closes: readonly string[]) {
+  constructor(context: CallGrammarContext, args: TaggedArgs, tool: CallableTool, closes: readonly string[]) {
     this.#context = context;
     this.#args = args;
     this.#tool = tool;
@@ -55,13 +63,13 @@ class Parameter {
   declared(limits: ObjectLimits, name: string): Expression {
     const { reader } = this.#tool;
     const { keyEnd } = this.#args;
-    // The reader takes a name up to `keyEnd`; with a line end or an angle bracket in it, it is not read as a name.
+    // The parser reads a name up to `keyEnd` and does not accept a line end or an angle bracket in it.
     const writable = name.trim() === name && name !== "" && !/[<\n]/.test(name) && !name.includes(keyEnd);
     if (!writable || (limits.names.length > 0 && !acceptsAll(reader, limits.names, name))) return never;
-    return this.#tag(text(name), name, partsOf(reader, limits, name));
+    return this.#tag(literal(name), name, propertyParts(reader, limits, name));
   }
 
-  /** Any parameters with any values: declared ones, and others where the tags allow for names that are not known. */
+  /** Any parameters with any values: declared ones, and others if the tags allow unknown names. */
   anyNumber(): Expression {
     const parameters = parametersOf(this.#tool.tool);
     const properties = typeof parameters === "object" ? parameters["properties"] : undefined;
@@ -71,7 +79,7 @@ class Parameter {
     return optional(sequence(one, repeat(sequence(this.#context.gap, one), 0, null)));
   }
 
-  /** A parameter that is not declared, where nothing or anything is said of such. The reader cannot type it, so it may be any value. */
+  /** An undeclared parameter, if the schema does not restrict it. The parser cannot determine its type, so it may have any value. */
   other(limits: ObjectLimits): Expression {
     const { grammar } = this.#context;
     const open = limits.additional === undefined ? !limits.closed && limits.required.size === 0 : true;
@@ -88,8 +96,8 @@ class Parameter {
     const { grammar } = this.#context;
     const args = this.#args;
     const close = args.close.replace("{key}", key ?? "");
-    const head = sequence(text(args.open), name, text(args.keyEnd));
-    const opened = args.valueOpen === undefined ? empty : sequence(this.#context.gap, text(args.valueOpen));
+    const head = sequence(literal(args.open), name, literal(args.keyEnd));
+    const opened = args.valueOpen === undefined ? empty : sequence(this.#context.gap, literal(args.valueOpen));
     const path = parts[0]?.path ?? "";
     if (args.nestedItem !== undefined) {
       const nested = { open: args.open, keyEnd: args.keyEnd, item: args.nestedItem };
@@ -99,11 +107,11 @@ class Parameter {
     const written = this.#tool.reader
       .shapes(parts)
       .flatMap((shape) => this.#byType(shape, declared, path, close))
-      .map(({ attribute, value }) => sequence(text(attribute), opened, value));
+      .map(({ attribute, value }) => sequence(literal(attribute), opened, value));
     return sequence(head, grammar.define(`${this.#tool.name}-${key ?? "any"}-value`, choice(...written)));
   }
 
-  /** The values of a shape, each with what the tag says of its type, and closed. */
+  /** The values of a shape, each with the attribute for its type, and closed. */
   #byType(
     shape: Shape,
     declared: DeclaredTypes | undefined,
@@ -116,7 +124,7 @@ class Parameter {
     const raw = rawStrings(grammar, { open: "", close, edge, forbidden: this.#forbidden });
     const context = this.#valueContext(close);
     const types = shape.values === undefined ? meantTypes(shape) : jsonTypes;
-    // Without a hint, any text goes for any string: whatever else the value may be is among it.
+    // Without a hint, any text is a string, which includes all other values.
     if (hint === undefined && shape.values === undefined && types.includes("string") && isFreeString(shape)) {
       this.#reportMixture(declared, path);
       return [{ attribute: this.#attribute("string"), value: raw.any }];
@@ -125,8 +133,8 @@ class Parameter {
       const only: Shape = { ...shape, types: new Set([type].filter((known) => shape.types.has(known))) };
       const attribute = this.#attribute(type);
       if (type !== "string") {
-        const value = sequence(text(edge), shapeExpression(context, only, path, `${this.#tool.name}-value`));
-        return [{ attribute, value: sequence(value, text(edge), text(close)) }];
+        const value = sequence(literal(edge), shapeExpression(context, only, path, `${this.#tool.name}-value`));
+        return [{ attribute, value: sequence(value, literal(edge), literal(close)) }];
       }
       const rawContext = { ...context, syntax: asRaw(context.syntax, raw) };
       if (hint === undefined && declared !== undefined && shape.values !== undefined) {
@@ -138,7 +146,7 @@ class Parameter {
     });
   }
 
-  /** Without a hint, the reader takes text that fits another declared type for a value of that type, which may be constrained. */
+  /** Without a hint, the parser reads text that fits another declared type as a value of that type, which may violate constraints. */
   #reportMixture(declared: DeclaredTypes | undefined, path: string): void {
     if (this.#args.hint !== undefined || declared === undefined || isOnlyString(declared)) return;
     const shapes = this.#tool.reader.shapes([{ schema: declared.schema, path }]);
@@ -162,11 +170,115 @@ function isOnlyString(declared: DeclaredTypes | undefined): boolean {
   return declared?.types.size === 1 && declared.types.has("string");
 }
 
-/** Whether the reader takes this text for this string. */
+/** Whether the parser reads this text as this string. */
 function readsBack(value: string, declared: DeclaredTypes): boolean {
   return typedValue(value, declared) === JSON.stringify(value);
 }
 
 function isEmptyObject(schema: unknown): boolean {
   return typeof schema === "object" && schema !== null && Object.keys(schema).length === 0;
+}
+
+/** How a format nests tags: `open` key `keyEnd` … `open` `/` key `keyEnd`; `item` is the tag of an array's items. */
+interface NestedTags {
+  readonly open: string;
+  readonly keyEnd: string;
+  readonly item: string;
+}
+
+/** The tag around a value: its close, and the name of the outermost parameter, whose close ends everything. */
+interface Around {
+  readonly close: string;
+  readonly outer: string;
+}
+
+/**
+ * A value and its close. Objects and arrays with members are written as tags, empty ones as JSON. Where a string is allowed, everything is
+ * a string, as the parser reads it (minimax-m3).
+ */
+function nestedValue(context: ValueContext, tags: NestedTags, parts: Parts, around: Around): Expression {
+  const { grammar, reader } = context;
+  // Any value: text, JSON, or nested tags.
+  if (parts.length === 0) return until(grammar, around.close);
+  const key = `${reader.scope} nested ${JSON.stringify(around)} ${JSON.stringify(parts.map((part) => part.schema))}`;
+  return grammar.shared(key, "nested", () =>
+    choice(...reader.shapes(parts).map((shape) => shapeValue(context, tags, shape, parts[0]?.path ?? "", around))),
+  );
+}
+
+function shapeValue(
+  context: ValueContext,
+  tags: NestedTags,
+  shape: Shape,
+  path: string,
+  { close, outer }: Around,
+): Expression {
+  const raw = rawStrings(context.grammar, { open: "", close, forbidden: [tags.open] });
+  const types = shape.values === undefined ? meantTypes(shape) : [...shape.types];
+  const mayBeString = types.includes("string");
+  return choice(
+    ...types.map((type) => {
+      const only: Shape = { ...shape, types: new Set([type]) };
+      if (type === "string")
+        return shapeExpression({ ...context, syntax: asRaw(context.syntax, raw) }, only, path, "value");
+      const isScalar = type !== "object" && type !== "array";
+      if (isScalar || mayBeString || shape.values !== undefined || !isConstrained(only)) {
+        return sequence(shapeExpression(context, only, path, "value"), literal(close));
+      }
+      return sequence(
+        type === "object" ? members(context, tags, shape.object, outer) : items(context, tags, shape.array, outer),
+        literal(close),
+      );
+    }),
+  );
+}
+
+function members(context: ValueContext, tags: NestedTags, limits: ObjectLimits, outer: string): Expression {
+  const names = [...new Set([...limits.properties.keys(), ...limits.required])];
+  const declared = names.map((name) => ({
+    // A close with the name of the parameter itself would end the parameter.
+    expression:
+      writable(name, tags) && name !== outer
+        ? tagged(context, tags, name, propertyParts(context.reader, limits, name), outer)
+        : never,
+    required: limits.required.has(name),
+  }));
+  const body = membersInOrder(context, {
+    members: declared,
+    other: never,
+    between: empty,
+    limits: { ...limits, min: Math.max(1, limits.min) },
+    hint: "nested",
+  });
+  // Without tags, the value would be read as an empty string.
+  const none = limits.required.size === 0 && limits.min === 0 ? literal("{}") : never;
+  return choice(none, body);
+}
+
+function items(context: ValueContext, tags: NestedTags, limits: ArrayLimits, outer: string): Expression {
+  if (tags.item === outer) return limits.min === 0 ? literal("[]") : never;
+  const first = limits.first.map((parts) => tagged(context, tags, tags.item, parts, outer));
+  const open = limits.rest ?? (limits.closed || first.length > 0 ? null : []);
+  const further = open === null ? never : tagged(context, tags, tags.item, open, outer);
+  const least = Math.max(1, limits.min);
+  const from = (position: number): Expression => {
+    if (limits.max !== null && position >= limits.max) return empty;
+    const item = first[position];
+    if (item === undefined) {
+      return repeat(further, Math.max(0, least - position), limits.max === null ? null : limits.max - position);
+    }
+    const rest = sequence(item, from(position + 1));
+    return position >= least ? optional(rest) : rest;
+  };
+  const none = limits.min === 0 ? literal("[]") : never;
+  return limits.max === 0 ? none : choice(none, from(0));
+}
+
+function tagged(context: ValueContext, tags: NestedTags, name: string, parts: Parts, outer: string): Expression {
+  const close = `${tags.open}/${name}${tags.keyEnd}`;
+  return sequence(literal(`${tags.open}${name}${tags.keyEnd}`), nestedValue(context, tags, parts, { close, outer }));
+}
+
+function writable(name: string, tags: NestedTags): boolean {
+  return name !== "" && name.trim() === name && !/[<>\n/]/.test(name) && !name.includes(tags.keyEnd);
 }

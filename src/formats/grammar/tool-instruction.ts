@@ -2,7 +2,8 @@ import { parametersOf } from "../../core/custom-tool.ts";
 import type { Tool, ToolChoice } from "../../core/message.ts";
 
 /**
- * What a model is told of tools whose chat template knows none: added to the system message, with calls read as `generic-json`.
+ * The instruction about tools for a model whose chat template does not support tools. It is added to the system message; the calls are read
+ * as `generic-json`.
  */
 export function toolInstruction(tools: readonly Tool[], choice: ToolChoice = { type: "auto" }): string {
   const described = tools.map((tool) =>

@@ -1,19 +1,19 @@
-import { chars, choice, empty, mapLeaves, optional, repeat, sequence, text, type Expression } from "./expression.ts";
+import { chars, choice, empty, mapLeaves, optional, repeat, sequence, literal, type Expression } from "./expression.ts";
 import { codePoints, complement, everyCodePoint, intersection, oneCodePoint, union } from "./code-points.ts";
 import type { Grammar } from "./grammar.ts";
 import { anyNumber } from "./number-expression.ts";
 import { quotedStrings, rawStrings, type StringSyntax } from "./strings.ts";
 
-/** How a format writes values: JSON, Python literals, or JSON with bare keys and a quote token of its own. */
+/** How a format writes values: JSON, Python literals, or JSON with bare keys and its own quote token. */
 export interface ValueSyntax {
-  /** Tells the syntaxes apart within one grammar. */
+  /** Distinguishes the syntaxes within one grammar. */
   readonly id: string;
   readonly strings: StringSyntax;
-  /** A member's key, with all up to its value. */
+  /** A member's key, including everything up to its value. */
   key(name: string): Expression;
-  /** Keys whose characters are what the expression matches. */
+  /** Keys whose characters match the expression. */
   keys(characters: Expression): Expression;
-  /** May stand inside brackets, before and after a comma. */
+  /** White space inside brackets, and before and after a comma. */
   readonly space: Expression;
   readonly null: Expression;
   readonly true: Expression;
@@ -21,45 +21,45 @@ export interface ValueSyntax {
 }
 
 /**
- * JSON. White space is bounded, so that a model that likes it comes to an end: one space, or one line end and an indentation of at
- * most 16 spaces or 4 tabs, where JSON allows any; after a colon one space. `forbidden`: what its strings must not hold as it is.
+ * JSON with bounded white space, so that a model cannot write it forever: one space, or one line end and an indentation of at most 16
+ * spaces or 4 tabs, where JSON allows any; after a colon one space. `forbidden`: markers that strings must not contain unescaped.
  */
 export function jsonSyntax(grammar: Grammar, forbidden: readonly string[] = []): ValueSyntax {
   const space = grammar.shared("json space", "space", () => {
-    const indentation = choice(repeat(text(" "), 0, 16), repeat(text("\t"), 1, 4));
-    return choice(empty, text(" "), sequence(text("\n"), indentation));
+    const indentation = choice(repeat(literal(" "), 0, 16), repeat(literal("\t"), 1, 4));
+    return choice(empty, literal(" "), sequence(literal("\n"), indentation));
   });
   const strings = quotedStrings(grammar, "json", forbidden);
-  const colon = sequence(text(":"), optional(text(" ")));
+  const colon = sequence(literal(":"), optional(literal(" ")));
   return {
     id: forbidden.length === 0 ? "json" : `json without ${JSON.stringify(forbidden)}`,
     strings,
-    key: (name) => sequence(text(JSON.stringify(name)), colon),
+    key: (name) => sequence(literal(JSON.stringify(name)), colon),
     keys: (characters) => sequence(strings.of(characters), colon),
     space,
-    null: text("null"),
-    true: text("true"),
-    false: text("false"),
+    null: literal("null"),
+    true: literal("true"),
+    false: literal("false"),
   };
 }
 
-/** Python: as JSON, with its own words for three values; JSON's are read, too, and may be written. */
+/** Python: like JSON, with its own names for three values; JSON's names are also allowed. */
 export function pythonSyntax(grammar: Grammar): ValueSyntax {
   const strings = quotedStrings(grammar, "python");
-  const colon = sequence(text(":"), optional(text(" ")));
+  const colon = sequence(literal(":"), optional(literal(" ")));
   return {
     id: "python",
     strings,
-    key: (name) => sequence(text(JSON.stringify(name)), colon),
+    key: (name) => sequence(literal(JSON.stringify(name)), colon),
     keys: (characters) => sequence(strings.of(characters), colon),
-    space: optional(text(" ")),
-    null: choice(text("None"), text("null")),
-    true: choice(text("True"), text("true")),
-    false: choice(text("False"), text("false")),
+    space: optional(literal(" ")),
+    null: choice(literal("None"), literal("null")),
+    true: choice(literal("True"), literal("true")),
+    false: choice(literal("False"), literal("false")),
   };
 }
 
-/** gemma's: `{city:<|"|>Paris<|"|>,n:3}`. Nothing is escaped inside the quotes, and no white space is written. */
+/** gemma's `{city:<|"|>Paris<|"|>,n:3}`. Nothing is escaped inside the quotes, and there is no white space. */
 export function looseSyntax(grammar: Grammar, quote: string): ValueSyntax {
   const strings = rawStrings(grammar, { open: quote, close: quote });
   const bareKey = (leaf: Expression & { kind: "text" | "chars" | "rule" }): Expression =>
@@ -68,25 +68,25 @@ export function looseSyntax(grammar: Grammar, quote: string): ValueSyntax {
     id: `loose ${quote}`,
     strings,
     key: (name) => {
-      const written = /^[\p{L}\p{N}_.-]+$/u.test(name) ? text(name) : strings.of(text(name));
-      return sequence(written, text(":"));
+      const written = /^[\p{L}\p{N}_.-]+$/u.test(name) ? literal(name) : strings.of(literal(name));
+      return sequence(written, literal(":"));
     },
-    keys: (characters) => sequence(mapLeaves(characters, bareKey), text(":")),
+    keys: (characters) => sequence(mapLeaves(characters, bareKey), literal(":")),
     space: empty,
-    null: text("null"),
-    true: text("true"),
-    false: text("false"),
+    null: literal("null"),
+    true: literal("true"),
+    false: literal("false"),
   };
 }
 
-/** The same with strings of another kind. */
+/** The same syntax with other strings. */
 export function asRaw(syntax: ValueSyntax, strings: StringSyntax): ValueSyntax {
   return { ...syntax, id: "raw", strings };
 }
 
 const keyCharacters = codePoints("AZ", "az", "09", "_");
 
-/** The characters of any key but these. Empty keys, which no one means, are left out. */
+/** The characters of any key except these. Empty keys are left out. */
 export function anyKeyBut(names: Iterable<string>): Expression {
   return otherThan(
     [...names].map((name) => [...name]),
@@ -103,7 +103,7 @@ function otherThan(names: readonly (readonly string[])[], atStart: boolean): Exp
     sequence(chars(others), any),
     ...[...heads].map((head) =>
       sequence(
-        text(head),
+        literal(head),
         otherThan(
           names.filter(([first]) => first === head).map(([, ...rest]) => rest),
           false,
@@ -113,7 +113,7 @@ function otherThan(names: readonly (readonly string[])[], atStart: boolean): Exp
   );
 }
 
-/** Any value in a syntax; also its `object`s. */
+/** Any value, object or array in a syntax. */
 export function anyValue(
   grammar: Grammar,
   syntax: ValueSyntax,
@@ -123,10 +123,10 @@ export function anyValue(
     const { space } = syntax;
     const value = (): Expression => anyValue(grammar, syntax);
     const several = (item: Expression): Expression =>
-      optional(sequence(item, repeat(sequence(text(","), space, item), 0, null), space));
-    if (kind === "array") return sequence(text("["), space, several(value()), text("]"));
+      optional(sequence(item, repeat(sequence(literal(","), space, item), 0, null), space));
+    if (kind === "array") return sequence(literal("["), space, several(value()), literal("]"));
     if (kind === "object")
-      return sequence(text("{"), space, several(sequence(anyKey(grammar, syntax), value())), text("}"));
+      return sequence(literal("{"), space, several(sequence(anyKey(grammar, syntax), value())), literal("}"));
     return choice(
       anyValue(grammar, syntax, "object"),
       anyValue(grammar, syntax, "array"),

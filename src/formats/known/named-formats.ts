@@ -1,5 +1,5 @@
 import type { NamedCall, PlainFormat } from "../format.ts";
-import { openedThink, think, usualKeys } from "./shared.ts";
+import { openedThink, think, usualKeys } from "./general-formats.ts";
 
 const deepseekSection = {
   open: [
@@ -12,7 +12,7 @@ const deepseekSection = {
   close: ["<｜tool▁calls▁end｜>"],
 } as const;
 
-/** `function<｜tool▁sep｜>name⏎` and the arguments in a code fence. */
+/** `function<｜tool▁sep｜>name⏎`, followed by the arguments in a code fence. */
 const deepseekFenced: NamedCall = {
   form: "named",
   open: ["<｜tool▁call▁begin｜>function<｜tool▁sep｜>"],

@@ -1,7 +1,7 @@
 import type { NamedCall, ObjectCall, PlainFormat } from "../format.ts";
-import { openedThink, think, usualKeys } from "./shared.ts";
+import { openedThink, think, usualKeys } from "./general-formats.ts";
 
-/** `<tool_call>{"name": …, "arguments": …}</tool_call>`, one object a marker. */
+/** `<tool_call>{"name": …, "arguments": …}</tool_call>`, one object per marker. */
 const taggedObject: ObjectCall = {
   form: "object",
   open: ["<tool_call>"],
@@ -19,7 +19,7 @@ const taggedArray: ObjectCall = {
   ...usualKeys,
 };
 
-/** `[TOOL_CALLS][{…}, {…}]`, Mistral's way up to tokenizer version 7. */
+/** `[TOOL_CALLS][{…}, {…}]`, Mistral's format up to tokenizer version 7. */
 const mistralArray: ObjectCall = {
   form: "object",
   open: ["[TOOL_CALLS]"],
@@ -49,7 +49,7 @@ const cohereCall: ObjectCall = {
   id: "tool_call_id",
 };
 
-const cohereThought = { open: ["<|START_THINKING|>"], close: ["<|END_THINKING|>"], assume: "outside" } as const;
+const cohereReasoning = { open: ["<|START_THINKING|>"], close: ["<|END_THINKING|>"], assume: "outside" } as const;
 
 /** Formats in which a call is a JSON object. */
 export const objectFormats: readonly PlainFormat[] = [
@@ -77,7 +77,7 @@ export const objectFormats: readonly PlainFormat[] = [
     kind: "plain",
     id: "command-r7b",
     aliases: ["cohere2-moe"],
-    reasoning: cohereThought,
+    reasoning: cohereReasoning,
     strip: ["<|START_TEXT|>", "<|END_TEXT|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>"],
     calls: [cohereCall],
   },

@@ -1,6 +1,6 @@
 import type { RoutedFormat } from "../format.ts";
 
-/** Formats in which every message has a header that says where it goes. */
+/** Formats in which every message has a header with its recipient. */
 export const routedFormats: readonly RoutedFormat[] = [
   {
     kind: "routed",

@@ -1,12 +1,12 @@
 import type { NamedCall, PlainFormat, Reasoning } from "../format.ts";
-import { functionTag, openedThink, parameterTag, think } from "./shared.ts";
+import { functionTag, openedThink, parameterTag, think } from "./general-formats.ts";
 
 const toolCallSection = { open: ["<tool_call>"], close: ["</tool_call>"], perCall: true } as const;
 
-/** The thought ends where a call begins. */
+/** Reasoning that ends where a call begins. */
 const endedByCall: Reasoning = { ...openedThink, endedBy: ["<tool_call>"] };
 
-/** DeepSeek's markup: an element a call, an element a parameter. */
+/** DeepSeek's markup: one element per call, one element per parameter. */
 const dsmlCall: NamedCall = {
   form: "named",
   open: ['<｜DSML｜invoke name="'],
@@ -27,7 +27,7 @@ const dsmlCall: NamedCall = {
   },
 };
 
-/** GLM's way: `<tool_call>name` and a pair of tags a parameter. */
+/** GLM's format: `<tool_call>name` and a pair of tags per parameter. */
 function glm(newlines: boolean): NamedCall {
   const close = "</tool_call>";
   return {
@@ -48,7 +48,7 @@ function glm(newlines: boolean): NamedCall {
   };
 }
 
-/** Formats with the name in plain text and a tag a parameter. */
+/** Formats with the name in plain text and one tag per parameter. */
 export const taggedFormats: readonly PlainFormat[] = [
   {
     kind: "plain",

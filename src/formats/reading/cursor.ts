@@ -1,38 +1,39 @@
-import { Pile } from "./pile.ts";
-
 /**
- * A part of the reading, written as if the whole text were there. It yields where the text runs out and goes on when more has come
- * or the text has ended. So each character is looked at once, whatever the chunks, and the state between them is the place in the code.
+ * A resumable parser: it is written as if the whole text were available, yields when the input runs out, and is resumed when the next
+ * chunk has arrived or the text has ended. So every character is examined once, however the text is cut into chunks.
  */
-export type Reading<T> = Generator<undefined, T, undefined>;
+export type Parser<T> = Generator<undefined, T, undefined>;
+
+/** Returned in place of a character code when the next character has not arrived yet. */
+export const notYet = -2;
 
 /**
- * The place in the model's text. What was passed but not yet accounted for (`take`) is kept, so that a part that turns out to be no
- * call can still become text.
+ * The position in the model's text. Text that was passed but not consumed (`take`) is kept, so that what turns out not to be a call can
+ * still become visible text.
  */
 export class Cursor {
-  /** The chunk at hand, behind what had to be kept of the one before. */
+  /** The current chunk, preceded by the part of the previous one that had to be kept. */
   text = "";
   pos = 0;
-  /** No more will come. */
+  /** No more text will arrive. */
   ended = false;
-  /** It has ended before its time: what is open stays incomplete. */
+  /** The text was cut off (finish reason "length"): what is open stays incomplete. */
   cut = false;
-  /** Where a look-ahead began, −1: none. It is kept when the next chunk comes; it must be bounded. */
+  /** Start of a look-ahead, or −1. It survives the next `feed`, so a look-ahead must be bounded. */
   keep = -1;
   /**
-   * The innermost loop of the reading, while it waits for more: reads what there is, gives whether it wants still more. It stands for
-   * resuming the reading, which costs a step through every part that is open.
+   * The innermost loop of the parser while it waits for input: processes what is available and returns whether it wants more. Calling it
+   * replaces resuming the parser, which costs a step through every open generator.
    */
   pump: (() => boolean) | null = null;
-  /** Where what is not accounted for begins; before it, the pile. */
+  /** Start of the unconsumed text within `text`; what precedes it is in the buffer. */
   #from = 0;
-  #pile = new Pile();
+  #buffer = new TextBuffer();
 
   feed(chunk: string): void {
     const keep = this.keep < 0 ? this.pos : this.keep;
     if (keep > this.#from) {
-      this.#pile.add(this.text.slice(this.#from, keep));
+      this.#buffer.add(this.text.slice(this.#from, keep));
       this.#from = keep;
     }
     this.text = keep === this.text.length ? chunk : this.text.slice(keep) + chunk;
@@ -41,36 +42,36 @@ export class Cursor {
     if (this.keep >= 0) this.keep = 0;
   }
 
-  /** Repeats `step` while it wants more and more comes. */
-  *repeat(step: () => boolean): Reading<void> {
+  /** Calls `step` for each chunk until it returns false or the text ends. */
+  *repeat(step: () => boolean): Parser<void> {
     if (!step()) return;
-    const state = { wants: true };
-    this.pump = () => (state.wants = step());
-    while (state.wants && !this.ended) yield;
+    const state = { wantsMore: true };
+    this.pump = () => (state.wantsMore = step());
+    while (state.wantsMore && !this.ended) yield;
     this.pump = null;
   }
 
   /**
-   * The code of the character at hand, −1 at the end of the text, `awaited` where it has not come. `peek` and `skipSpace` wait for it;
-   * to ask here first spares a generator, which costs more than the look.
+   * The code of the current character, −1 at the end of the text, or `notYet`. Hot loops ask here before `peek`, because creating a
+   * generator costs more than the look-up.
    */
-  now(): number {
+  code(): number {
     if (this.pos < this.text.length) return this.text.charCodeAt(this.pos);
-    return this.ended ? -1 : awaited;
+    return this.ended ? -1 : notYet;
   }
 
-  /** Passes the white space at hand. Gives what `now` gives behind it. */
-  skipSpaceNow(): number {
+  /** Skips the white space that has arrived. Returns `code()` of what follows it. */
+  skipAvailableSpace(): number {
     while (this.pos < this.text.length) {
       const code = this.text.charCodeAt(this.pos);
       if (!isSpace(code)) return code;
       this.pos++;
     }
-    return this.ended ? -1 : awaited;
+    return this.ended ? -1 : notYet;
   }
 
-  /** Waits for a character; its code, or −1 at the end of the text. The cursor stays before it. */
-  *peek(): Reading<number> {
+  /** Waits for a character. Returns its code, or −1 at the end of the text, without passing it. */
+  *peek(): Parser<number> {
     while (this.pos >= this.text.length) {
       if (this.ended) return -1;
       yield;
@@ -78,53 +79,103 @@ export class Cursor {
     return this.text.charCodeAt(this.pos);
   }
 
-  /** Passes white space. Gives the code after it, −1 at the end. */
-  *skipSpace(): Reading<number> {
+  /** Skips white space. Returns the code of the character after it, or −1 at the end of the text. */
+  *skipSpace(): Parser<number> {
     for (;;) {
-      const code = this.skipSpaceNow();
-      if (code !== awaited) return code;
+      const code = this.skipAvailableSpace();
+      if (code !== notYet) return code;
       yield;
     }
   }
 
-  /** How much was passed and not accounted for. */
-  get pending(): number {
-    return this.#pile.length + this.pos - this.#from;
+  /** Skips white space and returns it, at most `max` characters of it. */
+  *readSpace(max = Infinity): Parser<string> {
+    let space = "";
+    for (;;) {
+      const code = yield* this.peek();
+      if (code < 0 || !isSpace(code)) return space;
+      if (space.length < max) space += String.fromCharCode(code);
+      this.pos++;
+    }
   }
 
-  /** Accounts for all that was passed, but the last `but` characters. */
-  take(but = 0): string {
-    const to = this.pos - but;
+  /** Number of characters passed but not consumed. */
+  get pending(): number {
+    return this.#buffer.length + this.pos - this.#from;
+  }
+
+  /** Consumes and returns the passed text except its last `keep` characters. */
+  take(keep = 0): string {
+    const to = this.pos - keep;
     if (to >= this.#from) {
-      const piece = this.text.slice(this.#from, to);
+      const text = this.text.slice(this.#from, to);
       this.#from = to;
-      if (this.#pile.length === 0) return piece;
-      this.#pile.add(piece);
-      return this.#pile.take();
+      if (this.#buffer.length === 0) return text;
+      this.#buffer.add(text);
+      return this.#buffer.take();
     }
     const kept = this.#from - to;
-    const pile = this.#pile.take();
-    this.#pile.add(pile.slice(pile.length - kept));
-    return pile.slice(0, pile.length - kept);
+    const text = this.#buffer.take();
+    this.#buffer.add(text.slice(text.length - kept));
+    return text.slice(0, text.length - kept);
   }
 
-  /** Undoes `take`: this text, which was taken last, is not accounted for after all. */
-  giveBack(raw: string): void {
-    const later = this.#pile.take();
-    this.#pile.add(raw);
-    this.#pile.add(later);
+  /** Undoes `take`: `raw`, which was consumed last, becomes pending again. */
+  restore(raw: string): void {
+    const later = this.#buffer.take();
+    this.#buffer.add(raw);
+    this.#buffer.add(later);
   }
 
-  /** What `take` would give, left in place. */
+  /** Returns what `take` would return, without consuming it. */
   peekPending(): string {
-    return this.#pile.toString() + this.text.slice(this.#from, this.pos);
+    return this.#buffer.toString() + this.text.slice(this.#from, this.pos);
   }
 }
 
-/** Stands for a character that has not come yet. */
-export const awaited = -2;
+/** Number of chunks that are joined at once: joining stays linear, and no array grows with the number of characters. */
+const blockSize = 512;
 
-/** The white space that models put between things: JSON's, and form feed and vertical tab. */
+/** Text that arrives in chunks and is needed as a whole, later or never. */
+export class TextBuffer {
+  length = 0;
+  #joined = "";
+  /** Chunks after `#joined`, or null. Most buffers hold one chunk. */
+  #chunks: string[] | null = null;
+
+  add(chunk: string): void {
+    if (chunk === "") return;
+    if (this.length === 0) this.#joined = chunk;
+    else if (this.#chunks === null) this.#chunks = [chunk];
+    else if (this.#chunks.push(chunk) === blockSize) this.#join();
+    this.length += chunk.length;
+  }
+
+  #join(): void {
+    if (this.#chunks === null) return;
+    this.#joined += this.#chunks.join("");
+    this.#chunks = null;
+  }
+
+  toString(): string {
+    this.#join();
+    return this.#joined;
+  }
+
+  take(): string {
+    const text = this.toString();
+    this.clear();
+    return text;
+  }
+
+  clear(): void {
+    this.length = 0;
+    this.#joined = "";
+    this.#chunks = null;
+  }
+}
+
+/** The white space that models write between tokens: JSON's, form feed and vertical tab. */
 export function isSpace(code: number): boolean {
   return code === 32 || (code >= 9 && code <= 13);
 }

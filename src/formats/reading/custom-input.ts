@@ -1,24 +1,24 @@
 import { customInput } from "../../core/custom-tool.ts";
 import { isSpace } from "./cursor.ts";
-import { JsonStringDecoder } from "./json-string-decoder.ts";
+import { JsonStringDecoder } from "./json-scan.ts";
 
-/** What stands before the text: a model that begins otherwise has not understood, and its arguments are the input as they are. */
+/** What precedes the text. If the arguments begin otherwise, they are the input unchanged. */
 const expected = ["{", `"${customInput}"`, ":"] as const;
 const noMembers = /^\s*\{\s*\}\s*$/;
-/** White space before the text beyond this is no beginning of it any more; it bounds what is held back. */
-const longestLead = 200;
+/** Maximum length of what precedes the text: bounds what is held back. */
+const maxLeadLength = 200;
 
 /**
- * The input of a custom tool's call, out of the arguments that the model wrote for it: `{"input": "…"}`, piece by piece; or a string
- * alone. Anything else is the input itself, as JSON, so that nothing that a model says is lost.
+ * Extracts the input of a custom tool's call from the arguments that the model wrote for it, as they arrive: `{"input": "…"}`, or a string.
+ * Any other arguments are the input themselves, as JSON, so that no output of the model is lost.
  */
 export class CustomInput {
   readonly #string = new JsonStringDecoder();
   #state: "lead" | "string" | "json" | "done" = "lead";
-  /** The arguments so far, while it is open what they are. */
+  /** The arguments so far, until their kind is known. */
   #held = "";
 
-  /** A further piece of the arguments' JSON. Gives what it adds to the input. */
+  /** Reads the next part of the arguments' JSON. Returns the input text that it adds. */
   push(json: string): string {
     switch (this.#state) {
       case "done":
@@ -33,8 +33,8 @@ export class CustomInput {
   }
 
   #lead(text: string): string {
-    const at = textBegins(text);
-    if (at === "later" && text.length <= longestLead) {
+    const at = startOfText(text);
+    if (at === "later" && text.length <= maxLeadLength) {
       this.#held = text;
       return "";
     }
@@ -49,12 +49,12 @@ export class CustomInput {
 
   #read(json: string, from: number): string {
     const text = this.#string.read(json, from);
-    // Other members are not the input.
+    // Further members are ignored.
     if (this.#string.closed) this.#state = "done";
     return text;
   }
 
-  /** The arguments are complete, or will not be. Gives what of the input is still due. */
+  /** No more arguments will arrive. Returns the rest of the input. */
   end(): string {
     const rest = this.#state === "lead" && !noMembers.test(this.#held) ? this.#held : "";
     this.#held = "";
@@ -62,21 +62,21 @@ export class CustomInput {
   }
 }
 
-/** The place behind the quote with which the text begins; "later": it has not come yet; "never": these are other arguments. */
-function textBegins(json: string): number | "later" | "never" {
-  let at = passSpace(json, 0);
+/** The position after the opening quote of the text; "later" if it has not arrived yet; "never" if the arguments have another form. */
+function startOfText(json: string): number | "later" | "never" {
+  let at = skipSpace(json, 0);
   if (json[at] === '"') return at + 1;
   if (noMembers.test(json)) return "later";
   for (const part of expected) {
     const here = json.slice(at, at + part.length);
     if (here !== part) return part.startsWith(here) && at + here.length === json.length ? "later" : "never";
-    at = passSpace(json, at + part.length);
+    at = skipSpace(json, at + part.length);
   }
   if (at === json.length) return "later";
   return json[at] === '"' ? at + 1 : "never";
 }
 
-function passSpace(text: string, from: number): number {
+function skipSpace(text: string, from: number): number {
   let at = from;
   while (at < text.length && isSpace(text.charCodeAt(at))) at++;
   return at;

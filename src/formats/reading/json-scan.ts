@@ -1,23 +1,23 @@
 /**
- * Follows one JSON value through chunks: where it ends, and the first character that cannot belong to it. Each character is looked at
- * once; nothing is kept but the nesting. Reference: RFC 8259, except that control characters in strings, which models do write, are
+ * Finds the end of a JSON value, or the first character that cannot belong to it, in text that arrives in chunks. It examines every
+ * character once and stores only the nesting. Reference: RFC 8259, except that control characters in strings, which models do write, are
  * reported to the caller, who escapes them.
  */
 export class JsonScan {
-  /** "control": the character at the place given is a control character in a string; pass it and scan on behind it. */
+  /** "control": `scan` returned the position of a control character in a string. Continue after it. */
   state: "more" | "done" | "bad" | "control" = "more";
   #expect = value;
-  /** Closing brackets that are due, outermost first. */
+  /** The closing brackets of the open objects and arrays, outermost first. */
   #open: number[] = [];
   #isKey = false;
   #startsString = false;
-  /** Hexadecimal digits that a \u escape still needs. */
+  /** Number of hexadecimal digits that the current \u escape still needs. */
   #hex = 0;
   #scalar = "";
 
   /**
-   * Scans from `from`. Gives the place behind the last character that belongs to the value: the end of the text for "more", the end of
-   * the value for "done", the offending character for "bad" and "control".
+   * Scans from `from` and sets `state`. Returns the length of the text for "more", the end of the value for "done", and the position of
+   * the offending character for "bad" and "control".
    */
   scan(text: string, from: number): number {
     this.state = "more";
@@ -44,7 +44,7 @@ export class JsonScan {
           continue;
         case scalar:
           if (isScalar(code)) {
-            if (this.#scalar.length >= longestScalar) return this.#bad(i);
+            if (this.#scalar.length >= maxScalarLength) return this.#bad(i);
             this.#scalar += text[i];
             continue;
           }
@@ -92,14 +92,14 @@ export class JsonScan {
     return this.#startsString;
   }
 
-  /** Whether more than the first bracket of the value is right. */
+  /** Whether more than the opening bracket of the value is valid so far. */
   get certain(): boolean {
     if (this.state === "done" || this.#open.length > 1) return true;
     if (this.#open.length === 0) return this.#expect !== value;
     return this.#expect !== keyOrEnd && this.#expect !== valueOrEnd;
   }
 
-  /** Whether the value is complete if the text ends here: a number or a word has no end of its own. */
+  /** Whether the value is complete if the text ends here: a number or a literal name has no end marker. */
   get complete(): boolean {
     if (this.state === "done") return true;
     return this.#expect === scalar && this.#open.length === 0 && wholeScalar.test(this.#scalar);
@@ -123,7 +123,7 @@ export class JsonScan {
     return true;
   }
 
-  /** Gives whether that was the outermost bracket. */
+  /** Returns whether that was the outermost bracket. */
   #close(code: number): boolean {
     if (this.#open.at(-1) === code) this.#open.pop();
     this.#expect = commaOrEnd;
@@ -152,11 +152,11 @@ const escape = 7;
 const scalar = 8;
 
 const wholeScalar = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?)$/;
-/** No number that means anything is longer; it bounds what is kept of one. */
-const longestScalar = 1100;
+/** Maximum length of a number: bounds what is stored of one. */
+const maxScalarLength = 1100;
 const escapable = new Set([...'"\\/bfnrt'].map((character) => character.charCodeAt(0)));
 
-function isHex(code: number): boolean {
+export function isHex(code: number): boolean {
   return (code >= 48 && code <= 57) || (code >= 65 && code <= 70) || (code >= 97 && code <= 102);
 }
 
@@ -171,3 +171,78 @@ function isScalar(code: number): boolean {
     code === 46
   );
 }
+
+/** Decodes a JSON string that arrives in chunks, after its opening quote. A surrogate pair written as two escapes is emitted whole. */
+export class JsonStringDecoder {
+  /** The closing quote was read. */
+  closed = false;
+  /** The position after the last character that was read. */
+  pos = 0;
+  #escape = "";
+  /** A high surrogate that waits for the low one. */
+  #highSurrogate = "";
+
+  /** Reads on from `from`. Returns the decoded text of this chunk. */
+  read(text: string, from: number): string {
+    let decoded = this.#highSurrogate;
+    this.#highSurrogate = "";
+    let i = from;
+    while (i < text.length && !this.closed) {
+      const code = text.charCodeAt(i);
+      if (this.#escape !== "") {
+        this.#escape += text[i];
+        i++;
+        if (this.#escape.length < (this.#escape[1] === "u" ? 6 : 2)) continue;
+        decoded += decodeEscape(this.#escape);
+        this.#escape = "";
+      } else if (code === 34 || code === 92) {
+        if (code === 34) this.closed = true;
+        else this.#escape = "\\";
+        i++;
+      } else {
+        const start = i;
+        while (i < text.length && text.charCodeAt(i) !== 34 && text.charCodeAt(i) !== 92) i++;
+        decoded += text.slice(start, i);
+      }
+    }
+    this.pos = i;
+    const last = decoded.charCodeAt(decoded.length - 1);
+    if (this.closed || !(last >= 0xd800 && last <= 0xdbff)) return decoded;
+    this.#highSurrogate = decoded.slice(-1);
+    return decoded.slice(0, -1);
+  }
+
+  /** No more text will arrive. Returns a high surrogate that is still held back. */
+  end(): string {
+    const rest = this.#highSurrogate;
+    this.#highSurrogate = "";
+    return rest;
+  }
+}
+
+/** The character of a complete escape; an invalid escape is returned unchanged. */
+function decodeEscape(escape: string): string {
+  try {
+    return String(JSON.parse(`"${escape}"`));
+  } catch {
+    return escape;
+  }
+}
+
+/** Receives the JSON of a call's arguments in chunks. */
+export interface ArgumentSink {
+  /** Writes JSON that represents `raw`, which was consumed from the cursor. */
+  write(json: string, raw: string): void;
+  /** Writes JSON that represents all pending text, and consumes that. */
+  json(text: string): void;
+}
+
+/** Escapes text for a JSON string. Surrogates stay as they are: a pair may be split over two chunks. */
+export function escapeCharacters(text: string): string {
+  return mustEscape.test(text) ? text.replace(everyMustEscape, (found) => JSON.stringify(found).slice(1, -1)) : text;
+}
+
+// oxlint-disable-next-line no-control-regex -- JSON forbids exactly these
+const mustEscape = /["\\\u0000-\u001f]/;
+// oxlint-disable-next-line no-control-regex
+const everyMustEscape = /["\\\u0000-\u001f]/g;

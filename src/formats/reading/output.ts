@@ -1,83 +1,83 @@
 import type { GenerationEvent, TokenLogprob } from "../../core/events.ts";
-import { isSpace } from "./cursor.ts";
+import { isSpace, TextBuffer } from "./cursor.ts";
 import { CustomInput } from "./custom-input.ts";
-import { Pile } from "./pile.ts";
-import type { StopFilter } from "./stop-filter.ts";
 import type { ToolTypes } from "./tool-types.ts";
+import { MarkerSet } from "./marker-set.ts";
 
-export interface OutputOptions {
+interface OutputOptions {
   readonly choice: number;
   readonly newCallId: () => string;
-  /** Names that are tools; null: every name is. */
+  /** The tools of the request, or null if every name is a tool. */
   readonly known: ToolTypes | null;
   /** Reasoning and its markers are content. */
   readonly mergeReasoning: boolean;
-  /** Where they are: what the prompt's end has of the thought that it opened, which then belongs to the content, too. */
-  readonly begunThought: string;
-  /** White space at the edges is content as well. */
+  /** With `mergeReasoning`: the reasoning that the end of the prompt has opened, which then belongs to the content. */
+  readonly promptReasoning: string;
+  /** White space at the ends of the text is content. */
   readonly keepSpace: boolean;
   readonly stop: StopFilter | null;
-  /** Make markup events. */
+  /** Emit markup events. */
   readonly trace: boolean;
 }
 
-/** At most this many names of unknown tools are kept for the log: a model may invent any number. */
-const mostUnknown = 20;
+/** Maximum number of unknown tool names kept for the log: a model may invent any number. */
+const maxUnknownTools = 20;
 
 interface PendingToken {
-  /** How much text there was with this token. */
+  /** Length of the text up to and including this token. */
   readonly end: number;
   readonly logprob: TokenLogprob;
 }
 
 /**
- * Turns what the reading finds into events in their legal order. Every method takes the raw text that it stands for, in order, so
- * that nothing is lost: text that is not shown becomes markup.
+ * Emits events in legal order for what the parsers find. The raw text passed to the methods is, in order, the whole text, so that nothing
+ * is lost: text that is not visible becomes markup.
  */
-export class Output {
+export class EventOutput {
   phase: "reasoning" | "content" | "call" = "content";
   sawCalls = false;
-  /** The stop string that was hit. */
+  /** The stop string that ended the text, or null. */
   stopped: string | null = null;
   /** Names in calls that stayed text because the request has no such tool. */
   readonly unknownTools: Set<string> = new Set();
   readonly #options: OutputOptions;
   #events: GenerationEvent[] = [];
-  /** White space at an edge, not yet decided, and what it becomes when something visible follows. */
-  #space = new Pile();
+  /** White space that is visible only if visible text follows. */
+  #space = new TextBuffer();
+  /** What leading white space of the next text becomes: visible, or markup. null: not at the beginning of visible text. */
   #edge: "show" | "trim" | null;
   #visible = false;
   #callIndex = -1;
-  /** Raw text of the call at hand. */
-  #call = new Pile();
-  /** Of a custom tool's call at hand: what its arguments say. */
+  /** Raw text of the current call. */
+  #call = new TextBuffer();
+  /** Decodes the arguments of the current call if it calls a custom tool. */
   #input: CustomInput | null = null;
-  /** The call at hand has an unknown name: all of it is text. */
-  #demoted = false;
-  #lastDemoted = false;
+  /** The current call names an unknown tool: all of it is text. */
+  #callIsText = false;
+  #lastCallWasText = false;
   #tokens: PendingToken[] = [];
   #received: number;
   #accounted = 0;
-  /** What the prompt has begun of a thought, until it is clear whether the text has a thought at all. */
-  #begun: string;
+  /** `promptReasoning`, until it is clear whether the text continues the reasoning. */
+  #promptReasoning: string;
 
   constructor(options: OutputOptions) {
     this.#options = options;
-    this.#begun = options.begunThought;
-    // As if it were the first that came.
-    this.#received = this.#begun.length;
+    this.#promptReasoning = options.promptReasoning;
+    // It counts as the first text received.
+    this.#received = this.#promptReasoning.length;
     this.#edge = options.keepSpace ? null : "show";
   }
 
-  /** Announces text before it is read, with the logprob of the token that it is. */
+  /** Registers text before it is parsed. `logprob`: of the token that the text is. */
   received(text: string, logprob?: TokenLogprob): void {
     this.#received += text.length;
     if (logprob) this.#tokens.push({ end: this.#received, logprob });
   }
 
-  /** The events since the last call. */
+  /** Returns the events since the last call. */
   flush(): GenerationEvent[] {
-    // Tokens without text of their own (an unfinished character) go out at once where nothing is held back.
+    // Tokens without text (part of a character) are emitted immediately if nothing is held back.
     const loose = this.#takeTokens();
     if (loose && this.phase !== "call") {
       const type = this.phase === "reasoning" && !this.#options.mergeReasoning ? "reasoning-delta" : "text-delta";
@@ -112,8 +112,8 @@ export class Output {
     this.#markup(stop.rest);
   }
 
-  /** Lets out what the stop filter holds back: it can no longer become a stop string. */
-  #settleStop(): void {
+  /** Emits what the stop filter holds back: it can no longer become a stop string. */
+  #releaseStop(): void {
     if (this.#options.stop && this.stopped === null) this.#delta("text-delta", this.#options.stop.release());
   }
 
@@ -128,7 +128,7 @@ export class Output {
     } else this.#events.push({ type, choice, text, ...(logprobs && { logprobs }) });
   }
 
-  /** The logprobs of all tokens whose last character is accounted for. */
+  /** The logprobs of all tokens whose last character was emitted. */
   #takeTokens(): TokenLogprob[] | undefined {
     const first = this.#tokens[0];
     if (first === undefined || first.end > this.#accounted) return undefined;
@@ -136,12 +136,12 @@ export class Output {
     return this.#tokens.splice(0, done < 0 ? this.#tokens.length : done).map((token) => token.logprob);
   }
 
-  /** Text that shows nowhere: a marker, a stripped token. Of the call at hand, if there is one. */
+  /** Hidden text: a marker or a stripped token. It belongs to the current call, if there is one. */
   markup(raw: string): void {
-    if (this.#demoted) return this.text(raw);
+    if (this.#callIsText) return this.text(raw);
     if (this.#callIndex >= 0 && this.phase === "call") this.#call.add(raw);
     else {
-      this.#settleStop();
+      this.#releaseStop();
       this.#dropSpace();
     }
     this.#markup(raw);
@@ -154,7 +154,7 @@ export class Output {
   }
 
   closer(raw: string): void {
-    if (this.#lastDemoted) this.text(raw);
+    if (this.#lastCallWasText) this.text(raw);
     else this.markup(raw);
   }
 
@@ -163,31 +163,31 @@ export class Output {
   }
 
   unknown(name: string): void {
-    if (this.unknownTools.size < mostUnknown) this.unknownTools.add(name);
+    if (this.unknownTools.size < maxUnknownTools) this.unknownTools.add(name);
   }
 
-  /** White space at an edge that nothing visible followed. */
+  /** Drops white space that no visible text followed. */
   #dropSpace(): void {
     if (this.#space.length > 0) this.#markup(this.#space.take());
   }
 
-  openThought(raw: string): void {
+  startReasoning(raw: string): void {
     this.phase = "reasoning";
     if (this.#options.mergeReasoning) return this.text(raw);
-    this.#settleStop();
+    this.#releaseStop();
     this.#dropSpace();
     this.#markup(raw);
     this.#edge = "trim";
   }
 
-  /** A marker at the beginning of a thought, behind its opener. */
-  thoughtMarkup(raw: string): void {
+  /** A marker at the beginning of the reasoning, after its opener. */
+  reasoningMarkup(raw: string): void {
     if (this.#options.mergeReasoning) this.text(raw);
     else this.#markup(raw);
   }
 
-  thought(raw: string): void {
-    if (this.#options.mergeReasoning) return this.#mergedThought(raw);
+  reasoning(raw: string): void {
+    if (this.#options.mergeReasoning) return this.#mergedReasoning(raw);
     let text = raw;
     if (this.#edge !== null) {
       const blank = leadingSpace(raw);
@@ -196,26 +196,26 @@ export class Output {
       this.#edge = null;
       text = raw.slice(blank);
     }
-    // White space at the end is shown when the thought goes on.
+    // White space at the end is emitted when the reasoning continues.
     const shown = text.length - trailingSpace(text);
     if (shown > 0) this.#delta("reasoning-delta", this.#space.take() + text.slice(0, shown));
     this.#space.add(text.slice(shown));
   }
 
-  #mergedThought(raw: string): void {
+  #mergedReasoning(raw: string): void {
     if (raw === "") return;
-    if (this.#begun !== "") this.text(this.#begun);
-    this.#begun = "";
+    if (this.#promptReasoning !== "") this.text(this.#promptReasoning);
+    this.#promptReasoning = "";
     this.text(raw);
   }
 
-  closeThought(raw: string): void {
+  endReasoning(raw: string): void {
     this.phase = "content";
     if (this.#options.mergeReasoning) {
-      this.#mergedThought(raw);
-      // A call ended the thought before it began.
-      this.#accounted += this.#begun.length;
-      this.#begun = "";
+      this.#mergedReasoning(raw);
+      // A call ended the reasoning before it began.
+      this.#accounted += this.#promptReasoning.length;
+      this.#promptReasoning = "";
       return;
     }
     this.#dropSpace();
@@ -223,16 +223,16 @@ export class Output {
     this.#edge = "trim";
   }
 
-  /** A call begins: its name is complete; `raw` is all since its opener. */
+  /** A call begins: its name is complete. `raw` is everything since its opener. */
   startCall(name: string, raw: string, id?: string): void {
     if (this.stopped !== null) return;
-    this.#lastDemoted = !this.isKnown(name);
-    if (this.#lastDemoted) {
+    this.#lastCallWasText = !this.isKnown(name);
+    if (this.#lastCallWasText) {
       this.unknown(name);
-      this.#demoted = true;
+      this.#callIsText = true;
       return this.text(raw);
     }
-    this.#settleStop();
+    this.#releaseStop();
     this.#dropSpace();
     this.sawCalls = true;
     this.#callIndex++;
@@ -253,10 +253,10 @@ export class Output {
     });
   }
 
-  /** A further piece of the arguments' JSON, written as `raw`. */
+  /** The next part of the arguments' JSON, which the model wrote as `raw`. */
   callArguments(json: string, raw: string): void {
     if (this.stopped !== null) return;
-    if (this.#demoted) return this.text(raw);
+    if (this.#callIsText) return this.text(raw);
     this.#call.add(raw);
     this.#markup(raw);
     this.#arguments(this.#input === null ? json : this.#input.push(json));
@@ -274,9 +274,9 @@ export class Output {
 
   endCall(status: "succeeded" | "failed", raw: string): void {
     if (this.stopped !== null) return;
-    if (this.#demoted) {
+    if (this.#callIsText) {
       this.text(raw);
-      this.#demoted = false;
+      this.#callIsText = false;
       return;
     }
     this.#call.add(raw);
@@ -290,19 +290,19 @@ export class Output {
     this.#edge = this.#options.keepSpace ? null : "show";
   }
 
-  /** Raw text of the call at hand, as far as it is accounted for. */
+  /** Raw text of the current call, as far as it was consumed. */
   callSoFar(): string {
     return this.#call.toString();
   }
 
   /** The text has ended. */
   end(): void {
-    this.#settleStop();
+    this.#releaseStop();
     if (this.#space.length > 0) {
       const space = this.#space.take();
       if (!this.#visible && !this.sawCalls && this.#edge === "show") this.#show(space);
       else this.#markup(space);
-      this.#settleStop();
+      this.#releaseStop();
     }
   }
 }
@@ -317,4 +317,50 @@ function trailingSpace(text: string): number {
   let i = text.length;
   while (i > 0 && isSpace(text.charCodeAt(i - 1))) i--;
   return text.length - i;
+}
+
+/** Ends the visible text at the first of the client's stop strings. Holds back only what may still become one. */
+export class StopFilter {
+  /** The stop string that was found. After that, `push` must not be called. */
+  hit: string | null = null;
+  /** After a hit: the stop string and what followed it in the same chunk. */
+  rest = "";
+  readonly #set: MarkerSet;
+  #node = 0;
+  #held = "";
+
+  constructor(stops: readonly string[]) {
+    this.#set = new MarkerSet(stops);
+  }
+
+  /** Returns the text that is visible now. */
+  push(text: string): string {
+    const set = this.#set;
+    const all = this.#held + text;
+    for (let i = this.#held.length; i < all.length; i++) {
+      if (this.#node === 0) {
+        i = set.skip(all, i);
+        if (i === all.length) break;
+      }
+      this.#node = set.step(this.#node, all.charCodeAt(i));
+      const end = set.ends[this.#node] ?? -1;
+      if (end < 0) continue;
+      this.hit = set.markers[end] ?? null;
+      const from = i + 1 - set.length(end);
+      this.rest = all.slice(from);
+      this.#held = "";
+      return all.slice(0, from);
+    }
+    const visible = all.length - (set.depth[this.#node] ?? 0);
+    this.#held = all.slice(visible);
+    return all.slice(0, visible);
+  }
+
+  /** Returns the held text: something that is not visible text follows. */
+  release(): string {
+    const held = this.#held;
+    this.#held = "";
+    this.#node = 0;
+    return held;
+  }
 }

@@ -1,79 +1,68 @@
-import { awaited, Cursor, isSpace } from "./cursor.ts";
-import type { Reading } from "./cursor.ts";
-import type { ArgumentSink } from "./argument-sink.ts";
-import { escapeCharacters } from "./argument-sink.ts";
-import { MarkerSet, matchMarker } from "./marker-set.ts";
+import { Cursor, isSpace, notYet, type Parser } from "./cursor.ts";
+import { type ArgumentSink, escapeCharacters, isHex } from "./json-scan.ts";
+import { MarkerSet, matchMarker, mayStart, readName } from "./marker-set.ts";
 
 /** How values are written that are not quite JSON. */
 export interface LiteralStyle {
-  /** Reads a value without quotes; `space` stood before it. */
-  word(cursor: Cursor, space: string, sink: ArgumentSink): Reading<boolean>;
+  /** Reads a value without quotes. `space`: the white space before it. */
+  word(cursor: Cursor, space: string, sink: ArgumentSink): Parser<boolean>;
   /** Absent: strings are closed and keys are quoted, as in Python and JSON. */
   readonly loose?: LooseStyle;
 }
 
-/** Keys have no quotes, and what is open at the end of the call is closed. */
-export interface LooseStyle {
-  /** The quote tokens of the format's own. */
+/** Keys have no quotes, and brackets that are open at the end of the call are closed. */
+interface LooseStyle {
+  /** The format's own quote tokens. */
   readonly quotes: MarkerSet;
-  /** Reads a string behind such a token, and the token behind it. */
-  rawString(cursor: Cursor, quote: string, sink: ArgumentSink, depth: number): Reading<boolean>;
-  /** Whether the call ends here, brackets or not. */
-  atEnd(cursor: Cursor): Reading<boolean>;
+  /** Reads a string after such a token, and the token that closes it. */
+  rawString(cursor: Cursor, quote: string, sink: ArgumentSink, depth: number): Parser<boolean>;
+  /** Whether the call ends at the cursor, with or without closing brackets. */
+  atEnd(cursor: Cursor): Parser<boolean>;
 }
 
 /** Python's and JSON's literals. */
 export const python: LiteralStyle = { word: (cursor, _space, sink) => readWord(cursor, sink) };
 
-/** Deeper is no value: it bounds the work that a chunk may cost. */
-const deepest = 100;
+/** Maximum nesting: bounds the work that one chunk may cost. */
+const maxDepth = 100;
+/** Maximum length of a key or word. */
+const maxWordLength = 1000;
 
 /**
- * Reads one value and writes it as JSON, as it comes. Gives false, with the cursor at the fault, if it is not a value; what went out by then
- * is a beginning of JSON.
+ * Reads one value and writes it as JSON as it arrives. Returns false, with the cursor at the offending character, if it is not a value;
+ * what was written by then is the beginning of a JSON value.
  */
-export function* readLiteral(cursor: Cursor, style: LiteralStyle, sink: ArgumentSink, depth = 0): Reading<boolean> {
-  const here = cursor.now();
-  const space = here === awaited || isSpace(here) ? yield* passSpace(cursor) : "";
-  let code = cursor.now();
-  if (code === awaited) code = yield* cursor.peek();
-  if (style.loose && style.loose.quotes.child(0, code) >= 0) {
-    const quote = yield* passQuote(cursor, style.loose);
-    if (quote !== null) return yield* style.loose.rawString(cursor, quote, sink, depth);
+export function* readLiteral(cursor: Cursor, style: LiteralStyle, sink: ArgumentSink, depth = 0): Parser<boolean> {
+  const here = cursor.code();
+  // Only a string without quotes includes the white space, so no more than a little is kept.
+  const space = here === notYet || isSpace(here) ? yield* cursor.readSpace(maxWordLength) : "";
+  let code = cursor.code();
+  if (code === notYet) code = yield* cursor.peek();
+  if (style.loose && mayStart(style.loose.quotes, code)) {
+    const quote = yield* readQuote(cursor, style.loose);
+    if (quote !== undefined) return yield* style.loose.rawString(cursor, quote, sink, depth);
   }
   if (code === 34 || code === 39) return yield* readQuoted(cursor, code, sink);
   if (code === 123 || code === 91 || code === 40) {
-    if (depth === deepest) return false;
+    if (depth === maxDepth) return false;
     cursor.pos++;
     return code === 123
       ? yield* readMembers(cursor, style, sink, depth + 1)
-      : yield* readItems(cursor, style, sink, depth + 1, code);
+      : yield* readItems(cursor, style, sink, depth + 1, code === 91 ? 93 : 41);
   }
   return yield* style.word(cursor, space, sink);
 }
 
-/** Passes a quote token of the format's own, if there is one here, and gives it. */
-function* passQuote(cursor: Cursor, { quotes }: LooseStyle): Reading<string | null> {
-  const found = yield* matchMarker(cursor, quotes);
-  return quotes.markers[found] ?? null;
+/** Reads one of the format's own quote tokens; undefined if there is none. */
+function* readQuote(cursor: Cursor, { quotes }: LooseStyle): Parser<string | undefined> {
+  return quotes.markers[yield* matchMarker(cursor, quotes)];
 }
 
-/** White space before a value; only a string without quotes needs it, so more than a little of it is not kept. */
-function* passSpace(cursor: Cursor): Reading<string> {
-  let space = "";
-  for (;;) {
-    const code = yield* cursor.peek();
-    if (code < 0 || !isSpace(code)) return space;
-    if (space.length < longestWord) space += String.fromCharCode(code);
-    cursor.pos++;
-  }
-}
-
-/** Reads the members of an object behind its `{`, and the `}`. */
-export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: ArgumentSink, depth: number): Reading<boolean> {
+/** Reads the members of an object after its `{`, and the `}`. */
+export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: ArgumentSink, depth: number): Parser<boolean> {
   for (let first = true; ; first = false) {
-    let code = cursor.skipSpaceNow();
-    if (code === awaited) code = yield* cursor.skipSpace();
+    let code = cursor.skipAvailableSpace();
+    if (code === notYet) code = yield* cursor.skipSpace();
     if (!first && code === 44) {
       cursor.pos++;
       code = yield* cursor.skipSpace();
@@ -84,12 +73,12 @@ export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: Argument
     }
     if (code === 125) {
       cursor.pos++;
-      sink.json(`${first ? "{" : ""}}`);
+      sink.json(first ? "{}" : "}");
       return true;
     }
     const key = yield* readKey(cursor, style);
-    code = cursor.skipSpaceNow();
-    if (code === awaited) code = yield* cursor.skipSpace();
+    code = cursor.skipAvailableSpace();
+    if (code === notYet) code = yield* cursor.skipSpace();
     if (key === null || code !== 58) return false;
     cursor.pos++;
     sink.json(`${first ? "{" : ","}${JSON.stringify(key)}:`);
@@ -97,74 +86,69 @@ export function* readMembers(cursor: Cursor, style: LiteralStyle, sink: Argument
   }
 }
 
-function* readKey(cursor: Cursor, style: LiteralStyle): Reading<string | null> {
-  let code = cursor.skipSpaceNow();
-  if (code === awaited) code = yield* cursor.skipSpace();
-  const mayQuote = style.loose && style.loose.quotes.child(0, code) >= 0;
-  const quote = mayQuote ? yield* passQuote(cursor, style.loose) : null;
-  if (quote !== null) return yield* collectTo(cursor, quote);
+function* readKey(cursor: Cursor, style: LiteralStyle): Parser<string | null> {
+  let code = cursor.skipAvailableSpace();
+  if (code === notYet) code = yield* cursor.skipSpace();
+  const mayBeQuote = style.loose && mayStart(style.loose.quotes, code);
+  const quote = mayBeQuote ? yield* readQuote(cursor, style.loose) : undefined;
+  if (quote !== undefined) {
+    const key = yield* readName(cursor, new MarkerSet([quote]), maxWordLength, () => false);
+    return key && key.text;
+  }
   if (code === 34 || code === 39) return yield* readQuotedKey(cursor, code);
   let key = "";
   for (;;) {
-    let next = cursor.now();
-    if (next === awaited) next = yield* cursor.peek();
+    let next = cursor.code();
+    if (next === notYet) next = yield* cursor.peek();
     if (next < 0 || isSpace(next) || next === 58 || next === 44 || next === 123 || next === 125) break;
-    if (key.length > longestWord) return null;
+    if (key.length > maxWordLength) return null;
     key += cursor.text[cursor.pos];
     cursor.pos++;
   }
   return key === "" || !style.loose ? null : key;
 }
 
-/** A key in quotes. It is wanted as a whole, so it is gathered first. */
-function* readQuotedKey(cursor: Cursor, quote: number): Reading<string | null> {
+/** Reads a key in quotes, which is needed as a whole. */
+function* readQuotedKey(cursor: Cursor, quote: number): Parser<string | null> {
   let text = "";
   let escaped = false;
   for (;;) {
     const code = yield* cursor.peek();
-    if (code < 0 || text.length > longestWord) return null;
+    if (code < 0 || text.length > maxWordLength) return null;
     text += cursor.text[cursor.pos];
     cursor.pos++;
     if (code === quote && !escaped && text.length > 1) break;
     escaped = code === 92 && !escaped;
   }
   const json = literalToJson(text);
-  if (json === null) return null;
-  const value: unknown = JSON.parse(json);
-  return String(value);
+  return json === null ? null : String(JSON.parse(json));
 }
 
-/** A whole literal as JSON; null: it is not a literal. */
+/** Converts a complete Python or JSON literal to JSON. Returns null if the text is not a literal. */
 export function literalToJson(text: string): string | null {
   const cursor = new Cursor();
   cursor.feed(text);
   cursor.ended = true;
-  const words = new Words(cursor);
-  const good = readLiteral(cursor, python, words).next();
-  return good.done === true && good.value && cursor.pos === cursor.text.length ? words.text : null;
+  let json = "";
+  const sink: ArgumentSink = {
+    write: (part) => void (json += part),
+    json: (part) => {
+      json += part;
+      cursor.take();
+    },
+  };
+  const result = readLiteral(cursor, python, sink).next();
+  return result.done === true && result.value && cursor.pos === cursor.text.length ? json : null;
 }
 
-/** Text up to a quote, which is passed. */
-function* collectTo(cursor: Cursor, quote: string): Reading<string | null> {
-  let text = "";
-  const set = new MarkerSet([quote]);
-  for (;;) {
-    const code = yield* cursor.peek();
-    if (code < 0 || text.length > longestWord) return null;
-    if (set.child(0, code) >= 0 && (yield* matchMarker(cursor, set)) >= 0) return text;
-    text += cursor.text[cursor.pos];
-    cursor.pos++;
-  }
-}
-
+/** Reads the items of a list or tuple after its opening bracket, and the closing bracket `end`. */
 function* readItems(
   cursor: Cursor,
   style: LiteralStyle,
   sink: ArgumentSink,
   depth: number,
-  open: number,
-): Reading<boolean> {
-  const end = open === 91 ? 93 : 41;
+  end: number,
+): Parser<boolean> {
   for (let first = true; ; first = false) {
     let code = yield* cursor.skipSpace();
     if (!first && code === 44) {
@@ -186,8 +170,8 @@ function* readItems(
   }
 }
 
-/** A string in `"` or `'`, Python's or JSON's; three of them quote as well. */
-function* readQuoted(cursor: Cursor, quote: number, sink: ArgumentSink): Reading<boolean> {
+/** Reads a string of Python or JSON in `"` or `'`, or in three of them. */
+function* readQuoted(cursor: Cursor, quote: number, sink: ArgumentSink): Parser<boolean> {
   cursor.pos++;
   let triple = false;
   if ((yield* cursor.peek()) === quote) {
@@ -203,7 +187,7 @@ function* readQuoted(cursor: Cursor, quote: number, sink: ArgumentSink): Reading
   let closed = false;
   /** The beginning of an escape. */
   let escape = "";
-  /** Quotes that may be the first of three. */
+  /** Number of quotes that may be the first of three. */
   let quotes = 0;
   yield* cursor.repeat(() => {
     const { text } = cursor;
@@ -213,11 +197,11 @@ function* readQuoted(cursor: Cursor, quote: number, sink: ArgumentSink): Reading
       const code = text.charCodeAt(i);
       if (escape !== "") {
         escape += text[i];
-        const meaning = meaningOf(escape);
-        if (meaning !== null) {
-          json += meaning;
-          // A character that is no hexadecimal digit ends a numeric escape and does not belong to it.
-          if (escape.length > 2 && !isHexadecimal(code)) i--;
+        const converted = convertEscape(escape);
+        if (converted !== null) {
+          json += converted;
+          // A character that is no hexadecimal digit ends a numeric escape without being part of it.
+          if (escape.length > 2 && !isHex(code)) i--;
           escape = "";
         }
         i++;
@@ -229,7 +213,7 @@ function* readQuoted(cursor: Cursor, quote: number, sink: ArgumentSink): Reading
         if (quotes > 0) json += escapeCharacters(String.fromCharCode(quote).repeat(quotes));
         quotes = 0;
         const from = i;
-        i = behindSame(text, i, quote);
+        i = endOfUnchanged(text, i, quote);
         json += text.slice(from, i);
         if (i === text.length || text.charCodeAt(i) === quote) continue;
         if (text.charCodeAt(i) === 92) escape = "\\";
@@ -245,8 +229,8 @@ function* readQuoted(cursor: Cursor, quote: number, sink: ArgumentSink): Reading
   return closed;
 }
 
-/** How far the text of a string stands in JSON as it stands here, most escapes included. */
-function behindSame(text: string, from: number, quote: number): number {
+/** The end of the text that is the same in a JSON string, most escapes included. */
+function endOfUnchanged(text: string, from: number, quote: number): number {
   let i = from;
   for (; i < text.length; i++) {
     const code = text.charCodeAt(i);
@@ -256,20 +240,19 @@ function behindSame(text: string, from: number, quote: number): number {
   return i;
 }
 
-/** What stands behind the backslash of escapes that mean the same in Python and in JSON, and are complete. */
+/** The characters after the backslash of escapes that are the same in Python and JSON. */
 const sameEscapes = '"\\/bfnrt';
 
 /**
- * What an escape means, as the inside of a JSON string; null while it is not complete. Python keeps the backslash of an escape that it
- * does not know.
+ * Converts an escape to the inside of a JSON string. Returns null while the escape is incomplete. As in Python, an unknown escape keeps its
+ * backslash.
  */
-function meaningOf(escape: string): string | null {
+function convertEscape(escape: string): string | null {
   const character = escape[1] ?? "";
   if (character === "u" || character === "x") {
     if (escape.length === 2) return null;
-    const whole = character === "u" ? 6 : 4;
-    if (!isHexadecimal(escape.charCodeAt(escape.length - 1))) return `\\\\${escape.slice(1, -1)}`;
-    return escape.length < whole ? null : `\\u${escape.slice(2).padStart(4, "0")}`;
+    if (!isHex(escape.charCodeAt(escape.length - 1))) return `\\\\${escape.slice(1, -1)}`;
+    return escape.length < (character === "u" ? 6 : 4) ? null : `\\u${escape.slice(2).padStart(4, "0")}`;
   }
   if (sameEscapes.includes(character)) return escape;
   if (character === "'") return "'";
@@ -277,8 +260,19 @@ function meaningOf(escape: string): string | null {
   return `\\\\${escapeCharacters(character)}`;
 }
 
-function isHexadecimal(code: number): boolean {
-  return (code >= 48 && code <= 57) || (code >= 65 && code <= 70) || (code >= 97 && code <= 102);
+/** Reads a number or a literal name. It is written only when complete, because it may turn out invalid. */
+function* readWord(cursor: Cursor, sink: ArgumentSink): Parser<boolean> {
+  let word = "";
+  for (;;) {
+    const code = yield* cursor.peek();
+    if (code < 0 || !/[\w.+-]/.test(String.fromCharCode(code)) || word.length > maxWordLength) break;
+    word += cursor.text[cursor.pos];
+    cursor.pos++;
+  }
+  const json = literalWord(word);
+  if (json === null) return false;
+  sink.json(json);
+  return true;
 }
 
 const words: Readonly<Record<string, string>> = {
@@ -289,55 +283,13 @@ const words: Readonly<Record<string, string>> = {
   false: "false",
   null: "null",
 };
-const number = /^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
-const longestWord = 1000;
+const pythonNumber = /^[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
+const jsonNumber = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 
-/** A number or a word that stands for a value. It goes out whole: it may not be one. */
-function* readWord(cursor: Cursor, sink: ArgumentSink): Reading<boolean> {
-  let word = "";
-  for (;;) {
-    const code = yield* cursor.peek();
-    if (code < 0 || !/[\w.+-]/.test(String.fromCharCode(code)) || word.length > longestWord) break;
-    word += cursor.text[cursor.pos];
-    cursor.pos++;
-  }
-  const json = literalWord(word);
-  if (json === null) return false;
-  sink.json(json);
-  return true;
-}
-
-/** The JSON of a number, or of a word that stands for a value; null: it is neither. */
+/** The JSON of a number or a literal name of Python or JSON; null if the word is neither. */
 export function literalWord(word: string): string | null {
   if (Object.hasOwn(words, word)) return words[word] ?? null;
-  return number.test(word) ? jsonNumber(word) : null;
-}
-
-/** Python's spelling of a number as JSON's. */
-function jsonNumber(word: string): string {
+  if (!pythonNumber.test(word)) return null;
   const plain = word.replaceAll("_", "");
-  return /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/.test(plain) ? plain : JSON.stringify(Number(plain));
-}
-
-/** Gathers JSON instead of sending it. */
-export class Words implements ArgumentSink {
-  text = "";
-  readonly #cursor: Cursor;
-
-  constructor(cursor: Cursor) {
-    this.#cursor = cursor;
-  }
-
-  write(json: string): void {
-    this.text += json;
-  }
-
-  json(text: string): void {
-    this.text += text;
-    this.#cursor.take();
-  }
-
-  characters(kept: number): void {
-    this.text += escapeCharacters(this.#cursor.take(kept));
-  }
+  return jsonNumber.test(plain) ? plain : JSON.stringify(Number(plain));
 }

@@ -1,42 +1,38 @@
 import type { ObjectCall } from "../format.ts";
-import { awaited } from "./cursor.ts";
-import type { Reading } from "./cursor.ts";
-import { CallAtHand } from "./desk.ts";
-import type { CallDesk, CallOutcome } from "./desk.ts";
-import { failCall } from "./fail-call.ts";
+import { type CallContext, type CallOutcome, CallWriter, failCall, skipFence } from "./call-output.ts";
+import { notYet, type Parser } from "./cursor.ts";
 import { matchMarker } from "./marker-set.ts";
-import { passFence } from "./pass-fence.ts";
-import { innerObject, streamJsonText } from "./read-json-text.ts";
-import { readJson, readJsonString, streamJson } from "./read-json.ts";
+import { readJsonValue, readJsonString, streamJson, streamJsonText, unwrapString } from "./read-json.ts";
 
-/** What stands before the first `{`. */
-export interface Before {
+/** What precedes the first `{`. */
+interface Preceding {
   /** The `[` of an array. */
   readonly bracket: boolean;
   /** The first line of a code fence. */
   readonly fence: boolean;
-  /** No marker. */
+  /** No opener. */
   readonly bare: boolean;
 }
 
-/** Reads calls that are JSON objects. The cursor stands at the first `{`. "none": the first object is no call. */
-export function* readObjectCalls(desk: CallDesk, call: ObjectCall, before: Before): Reading<CallOutcome> {
-  const outcome = yield* readList(desk, call, before);
-  if (outcome === "read" && before.fence && (yield* desk.cursor.skipSpace()) === 96) {
-    yield* passFence(desk);
-    desk.output.closer(desk.cursor.take());
+/** Reads calls that are JSON objects. The cursor is at the first `{`. "none": the first object is not a call. */
+export function* readObjectCalls(context: CallContext, syntax: ObjectCall, preceding: Preceding): Parser<CallOutcome> {
+  const { cursor, output } = context;
+  const outcome = yield* readList(context, syntax, preceding);
+  if (outcome === "read" && preceding.fence && (yield* cursor.skipSpace()) === 96) {
+    yield* skipFence(context);
+    output.closer(cursor.take());
   }
   return outcome;
 }
 
-function* readList(desk: CallDesk, call: ObjectCall, { bracket, bare }: Before): Reading<CallOutcome> {
-  const { cursor, output } = desk;
+function* readList(context: CallContext, syntax: ObjectCall, { bracket, bare }: Preceding): Parser<CallOutcome> {
+  const { cursor, output } = context;
   for (let first = true; ; first = false) {
-    const outcome = yield* readObject(desk, call, bare);
+    const outcome = yield* readObject(context, syntax, bare);
     if (outcome !== "read") return first ? outcome : "read";
-    if (call.list === "one") return "read";
+    if (syntax.list === "one") return "read";
     let code = yield* cursor.skipSpace();
-    if (bracket ? code === 44 : code === 44 || code === 59) {
+    if (code === 44 || (!bracket && code === 59)) {
       cursor.pos++;
       code = yield* cursor.skipSpace();
     }
@@ -51,114 +47,112 @@ function* readList(desk: CallDesk, call: ObjectCall, { bracket, bare }: Before):
   }
 }
 
-function* readObject(desk: CallDesk, call: ObjectCall, bare: boolean, outerId?: string): Reading<CallOutcome> {
-  const { cursor, output } = desk;
+/** Matches what closes the object around the arguments, and the array around it. */
+const brackets = /\}\s*\]?$/;
+
+function* readObject(context: CallContext, syntax: ObjectCall, bare: boolean, outerId?: string): Parser<CallOutcome> {
+  const { cursor, output } = context;
   let name: string | null = null;
   let id = outerId;
   let isNested = false;
+  /** Arguments that precede the name. */
   let held: string | null = null;
-  let atHand: CallAtHand | null = null;
-  const failed = (): Reading<CallOutcome> => fail(desk, atHand);
-  if ((cursor.now() === awaited ? yield* cursor.peek() : cursor.now()) !== 123) return "none";
+  let call: CallWriter | null = null;
+  const fail = function* (): Parser<CallOutcome> {
+    return call === null ? "none" : yield* failCall(context, call, { inArguments: false });
+  };
+  if ((cursor.code() === notYet ? yield* cursor.peek() : cursor.code()) !== 123) return "none";
   cursor.pos++;
   for (let first = true; ; first = false) {
-    let code = cursor.skipSpaceNow();
-    if (code === awaited) code = yield* cursor.skipSpace();
+    let code = cursor.skipAvailableSpace();
+    if (code === notYet) code = yield* cursor.skipSpace();
     if (code === 125) break;
     if (!first) {
-      if (code !== 44) return yield* failed();
+      if (code !== 44) return yield* fail();
       cursor.pos++;
-      if (cursor.skipSpaceNow() === awaited) yield* cursor.skipSpace();
+      if (cursor.skipAvailableSpace() === notYet) yield* cursor.skipSpace();
     }
     const key = yield* readJsonString(cursor);
-    code = cursor.skipSpaceNow();
-    if (code === awaited) code = yield* cursor.skipSpace();
-    if (key === null || code !== 58) return yield* failed();
-    // Without a marker, an object that begins otherwise is an answer in JSON, which must not be held back.
-    if (bare && first && !mayBegin(call, key)) return "none";
+    code = cursor.skipAvailableSpace();
+    if (code === notYet) code = yield* cursor.skipSpace();
+    if (key === null || code !== 58) return yield* fail();
+    // Without an opener, an object that begins with another key is an answer in JSON, which must not be held back.
+    if (bare && first && !mayBegin(syntax, key)) return "none";
     cursor.pos++;
-    code = cursor.skipSpaceNow();
-    if (code === awaited) code = yield* cursor.skipSpace();
-    if (key === call.nested && code === 123 && atHand === null) {
-      const { nested: _, ...inner } = call;
-      if ((yield* readObject(desk, inner, bare, id)) === "none") return "none";
+    code = cursor.skipAvailableSpace();
+    if (code === notYet) code = yield* cursor.skipSpace();
+    if (key === syntax.nested && code === 123 && call === null) {
+      const { nested: _, ...inner } = syntax;
+      if ((yield* readObject(context, inner, bare, id)) === "none") return "none";
       isNested = true;
       continue;
     }
-    if (call.name === "key" ? name === null : call.name.includes(key) && name === null) {
-      name = call.name === "key" ? key : yield* readJsonString(cursor);
+    if (name === null && (syntax.name === "key" || syntax.name.includes(key))) {
+      name = syntax.name === "key" ? key : yield* readJsonString(cursor);
       if (name === null || name === "") return "none";
       if (bare && !output.isKnown(name)) {
-        if (held !== null || (yield* argumentsFollow(desk, call))) output.unknown(name);
+        if (held !== null || (yield* argumentsFollow(context, syntax))) output.unknown(name);
         return "none";
       }
-      if (call.name !== "key") continue;
+      if (syntax.name !== "key") continue;
     }
-    if (atHand === null && (call.name === "key" || call.arguments.includes(key))) {
+    if (call === null && (syntax.name === "key" || syntax.arguments.includes(key))) {
       if (name === null) {
-        held = yield* readJson(cursor);
+        held = yield* readJsonValue(cursor);
         if (held === null) return "none";
         continue;
       }
-      atHand = new CallAtHand(desk, name, id);
-      if (!(yield* readArguments(desk, atHand, code))) return yield* failCall(desk, atHand, { brackets });
+      call = new CallWriter(context, { name, id });
+      if (!(yield* readArguments(context, call, code))) return yield* failCall(context, call, { brackets });
       continue;
     }
-    const other = yield* readJson(cursor);
-    if (other === null) return yield* failed();
-    if (key === call.id) id = textOf(other);
+    const other = yield* readJsonValue(cursor);
+    if (other === null) return yield* fail();
+    if (key === syntax.id) id = idOf(other);
   }
   cursor.pos++;
   if (isNested) {
     output.closer(cursor.take());
     return "read";
   }
-  if (name === null || (call.argumentsRequired === true && atHand === null && held === null)) return "none";
-  if (atHand === null) {
-    atHand = new CallAtHand(desk, name, id);
-    atHand.json(held === null || held === "null" ? "{}" : innerObject(held));
+  if (name === null || (syntax.argumentsRequired === true && call === null && held === null)) return "none";
+  if (call === null) {
+    call = new CallWriter(context, { name, id });
+    call.json(held === null || held === "null" ? "{}" : unwrapString(held));
   }
-  atHand.end("succeeded");
+  call.end("succeeded");
   return "read";
 }
 
-/** The value of the arguments, which begins with this character. Gives whether it was complete and right. */
-function* readArguments({ cursor }: CallDesk, atHand: CallAtHand, code: number): Reading<boolean> {
-  if (code === 34) return yield* streamJsonText(cursor, atHand);
-  if (code === 123) return yield* streamJson(cursor, atHand);
-  const json = yield* readJson(cursor);
-  if (json !== null) atHand.json(json === "null" ? "{}" : json);
+/** Reads the value of the arguments, which begins with `code`. Returns whether it was complete and valid. */
+function* readArguments({ cursor }: CallContext, call: CallWriter, code: number): Parser<boolean> {
+  if (code === 34) return yield* streamJsonText(cursor, call);
+  if (code === 123) return yield* streamJson(cursor, call);
+  const json = yield* readJsonValue(cursor);
+  if (json !== null) call.json(json === "null" ? "{}" : json);
   return json !== null;
 }
 
-function* fail(desk: CallDesk, atHand: CallAtHand | null): Reading<CallOutcome> {
-  return atHand === null ? "none" : yield* failCall(desk, atHand, { inArguments: false });
-}
-
-/** What closes the object around the arguments, and the array around it. */
-const brackets = /\}\s*\]?$/;
-
-/** Whether the next member is the arguments. Nothing is held back for it but the key as far as it is theirs. */
-function* argumentsFollow({ cursor, plan }: CallDesk, call: ObjectCall): Reading<boolean> {
+/** Whether the next member is the arguments. Waits only for the key, as far as it may be that of the arguments. */
+function* argumentsFollow({ cursor, format }: CallContext, syntax: ObjectCall): Parser<boolean> {
   if ((yield* cursor.skipSpace()) !== 44) return false;
   cursor.pos++;
   yield* cursor.skipSpace();
-  const keys = plan.set("keys", () => call.arguments.map((key) => JSON.stringify(key)), call.arguments);
+  const keys = format.set("keys", () => syntax.arguments.map((key) => JSON.stringify(key)), syntax.arguments);
   return (yield* matchMarker(cursor, keys)) >= 0;
 }
 
-function mayBegin(call: ObjectCall, key: string): boolean {
+/** Whether the object of a call may begin with this key. */
+function mayBegin(syntax: ObjectCall, key: string): boolean {
   return (
-    call.name === "key" ||
-    key === call.nested ||
-    call.name.includes(key) ||
-    call.arguments.includes(key) ||
-    key === call.id ||
-    key === "type"
+    syntax.name === "key" ||
+    syntax.name.includes(key) ||
+    syntax.arguments.includes(key) ||
+    [syntax.nested, syntax.id, "type"].includes(key)
   );
 }
 
-function textOf(json: string): string {
+function idOf(json: string): string {
   const value: unknown = JSON.parse(json);
   return typeof value === "string" ? value : json;
 }

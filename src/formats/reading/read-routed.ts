@@ -1,179 +1,164 @@
-import type { Route, RoutedFormat } from "../format.ts";
-import { awaited } from "./cursor.ts";
-import type { Reading } from "./cursor.ts";
-import { CallAtHand } from "./desk.ts";
-import type { Desk } from "./desk.ts";
-import { Rest } from "./fail-call.ts";
-import { MarkerSet, matchMarker, readToMarker } from "./marker-set.ts";
-import { planOf } from "./plan.ts";
+import type { FormatRoute, RoutedFormat } from "../format.ts";
+import { CallWriter, type ParseContext, RestOfCall } from "./call-output.ts";
+import { compileFormat } from "./compiled-format.ts";
+import type { Parser } from "./cursor.ts";
+import { MarkerSet, matchMarker, readBeforeMarker, readName, readToMarker } from "./marker-set.ts";
 import { readPlain } from "./read-content.ts";
 import { streamJson } from "./read-json.ts";
 
-/** What of a routed format is compiled once. */
-interface Routing {
+/** The markers and header patterns of a routed format, compiled once. */
+interface CompiledRoutes {
   readonly format: RoutedFormat;
   readonly start: MarkerSet;
-  /** What ends a header: its end, or another start. */
+  /** What ends a header: its end marker first; the others show that it is not a header. */
   readonly header: MarkerSet;
-  /** What ends a body: its ends, then another start. */
+  /** What ends a body: its end markers, then the start of another message, then stripped tokens. */
   readonly body: MarkerSet;
-  readonly routes: readonly { readonly header: RegExp; readonly to: Route["to"] }[];
+  readonly routes: readonly { readonly header: RegExp; readonly to: FormatRoute["to"] }[];
 }
 
-const routings = new WeakMap<RoutedFormat, Routing>();
+const compiled = new WeakMap<RoutedFormat, CompiledRoutes>();
 
-function routingOf(format: RoutedFormat): Routing {
-  let routing = routings.get(format);
-  if (!routing) {
-    routing = {
+function compileRoutes(format: RoutedFormat): CompiledRoutes {
+  let found = compiled.get(format);
+  if (!found) {
+    found = {
       format,
       start: new MarkerSet([format.start]),
       header: new MarkerSet([format.headerEnd, format.start, ...format.ends]),
       body: new MarkerSet([...format.ends, format.start, ...(format.strip ?? [])]),
       routes: format.routes.map(({ header, to }) => ({ header: new RegExp(header), to })),
     };
-    routings.set(format, routing);
+    compiled.set(format, found);
   }
-  return routing;
+  return found;
 }
 
-type RoutedDesk = Omit<Desk, "plan">;
+interface RoutedContext extends Omit<ParseContext, "format"> {
+  readonly compiled: CompiledRoutes;
+}
 
-/** Longer is no header. Bounds what is held back for one. */
-const longestHeader = 600;
+/** Maximum length of a header: bounds what is held back. */
+const maxHeaderLength = 600;
 
-/** Reads messages with headers to the end of the text. */
-export function* readRouted(desk: RoutedDesk, format: RoutedFormat, prefix?: string): Reading<void> {
-  const routing = routingOf(format);
-  const { cursor, output } = desk;
-  let begun = prefix === undefined ? "" : prefix.slice(prefix.lastIndexOf(format.start) + format.start.length);
-  if (prefix !== undefined && !prefix.includes(format.start)) begun = "";
+/** Reads messages with headers up to the end of the text. `prefix`: the end of the prompt, which may have begun a header. */
+export function* readRouted(
+  shared: Omit<RoutedContext, "compiled">,
+  format: RoutedFormat,
+  prefix?: string,
+): Parser<void> {
+  const context: RoutedContext = { ...shared, compiled: compileRoutes(format) };
+  const { cursor, output } = context;
+  let begun = prefix?.includes(format.start)
+    ? prefix.slice(prefix.lastIndexOf(format.start) + format.start.length)
+    : "";
   const headerEnd = begun.indexOf(format.headerEnd);
-  if (headerEnd >= 0) yield* readBody(desk, routing, begun.slice(0, headerEnd));
-  begun = headerEnd >= 0 ? "" : begun;
-  for (;;) {
-    const header = yield* readHeader(desk, routing, begun);
+  if (headerEnd >= 0) {
+    yield* readBody(context, begun.slice(0, headerEnd));
     begun = "";
-    if (header === null) {
-      // No header: what stands here is visible text.
+  }
+  for (;;) {
+    const header = yield* readHeader(context, begun);
+    begun = "";
+    if (header !== null) yield* readBody(context, header);
+    else {
+      // Not a header: visible text.
       output.text(cursor.take());
       if ((yield* cursor.peek()) < 0) return;
-      yield* readText(desk, routing, (raw) => output.text(raw));
-    } else yield* readBody(desk, routing, header);
+      yield* readText(context, (raw) => output.text(raw));
+    }
     if ((yield* cursor.peek()) < 0) return;
   }
 }
 
-/** Reads up to the header's end. Returns the header, whose raw text is pending; null: it is not a header. */
-function* readHeader(desk: RoutedDesk, { format, start, header }: Routing, begun: string): Reading<string | null> {
-  const { cursor, output } = desk;
+/** Reads up to the header's end. Returns the header, whose raw text is pending, or null if it is not a header. */
+function* readHeader(
+  { cursor, output, compiled: { format, start, header } }: RoutedContext,
+  begun: string,
+): Parser<string | null> {
   yield* cursor.skipSpace();
-  // The start belongs to the header: it goes where the header goes.
-  const behindStart = (yield* matchMarker(cursor, start)) >= 0 ? cursor.pending : 0;
-  const none = (): null => {
-    output.markup(cursor.take(cursor.pending - behindStart));
-    return null;
-  };
-  let text = begun;
-  for (;;) {
-    let code = cursor.now();
-    if (code === awaited) code = yield* cursor.peek();
-    if (code < 0 || text.length > longestHeader) return none();
-    if (header.child(0, code) >= 0) {
-      const found = yield* matchMarker(cursor, header);
-      if (found === 0) return text;
-      if (found >= 1) {
-        cursor.pos -= header.markers[found]?.length ?? 0;
-        return none();
-      }
-    }
-    if (code === 10 && format.headerEnd !== "\n") return none();
-    text += cursor.text[cursor.pos];
-    cursor.pos++;
-  }
+  // The start marker belongs to the header.
+  const startLength = (yield* matchMarker(cursor, start)) >= 0 ? cursor.pending : 0;
+  const max = maxHeaderLength - begun.length;
+  const read = yield* readName(cursor, header, max, (code) => code === 10 && format.headerEnd !== "\n");
+  if (read?.end === 0) return begun + read.text;
+  if (read) cursor.pos -= header.length(read.end);
+  output.markup(cursor.take(cursor.pending - startLength));
+  return null;
 }
 
-/** Reads a body, with its header pending, to where its route says. */
-function* readBody(desk: RoutedDesk, routing: Routing, header: string): Reading<void> {
-  const { cursor, output, callsAllowed } = desk;
-  const { to, name } = routeOf(routing, header);
+/** Reads the body of a message, whose header is pending, as its route says. */
+function* readBody(context: RoutedContext, header: string): Parser<void> {
+  const { cursor, output, callsAllowed, compiled } = context;
+  const { to, name } = routeOf(compiled, header);
   if (typeof to !== "string") {
     if (callsAllowed && "id" in to) {
       output.markup(cursor.take());
-      const plain = { ...desk, plan: planOf(to) };
-      yield* readPlain(plain, { place: "outside", assumed: false }, [...routing.format.ends, routing.format.start]);
+      const plain = { ...context, format: compileFormat(to) };
+      yield* readPlain(plain, { place: "outside", assumed: false }, [...compiled.format.ends, compiled.format.start]);
       output.markup(cursor.take());
       return;
     }
-    if (callsAllowed && (yield* readCallBody(desk, routing, name))) return;
+    if (callsAllowed && (yield* readCallBody(context, name))) return;
     if (!callsAllowed) output.markup(cursor.take());
-    return yield* readText(desk, routing, (raw) => output.text(raw));
+    return yield* readText(context, (raw) => output.text(raw));
   }
   if (to === "reasoning") {
-    output.openThought(cursor.take());
+    output.startReasoning(cursor.take());
     yield* readText(
-      desk,
-      routing,
-      (raw) => output.thought(raw),
-      (raw) => output.closeThought(raw),
+      context,
+      (raw) => output.reasoning(raw),
+      (raw) => output.endReasoning(raw),
     );
-    if (output.phase === "reasoning" && !cursor.ended) output.closeThought("");
+    if (output.phase === "reasoning" && !cursor.ended) output.endReasoning("");
     return;
   }
   output.markup(cursor.take());
-  const show = to === "drop" ? (raw: string) => output.markup(raw) : (raw: string) => output.text(raw);
-  yield* readText(desk, routing, show);
+  yield* readText(context, (raw) => (to === "drop" ? output.markup(raw) : output.text(raw)));
 }
 
-function routeOf(routing: Routing, header: string): { to: Route["to"]; name: string } {
-  for (const { header: pattern, to } of routing.routes) {
+function routeOf({ routes }: CompiledRoutes, header: string): { to: FormatRoute["to"]; name: string } {
+  for (const { header: pattern, to } of routes) {
     const found = pattern.exec(header);
     if (found) return { to, name: found.groups?.["name"]?.trim() ?? "" };
   }
   return { to: "content", name: "" };
 }
 
-/** Reads a call's JSON. Gives false, with its text pending and its header accounted for, if it is not JSON. */
-function* readCallBody(desk: RoutedDesk, routing: Routing, name: string): Reading<boolean> {
-  const { cursor, output } = desk;
-  const header = cursor.pending;
+/** Reads the JSON of a call. Returns false, with the header consumed and the text visible, if it is not JSON. */
+function* readCallBody(context: RoutedContext, name: string): Parser<boolean> {
+  const { cursor, output, compiled } = context;
+  const headerLength = cursor.pending;
   output.phase = "call";
-  const atHand = new CallAtHand(desk, name);
+  const call = new CallWriter(context, { name });
   const code = yield* cursor.skipSpace();
-  const good = code === 123 && name !== "" && (yield* streamJson(cursor, atHand));
-  if (!atHand.announced) {
+  const valid = code === 123 && name !== "" && (yield* streamJson(cursor, call));
+  if (!call.started) {
     const raw = cursor.take();
     output.phase = "content";
-    output.markup(raw.slice(0, header));
-    output.text(raw.slice(header));
+    output.markup(raw.slice(0, headerLength));
+    output.text(raw.slice(headerLength));
     return false;
   }
-  if (!good) yield* readRest(desk, routing, atHand);
-  atHand.end(good ? "succeeded" : "failed");
-  yield* readText(desk, routing, (raw) => output.markup(raw));
+  if (!valid) {
+    // The rest of the body is emitted as the model wrote it.
+    const rest = new RestOfCall();
+    yield* readBeforeMarker(cursor, compiled.body, (raw) => call.write(rest.add(raw), raw));
+    call.write(rest.end(undefined), "");
+  }
+  call.end(valid ? "succeeded" : "failed");
+  yield* readText(context, (raw) => output.markup(raw));
   return true;
 }
 
-/** What is left of a call whose arguments turned out bad, up to the end of its body: it goes out as the model wrote it. */
-function* readRest({ cursor }: RoutedDesk, { body }: Routing, call: CallAtHand): Reading<void> {
-  const rest = new Rest();
-  const found = yield* readToMarker(cursor, body, (kept) => {
-    const raw = cursor.take(kept);
-    call.write(rest.add(raw), raw);
-  });
-  cursor.pos -= body.markers[found]?.length ?? 0;
-  call.write(rest.end(undefined), "");
-}
-
-/** Reads a body up to its end, which `end` is told; a start of the next message is not passed. */
+/** Reads a body up to its end marker, which is passed to `end`, or before the start of the next message. */
 function* readText(
-  { cursor, output }: RoutedDesk,
-  { format, body }: Routing,
+  { cursor, output, compiled: { format, body } }: RoutedContext,
   text: (raw: string) => void,
   end: (raw: string) => void = (raw) => output.markup(raw),
-): Reading<void> {
+): Parser<void> {
   for (;;) {
-    const found = yield* readToMarker(cursor, body, (kept) => text(cursor.take(kept)));
+    const found = yield* readToMarker(cursor, body, text);
     if (found < 0) return;
     if (found === format.ends.length) {
       cursor.pos -= format.start.length;

@@ -1,20 +1,20 @@
 import type { Reasoning } from "../format.ts";
 
-export interface StartOptions {
+interface StartOptions {
   readonly prefix?: string;
   readonly thinking?: boolean;
 }
 
 export interface Start {
-  /** "unknown": a close before any opener makes all before it a thought. */
+  /** "unknown": if a close precedes any opener, the text before it is reasoning. */
   readonly place: "inside" | "outside" | "unknown";
-  /** The prompt's end is not known, so that the model may write the opener itself. */
+  /** The end of the prompt is unknown, so the model may write the opener itself. */
   readonly assumed: boolean;
 }
 
 /**
- * Where a text starts. The prompt's end decides where it is known; else whether the model was asked to think, if its template then opens
- * the thought; else the format's custom.
+ * Where a text starts. If the end of the prompt is known, it decides; otherwise the request, if the template opens reasoning on request;
+ * otherwise the default of the format.
  */
 export function startOf(reasoning: Reasoning | undefined, { prefix, thinking }: StartOptions): Start {
   if (!reasoning) return { place: "outside", assumed: false };
@@ -26,7 +26,7 @@ export function startOf(reasoning: Reasoning | undefined, { prefix, thinking }: 
   return { place: reasoning.assume, assumed: true };
 }
 
-/** What the prompt's end has of a thought that it opened and did not close; null: it opened none. */
+/** The reasoning that the end of the prompt has opened and not closed, without its opener. null if it has opened none. */
 export function openThought(reasoning: Reasoning, prefix: string): string | null {
   let at = -1;
   for (const open of reasoning.open) {

@@ -4,14 +4,14 @@ import { parametersOf } from "../../core/custom-tool.ts";
 import type { JsonSchema, Tool } from "../../core/message.ts";
 import { literalToJson } from "./read-literal.ts";
 
-/** The JSON types that a parameter may have, as far as its schema tells. */
+/** The JSON types that a parameter may have, as far as they follow from its schema. */
 export interface DeclaredTypes {
-  /** Of "string", "integer", "number", "boolean", "null", "array", "object"; empty: declared, but nothing is known. */
+  /** Any of "string", "integer", "number", "boolean", "null", "array", "object". Empty if the declaration does not restrict the type. */
   readonly types: ReadonlySet<string>;
   readonly schema: JsonSchema;
 }
 
-/** A request's tools by name, and their declared parameters: what types a value that is written as plain text. */
+/** The tools of a request and their declared parameters, which determine the type of a value that is written as plain text. */
 export class ToolTypes {
   readonly #tools = new Map<string, JsonSchema | undefined>();
   readonly #custom = new Set<string>();
@@ -31,17 +31,15 @@ export class ToolTypes {
     return this.#custom.has(tool);
   }
 
-  /** What is declared of a parameter; undefined: nothing. */
+  /** The declared types of a parameter, or undefined if it is not declared. */
   parameter(tool: string, name: string): DeclaredTypes | undefined {
     const root = this.#tools.get(tool);
     const schema = propertyOf(root, name, root);
     if (schema === undefined) return undefined;
-    const types = new Set<string>();
-    gatherTypes(schema, root, types, 0);
-    return { types, schema };
+    return { types: typesOf(schema, root), schema };
   }
 
-  /** The whole schema of a tool's parameters. */
+  /** The schema of all parameters of a tool. */
   root(tool: string): JsonSchema | undefined {
     return this.#tools.get(tool);
   }
@@ -52,27 +50,27 @@ export class ToolTypes {
   }
 }
 
-/** References and alternatives are followed this far: a schema may refer to itself. */
-const deepest = 20;
+/** Maximum depth of references and alternatives: a schema may refer to itself. */
+const maxDepth = 20;
 
-/** The schema of a member of an object's schema. */
+/** The schema of a property in the schema of an object. */
 export function propertyOf(schema: unknown, name: string, root: unknown): JsonSchema | undefined {
   return partOf(schema, root, ({ properties }) =>
     isObject(properties) && Object.hasOwn(properties, name) ? properties[name] : undefined,
   );
 }
 
-/** The schema of an array's item at this index. */
+/** The schema of the item at this index in the schema of an array. */
 export function itemOf(schema: unknown, index: number, root: unknown): JsonSchema | undefined {
   return partOf(schema, root, ({ prefixItems, items, additionalItems }) => {
-    // Draft 7 has the first items in `items`, and the others in `additionalItems`.
+    // In draft 7, `items` holds the first items and `additionalItems` the others.
     const first: readonly unknown[] = Array.isArray(prefixItems) ? prefixItems : Array.isArray(items) ? items : [];
     if (index < first.length) return first[index];
     return Array.isArray(items) ? additionalItems : items;
   });
 }
 
-/** What a schema says of a part of its values, itself or in one of its alternatives. */
+/** Finds a subschema in a schema or in one of its alternatives. */
 function partOf(
   schema: unknown,
   root: unknown,
@@ -80,7 +78,7 @@ function partOf(
   depth = 0,
 ): JsonSchema | undefined {
   const at = resolve(schema, root);
-  if (!isObject(at) || depth > deepest) return undefined;
+  if (!isObject(at) || depth > maxDepth) return undefined;
   const found = find(at);
   if (isSchema(found)) return found;
   for (const part of alternatives(at)) {
@@ -90,7 +88,7 @@ function partOf(
   return undefined;
 }
 
-/** The types that a schema allows, as far as it tells. */
+/** The types that a schema allows, as far as it restricts them. */
 export function typesOf(schema: unknown, root: unknown): ReadonlySet<string> {
   const types = new Set<string>();
   gatherTypes(schema, root, types, 0);
@@ -101,13 +99,13 @@ const typeNames = new Set(["string", "integer", "number", "boolean", "null", "ar
 
 function gatherTypes(schema: unknown, root: unknown, types: Set<string>, depth: number): void {
   const at = resolve(schema, root);
-  if (!isObject(at) || depth > deepest) return;
+  if (!isObject(at) || depth > maxDepth) return;
   const { type } = at;
   const names: readonly unknown[] = Array.isArray(type) ? type : [type];
   for (const name of names) if (typeof name === "string" && typeNames.has(name)) types.add(name);
   if (at["nullable"] === true) types.add("null");
   for (const part of alternatives(at)) {
-    // Each by itself: an `enum` without `type` beside a typed alternative adds its members' types.
+    // Separately: an `enum` without `type` next to a typed alternative adds the types of its members.
     const own = new Set<string>();
     gatherTypes(part, root, own, depth + 1);
     for (const name of own) types.add(name);
@@ -126,7 +124,7 @@ function alternatives(schema: Readonly<Record<string, unknown>>): unknown[] {
 
 function resolve(schema: unknown, root: unknown): unknown {
   let at = schema;
-  for (let steps = 0; steps < deepest && isObject(at) && typeof at["$ref"] === "string"; steps++) {
+  for (let steps = 0; steps < maxDepth && isObject(at) && typeof at["$ref"] === "string"; steps++) {
     const path = at["$ref"];
     if (!path.startsWith("#")) return undefined;
     at = root;
@@ -150,16 +148,17 @@ function fits(value: unknown, types: ReadonlySet<string>): boolean {
 }
 
 /**
- * The JSON of a value that is written as plain text, by the types that are declared for it. Not a string for certain: JSON, else (if
- * anything is declared) Python's literals, else JSON with one level of escaping too many; a text that fits none of these is a string. Where
- * a string is allowed, too, another value must fit a type that is declared, and be listed where the string is.
+ * The JSON of a value that is written as plain text, by its declared types. Unless only a string is allowed, the text is parsed as JSON,
+ * then (if the parameter is declared) as a Python literal, then as JSON with one level of escaping too many; otherwise it is a string.
+ * Where a string is also allowed, another value must have a declared type and must not be replaced by a string that the `enum` lists.
  */
 export function typedValue(text: string, declared: DeclaredTypes | undefined): string {
   const asText = JSON.stringify(text);
   const types = declared?.types ?? new Set<string>();
   if (types.size === 1 && types.has("string")) return asText;
   const trimmed = text.trim();
-  const found = parsed(trimmed) ?? (declared ? (literal(trimmed) ?? parsed(unescaped(trimmed))) : undefined);
+  const found =
+    parsed(trimmed) ?? (declared ? (parsed(literalToJson(trimmed)) ?? parsed(unescaped(trimmed))) : undefined);
   if (found === undefined) return asText;
   const isText = typeof found.value === "string";
   if (declared === undefined || types.size === 0) return isText ? asText : found.json;
@@ -171,7 +170,7 @@ export function typedValue(text: string, declared: DeclaredTypes | undefined): s
   return found.json;
 }
 
-/** Of the values that a schema lists, the text is one, and what it can be read as is none: `1` of `[0, "1"]`. */
+/** Whether the `enum` of a schema lists the text but not the parsed value: `1` with `[0, "1"]`. */
 function isListedAsText(schema: unknown, text: string, value: unknown): boolean {
   const listed = isObject(schema) ? schema["enum"] : undefined;
   return Array.isArray(listed) && listed.includes(text) && !listed.includes(value);
@@ -182,7 +181,7 @@ interface Parsed {
   readonly value: unknown;
 }
 
-/** To fail in `JSON.parse` costs as much as to read a page. */
+/** A failing `JSON.parse` is expensive, so the first character is checked before. */
 const beginsJson = /^[[{"\d\-tfn]/;
 
 function parsed(json: string | null): Parsed | undefined {
@@ -192,10 +191,6 @@ function parsed(json: string | null): Parsed | undefined {
   } catch {
     return undefined;
   }
-}
-
-function literal(text: string): Parsed | undefined {
-  return parsed(literalToJson(text));
 }
 
 function unescaped(text: string): string | null {

@@ -11,7 +11,7 @@ import {
 } from "../../../formats/grammar/call-grammar.ts";
 import type { Expression } from "../../../formats/grammar/expression.ts";
 import { GbnfError } from "../../../formats/grammar/gbnf-error.ts";
-import { gbnfOfData, type Grammar, GrammarError } from "../../../formats/grammar/grammar.ts";
+import { type Grammar, GrammarError } from "../../../formats/grammar/grammar.ts";
 import { LarkError } from "../../../formats/grammar/lark-error.ts";
 import { larkToGbnf } from "../../../formats/grammar/lark-to-expression.ts";
 import { readGbnf } from "../../../formats/grammar/read-gbnf.ts";
@@ -233,8 +233,8 @@ function answer(output: OutputConstraint, format: Format, place: AnswerStart): C
       if (output.type === "choice") return textChoice(grammar, output.options);
       return anyValue(grammar, jsonSyntax(grammar), "object");
     };
-    const grammar = answerGrammar(format, build, front(place));
-    return { grammar, ...held };
+    const gbnf = answerGrammar(format, build, front(place));
+    return { gbnf, ...held };
   };
   const path = "path" in output ? output.path : "response_format";
   const { plan, widened, exact } = planned(make, path);
@@ -250,13 +250,9 @@ function answer(output: OutputConstraint, format: Format, place: AnswerStart): C
 const maxOwnElements = 4_000_000;
 
 /** Makes a grammar and checks it. `path`: the path of its source in the request. Throws `FailureError` (400). */
-function planned(
-  make: () => CallGrammar,
-  path: string,
-): Omit<CallGrammar, "grammar"> & { readonly plan: PlannedGrammar } {
+function planned(make: () => CallGrammar, path: string): Omit<CallGrammar, "gbnf"> & { readonly plan: PlannedGrammar } {
   return asInvalidRequest(() => {
-    const { grammar, ...rest } = make();
-    const gbnf = gbnfOfData(grammar);
+    const { gbnf, ...rest } = make();
     checkGrammar(gbnf, maxOwnElements);
     return { ...rest, plan: { type: "ours", path, gbnf } };
   }, path);

@@ -1,24 +1,25 @@
 import { larkKeyword } from "../../core/custom-tool.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonSchema } from "../../core/message.ts";
-import { References } from "./json-pointer.ts";
 import { PatternSet } from "./regex-matcher.ts";
-import { SchemaError, type Gap } from "./schema-error.ts";
-import { checkLimits, maxDepth } from "./schema-limits.ts";
-import { anything, jsonTypes, meet, type JsonType, type Part, type Parts, type Shape } from "./schema-shape.ts";
+import { type Gap, SchemaError } from "./schema-error.ts";
+import { anything, type JsonType, jsonTypes, meet, type Part, type Parts, type Shape } from "./schema-shape.ts";
 
-/** Combinations of `anyOf`s within `allOf`s are multiplied out up to here. */
+/** Maximum number of shapes when several `anyOf` are combined by `allOf`. */
 const maxShapes = 128;
 
-/** Schemas that multiply (references to references, twice each) are refused before they hold up the server. */
+/** Maximum work: schemas that grow exponentially (references to references, twice each) are refused before they block the server. */
 const maxWork = 20_000_000;
 
-/** Assertions of JSON Schema (2020-12 and draft-07) that a grammar cannot enforce, whatever their value. */
+/** Assertions of JSON Schema (2020-12 and draft-07) that a grammar cannot enforce. */
 const beyond = ["not", "if", "contains", "dependentSchemas", "dependencies", "$dynamicRef", "$recursiveRef"];
 
-/** Reads schemas of one document as choices of shapes: references followed, `allOf` merged, `anyOf` and `oneOf` spread out. */
+/**
+ * Reads the schemas of one document as alternatives of shapes: references are resolved, `allOf` is merged, `anyOf` and `oneOf` are
+ * expanded.
+ */
 export class SchemaReader {
-  /** Tells the schemas of different documents apart within one grammar. */
+  /** Distinguishes the schemas of different documents within one grammar. */
   readonly scope: string;
   readonly #path: string;
   readonly #references: References;
@@ -26,13 +27,13 @@ export class SchemaReader {
   readonly #gaps = new Map<string, Gap>();
   #work = 0;
   #depth = 0;
-  /** A `oneOf` was read as `anyOf`: what matches two of its branches is let through. */
+  /** A `oneOf` was read as `anyOf`: a value that matches two of its branches is accepted. */
   sawOneOf = false;
 
   /**
-   * `path`: where the document stands, for errors.
+   * `path`: the path of the document, for errors.
    *
-   * @throws {SchemaError} for a document that is nested too deeply, or has too many properties in one object.
+   * @throws {SchemaError} if the document is nested too deeply, or has too many properties in one object.
    */
   constructor(document: JsonSchema, path: string, scope = "") {
     checkLimits(document, path);
@@ -50,14 +51,14 @@ export class SchemaReader {
     this.#gaps.set(`${path} ${keyword}`, { path, keyword });
   }
 
-  /** Counts the work of reading, in characters of schema or steps of about that cost. @throws {SchemaError} when it is too much. */
+  /** Counts work in characters of schema, or steps of about that cost. @throws {SchemaError} if it exceeds the limit. */
   spend(work: number, path: string): void {
     this.#work += work;
     if (this.#work > maxWork)
       throw new SchemaError(path, `the schema is too large: it takes more than ${maxWork} steps`);
   }
 
-  /** Runs `read` one level deeper. @throws {SchemaError} where values stand in each other too deeply, references followed. */
+  /** Calls `read` one level deeper. @throws {SchemaError} if values are nested too deeply, references included. */
   within<T>(path: string, read: () => T): T {
     if (this.#depth === maxDepth) throw new SchemaError(path, `nested deeper than ${maxDepth} levels`);
     this.#depth++;
@@ -67,8 +68,8 @@ export class SchemaReader {
   }
 
   /**
-   * Whether a pattern that stands at `path` matches anywhere in a text; null: that cannot be decided (look-around, back references, a
-   * malformed pattern), which is reported under `keyword`.
+   * Whether the pattern at `path` matches anywhere in a text. null if that is undecidable (look-around, back references, a malformed
+   * pattern), which is reported under `keyword`.
    */
   matches(
     { pattern, path }: { readonly pattern: string; readonly path: string },
@@ -80,7 +81,7 @@ export class SchemaReader {
     return matches;
   }
 
-  /** The shapes of a value that satisfies all `parts`; none if no value can. */
+  /** The shapes of a value that satisfies all `parts`; empty if there is no such value. */
   shapes(parts: Parts, following: ReadonlySet<string> = new Set()): readonly Shape[] {
     return parts.reduce<readonly Shape[]>(
       (shapes, part) => this.#meetAll(shapes, this.#shapesOf(part, following), part.path, "allOf"),
@@ -94,7 +95,7 @@ export class SchemaReader {
     let shapes: readonly Shape[] = [this.#ownShape(schema, path)];
     if (typeof schema["$ref"] === "string") {
       const reference = schema["$ref"];
-      // A schema that refers only to itself allows nothing.
+      // A schema that refers only to itself is unsatisfiable.
       if (following.has(reference)) return [];
       if (following.size === maxDepth) throw new SchemaError(path, `more than ${maxDepth} references to references`);
       const target = { schema: this.#references.resolve(reference, path), path };
@@ -130,7 +131,7 @@ export class SchemaReader {
     );
   }
 
-  /** What the schema itself asserts, without its references and combinators. */
+  /** The assertions of the schema itself, without its references and combinators. */
   #ownShape(schema: { readonly [keyword: string]: unknown }, path: string): Shape {
     this.#reportBeyond(schema, path);
     const { types, integer } = typesOf(schema, path);
@@ -193,15 +194,15 @@ export class SchemaReader {
   }
 }
 
-/** Formats that assert nothing of a string's text, or were turned into something else. */
+/** Formats that do not restrict the text of a string, or that were converted to other constraints. */
 const ignoredFormats = new Set(["int32", "int64", "float", "double", "password", "binary"]);
 
-/** True also for an empty `properties`, which is how a tool says that it takes no arguments. */
+/** Also true for an empty `properties`, with which a tool declares that it has no arguments. */
 function declaresProperties(schema: { readonly [keyword: string]: unknown }): boolean {
   return schema["properties"] !== undefined || schema["patternProperties"] !== undefined;
 }
 
-/** Whether `unevaluatedProperties` or `unevaluatedItems` is anything but true: then members that no keyword describes are not written. */
+/** Whether `unevaluatedProperties` or `unevaluatedItems` is anything but true. Then members that no keyword describes are not written. */
 function closes(unevaluated: unknown): boolean {
   return unevaluated !== undefined && unevaluated !== true;
 }
@@ -234,7 +235,7 @@ function valuesOf(schema: { readonly [keyword: string]: unknown }, path: string)
 function bounds(schema: { readonly [keyword: string]: unknown }, path: string): Pick<Shape["number"], "low" | "high"> {
   const limit = (inclusive: string, exclusive: string, sign: number): Shape["number"]["low"] => {
     const value = finite(schema, inclusive, path);
-    // In draft 4, and so in OpenAPI 3.0, this is a boolean.
+    // In draft 4, and therefore in OpenAPI 3.0, this is a boolean.
     if (schema[exclusive] === true) return value === undefined ? undefined : { value, exclusive: true };
     const other = schema[exclusive] === false ? undefined : finite(schema, exclusive, path);
     if (other === undefined) return value === undefined ? undefined : { value, exclusive: false };
@@ -325,4 +326,114 @@ function asSchema(value: unknown, path: string): JsonSchema {
 
 function record(value: unknown): { readonly [key: string]: unknown } {
   return isObject(value) ? value : {};
+}
+
+/** Resolves references within one document. Other documents are never fetched. */
+class References {
+  readonly #document: JsonSchema;
+  readonly #found = new Map<string, JsonSchema>();
+  /** The schemas with a name, by `#name` or id; built on first use. */
+  #named: ReadonlyMap<string, JsonSchema> | undefined;
+
+  constructor(document: JsonSchema) {
+    this.#document = document;
+  }
+
+  /**
+   * The schema that a `$ref` refers to: `#`, `#/…` (RFC 6901), `#name` (`$anchor`, or `$id: "#name"` in draft-07), or the `$id` of an
+   * embedded schema.
+   *
+   * @throws {SchemaError} at `path` if there is none.
+   */
+  resolve(reference: string, path: string): JsonSchema {
+    let schema = this.#found.get(reference);
+    if (schema !== undefined) return schema;
+    const isPointer = reference.startsWith("#/") || reference === "#";
+    const found = isPointer ? follow(this.#document, reference) : this.#byName(reference);
+    if (typeof found !== "boolean" && !isObject(found))
+      throw new SchemaError(`${path}.$ref`, `reference ${JSON.stringify(reference)} cannot be resolved`);
+    schema = found;
+    this.#found.set(reference, schema);
+    return schema;
+  }
+
+  #byName(reference: string): JsonSchema | undefined {
+    this.#named ??= namedIn(this.#document);
+    return this.#named.get(reference);
+  }
+}
+
+function follow(document: unknown, reference: string): unknown {
+  let here = document;
+  for (const step of reference.split("/").slice(1)) {
+    const key = decode(step).replaceAll("~1", "/").replaceAll("~0", "~");
+    if (typeof here !== "object" || here === null || !Object.hasOwn(here, key)) return undefined;
+    here = (here as Record<string, unknown>)[key];
+  }
+  return here;
+}
+
+function decode(step: string): string {
+  try {
+    return decodeURIComponent(step);
+  } catch {
+    return step;
+  }
+}
+
+/** The named schemas of a document. Of several with the same name, the first in the text applies. */
+function namedIn(document: unknown): ReadonlyMap<string, JsonSchema> {
+  const names = new Map<string, JsonSchema>();
+  const todo: unknown[] = [document];
+  for (let value = todo.pop(); value !== undefined; value = todo.pop()) {
+    if (typeof value !== "object" || value === null) continue;
+    if (isObject(value)) {
+      const { $id, $anchor } = value;
+      if (typeof $id === "string" && !names.has($id)) names.set($id, value);
+      if (typeof $anchor === "string" && !names.has(`#${$anchor}`)) names.set(`#${$anchor}`, value);
+    }
+    for (const member of Object.values(value).toReversed()) todo.push(member ?? null);
+  }
+  return names;
+}
+
+/**
+ * Far above what schemas in practice need: OpenAI's strict mode allows 10 levels of nesting and 5,000 properties in total (guide
+ * "Structured Outputs").
+ */
+const maxDepth = 200;
+const maxProperties = 10_000;
+
+/** @throws {SchemaError} if the schema's JSON is nested too deeply, or an object has too many members. Not recursive. */
+function checkLimits(schema: unknown, path: string): void {
+  let level: readonly Place[] = [{ value: schema, key: "", parent: null }];
+  for (let depth = 0; level.length > 0; depth++) {
+    const below: Place[] = [];
+    for (const place of level) {
+      const { value } = place;
+      if (typeof value !== "object" || value === null) continue;
+      if (depth > maxDepth) throw new SchemaError(pathOf(place, path), `nested deeper than ${maxDepth} levels`);
+      const isList = Array.isArray(value);
+      const entries = Object.entries(value);
+      if (!isList && entries.length > maxProperties)
+        throw new SchemaError(pathOf(place, path), `more than ${maxProperties} members`);
+      for (const [key, member] of entries) {
+        if (typeof member === "object" && member !== null)
+          below.push({ value: member, key: isList ? `[${key}]` : `.${key}`, parent: place });
+      }
+    }
+    level = below;
+  }
+}
+
+interface Place {
+  readonly value: unknown;
+  readonly key: string;
+  readonly parent: Place | null;
+}
+
+function pathOf(place: Place, path: string): string {
+  const keys: string[] = [];
+  for (let at: Place | null = place; at !== null; at = at.parent) keys.push(at.key);
+  return path + keys.toReversed().join("");
 }

@@ -1,0 +1,24 @@
+import type { JsonSchema } from "../../src/core/message.ts";
+import type { Expression } from "../../src/formats/grammar/expression.ts";
+import { Grammar, GrammarError } from "../../src/formats/grammar/grammar.ts";
+import { SchemaError, type Gap } from "../../src/formats/grammar/schema-error.ts";
+import { schemaAnswer } from "../../src/formats/grammar/schema-to-gbnf.ts";
+
+/** The GBNF of an expression without rules of its own. */
+export function gbnfOf(expression: Expression): string {
+  return new Grammar().toGbnf(expression);
+}
+
+/** The GBNF of the JSON texts that satisfy a schema, and what `schemaAnswer` reports about it. @throws {SchemaError} if there is none. */
+export function schemaToGbnf(
+  schema: JsonSchema,
+  path = "schema",
+): { readonly gbnf: string; readonly widened: readonly Gap[]; readonly exact: boolean } {
+  const grammar = new Grammar();
+  const { root, ...rest } = schemaAnswer(grammar, schema, path);
+  try {
+    return { gbnf: grammar.toGbnf(root), ...rest };
+  } catch (error) {
+    throw error instanceof GrammarError ? new SchemaError(path, error.message, { cause: error }) : error;
+  }
+}
