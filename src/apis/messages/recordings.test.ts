@@ -6,9 +6,9 @@ import type { GenerationEvent } from "../../core/events.ts";
 import { exact } from "../profile.ts";
 import { repairCapture } from "../repair-capture.ts";
 import { readResponseBody } from "../tolerant/read-response.ts";
-import { MessageReader } from "./answer-reader.ts";
-import { writeMessageResponse } from "./response-writer.ts";
-import { MessageStreamWriter } from "./stream-writer.ts";
+import { MessageReader } from "./read.ts";
+import { writeMessageResponse } from "./write.ts";
+import { MessageStreamWriter } from "./write-stream.ts";
 
 const recordings = new URL("../../../../shared/recordings/", import.meta.url);
 const isHere = existsSync(recordings);
@@ -116,7 +116,7 @@ function contextOf(model: string) {
     settings: {},
     random: Math.random,
     id: "msg_01",
-    asked: { requestId: "req_1", thoughts: "shown" },
+    options: { requestId: "req_1", reasoning: "shown" },
   } as const;
 }
 

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { membersOf, variantsOf } from "../members.ts";
 
 /*
  * The objects that Anthropic's Messages API answers with. The keys of each shape are in the order in which Anthropic writes them.
@@ -19,7 +20,7 @@ const cacheCreation = z.object({
   ephemeral_1h_input_tokens: count,
 });
 
-/** Uses of Anthropic's own tools. */
+/** How often the tools on Anthropic's servers were used. */
 const serverToolUse = z.object({
   web_search_requests: count.optional(),
   web_fetch_requests: count.optional(),
@@ -55,7 +56,7 @@ export const finalUsage = usage
   .omit({ cache_creation: true, service_tier: true, inference_geo: true })
   .extend({ input_tokens: count.meta({ since: "2025-08" }) });
 
-const citation = z.object({
+export const citation = z.object({
   type: z.enum([
     "char_location",
     "page_location",
@@ -82,61 +83,66 @@ const citation = z.object({
 
 const caller = z.looseObject({ type: z.string() });
 
-/** A use of one of Anthropic's own tools. Each tool may add members. */
-function serverCall<const Type extends string>(type: Type) {
-  return z.looseObject({
-    type: z.literal(type),
-    id: z.string(),
-    name: z.string(),
-    input: z.record(z.string(), z.unknown()),
-    caller: caller.optional(),
-    server_name: z.string().optional(),
-  });
-}
+/** A call of a tool that runs on Anthropic's servers. Each tool may add members. */
+export const serverToolUseBlock = z.looseObject({
+  type: z.literal(["server_tool_use", "mcp_tool_use"]),
+  id: z.string(),
+  name: z.string(),
+  input: z.record(z.string(), z.unknown()),
+  caller: caller.optional(),
+  server_name: z.string().optional(),
+});
 
-/** The result of one of Anthropic's own tools. */
-function serverResult<const Type extends string>(type: Type) {
-  return z.looseObject({
-    type: z.literal(type),
-    tool_use_id: z.string(),
-    is_error: z.boolean().optional(),
-    content: z.unknown(),
-    caller: caller.optional(),
-  });
-}
+/** The result of a tool that runs on Anthropic's servers. */
+export const serverToolResultBlock = z.looseObject({
+  type: z.literal([
+    "mcp_tool_result",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "advisor_tool_result",
+  ]),
+  tool_use_id: z.string(),
+  is_error: z.boolean().optional(),
+  content: z.unknown(),
+  caller: caller.optional(),
+});
+
+export const textBlock = z.object({
+  // `[]` where citations are enabled.
+  citations: z.array(citation).optional(),
+  type: z.literal("text"),
+  text: z.string(),
+});
+
+export const thinkingBlock = z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() });
+
+export const redactedThinkingBlock = z.object({ type: z.literal("redacted_thinking"), data: z.string().min(1) });
+
+export const toolUseBlock = z.object({
+  type: z.literal("tool_use"),
+  id: z.string(),
+  name: z.string(),
+  input: z.record(z.string(), z.unknown()),
+  caller: caller.meta({ since: "2026-03" }),
+});
 
 /** The blocks of a message's content. A stream's `content_block_start` has the same members, with empty values. */
 export const contentBlock = z.discriminatedUnion("type", [
-  z.object({
-    // `[]` where citations are enabled.
-    citations: z.array(citation).optional(),
-    type: z.literal("text"),
-    text: z.string(),
-  }),
-  z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() }),
-  z.object({ type: z.literal("redacted_thinking"), data: z.string().min(1) }),
-  z.object({
-    type: z.literal("tool_use"),
-    id: z.string(),
-    name: z.string(),
-    input: z.record(z.string(), z.unknown()),
-    caller: caller.meta({ since: "2026-03" }),
-  }),
+  textBlock,
+  thinkingBlock,
+  redactedThinkingBlock,
+  toolUseBlock,
   z.looseObject({ type: z.literal("compaction") }),
   z.looseObject({ type: z.literal("container_upload") }),
-  serverCall("server_tool_use"),
-  serverCall("mcp_tool_use"),
-  serverResult("mcp_tool_result"),
-  serverResult("web_search_tool_result"),
-  serverResult("web_fetch_tool_result"),
-  serverResult("code_execution_tool_result"),
-  serverResult("bash_code_execution_tool_result"),
-  serverResult("text_editor_code_execution_tool_result"),
-  serverResult("tool_search_tool_result"),
-  serverResult("advisor_tool_result"),
+  serverToolUseBlock,
+  serverToolResultBlock,
 ]);
 
-/** What `content_block_delta` appends to a block. */
+/** The delta of a `content_block_delta` event. */
 export const contentDelta = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text_delta"), text: z.string() }),
   z.object({
@@ -151,13 +157,20 @@ export const contentDelta = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("compaction_delta") }),
 ]);
 
-/** The types of block that each delta extends, by its type. */
+/** The member of each delta that is appended to its block's text, by the delta's type. */
+export const deltaTexts: ReadonlyMap<unknown, string> = new Map(
+  [...variantsOf(contentDelta)].flatMap(([type, delta]) =>
+    membersOf(delta).flatMap(({ name, schema }) => (schema instanceof z.ZodString ? [[type, name] as const] : [])),
+  ),
+);
+
+/** The types of block that each delta extends, by the delta's type. */
 export const extendedBlocks: ReadonlyMap<unknown, ReadonlySet<unknown>> = new Map([
   ["text_delta", new Set(["text"])],
   ["citations_delta", new Set(["text"])],
   ["thinking_delta", new Set(["thinking"])],
   ["signature_delta", new Set(["thinking"])],
-  ["input_json_delta", new Set(["tool_use", "server_tool_use", "mcp_tool_use"])],
+  ["input_json_delta", new Set([...toolUseBlock.shape.type.values, ...serverToolUseBlock.shape.type.values])],
   ["compaction_delta", new Set(["compaction"])],
 ]);
 
@@ -213,14 +226,19 @@ export const message = z.object({
 /** A message as it was before 30 October 2025. */
 export const messageUntil2025 = z.object({ ...head, model: z.string().min(1), content, ...stop, usage });
 
-/** The error in a body, and in the event `error`. */
+/** The body of an error, and the data of the event `error`. */
 export const error = z.object({
   type: z.literal("error"),
-  error: z.object({ type: z.string().min(1), message: z.string().min(1) }),
+  error: z.object({
+    type: z.string().min(1),
+    message: z.string().min(1),
+    // Of the codes that Anthropic's SDK 1.12.0 acts on.
+    details: z.object({ error_code: z.string() }).optional(),
+  }),
   request_id: z.string().nullable().meta({ since: "2025-11" }),
 });
 
-/** The types of errors, and the statuses that they come with. Source: https://platform.claude.com/docs/en/api/errors. */
+/** The HTTP statuses of each type of error. Source: https://platform.claude.com/docs/en/api/errors. */
 export const errorStatuses: Readonly<Record<string, readonly number[]>> = {
   invalid_request_error: [400, 422],
   authentication_error: [401],
@@ -255,7 +273,7 @@ export const streamEvent = z.discriminatedUnion("type", [
   error,
 ]);
 
-/** The answer of count_tokens. */
+/** The answer of `POST /v1/messages/count_tokens`. */
 export const tokenCount = z.object({ input_tokens: z.int().min(1) });
 
 export const model = z.object({

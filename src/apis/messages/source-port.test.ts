@@ -5,9 +5,9 @@ import type { Message } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { readChatRequest } from "../chat/read-request.ts";
 import { exact } from "../profile.ts";
-import { readMessageRequest } from "./read-request.ts";
-import { sealThought } from "./sealed-thought.ts";
-import { writeMessageRequest } from "./write-request.ts";
+import { readMessageRequest } from "./request.ts";
+import { encodeSignature } from "./signature.ts";
+import { writeMessageRequest } from "./source-port.ts";
 
 const base: GenerationRequest = {
   id: "req_1",
@@ -204,7 +204,7 @@ describe("what else a chat client asks", () => {
 });
 
 test("a Messages request goes on as it came, without thoughts that only we know", () => {
-  const own = { type: "thinking", thinking: "", signature: sealThought({ text: "Hm." }) };
+  const own = { type: "thinking", thinking: "", signature: encodeSignature({ text: "Hm." }) };
   const theirs = { type: "thinking", thinking: "So.", signature: "sig" };
   const body = {
     model: "m",

@@ -5,9 +5,9 @@ import { FailureError } from "../../core/failure.ts";
 import type { Message } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { exact, lean } from "../profile.ts";
-import type { MessageReadOptions } from "./read-request.ts";
-import { readMessageRequest } from "./read-request.ts";
-import { sealThought } from "./sealed-thought.ts";
+import type { MessageReadOptions } from "./request.ts";
+import { readMessageRequest } from "./request.ts";
+import { encodeSignature } from "./signature.ts";
 
 type Json = { [name: string]: unknown };
 
@@ -210,9 +210,9 @@ describe("the conversation", () => {
   });
 
   test("a signature of ours gives back what it carries", () => {
-    const omitted = { type: "thinking", thinking: "", signature: sealThought({ text: "Hm." }) };
-    const sealed = { type: "redacted_thinking", data: sealThought({ encrypted: "e", id: "rs_1" }) };
-    const shown = { type: "thinking", thinking: "So.", signature: sealThought({}) };
+    const omitted = { type: "thinking", thinking: "", signature: encodeSignature({ text: "Hm." }) };
+    const sealed = { type: "redacted_thinking", data: encodeSignature({ encrypted: "e", id: "rs_1" }) };
+    const shown = { type: "thinking", thinking: "So.", signature: encodeSignature({}) };
     const { prompt } = read({
       messages: [
         { role: "user", content: "a" },
@@ -407,7 +407,7 @@ describe("what else is asked", () => {
 
   test("how thoughts are shown", () => {
     const shown = (members: Json, profile = lean) =>
-      readMessageRequest({ ...hello, ...members }, "req_1", { profile }).asked.thoughts;
+      readMessageRequest({ ...hello, ...members }, "req_1", { profile }).options.reasoning;
     expect([shown({}), shown({}, exact)]).toEqual(["shown", "hidden"]);
     expect(shown({ thinking: { type: "disabled" } })).toBe("hidden");
     expect(shown({ thinking: { type: "adaptive" } }, exact)).toBe("shown");

@@ -4,11 +4,11 @@ import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
-import type { MessageContext, ShownThoughts } from "./asked-message.ts";
+import type { MessageContext, ReasoningDisplay } from "./write.ts";
 import { messageId, toolUseId } from "./ids.ts";
-import { writeMessageResponse } from "./response-writer.ts";
-import { openThought } from "./sealed-thought.ts";
-import { MessageStreamWriter } from "./stream-writer.ts";
+import { writeMessageResponse } from "./write.ts";
+import { decodeSignature } from "./signature.ts";
+import { MessageStreamWriter } from "./write-stream.ts";
 
 const done: GenerationEvent = { type: "end", end: { kind: "done" } };
 const usage: GenerationEvent = {
@@ -33,14 +33,14 @@ const callEnd: GenerationEvent = { type: "tool-call-end", choice: 0, index: 0, s
 const failure: GenerationFailure = { kind: "overloaded", message: "The queue is full.", status: 503 };
 const failed: GenerationEvent = { type: "end", end: { kind: "engine-error", failure } };
 
-function contextOf(profile: Profile = lean, thoughts: ShownThoughts = "shown"): MessageContext {
+function contextOf(profile: Profile = lean, reasoning: ReasoningDisplay = "shown"): MessageContext {
   return {
     profile,
     created: 1_786_000_000,
     model: "m",
     settings: {},
     random: () => 0.5,
-    asked: { requestId: "req_1", thoughts },
+    options: { requestId: "req_1", reasoning },
     id: "msg_01",
   };
 }
@@ -229,7 +229,7 @@ describe("thoughts", () => {
   test("shown: the text, then a signature of ours", () => {
     const [block] = message(written(thinking)).content;
     expect(block).toMatchObject({ type: "thinking", thinking: "Hmm." });
-    expect(openThought(String(block?.["signature"]))).toEqual({});
+    expect(decodeSignature(String(block?.["signature"]))).toEqual({});
   });
 
   test("omitted: no text, and the signature carries the thought for the next turn", () => {
@@ -237,7 +237,7 @@ describe("thoughts", () => {
     expect(stream).not.toContain("thinking_delta");
     const [block] = message(stream).content;
     expect(block).toMatchObject({ type: "thinking", thinking: "" });
-    expect(openThought(String(block?.["signature"]))).toEqual({ text: "Hmm." });
+    expect(decodeSignature(String(block?.["signature"]))).toEqual({ text: "Hmm." });
   });
 
   test("hidden: no block", () => {
@@ -276,7 +276,7 @@ describe("thoughts", () => {
     ]);
     const [block] = message(stream).content;
     expect(block?.["thinking"]).toBe("first\n\nsecond");
-    expect(openThought(String(block?.["signature"]))).toEqual({ encrypted: "enc", id: "rs_1" });
+    expect(decodeSignature(String(block?.["signature"]))).toEqual({ encrypted: "enc", id: "rs_1" });
   });
 });
 
@@ -372,11 +372,11 @@ test("for every generation: the stream, put together, is the whole message", () 
   fc.assert(
     fc.property(
       fc.array(part, { maxLength: 6 }),
-      fc.constantFrom<ShownThoughts>("shown", "omitted", "hidden"),
+      fc.constantFrom<ReasoningDisplay>("shown", "omitted", "hidden"),
       fc.constantFrom(lean, exact),
-      (parts, thoughts, profile) => {
+      (parts, reasoning, profile) => {
         const events = numbered([{ type: "start", choice: 0 }, ...parts.flat(), finish("stop"), usage, done]);
-        const context = contextOf(profile, thoughts);
+        const context = contextOf(profile, reasoning);
         const whole: unknown = JSON.parse(writeMessageResponse(accumulate(events), context));
         expect(message(written(events, context))).toEqual(whole);
         expect(new MessageStreamWriter(context).write(events)).toBe(written(events, context));

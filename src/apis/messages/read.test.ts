@@ -5,8 +5,8 @@ import type { Generation } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { readResponseBody } from "../tolerant/read-response.ts";
 import { lean } from "../profile.ts";
-import { MessageReader } from "./answer-reader.ts";
-import { MessageStreamWriter } from "./stream-writer.ts";
+import { MessageReader } from "./read.ts";
+import { MessageStreamWriter } from "./write-stream.ts";
 
 type Json = { readonly [name: string]: unknown };
 
@@ -440,7 +440,7 @@ describe("for every stream", () => {
           settings: {},
           random: () => 0,
           id: "msg_01",
-          asked: { requestId: "req_1", thoughts: "shown" },
+          options: { requestId: "req_1", reasoning: "shown" },
         });
         const again = read(writer.write(events));
         expect(again.repairs).toEqual([]);
