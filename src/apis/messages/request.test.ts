@@ -331,6 +331,14 @@ describe("what else is asked", () => {
     expect(refusalOf({ messages: [...hello.messages, system(bad)] })).toMatch(/^400 messages\.1\.content\.0\./);
   });
 
+  // A member `definition` was read as a tool under any type, although no schema had checked it: a number became a tool without a name.
+  test("only a tool_definition defines a tool", () => {
+    const other = { type: "tool_addition", tool: { type: "tool_reference", name: "a", definition: 5 } };
+    const messages = [...hello.messages, { role: "system", content: [other] }];
+    const { tools } = read({ messages, tools: [{ name: "a", input_schema: { type: "object" } }] });
+    expect(tools?.map(({ name }) => name)).toEqual(["a"]);
+  });
+
   test("a system message that is for one turn is gone with the next", () => {
     const reminder = { role: "system", content: "Now.", clear_at: "next_user_message" };
     const messages = [...hello.messages, reminder, { role: "assistant", content: "a" }];

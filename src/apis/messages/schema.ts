@@ -51,6 +51,9 @@ export const usage = z.object({
   iterations: z.array(iteration).optional(),
 });
 
+/** The counts of a usage whose sum is the number of the prompt's tokens. They do not overlap. */
+export const promptCounts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] as const;
+
 /** The usage of `message_delta`: cumulative since August 2025, `output_tokens` alone before. */
 export const finalUsage = usage
   .omit({ cache_creation: true, service_tier: true, inference_geo: true })
@@ -196,11 +199,14 @@ const container = z.object({ id: z.string(), expires_at: z.string() }).nullable(
 const inputTransformation = z.looseObject({ type: z.string(), path: z.string(), reason: z.string() });
 const contextManagement = z.looseObject({ applied_edits: z.array(z.unknown()) });
 
-const head = {
+const identity = {
   id: z.string().min(1),
   type: z.literal("message"),
   role: z.literal("assistant"),
 };
+const modelId = z.string().min(1);
+/** The members that identify a message. */
+export const messageIdentity = z.object({ ...identity, model: modelId });
 const content = z.array(contentBlock);
 const stop = {
   stop_reason: stopReason.nullable(),
@@ -209,8 +215,8 @@ const stop = {
 
 /** A message. Its model has been the first member since 30 October 2025. */
 export const message = z.object({
-  model: z.string().min(1),
-  ...head,
+  model: modelId,
+  ...identity,
   content,
   container,
   ...stop,
@@ -224,7 +230,7 @@ export const message = z.object({
 });
 
 /** A message as it was before 30 October 2025. */
-export const messageUntil2025 = z.object({ ...head, model: z.string().min(1), content, ...stop, usage });
+export const messageUntil2025 = messageIdentity.extend({ content, ...stop, usage });
 
 /** The body of an error, and the data of the event `error`. */
 export const error = z.object({
@@ -280,7 +286,8 @@ export const model = z.object({
   type: z.literal("model"),
   id: z.string().min(1),
   display_name: z.string(),
-  created_at: z.iso.datetime({ offset: true }),
+  // RFC 3339.
+  created_at: z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/),
   max_input_tokens: count.nullable().optional(),
   max_tokens: count.nullable().optional(),
   capabilities: z.record(z.string(), z.unknown()).nullable().optional(),

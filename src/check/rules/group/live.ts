@@ -2,7 +2,7 @@ import { isObject } from "../../../core/json.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Finding } from "../rule.ts";
 import { streamView } from "../view.ts";
-import { saidIn } from "./said.ts";
+import { outcomeOf } from "./same.ts";
 import { type GroupRule, type GroupVerdict, notShown, verdictOn } from "./group-rule.ts";
 
 const apart = "live/streams-apart";
@@ -61,7 +61,7 @@ function streamed(exchange: Exchange): { readonly id: unknown; readonly text: st
   const view = streamView(exchange);
   const first = view.chunks.map(({ value }) => value).find((value) => value.type !== "ping") ?? {};
   const whole = [first, first.response, first.message].filter(isObject).find(({ id }) => id !== undefined);
-  return { id: whole?.id, text: saidIn(exchange)?.text ?? "" };
+  return { id: whole?.id, text: outcomeOf(exchange)?.text ?? "" };
 }
 
 function offence(found: string): Finding {

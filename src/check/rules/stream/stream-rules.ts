@@ -3,13 +3,11 @@ import type { StreamRule } from "../rule.ts";
 import { responseStreamRules } from "../responses/every-response-rule.ts";
 import { deltaRules } from "./delta.ts";
 import { envelopeRules } from "./envelope.ts";
-import { errorRules } from "./error.ts";
-import { finishRules } from "./finish.ts";
-import { framingRules } from "./framing.ts";
-import { headerRules } from "./headers.ts";
+import { errorRules, finishRules } from "./finish.ts";
+import { framingRules, headerRules } from "./framing.ts";
 import { logprobRules } from "./logprobs.ts";
-import { obedienceRules } from "./obedience.ts";
 import { obfuscationRules } from "./obfuscation.ts";
+import { requestRules } from "./request-rules.ts";
 import { toolRules } from "./tools.ts";
 import { usageRules } from "./usage.ts";
 import { specStreamRules } from "../spec/spec-rules.ts";
@@ -26,7 +24,7 @@ export const streamRules: readonly StreamRule[] = [
   ...usageRules,
   ...logprobRules,
   ...errorRules,
-  ...obedienceRules,
+  ...requestRules,
   ...specStreamRules,
   ...messageStreamRules,
   ...responseStreamRules,
