@@ -170,7 +170,7 @@ interface Reading {
  * Returns the conversation as neutral messages: the system prompt first, results of calls as messages of their own directly after the
  * calls, and consecutive messages of one role as one, as Anthropic reads them.
  */
-export function* readConversation(
+export function* readMessageParams(
   { system, messages: sent }: MessageRequest,
   warnings: string[],
 ): Steps<ReadConversation> {

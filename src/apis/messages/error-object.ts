@@ -2,7 +2,7 @@ import type * as z from "zod";
 import type { GenerationFailure } from "../../core/events.ts";
 import { internalError, malformedJson } from "../failures.ts";
 import { serialize } from "../members.ts";
-import { error, errorStatuses } from "./schema.ts";
+import { errorResponse, errorStatuses } from "./schema.ts";
 
 /** A failure in Anthropic's words. Source: https://platform.claude.com/docs/en/api/errors, and recordings of 2024 to 2026. */
 export interface AnthropicError {
@@ -25,7 +25,7 @@ export function anthropicError(failure: GenerationFailure): AnthropicError {
 export function errorJson(failure: GenerationFailure, requestId: string | null): string {
   const { type, message } = anthropicError(failure);
   const { code } = failure;
-  const object: z.input<typeof error> = {
+  const object: z.input<typeof errorResponse> = {
     type: "error",
     error: {
       type,
@@ -34,7 +34,7 @@ export function errorJson(failure: GenerationFailure, requestId: string | null):
     },
     request_id: requestId,
   };
-  return serialize(error, object);
+  return serialize(errorResponse, object);
 }
 
 /** Codes that Anthropic's clients act on. Source: its SDK 1.12.0. */

@@ -3,7 +3,7 @@ import type { ExtraEvent } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { membersOf, unwrapped } from "../members.ts";
-import { message, usage } from "./schema.ts";
+import { message, messageUsage } from "./schema.ts";
 
 /**
  * Members of a message that no generation event has. An engine whose source speaks this API sends them as `extra` events of the dialect
@@ -32,7 +32,7 @@ export function nativeMessage(value: JsonObject): JsonObject {
 
 /** The members of usage that no neutral count expresses. */
 const notCounted: ReadonlySet<string> = new Set(
-  membersOf(usage.omit({ output_tokens_details: true })).flatMap(({ name, schema }) =>
+  membersOf(messageUsage.omit({ output_tokens_details: true })).flatMap(({ name, schema }) =>
     unwrapped(schema) instanceof z.ZodNumber ? [] : [name],
   ),
 );

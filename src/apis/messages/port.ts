@@ -20,13 +20,13 @@ import type { MessageContext, MessageOptions } from "./write.ts";
 const anthropicModels: ModelLister = {
   isMeant: (header) => header("anthropic-version") !== undefined || header("x-api-key") !== undefined,
   list: (models) =>
-    serialize(schema.modelList, {
+    serialize(schema.modelInfoPage, {
       data: models.map(modelObject),
       has_more: false,
       first_id: models[0]?.id ?? null,
       last_id: models.at(-1)?.id ?? null,
     }),
-  one: (model) => serialize(schema.model, modelObject(model)),
+  one: (model) => serialize(schema.modelInfo, modelObject(model)),
 };
 
 const yes = { supported: true };

@@ -146,7 +146,7 @@ export function repairedStopReason(reason: unknown, calls: number, repairs: Repa
 /** Stop reasons that no neutral reason expresses. */
 export const nativeReasons: ReadonlySet<unknown> = new Set(["pause_turn", "compaction"]);
 
-export function readFinish(reason: unknown, sequence: unknown): FinishEvent {
+export function neutralFinish(reason: unknown, sequence: unknown): FinishEvent {
   const finish = { type: "finish", choice: 0 } as const;
   switch (reason) {
     case "tool_use":
@@ -163,7 +163,7 @@ export function readFinish(reason: unknown, sequence: unknown): FinishEvent {
 }
 
 /** Reads the counts of a usage. The tokens of the prompt are in three counts, which do not overlap. Returns `null` if nothing is counted. */
-export function readUsage(usage: JsonObject): Usage | null {
+export function neutralUsage(usage: JsonObject): Usage | null {
   const count = (value: unknown): number | undefined => (typeof value === "number" ? value : undefined);
   const input = count(usage["input_tokens"]);
   const output = count(usage["output_tokens"]);
@@ -185,7 +185,7 @@ export function readUsage(usage: JsonObject): Usage | null {
   };
 }
 
-export function readCitation(citation: JsonObject): Annotation {
+export function neutralCitation(citation: JsonObject): Annotation {
   const url = nonEmpty(citation["url"]);
   const title = nonEmpty(citation["title"]) ?? nonEmpty(citation["document_title"]);
   const citedText = nonEmpty(citation["cited_text"]);

@@ -12,9 +12,9 @@ import {
   blockList,
   nativeReasons,
   parsedObject,
-  readCitation,
-  readFinish,
-  readUsage,
+  neutralCitation,
+  neutralFinish,
+  neutralUsage,
   repairedBlock,
   repairedDelta,
   repairedStopReason,
@@ -493,7 +493,7 @@ export class MessageReader extends AnswerReader {
     else if (type === "signature_delta" && typeof signature === "string") block.signature = signature;
     else if (type === "citations_delta" && isObject(citation)) {
       this.#startText(block);
-      this.out.push({ type: "annotation", choice: 0, annotation: readCitation(citation) });
+      this.out.push({ type: "annotation", choice: 0, annotation: neutralCitation(citation) });
     } else if (type === "compaction_delta") {
       const { type: _, ...members } = delta;
       block.compaction = members;
@@ -555,7 +555,7 @@ export class MessageReader extends AnswerReader {
       ...nativeMessage({ ...delta, ...rest }),
     });
     this.#applyUsage(rest["usage"], this.out);
-    const finish = readFinish(reason, stop_sequence);
+    const finish = neutralFinish(reason, stop_sequence);
     this.out.push(finish);
     if (finish.reason === "tool-calls" && this.#calls === 0 && this.#options.callsInText !== true)
       this.fail(callsWithoutCall());
@@ -565,7 +565,7 @@ export class MessageReader extends AnswerReader {
   #applyUsage(usage: unknown, out: GenerationEvent[]): void {
     if (!isObject(usage)) return;
     this.#usage = { ...this.#usage, ...usage };
-    const counted = readUsage(this.#usage);
+    const counted = neutralUsage(this.#usage);
     if (counted) out.push({ type: "usage", usage: counted });
     const native = nativeUsage(usage);
     if (Object.keys(native).length > 0) pushNative(out, { usage: native });

@@ -10,8 +10,8 @@ import { MessageReader } from "./read.ts";
 import type { MessageEvent } from "./read.ts";
 import * as schema from "./schema.ts";
 import { newSignature } from "./signature.ts";
-import { eventText, padding, pingText } from "./write-stream.ts";
-import { messageUsage, parsedInput } from "./write.ts";
+import { messageEventText, padding, pingText } from "./write-stream.ts";
+import { writeUsage, parsedInput } from "./write.ts";
 
 type Options = Omit<RepairOptions, "from">;
 
@@ -35,7 +35,7 @@ export function repairMessageCapture(capture: string, options: Options): Repaire
     ? messageEvents.filter(({ type }) => type !== "message_delta" && type !== "message_stop")
     : messageEvents;
   const text = shown.map((event) => writer.write(event)).join("");
-  const last = failure ? eventText("error", failure.slice(0, -1), padding(profile, random)) : "";
+  const last = failure ? messageEventText("error", failure.slice(0, -1), padding(profile, random)) : "";
   return { body: text + last, repairs, end };
 }
 
@@ -78,7 +78,7 @@ class CaptureWriter {
   #eventText(event: Exclude<MessageEvent, { type: "ping" }>): string {
     const json = JSON.stringify(this.#ordered(event));
     const { profile, random } = this.#options;
-    return eventText(event.type, json.slice(0, -1), padding(profile, random));
+    return messageEventText(event.type, json.slice(0, -1), padding(profile, random));
   }
 
   #ordered(event: Exclude<MessageEvent, { type: "ping" }>): unknown {
@@ -109,7 +109,7 @@ class CaptureWriter {
   #finalUsage(usage: unknown): JsonObject {
     const known = isObject(usage) ? usage : {};
     if (this.#isAnthropics && "output_tokens" in known) return known;
-    const counts = membersOf(schema.finalUsage).flatMap(({ name, always }) =>
+    const counts = membersOf(schema.messageDeltaUsage).flatMap(({ name, always }) =>
       always ? [[name, this.#usage[name]] as const] : [],
     );
     return { ...Object.fromEntries(counts), ...known };
@@ -210,6 +210,6 @@ function withTodaysMembers(message: JsonObject, counts: JsonObject, { random, no
     stop_reason: message["stop_reason"] ?? null,
     stop_sequence: message["stop_sequence"] ?? null,
     stop_details: message["stop_details"] ?? null,
-    usage: { ...messageUsage(undefined, {}, {}), ...counts, ...(isObject(usage) && usage) },
+    usage: { ...writeUsage(undefined, {}, {}), ...counts, ...(isObject(usage) && usage) },
   };
 }

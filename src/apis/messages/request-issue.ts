@@ -17,7 +17,7 @@ interface Finding {
  * (`messages.0.content.1.tool_result.tool_use_id`), a colon, and the words of Anthropic's validator. Only the first issue counts.
  * Source: recordings of 2025 and 2026, and messages quoted in issue threads.
  */
-export function issueFailure(name: string, value: unknown, issues: readonly Issue[]): FailureError {
+export function messageIssueFailure(name: string, value: unknown, issues: readonly Issue[]): FailureError {
   const [issue] = issues;
   const { path, words } = issue ? findingOf(issue, [], value) : unshaped([]);
   return refusal(pathText(name, value, path), words);

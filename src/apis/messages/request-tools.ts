@@ -25,7 +25,7 @@ const clientTypes = /^(bash|text_editor|computer|memory|browser)_\d+$/;
  * Reads the tools of a request and the choice among them. A deferred tool is available only if the conversation or the choice has named
  * it. Throws `FailureError`.
  */
-export function* readTools(body: MessageRequest, options: Options): Steps<ToolMembers> {
+export function* readMessageTools(body: MessageRequest, options: Options): Steps<ToolMembers> {
   const { available, defined } = yield* toolChanges(body.messages);
   const choice = body.tool_choice;
   const listed = (body.tools ?? []).map((tool, index) => ({ tool, path: `tools.${index}` }));

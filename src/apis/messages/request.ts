@@ -15,12 +15,12 @@ import { mostMessages, mostParts, mostUnknown } from "../request/size-limits.ts"
 import { lengthProblem } from "../request/text-limits.ts";
 import { checkedForServer, unknownValue } from "../request/unknown-values.ts";
 import type { HeaderReader } from "../voice.ts";
-import { checkConversation, readConversation } from "./conversation.ts";
+import { checkConversation, readMessageParams } from "./conversation.ts";
 import { messageForms } from "./form.ts";
-import { issueFailure, refusal } from "./request-issue.ts";
+import { messageIssueFailure, refusal } from "./request-issue.ts";
 import { knownBlocks, messageParameters, requestMembers } from "./request-schema.ts";
 import type { MessageRequest } from "./request-schema.ts";
-import { readTools } from "./request-tools.ts";
+import { readMessageTools } from "./request-tools.ts";
 import type { MessageOptions, ReasoningDisplay } from "./write.ts";
 
 export interface ReadMessageRequest {
@@ -55,8 +55,8 @@ export function* messageRequestInSteps(
   checkThinking(checked, profile, warnings);
   const output = outputOf(checked);
   if (output && profile.judgesAsVendor) checkOutput(output);
-  const tools = yield* readTools(checked, { profile, forwards, warnings });
-  const { messages, isPrefilled } = yield* readConversation(checked, warnings);
+  const tools = yield* readMessageTools(checked, { profile, forwards, warnings });
+  const { messages, isPrefilled } = yield* readMessageParams(checked, warnings);
   const prompt: ChatPrompt = {
     kind: "chat",
     messages,
@@ -127,7 +127,7 @@ function* checkedRequest(
     const schema = schemas.get(name);
     if (!schema) continue;
     const { checked, unknown } = yield* checkedForServer(schema, value, forwards);
-    if (!checked.success) throw issueFailure(name, value, checked.error.issues);
+    if (!checked.success) throw messageIssueFailure(name, value, checked.error.issues);
     for (const path of unknown) warnings.push(unknownValue(name, path));
     request[name] = checked.data;
   }

@@ -37,7 +37,7 @@ const iteration = z.object({
 });
 
 /** The usage of a message, and of `message_start`. `input_tokens` does not include the two counts of cached tokens. */
-export const usage = z.object({
+export const messageUsage = z.object({
   input_tokens: count,
   cache_creation_input_tokens: count.nullable().meta({ since: "2024-08" }),
   cache_read_input_tokens: count.nullable().meta({ since: "2024-08" }),
@@ -55,7 +55,7 @@ export const usage = z.object({
 export const promptCounts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] as const;
 
 /** The usage of `message_delta`: cumulative since August 2025, `output_tokens` alone before. */
-export const finalUsage = usage
+export const messageDeltaUsage = messageUsage
   .omit({ cache_creation: true, service_tier: true, inference_geo: true })
   .extend({ input_tokens: count.meta({ since: "2025-08" }) });
 
@@ -221,7 +221,7 @@ export const message = z.object({
   container,
   ...stop,
   stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
-  usage,
+  usage: messageUsage,
   // What Anthropic changed in the request, where the request has `block_binding`.
   input_transformations: z.array(inputTransformation).optional(),
   // Of the prompt cache; `null` where the request does not ask for them.
@@ -230,10 +230,10 @@ export const message = z.object({
 });
 
 /** A message as it was before 30 October 2025. */
-export const messageUntil2025 = messageIdentity.extend({ content, ...stop, usage });
+export const messageUntil2025 = messageIdentity.extend({ content, ...stop, usage: messageUsage });
 
 /** The body of an error, and the data of the event `error`. */
-export const error = z.object({
+export const errorResponse = z.object({
   type: z.literal("error"),
   error: z.object({
     type: z.string().min(1),
@@ -271,18 +271,18 @@ export const streamEvent = z.discriminatedUnion("type", [
       stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
       container,
     }),
-    usage: finalUsage,
+    usage: messageDeltaUsage,
     context_management: contextManagement.optional(),
   }),
   z.object({ type: z.literal("message_stop") }),
   z.object({ type: z.literal("ping") }),
-  error,
+  errorResponse,
 ]);
 
 /** The answer of `POST /v1/messages/count_tokens`. */
 export const tokenCount = z.object({ input_tokens: z.int().min(1) });
 
-export const model = z.object({
+export const modelInfo = z.object({
   type: z.literal("model"),
   id: z.string().min(1),
   display_name: z.string(),
@@ -293,8 +293,8 @@ export const model = z.object({
   capabilities: z.record(z.string(), z.unknown()).nullable().optional(),
 });
 
-export const modelList = z.object({
-  data: z.array(model),
+export const modelInfoPage = z.object({
+  data: z.array(modelInfo),
   has_more: z.boolean(),
   first_id: z.string().nullable(),
   last_id: z.string().nullable(),

@@ -25,7 +25,15 @@ import { messageForms } from "./form.ts";
 import { noNativeMembers, withNativeMembers } from "./native-members.ts";
 import * as schema from "./schema.ts";
 import { encodeSignature, newSignature } from "./signature.ts";
-import { callId, citationOf, estimatedUsage, finalUsage, messageEnd, messageHead, messageUsage } from "./write.ts";
+import {
+  writtenCallId,
+  citationOf,
+  estimatedUsage,
+  writeDeltaUsage,
+  messageEnd,
+  messageHead,
+  writeUsage,
+} from "./write.ts";
 import type { MessageContext } from "./write.ts";
 
 /** The block that is being written. */
@@ -226,7 +234,7 @@ export class MessageStreamWriter implements StreamWriter {
   }
 
   #callStart(event: ToolCallStartEvent): string {
-    const id = callId(event.id, this.#context);
+    const id = writtenCallId(event.id, this.#context);
     const json = `{"type":"tool_use","id":"${id}","name":${jsonString(event.name)},"input":{},"caller":{"type":"direct"}}`;
     const opening = this.#openBlock("call", json, '"delta":{"type":"input_json_delta","partial_json":');
     // The first delta of every recorded call is empty.
@@ -340,7 +348,7 @@ export class MessageStreamWriter implements StreamWriter {
       stop_reason: null,
       stop_sequence: null,
       stop_details: null,
-      usage: messageUsage(this.#knownUsage(), this.#native.usage, this.#context.settings),
+      usage: writeUsage(this.#knownUsage(), this.#native.usage, this.#context.settings),
       ...this.#native.message,
     };
     return this.#eventText("message_start", `"message":${JSON.stringify(inWireOrder(schema.message, message))}`);
@@ -356,13 +364,13 @@ export class MessageStreamWriter implements StreamWriter {
     const { profile, random, options, settings } = this.#context;
     if (end.kind !== "done") {
       const json = errorJson(end.failure, options.requestId);
-      return eventText("error", json.slice(0, -1), padding(profile, random));
+      return messageEventText("error", json.slice(0, -1), padding(profile, random));
     }
     const { container, context_management: management } = this.#native.message;
     const start = this.#started ? "" : this.#messageStart();
     const ending = messageEnd(this.#finish, this.#refused, this.#native);
     const delta = JSON.stringify({ ...ending, container });
-    const usage = JSON.stringify(finalUsage(this.#knownUsage(), this.#native.usage, settings));
+    const usage = JSON.stringify(writeDeltaUsage(this.#knownUsage(), this.#native.usage, settings));
     const managed = management === undefined ? "" : `,"context_management":${JSON.stringify(management)}`;
     const last = this.#eventText("message_delta", `"delta":${delta},"usage":${usage}${managed}`);
     return start + this.#closeBlock() + last + this.#eventText("message_stop", "");
@@ -371,7 +379,7 @@ export class MessageStreamWriter implements StreamWriter {
   /** `members`: the JSON of the members after the type, without a leading comma. */
   #eventText(type: string, members: string): string {
     const { profile, random } = this.#context;
-    return eventText(type, `{"type":"${type}"${members === "" ? "" : ","}${members}`, padding(profile, random));
+    return messageEventText(type, `{"type":"${type}"${members === "" ? "" : ","}${members}`, padding(profile, random));
   }
 }
 
@@ -392,7 +400,7 @@ export function padding({ name }: Profile, random: () => number): string {
 }
 
 /** Writes one event of a stream. `json`: a compact object without its last brace. `type`: the event's name and the object's `type`. */
-export function eventText(type: string, json: string, pad: string): string {
+export function messageEventText(type: string, json: string, pad: string): string {
   return `event: ${type}\ndata: ${json}${pad}}\n\n`;
 }
 

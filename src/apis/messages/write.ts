@@ -52,7 +52,7 @@ export function writeMessageResponse(generation: Generation, context: MessageCon
     ...messageHead(context, source),
     content: (choice?.parts ?? []).flatMap((part) => blockOf(part, context) ?? []),
     ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
-    usage: messageUsage(counted, native.usage, context.settings),
+    usage: writeUsage(counted, native.usage, context.settings),
     ...native.message,
   };
   return JSON.stringify(inWireOrder(schema.message, message));
@@ -80,7 +80,7 @@ function blockOf(part: GeneratedPart, context: MessageContext): JsonObject | und
     case "tool-call":
       return {
         type: "tool_use",
-        id: callId(part.id, context),
+        id: writtenCallId(part.id, context),
         name: part.name,
         input: callInput(part.arguments),
         caller: { type: "direct" },
@@ -141,7 +141,7 @@ export function messageHead(
 }
 
 /** Returns the id of a call: the source's own if the form keeps it, else a new one. */
-export function callId(id: string, { profile, random }: MessageContext): string {
+export function writtenCallId(id: string, { profile, random }: MessageContext): string {
   return messageForms[profile.name].callIds.test(id) ? id : toolUseId(random);
 }
 
@@ -196,12 +196,12 @@ function stopReasonOf(finish: GeneratedFinish | null): string {
 }
 
 /** The usage of a whole message, and of `message_start`. The tokens of the prompt are in three counts, which do not overlap. */
-export function messageUsage(usage: Usage | undefined, native: JsonObject, settings: AnswerSettings): JsonObject {
+export function writeUsage(usage: Usage | undefined, native: JsonObject, settings: AnswerSettings): JsonObject {
   const { promptTokens = 0, completionTokens = 0, promptDetails = {}, completionDetails = {} } = usage ?? {};
   const read = promptDetails["cached_tokens"] ?? 0;
   const written = promptDetails["cache_write_tokens"] ?? 0;
   const thinking_tokens = completionDetails["reasoning_tokens"];
-  return picked(schema.usage, {
+  return picked(schema.messageUsage, {
     ...native,
     // A source may count its cache in addition to the prompt.
     input_tokens: Math.max(0, promptTokens - read - written),
@@ -219,8 +219,8 @@ export function messageUsage(usage: Usage | undefined, native: JsonObject, setti
 }
 
 /** The usage of `message_delta`: the final values of the members that this event has. */
-export function finalUsage(usage: Usage | undefined, native: JsonObject, settings: AnswerSettings): JsonObject {
-  return picked(schema.finalUsage, messageUsage(usage, native, settings));
+export function writeDeltaUsage(usage: Usage | undefined, native: JsonObject, settings: AnswerSettings): JsonObject {
+  return picked(schema.messageDeltaUsage, writeUsage(usage, native, settings));
 }
 
 /** `default` is OpenAI's name for the tier that Anthropic calls `standard`. */

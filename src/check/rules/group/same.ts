@@ -1,12 +1,12 @@
 import { isObject } from "../../../core/json.ts";
 import { apiOf, type Exchange } from "../exchange.ts";
 import { isStream } from "../judge.ts";
-import { callsIn, isWhole, streamedMessage, textOf, wholeMessage } from "../messages/message-view.ts";
+import { callsIn, isUncut, streamedMessage, messageText, wholeMessage } from "../messages/message-view.ts";
 import { shown } from "../place.ts";
 import { saidInResponse } from "../responses/said.ts";
 import type { Finding } from "../rule.ts";
-import { contentOf } from "../stream/stream-rule.ts";
-import { callsOf } from "../stream/tools.ts";
+import { deltaContent } from "../stream/stream-rule.ts";
+import { streamedCalls } from "../stream/tools.ts";
 import { bodyView, streamView } from "../view.ts";
 import { type GroupRule, type GroupVerdict } from "./group-rule.ts";
 
@@ -45,7 +45,7 @@ export const sameRules: readonly GroupRule[] = [
  * the rules are not shown.
  */
 export function judgeSame(plain: Exchange, again: Exchange, streamed: Exchange): GroupVerdict {
-  const [first, second, third] = [outcomeOf(plain), outcomeOf(again), outcomeOf(streamed)];
+  const [first, second, third] = [summaryOf(plain), summaryOf(again), summaryOf(streamed)];
   const none = { findings: [], shown: [] };
   if (!first || !second || !third || JSON.stringify(first) !== JSON.stringify(second)) return none;
   const findings: Finding[] = [];
@@ -58,7 +58,7 @@ export function judgeSame(plain: Exchange, again: Exchange, streamed: Exchange):
 }
 
 /** What two answers to the same request must have in common. */
-export interface Outcome {
+export interface AnswerSummary {
   readonly text: string;
   /** Names and arguments of the calls, as JSON. */
   readonly calls: string;
@@ -66,25 +66,25 @@ export interface Outcome {
 }
 
 /** Returns the outcome of an answer of any API, streamed or whole, or `undefined` if it is not an answer. */
-export function outcomeOf(exchange: Exchange): Outcome | undefined {
+export function summaryOf(exchange: Exchange): AnswerSummary | undefined {
   if (exchange.response.status !== 200) return undefined;
   if (apiOf[exchange.endpoint] === "responses") return saidInResponse(exchange);
   if (exchange.endpoint === "messages") return messageOutcome(exchange);
   return isStream(exchange) ? streamOutcome(exchange) : bodyOutcome(exchange);
 }
 
-function streamOutcome(exchange: Exchange): Outcome {
+function streamOutcome(exchange: Exchange): AnswerSummary {
   const view = streamView(exchange);
   const track = view.choices.get(0) ?? [];
-  const calls = callsOf(view).filter((call) => call.choice === 0);
+  const calls = streamedCalls(view).filter((call) => call.choice === 0);
   return {
-    text: contentOf(track),
+    text: deltaContent(track),
     calls: JSON.stringify(calls.map((call) => [call.name, call.arguments])),
     finish: String(track.find(({ choice }) => typeof choice.finish_reason === "string")?.choice.finish_reason),
   };
 }
 
-function bodyOutcome(exchange: Exchange): Outcome | undefined {
+function bodyOutcome(exchange: Exchange): AnswerSummary | undefined {
   const { value } = bodyView(exchange);
   const choice: unknown = isObject(value) && Array.isArray(value.choices) ? value.choices[0] : undefined;
   if (!isObject(choice) || !isObject(choice.message)) return undefined;
@@ -99,10 +99,10 @@ function bodyOutcome(exchange: Exchange): Outcome | undefined {
   };
 }
 
-function messageOutcome(exchange: Exchange): Outcome | undefined {
+function messageOutcome(exchange: Exchange): AnswerSummary | undefined {
   const view = isStream(exchange) ? streamedMessage(streamView(exchange)) : wholeMessage(bodyView(exchange));
   if (!view) return undefined;
   // The input of a call that was cut has different forms in a stream and in a body.
-  const calls = callsIn(view).map(({ value }) => (isWhole(view) ? [value.name, value.input] : [value.name]));
-  return { text: textOf(view), calls: JSON.stringify(calls), finish: String(view.message.stop_reason) };
+  const calls = callsIn(view).map(({ value }) => (isUncut(view) ? [value.name, value.input] : [value.name]));
+  return { text: messageText(view), calls: JSON.stringify(calls), finish: String(view.message.stop_reason) };
 }

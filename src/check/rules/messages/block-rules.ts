@@ -1,6 +1,11 @@
 import type * as z from "zod";
 import { isOpen, membersOf, variantsOf } from "../../../apis/members.ts";
-import { contentBlock, deltaTexts, extendedBlocks, usage as usageSchema } from "../../../apis/messages/schema.ts";
+import {
+  contentBlock,
+  deltaTexts,
+  extendedBlocks,
+  messageUsage as usageSchema,
+} from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
@@ -180,7 +185,7 @@ function usageOf({ chunk }: StreamEvent): Json | undefined {
 }
 
 /** Rules about the usage of a stream. Source: 316 recorded streams of 2024 to 2026. */
-export const usageRules: readonly StreamRule[] = streamRulesOf(
+export const messageUsageRules: readonly StreamRule[] = streamRulesOf(
   ["messages"],
   [
     {

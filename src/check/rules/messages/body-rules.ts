@@ -1,8 +1,8 @@
 import { membersOf } from "../../../apis/members.ts";
 import {
-  error as errorSchema,
+  errorResponse as errorSchema,
   errorStatuses,
-  model as modelSchema,
+  modelInfo as modelSchema,
   tokenCount,
 } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";

@@ -1,6 +1,11 @@
 import * as z from "zod";
 import { isOpen, membersOf, unwrapped, variantsOf } from "../../../apis/members.ts";
-import { contentBlock, messageIdentity, stopReason, usage as usageSchema } from "../../../apis/messages/schema.ts";
+import {
+  contentBlock,
+  messageIdentity,
+  stopReason,
+  messageUsage as usageSchema,
+} from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
 import { shown } from "../place.ts";
@@ -8,13 +13,13 @@ import { type Json, parsedJson } from "../view.ts";
 import {
   callsIn,
   expectationsOf,
-  isWhole,
+  isUncut,
   type MessageBlock,
   type MessageRule,
   messageRulesOf,
   type MessageView,
   promptTokens,
-  textOf,
+  messageText,
 } from "./message-view.ts";
 
 /* Rules about messages, streamed or not. Source: 316 recorded streams and 586 recorded bodies of 2024 to 2026; issues as named. */
@@ -313,7 +318,7 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     breaks: ["agents that parse text up to a mark"],
     shown: (view) => expectationsOf(view).stops.length > 0,
     *judge(view) {
-      const stop = expectationsOf(view).stops.find((one) => textOf(view).includes(one));
+      const stop = expectationsOf(view).stops.find((one) => messageText(view).includes(one));
       if (stop !== undefined) yield view.at("stop_reason", `the stop sequence ${shown(stop)} in the text`);
     },
   },
@@ -339,7 +344,7 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     says: "With tool_choice any, or a named tool, there is a call.",
     source: `${choice}; recordings: no counterexample`,
     breaks: ["agents and structured extraction"],
-    shown: (view) => isWhole(view) && expectationsOf(view).forced,
+    shown: (view) => isUncut(view) && expectationsOf(view).forced,
     *judge(view) {
       if (callsIn(view).length === 0) yield view.at("stop_reason", "no call");
     },
@@ -389,9 +394,9 @@ const requestRules: readonly MessageRule[] = messageRulesOf([
     says: "With output_config.format the text is one JSON value.",
     source: "Anthropic's documentation: Structured outputs; recordings 32 of 32 bodies",
     breaks: ["structured extraction (JSON.parse throws)"],
-    shown: (view) => isWhole(view) && expectationsOf(view).json && callsIn(view).length === 0,
+    shown: (view) => isUncut(view) && expectationsOf(view).json && callsIn(view).length === 0,
     *judge(view) {
-      const text = textOf(view);
+      const text = messageText(view);
       if (parsedJson(text) === undefined)
         yield view.at("stop_reason", `text that is not JSON: ${shown(text.slice(0, 40))}`);
     },

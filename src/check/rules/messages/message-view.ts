@@ -189,12 +189,12 @@ export function callsIn({ blocks }: MessageView): readonly MessageBlock[] {
 }
 
 /** Returns the text of all text blocks. */
-export function textOf({ blocks }: MessageView): string {
+export function messageText({ blocks }: MessageView): string {
   return blocks.map(({ value }) => (value.type === "text" ? textIn(value, "text") : "")).join("");
 }
 
 /** True for a message that no limit, refusal or pause has cut. */
-export function isWhole({ message, isComplete }: MessageView): boolean {
+export function isUncut({ message, isComplete }: MessageView): boolean {
   return isComplete && ["end_turn", "tool_use", "stop_sequence"].includes(String(message.stop_reason));
 }
 

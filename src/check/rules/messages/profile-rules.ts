@@ -1,6 +1,13 @@
 import type * as z from "zod";
 import { variantsOf } from "../../../apis/members.ts";
-import { error, message, model, modelList, streamEvent, tokenCount } from "../../../apis/messages/schema.ts";
+import {
+  errorResponse,
+  message,
+  modelInfo,
+  modelInfoPage,
+  streamEvent,
+  tokenCount,
+} from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import { atFrame, atMember, shown } from "../place.ts";
@@ -175,7 +182,7 @@ function isAnthropicsId(id: unknown): boolean {
 
 function bodyProblem(view: BodyView, further: boolean): string | undefined {
   const body = objectOf(view);
-  const schema = isFailure(view) ? error : bodySchema(view, body);
+  const schema = isFailure(view) ? errorResponse : bodySchema(view, body);
   return schema && memberDifference(schema, body, further);
 }
 
@@ -187,7 +194,7 @@ function bodySchema({ exchange }: BodyView, body: Json): z.ZodObject | undefined
       return tokenCount;
     case "anthropic-models":
     case "anthropic-model":
-      return Array.isArray(body.data) ? modelList : model;
+      return Array.isArray(body.data) ? modelInfoPage : modelInfo;
     default:
       return undefined;
   }

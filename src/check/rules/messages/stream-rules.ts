@@ -5,7 +5,7 @@ import { atEnd, atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 import { streamRulesOf } from "../stream/stream-rule.ts";
 import type { StreamView } from "../view.ts";
-import { blockRules, usageRules } from "./block-rules.ts";
+import { blockRules, messageUsageRules } from "./block-rules.ts";
 import { errorShapeProblem, overflowProblem } from "./body-rules.ts";
 import { messageEvents, type StreamEvent } from "./message-view.ts";
 
@@ -337,4 +337,9 @@ const orderRules: readonly StreamRule[] = streamRulesOf(
 );
 
 /** Every rule about the stream of a message. */
-export const messageStreamRules: readonly StreamRule[] = [...eventRules, ...orderRules, ...blockRules, ...usageRules];
+export const messageStreamRules: readonly StreamRule[] = [
+  ...eventRules,
+  ...orderRules,
+  ...blockRules,
+  ...messageUsageRules,
+];

@@ -5,7 +5,7 @@ import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type ChoicePiece, type StreamView } from "../view.ts";
-import { chat, contentOf, hasContent, streamRulesOf } from "./stream-rule.ts";
+import { chat, deltaContent, hasContent, streamRulesOf } from "./stream-rule.ts";
 
 /** The members for reasoning that clients read, and other ones that servers send. */
 const reasoningMembers = ["reasoning_content", "reasoning"];
@@ -19,12 +19,12 @@ const deltaMembers: ReadonlySet<string> = new Set([
   ...otherReasoning,
 ]);
 
-function* deltas(view: StreamView): Generator<{ piece: ChoicePiece; position: number; finished: boolean }> {
+function* deltas(view: StreamView): Generator<{ entry: ChoicePiece; position: number; finished: boolean }> {
   for (const track of view.choices.values()) {
     let finished = false;
-    for (const [position, piece] of track.entries()) {
-      yield { piece, position, finished };
-      finished ||= typeof piece.choice.finish_reason === "string";
+    for (const [position, entry] of track.entries()) {
+      yield { entry, position, finished };
+      finished ||= typeof entry.choice.finish_reason === "string";
     }
   }
 }
@@ -34,15 +34,15 @@ function* wrongDelta(
   name: string,
   found: (value: unknown) => string | undefined,
 ): Generator<Offence> {
-  for (const { piece } of deltas(view)) {
-    if (!(name in piece.delta)) continue;
-    const problem = found(piece.delta[name]);
-    if (problem !== undefined) yield atPiece(piece, name, problem);
+  for (const { entry } of deltas(view)) {
+    if (!(name in entry.delta)) continue;
+    const problem = found(entry.delta[name]);
+    if (problem !== undefined) yield atPiece(entry, name, problem);
   }
 }
 
 /** Rules about the members of a delta. Source: specification, `ChatCompletionStreamResponseDelta`; recordings. */
-export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
+export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
   {
     id: "stream/role-first",
     severity: "error",
@@ -63,8 +63,8 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     source: "recordings 6528 of 6528 chunks; LocalAI #340",
     breaks: ["org-ai (a new message each time)", "Kilo"],
     *judge(view) {
-      for (const { piece, position } of deltas(view))
-        if (position > 0 && "role" in piece.delta) yield atPiece(piece, "role", "the role again");
+      for (const { entry, position } of deltas(view))
+        if (position > 0 && "role" in entry.delta) yield atPiece(entry, "role", "the role again");
     },
   },
   {
@@ -84,8 +84,8 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     source: "specification: delta is required",
     breaks: ["official SDKs", "the naive loop over choices[0].delta.content"],
     *judge(view) {
-      for (const { piece } of deltas(view))
-        if (!isObject(piece.choice.delta)) yield atPiece(piece, "delta", `delta is ${shown(piece.choice.delta)}`);
+      for (const { entry } of deltas(view))
+        if (!isObject(entry.choice.delta)) yield atPiece(entry, "delta", `delta is ${shown(entry.choice.delta)}`);
     },
   },
   {
@@ -108,9 +108,9 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     source: "recordings 6528 of 6528 chunks (audio aside)",
     breaks: ["clients that concatenate ('null' or 'None' in the text)"],
     *judge(view) {
-      for (const { piece, position } of deltas(view)) {
-        if (position > 0 && piece.delta.content === null && !("audio" in piece.delta))
-          yield atPiece(piece, "content", "a null content later on");
+      for (const { entry, position } of deltas(view)) {
+        if (position > 0 && entry.delta.content === null && !("audio" in entry.delta))
+          yield atPiece(entry, "content", "a null content later on");
       }
     },
   },
@@ -121,10 +121,10 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     says: "After the first delta, no content is empty.",
     source: "recordings: none after the first delta",
     *judge(view) {
-      for (const { piece, position } of deltas(view)) {
+      for (const { entry, position } of deltas(view)) {
         // A token that is only part of a character has its log probabilities and no text yet.
-        if (position > 0 && piece.delta.content === "" && !isObject(piece.choice.logprobs))
-          yield atPiece(piece, "content", "an empty content");
+        if (position > 0 && entry.delta.content === "" && !isObject(entry.choice.logprobs))
+          yield atPiece(entry, "content", "an empty content");
       }
     },
   },
@@ -135,13 +135,13 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     says: "A delta is empty only in the chunk with the finish reason.",
     source: "recordings 397 of 397",
     *judge(view) {
-      for (const { piece } of deltas(view)) {
+      for (const { entry } of deltas(view)) {
         if (
-          isObject(piece.choice.delta) &&
-          Object.keys(piece.delta).length === 0 &&
-          piece.choice.finish_reason === null
+          isObject(entry.choice.delta) &&
+          Object.keys(entry.delta).length === 0 &&
+          entry.choice.finish_reason === null
         )
-          yield atPiece(piece, "delta", "an empty delta");
+          yield atPiece(entry, "delta", "an empty delta");
       }
     },
   },
@@ -166,12 +166,12 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     source: "recordings; MLX-Textgen, llama-stack",
     breaks: ["clients with an if / else if over the fields (they drop the second)"],
     *judge(view) {
-      for (const { piece } of deltas(view)) {
+      for (const { entry } of deltas(view)) {
         const filled = ["content", "reasoning_content", "refusal", "tool_calls", "function_call"].filter((name) => {
-          const value = piece.delta[name];
+          const value = entry.delta[name];
           return value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
         });
-        if (filled[1] !== undefined) yield atPiece(piece, filled[1], `${filled.join(" and ")} in one delta`);
+        if (filled[1] !== undefined) yield atPiece(entry, filled[1], `${filled.join(" and ")} in one delta`);
       }
     },
   },
@@ -195,8 +195,8 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     source: "source code of AI SDK, LangChain, Open WebUI and Cline, which read these two names",
     breaks: ["Open WebUI", "Cline/Roo/Kilo"],
     *judge(view) {
-      for (const { piece } of deltas(view)) {
-        for (const name of otherReasoning) if (name in piece.delta) yield atPiece(piece, name, `reasoning as ${name}`);
+      for (const { entry } of deltas(view)) {
+        for (const name of otherReasoning) if (name in entry.delta) yield atPiece(entry, name, `reasoning as ${name}`);
       }
     },
   },
@@ -224,7 +224,7 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["clients that show content", "structured output (the JSON begins with a thought)"],
     *judge(view) {
       for (const track of view.choices.values()) {
-        const text = contentOf(track);
+        const text = deltaContent(track);
         const first = track.find(hasContent);
         const reasoning = thoughtIn(text);
         if (first && reasoning !== undefined)
@@ -246,7 +246,7 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
         // A call that the limit cut before its name was complete can only be shown as the text that it is.
         if (track.some(({ choice }) => choice.finish_reason === "length")) continue;
         const first = track.find(hasContent);
-        const markup = callIn(contentOf(track));
+        const markup = callIn(deltaContent(track));
         if (markup !== undefined && first) yield atPiece(first, "content", `${markup} in content`);
       }
     },
@@ -261,7 +261,7 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     *judge(view) {
       for (const track of view.choices.values()) {
         const last = track.findLast(hasContent);
-        const text = contentOf(track);
+        const text = deltaContent(track);
         const special = specialTokenIn(text);
         if (special !== undefined && last) yield atPiece(last, "content", `content that ends with ${special}`);
       }
@@ -275,9 +275,9 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     source: "recordings 409 of 409 (audio's expires_at aside); LiteLLM #376",
     breaks: ["clients that stop at the finish reason (they lose the rest)"],
     *judge(view) {
-      for (const { piece, finished } of deltas(view)) {
-        if (finished && Object.keys(piece.delta).some((name) => name !== "audio"))
-          yield atPiece(piece, "delta", "a delta after the finish reason");
+      for (const { entry, finished } of deltas(view)) {
+        if (finished && Object.keys(entry.delta).some((name) => name !== "audio"))
+          yield atPiece(entry, "delta", "a delta after the finish reason");
       }
     },
   },
@@ -288,9 +288,9 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     says: "A delta has no members beyond OpenAI's and the reasoning fields.",
     source: "specification; recordings",
     *judge(view) {
-      for (const { piece } of deltas(view)) {
-        for (const name of Object.keys(piece.delta))
-          if (!deltaMembers.has(name)) yield atPiece(piece, name, `the member ${name}`);
+      for (const { entry } of deltas(view)) {
+        for (const name of Object.keys(entry.delta))
+          if (!deltaMembers.has(name)) yield atPiece(entry, name, `the member ${name}`);
       }
     },
   },
@@ -303,8 +303,8 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["official SDKs", "the naive loop over choices[0].text"],
     endpoints: ["completions"],
     *judge(view) {
-      for (const { piece } of deltas(view))
-        if (typeof piece.choice.text !== "string") yield atPiece(piece, "text", `text is ${shown(piece.choice.text)}`);
+      for (const { entry } of deltas(view))
+        if (typeof entry.choice.text !== "string") yield atPiece(entry, "text", `text is ${shown(entry.choice.text)}`);
     },
   },
   {
@@ -316,8 +316,8 @@ export const deltaRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["clients that stop at the finish reason (they lose the rest)"],
     endpoints: ["completions"],
     *judge(view) {
-      for (const { piece, finished } of deltas(view))
-        if (finished && piece.choice.text !== "") yield atPiece(piece, "text", "text after the finish reason");
+      for (const { entry, finished } of deltas(view))
+        if (finished && entry.choice.text !== "") yield atPiece(entry, "text", "text after the finish reason");
     },
   },
 ]);

@@ -12,11 +12,11 @@ const finishReason = chatChunk.shape.choices.element.shape.finish_reason;
 
 /** Returns the deltas of a choice that have a finish reason. */
 function finishes(track: readonly ChoicePiece[]): ChoicePiece[] {
-  return track.filter((piece) => piece.choice.finish_reason !== undefined && piece.choice.finish_reason !== null);
+  return track.filter((entry) => entry.choice.finish_reason !== undefined && entry.choice.finish_reason !== null);
 }
 
 function hasCalls(track: readonly ChoicePiece[]): boolean {
-  return track.some((piece) => Array.isArray(piece.delta.tool_calls) && piece.delta.tool_calls.length > 0);
+  return track.some((entry) => Array.isArray(entry.delta.tool_calls) && entry.delta.tool_calls.length > 0);
 }
 
 /** Rules about the end of a choice. Source: specification, `finish_reason`; recordings; issues as named. */
@@ -54,8 +54,8 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
         const more = rest.filter(
           ({ choice }) => !(choice.text === "" && choice.finish_reason === first?.choice.finish_reason),
         );
-        for (const piece of more)
-          yield atPiece(piece, "finish_reason", `a further finish reason ${shown(piece.choice.finish_reason)}`);
+        for (const entry of more)
+          yield atPiece(entry, "finish_reason", `a further finish reason ${shown(entry.choice.finish_reason)}`);
       }
     },
   },
@@ -68,9 +68,9 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
     breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK (schema)"],
     *judge(view) {
       for (const track of view.choices.values()) {
-        for (const piece of finishes(track)) {
-          if (!finishReason.safeParse(piece.choice.finish_reason).success)
-            yield atPiece(piece, "finish_reason", `finish_reason ${shown(piece.choice.finish_reason)}`);
+        for (const entry of finishes(track)) {
+          if (!finishReason.safeParse(entry.choice.finish_reason).success)
+            yield atPiece(entry, "finish_reason", `finish_reason ${shown(entry.choice.finish_reason)}`);
         }
       }
     },
@@ -85,11 +85,11 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
     endpoints: chat,
     *judge(view) {
       for (const track of view.choices.values()) {
-        for (const piece of finishes(track)) {
-          const filled = Object.keys(piece.delta).filter(
-            (name) => piece.delta[name] !== null && piece.delta[name] !== "",
+        for (const entry of finishes(track)) {
+          const filled = Object.keys(entry.delta).filter(
+            (name) => entry.delta[name] !== null && entry.delta[name] !== "",
           );
-          if (filled.length > 0) yield atPiece(piece, "finish_reason", `the finish reason beside ${filled.join(", ")}`);
+          if (filled.length > 0) yield atPiece(entry, "finish_reason", `the finish reason beside ${filled.join(", ")}`);
         }
       }
     },
@@ -103,10 +103,10 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
     endpoints: chat,
     *judge(view) {
       for (const track of view.choices.values()) {
-        for (const piece of finishes(track)) {
-          const names = Object.keys(piece.delta);
-          if (names.length > 0 && names.every((name) => piece.delta[name] === null || piece.delta[name] === ""))
-            yield atPiece(piece, "delta", `${names.join(", ")} without a value`);
+        for (const entry of finishes(track)) {
+          const names = Object.keys(entry.delta);
+          if (names.length > 0 && names.every((name) => entry.delta[name] === null || entry.delta[name] === ""))
+            yield atPiece(entry, "delta", `${names.join(", ")} without a value`);
         }
       }
     },
@@ -124,10 +124,10 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
       const named = typeof choice === "object" && choice !== null;
       for (const track of view.choices.values()) {
         if (!hasCalls(track)) continue;
-        for (const piece of finishes(track)) {
-          const reason = piece.choice.finish_reason;
+        for (const entry of finishes(track)) {
+          const reason = entry.choice.finish_reason;
           if (reason === "function_call" || (reason === "stop" && !named))
-            yield atPiece(piece, "finish_reason", `${shown(reason)} after tool calls`);
+            yield atPiece(entry, "finish_reason", `${shown(reason)} after tool calls`);
         }
       }
     },
@@ -143,9 +143,9 @@ export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletio
     *judge(view) {
       for (const track of view.choices.values()) {
         if (hasCalls(track)) continue;
-        for (const piece of finishes(track))
-          if (piece.choice.finish_reason === "tool_calls")
-            yield atPiece(piece, "finish_reason", "tool_calls without a call");
+        for (const entry of finishes(track))
+          if (entry.choice.finish_reason === "tool_calls")
+            yield atPiece(entry, "finish_reason", "tool_calls without a call");
       }
     },
   },

@@ -240,7 +240,7 @@ export const framingRules: readonly StreamRule[] = streamRulesOf(everyApi, [
 ]);
 
 /** Rules about the headers of streams. Source: recordings. */
-export const headerRules: readonly StreamRule[] = streamRulesOf(everyApi, [
+export const streamHeaderRules: readonly StreamRule[] = streamRulesOf(everyApi, [
   {
     id: "headers/event-stream",
     severity: "error",

@@ -4,23 +4,23 @@ import { atEnd, atPiece } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type ChoicePiece, type StreamView } from "../view.ts";
-import { chat, contentOf, hasContent, streamRulesOf } from "./stream-rule.ts";
+import { chat, deltaContent, hasContent, streamRulesOf } from "./stream-rule.ts";
 
 const wrongLogprobs = "log probabilities are wrong";
 
 interface PlacedToken {
-  readonly piece: ChoicePiece;
+  readonly entry: ChoicePiece;
   readonly token: unknown;
 }
 
 /** Yields every token of every chunk, of content and refusals. */
 function* tokens(view: StreamView): Generator<PlacedToken> {
   for (const track of view.choices.values()) {
-    for (const piece of track) {
-      const { logprobs } = piece.choice;
+    for (const entry of track) {
+      const { logprobs } = entry.choice;
       if (!isObject(logprobs)) continue;
       for (const list of [logprobs.content, logprobs.refusal])
-        if (Array.isArray(list)) for (const token of list) yield { piece, token };
+        if (Array.isArray(list)) for (const token of list) yield { entry, token };
     }
   }
 }
@@ -29,9 +29,9 @@ const isWritten = (view: StreamView) => [...view.choices.values()].some((track) 
 const hasTokens = (view: StreamView) => tokens(view).next().done === false;
 
 function* wrongTokens(view: StreamView, kind: "shape" | "value" | "bytes" | "order"): Generator<Offence> {
-  for (const { piece, token } of tokens(view)) {
+  for (const { entry, token } of tokens(view)) {
     const found = tokenOffence(token, kind);
-    if (found !== undefined) yield atPiece(piece, "logprobs", found);
+    if (found !== undefined) yield atPiece(entry, "logprobs", found);
   }
 }
 
@@ -58,7 +58,7 @@ export const logprobRules: readonly StreamRule[] = streamRulesOf(chat, [
     shown: (view) => view.exchange.request.body !== undefined && asked(view.exchange, "logprobs") !== true,
     *judge(view) {
       const first = tokens(view).next().value as PlacedToken | undefined;
-      if (first) yield atPiece(first.piece, "logprobs", "log probabilities that were not requested");
+      if (first) yield atPiece(first.entry, "logprobs", "log probabilities that were not requested");
     },
   },
   {
@@ -110,11 +110,11 @@ export const logprobRules: readonly StreamRule[] = streamRulesOf(chat, [
     shown: (view) => hasTokens(view) && asked(view.exchange, "logprobs") === true,
     *judge(view) {
       const requested = Number(asked(view.exchange, "top_logprobs") ?? 0);
-      for (const { piece, token } of tokens(view)) {
+      for (const { entry, token } of tokens(view)) {
         const top = isObject(token) && Array.isArray(token.top_logprobs) ? token.top_logprobs.length : 0;
         // OpenAI adds the sampled token if it is not among the most likely.
         if (top !== requested && top !== requested + 1)
-          yield atPiece(piece, "top_logprobs", `${top} instead of ${requested}`);
+          yield atPiece(entry, "top_logprobs", `${top} instead of ${requested}`);
       }
     },
   },
@@ -133,7 +133,7 @@ export const logprobRules: readonly StreamRule[] = streamRulesOf(chat, [
         );
         const last = track.findLast(({ choice }) => isObject(choice.logprobs));
         if (!last || joined.length === 0) continue;
-        if (textOfTokens(joined) !== contentOf(track))
+        if (textOfTokens(joined) !== deltaContent(track))
           yield atPiece(last, "logprobs", "the joined tokens are not the text");
       }
     },

@@ -4,7 +4,7 @@ import type { Offence, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { parsedJson, type StreamView } from "../view.ts";
 import { chat, chatAndCompletions, streamRulesOf } from "./stream-rule.ts";
-import { callsOf } from "./tools.ts";
+import { streamedCalls } from "./tools.ts";
 
 const misunderstood = "requests are misunderstood";
 
@@ -28,7 +28,7 @@ function ended(view: StreamView): boolean {
   );
 }
 
-/** Rules about a streamed answer and its request. Whole answers: ../body/obedience.ts. */
+/** Rules about a streamed answer and its request. The same rules about bodies are in ../body. */
 export const requestRules: readonly StreamRule[] = streamRulesOf(chat, [
   {
     id: "request/stop",
@@ -75,7 +75,7 @@ export const requestRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["agents and structured extraction"],
     shown: (view) => ended(view) && expectations(view).forced,
     *judge(view) {
-      const calls = callsOf(view);
+      const calls = streamedCalls(view);
       for (const choice of view.choices.keys())
         if (!calls.some((call) => call.choice === choice)) yield* atLast(view, choice, "finish_reason", "no call");
     },
@@ -90,9 +90,9 @@ export const requestRules: readonly StreamRule[] = streamRulesOf(chat, [
     shown: (view) => expectations(view).named !== undefined,
     *judge(view) {
       const { named } = expectations(view);
-      for (const call of callsOf(view))
+      for (const call of streamedCalls(view))
         if (call.name !== named && call.deltas[0])
-          yield atPiece(call.deltas[0].piece, "name", `a call of ${shown(call.name)}`);
+          yield atPiece(call.deltas[0].entry, "name", `a call of ${shown(call.name)}`);
     },
   },
   {
@@ -104,8 +104,8 @@ export const requestRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["agents that want an answer in words"],
     shown: (view) => expectations(view).silent,
     *judge(view) {
-      for (const call of callsOf(view))
-        if (call.deltas[0]) yield atPiece(call.deltas[0].piece, "tool_calls", `a call of ${shown(call.name)}`);
+      for (const call of streamedCalls(view))
+        if (call.deltas[0]) yield atPiece(call.deltas[0].entry, "tool_calls", `a call of ${shown(call.name)}`);
     },
   },
   {
@@ -118,8 +118,8 @@ export const requestRules: readonly StreamRule[] = streamRulesOf(chat, [
     shown: (view) => expectations(view).single,
     *judge(view) {
       for (const choice of view.choices.keys()) {
-        const [, second] = callsOf(view).filter((call) => call.choice === choice);
-        if (second?.deltas[0]) yield atPiece(second.deltas[0].piece, "tool_calls", "a second call");
+        const [, second] = streamedCalls(view).filter((call) => call.choice === choice);
+        if (second?.deltas[0]) yield atPiece(second.deltas[0].entry, "tool_calls", "a second call");
       }
     },
   },
@@ -130,7 +130,7 @@ export const requestRules: readonly StreamRule[] = streamRulesOf(chat, [
     says: "With response_format json_object or json_schema the text is one JSON value.",
     source: "specification: response_format",
     breaks: ["structured extraction (JSON.parse throws)"],
-    shown: (view) => expectations(view).json && ended(view) && callsOf(view).length === 0,
+    shown: (view) => expectations(view).json && ended(view) && streamedCalls(view).length === 0,
     *judge(view) {
       for (const [choice, track] of view.choices) {
         if (track.some(({ delta }) => typeof delta.refusal === "string" && delta.refusal !== "")) continue;

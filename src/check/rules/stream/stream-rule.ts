@@ -27,7 +27,7 @@ export function hasError(view: StreamView): boolean {
 }
 
 /** Returns the content of a choice. */
-export function contentOf(deltas: readonly ChoicePiece[]): string {
+export function deltaContent(deltas: readonly ChoicePiece[]): string {
   return deltas.map(({ delta }) => (typeof delta.content === "string" ? delta.content : "")).join("");
 }
 

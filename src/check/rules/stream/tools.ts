@@ -9,7 +9,7 @@ const breaking = "tool calls break";
 
 /** One element of a delta's `tool_calls`, with its place. */
 interface CallDelta {
-  readonly piece: ChoicePiece;
+  readonly entry: ChoicePiece;
   readonly element: Json;
   readonly fn: Json;
   readonly index: unknown;
@@ -30,13 +30,13 @@ export interface StreamedCall {
 function* callDeltas(view: StreamView): Generator<CallDelta & { choice: number }> {
   for (const [choice, track] of view.choices) {
     const seen = new Set<unknown>();
-    for (const piece of track) {
-      const list = Array.isArray(piece.delta.tool_calls) ? piece.delta.tool_calls.filter(isObject) : [];
+    for (const entry of track) {
+      const list = Array.isArray(entry.delta.tool_calls) ? entry.delta.tool_calls.filter(isObject) : [];
       for (const element of list) {
         const { index } = element;
         yield {
           choice,
-          piece,
+          entry,
           element,
           fn: isObject(element.function) ? element.function : {},
           index,
@@ -48,7 +48,7 @@ function* callDeltas(view: StreamView): Generator<CallDelta & { choice: number }
   }
 }
 
-export function callsOf(view: StreamView): StreamedCall[] {
+export function streamedCalls(view: StreamView): StreamedCall[] {
   const calls = new Map<
     string,
     { choice: number; index: unknown; name: string; arguments: string[]; deltas: CallDelta[] }
@@ -72,7 +72,7 @@ function* problems(
 ): Generator<Offence> {
   for (const part of callDeltas(view)) {
     const problem = found(part);
-    if (problem) yield atPiece(part.piece, ...problem);
+    if (problem) yield atPiece(part.entry, ...problem);
   }
 }
 
@@ -101,11 +101,11 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
     shown: hasCalls,
     *judge(view) {
       const last = new Map<number, number>();
-      for (const { choice, piece, index } of callDeltas(view)) {
+      for (const { choice, entry, index } of callDeltas(view)) {
         if (!Number.isInteger(index)) continue;
         const before = last.get(choice) ?? -1;
         if (index !== before && index !== before + 1)
-          yield atPiece(piece, "tool_calls", `index ${shown(index)} after ${before < 0 ? "none" : before}`);
+          yield atPiece(entry, "tool_calls", `index ${shown(index)} after ${before < 0 ? "none" : before}`);
         last.set(choice, index as number);
       }
     },
@@ -118,10 +118,10 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
     source: "recordings: no counterexample",
     shown: hasCalls,
     *judge(view) {
-      for (const { piece, element } of callDeltas(view)) {
-        const list = piece.delta.tool_calls as unknown[];
+      for (const { entry, element } of callDeltas(view)) {
+        const list = entry.delta.tool_calls as unknown[];
         if (list.length > 1 && list[1] === element)
-          yield atPiece(piece, "tool_calls", `${list.length} elements in one delta`);
+          yield atPiece(entry, "tool_calls", `${list.length} elements in one delta`);
       }
     },
   },
@@ -149,12 +149,12 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
     breaks: ["opencode", "clients that key calls by id"],
     shown: hasCalls,
     *judge(view) {
-      for (const call of callsOf(view)) {
+      for (const call of streamedCalls(view)) {
         const first = call.deltas[0]?.element.id;
         for (const part of call.deltas.slice(1)) {
           const { id } = part.element;
           if (id !== undefined && id !== null && id !== first)
-            yield atPiece(part.piece, "tool_calls", `id ${shown(id)} after ${shown(first)}`);
+            yield atPiece(part.entry, "tool_calls", `id ${shown(id)} after ${shown(first)}`);
         }
       }
     },
@@ -169,13 +169,13 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
     shown: hasCalls,
     *judge(view) {
       const seen = new Set<string>();
-      for (const call of callsOf(view)) {
+      for (const call of streamedCalls(view)) {
         const [first] = call.deltas;
         const id = first?.element.id;
         // OpenAI itself gives the same id in different choices of n > 1.
         const key = `${call.choice} ${String(id)}`;
         if (first && typeof id === "string" && id !== "" && seen.has(key))
-          yield atPiece(first.piece, "id", `the id ${shown(id)} again`);
+          yield atPiece(first.entry, "id", `the id ${shown(id)} again`);
         seen.add(key);
       }
     },
@@ -292,11 +292,11 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
     // A call that the token limit or an error cut is incomplete.
     shown: (view) => hasCalls(view) && !wasCut(view),
     *judge(view) {
-      for (const call of callsOf(view)) {
+      for (const call of streamedCalls(view)) {
         const last = call.deltas.at(-1);
         if (!last || isObject(last.element.custom) || call.deltas[0]?.element.type === "custom") continue;
         if (!isObject(parsedJson(call.arguments)))
-          yield atPiece(last.piece, "tool_calls", `arguments ${shown(call.arguments)}`);
+          yield atPiece(last.entry, "tool_calls", `arguments ${shown(call.arguments)}`);
       }
     },
   },
@@ -310,10 +310,10 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
     shown: (view) => hasCalls(view) && view.exchange.request.body !== undefined,
     *judge(view) {
       const { tools } = demandsOf(view.exchange.request.body);
-      for (const call of callsOf(view)) {
+      for (const call of streamedCalls(view)) {
         const [first] = call.deltas;
         if (first && call.name !== "" && tools?.has(call.name) === false)
-          yield atPiece(first.piece, "name", `a call of ${shown(call.name)}`);
+          yield atPiece(first.entry, "name", `a call of ${shown(call.name)}`);
       }
     },
   },
@@ -322,6 +322,6 @@ export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
 function wasCut(view: StreamView): boolean {
   return (
     hasError(view) ||
-    [...view.choices.values()].some((track) => track.some((piece) => piece.choice.finish_reason === "length"))
+    [...view.choices.values()].some((track) => track.some((entry) => entry.choice.finish_reason === "length"))
   );
 }

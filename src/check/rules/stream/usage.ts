@@ -20,7 +20,7 @@ function* counted(view: StreamView, kind: "type" | "sum" | "details"): Generator
 }
 
 /** Rules about token counts in a stream. Source: specification, `stream_options.include_usage`; recordings; issues as named. */
-export const usageRules: readonly StreamRule[] = streamRulesOf(chatAndCompletions, [
+export const streamUsageRules: readonly StreamRule[] = streamRulesOf(chatAndCompletions, [
   {
     id: "usage/uninvited",
     severity: "warning",
