@@ -66,7 +66,7 @@ export const anthropicVoice: Voice = {
       status,
       contentType: "application/json",
       body: errorJson(failure, requestId),
-      // Anthropic's clients follow this header, whatever the status.
+      // Anthropic's clients follow this header for every status.
       headers: { "x-should-retry": String(status === 429 || (status >= 500 && status !== 501)) },
     };
   },

@@ -95,11 +95,11 @@ describe.skipIf(!isHere)("recordings of Anthropic's API", () => {
       const events: GenerationEvent[] = [...reader.push(body), ...reader.end()];
       const again = newReader();
       const written = new MessageStreamWriter(contextOf(model)).write(events);
-      const told = [...again.push(written), ...again.end()];
-      expect(accumulate(told).choices, name).toEqual(
-        withSignatures(accumulate(told).choices, accumulate(events).choices),
+      const reread = [...again.push(written), ...again.end()];
+      expect(accumulate(reread).choices, name).toEqual(
+        withSignatures(accumulate(reread).choices, accumulate(events).choices),
       );
-      expect(accumulate(told).usage, name).toMatchObject(accumulate(events).usage ?? {});
+      expect(accumulate(reread).usage, name).toMatchObject(accumulate(events).usage ?? {});
     }
   });
 });
@@ -148,7 +148,7 @@ function today(value: unknown): unknown {
 
 type Choices = ReturnType<typeof accumulate>["choices"];
 
-/** One recorded thought has no signature; the writer gave it one. */
+/** One recorded thinking block has no signature; the writer adds one. */
 function withSignatures(ours: Choices, theirs: Choices): Choices {
   const [choice] = theirs;
   if (!choice) return theirs;

@@ -319,7 +319,6 @@ export type DocumentBlockParam = z.infer<typeof documentBlockParam>;
 export type ToolUseBlockParam = z.infer<typeof toolUseBlockParam>;
 export type ToolResultBlockParam = z.infer<typeof toolResultBlockParam>;
 export type ResultBlockParam = z.infer<typeof resultBlock>;
-export type ServerBlockParam = z.infer<typeof serverBlockParam>;
 export type CustomTool = z.infer<typeof customTool>;
 export type AnthropicTool = z.infer<typeof anthropicTool>;
 export type RequestTool = z.infer<typeof tool>;

@@ -47,7 +47,7 @@ describe("results come directly after their calls", () => {
     ["a text before the results", afterCalls([text("a"), result("t"), result("u")])],
     ["a text between the results", afterCalls([result("t"), text("a"), result("u")])],
     ["results in two messages, with a text between", afterCalls([result("t")], "a", [result("u")])],
-    ["results behind a message of their own", afterCalls("a", [result("t"), result("u")])],
+    ["results after a message of their own", afterCalls("a", [result("t"), result("u")])],
   ];
   test.each(orders)("%s", (_, members) => {
     const { prompt } = read(members);
@@ -56,7 +56,7 @@ describe("results come directly after their calls", () => {
     expect(refusalOf(members)).toMatch(/^400 messages\.1: `tool_use` ids were found without/);
   });
 
-  test("a system message between the calls and their results stays behind the results", () => {
+  test("a system message between the calls and their results comes after the results", () => {
     const { messages } = afterCalls([result("t"), result("u")]) as { messages: Json[] };
     const { prompt } = read({ messages: messages.toSpliced(2, 0, { role: "system", content: "Hurry." }) });
     const roles = prompt.kind === "chat" ? prompt.messages.map(roleOf) : [];
@@ -261,7 +261,7 @@ describe("what else is asked", () => {
     expect([wantsUsage, stream]).toEqual([true, true]);
   });
 
-  test("a turn sets the effort anew", () => {
+  test("a turn changes the effort", () => {
     const messages = [...hello.messages, { role: "system", content: "S", output_config: { effort: "medium" } }];
     expect(read({ messages, output_config: { effort: "high" } }).reasoning).toEqual({ effort: "medium" });
   });
@@ -346,7 +346,7 @@ describe("what else is asked", () => {
     expect(JSON.stringify(read({ messages: [...messages, ...hello.messages] }).prompt)).not.toContain("Now.");
   });
 
-  // The SDK's tool runner asks for a thread first, and sends the whole conversation only when told so by this code.
+  // The SDK's tool runner asks for a thread first, and sends the whole conversation only after this code.
   test.each(["thread", "compaction"])("%s: no conversation is kept here, and a code says it", (name) => {
     const code = name === "thread" ? "thread_unsupported_request" : "compaction_unavailable";
     for (const profile of [lean, exact]) {
@@ -356,8 +356,8 @@ describe("what else is asked", () => {
     }
   });
 
-  // A thread went on to servers without threads, whose error the SDK does not know: its tool runner failed at the second turn.
-  test("a thread is refused with that code whatever the server behind, which gets a compaction", () => {
+  // A thread was sent to servers without threads, whose error the SDK does not know: its tool runner failed at the second turn.
+  test("a thread is refused with that code for every upstream; a compaction is sent to it", () => {
     for (const profile of [lean, exact]) {
       expect(() => read({ thread: { type: "create" } }, { profile, forwards: true })).toThrow(
         expect.objectContaining({
@@ -383,7 +383,7 @@ describe("what else is asked", () => {
       { tools: [{ name: "f", input_schema: { type: "object" } }], tool_choice: { type: "someday" } },
       undefined,
     ],
-  ])("an unknown word at %s goes on to a server of this API alone", (place, members, reasoning) => {
+  ])("an unknown word at %s is sent only to a server of this API", (place, members, reasoning) => {
     const body = { ...hello, ...members };
     const { request, warnings } = readMessageRequest(body, "req_1", { forwards: true });
     expect([request.reasoning, request.toolChoice]).toEqual([reasoning, undefined]);
@@ -413,7 +413,7 @@ describe("what else is asked", () => {
     expect(readMessageRequest(body, "req_1", { countsTokens: true }).request.limits).toEqual({});
   });
 
-  test("how thoughts are shown", () => {
+  test("how reasoning is shown", () => {
     const shown = (members: Json, profile = lean) =>
       readMessageRequest({ ...hello, ...members }, "req_1", { profile }).options.reasoning;
     expect([shown({}), shown({}, exact)]).toEqual(["shown", "hidden"]);

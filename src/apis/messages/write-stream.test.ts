@@ -16,7 +16,7 @@ const usage: GenerationEvent = {
   usage: { promptTokens: 12, completionTokens: 0, promptDetails: { cached_tokens: 8 } },
 };
 const text = (words: string): GenerationEvent => ({ type: "text-delta", choice: 0, text: words });
-const thought = (words: string): GenerationEvent => ({ type: "reasoning-delta", choice: 0, text: words });
+const reasoning = (words: string): GenerationEvent => ({ type: "reasoning-delta", choice: 0, text: words });
 const finish = (reason: "stop" | "length" | "tool-calls" | "content-filter"): GenerationEvent => ({
   type: "finish",
   choice: 0,
@@ -131,7 +131,7 @@ describe("the events of a message", () => {
     expect(written([usage, { type: "start", choice: 0 }, { type: "part-start", choice: 0, kind: "text" }])).toBe("");
   });
 
-  test("an answer that stops at once has no block and no ping", () => {
+  test("an empty answer has no block and no ping", () => {
     const stream = written([{ type: "start", choice: 0 }, { ...finish("stop"), stop: "END" } as GenerationEvent, done]);
     expect(stream.match(/^event: .*$/gm)).toEqual([
       "event: message_start",
@@ -141,7 +141,7 @@ describe("the events of a message", () => {
     expect(message(stream)).toMatchObject({ content: [], stop_reason: "stop_sequence", stop_sequence: "END" });
   });
 
-  test("a call: the first piece is empty, the rest is the model's own", () => {
+  test("a call: the first delta is empty, the others are the model's own", () => {
     const stream = written([callStart, callDelta('{"a":'), callDelta("1}"), callEnd, finish("tool-calls"), done]);
     expect(stream.match(/"partial_json":.*$/gm)).toEqual([
       '"partial_json":""}}',
@@ -154,7 +154,7 @@ describe("the events of a message", () => {
     });
   });
 
-  test("a call without arguments is the empty piece alone", () => {
+  test("a call without arguments has the empty delta only", () => {
     const stream = written([callStart, callDelta("{"), callDelta(" }"), callEnd, finish("tool-calls"), done]);
     expect(stream.match(/partial_json/g)).toHaveLength(1);
     expect(message(stream).content).toMatchObject([{ input: {} }]);
@@ -164,9 +164,9 @@ describe("the events of a message", () => {
   test("a call is not closed before the finish shows that the answer is whole", () => {
     const call = [callStart, callDelta("{}"), callEnd];
     const second: GenerationEvent = { type: "tool-call-start", choice: 0, index: 1, id: "toolu_2", name: "g" };
-    for (const behind of [[], [usage], [text("and")], [second]]) {
-      expect(written([...call, ...behind])).not.toContain("content_block_stop");
-      expect(written([...call, ...behind, failed])).not.toContain("content_block_stop");
+    for (const after of [[], [usage], [text("and")], [second]]) {
+      expect(written([...call, ...after])).not.toContain("content_block_stop");
+      expect(written([...call, ...after, failed])).not.toContain("content_block_stop");
     }
     expect(written([...call, finish("tool-calls")])).toContain("content_block_stop");
     const deltaOfSecond: GenerationEvent = { type: "tool-call-delta", choice: 0, index: 1, arguments: "[]" };
@@ -179,7 +179,7 @@ describe("the events of a message", () => {
     ]);
   });
 
-  test("what waits behind a call is bounded", () => {
+  test("the events that wait for a call are limited", () => {
     const stream = written([callStart, callDelta("{}"), callEnd, text("x".repeat(4 * 1024 * 1024 + 1))]);
     expect(stream).toContain("content_block_stop");
   });
@@ -223,8 +223,8 @@ describe("the events of a message", () => {
   });
 });
 
-describe("thoughts", () => {
-  const thinking = [thought("Hm"), thought("m."), text("Hi"), finish("stop"), done];
+describe("reasoning", () => {
+  const thinking = [reasoning("Hm"), reasoning("m."), text("Hi"), finish("stop"), done];
 
   test("shown: the text, then a signature of ours", () => {
     const [block] = message(written(thinking)).content;
@@ -232,7 +232,7 @@ describe("thoughts", () => {
     expect(decodeSignature(String(block?.["signature"]))).toEqual({});
   });
 
-  test("omitted: no text, and the signature carries the thought for the next turn", () => {
+  test("omitted: no text, and the signature contains the reasoning for the next turn", () => {
     const stream = written(thinking, contextOf(lean, "omitted"));
     expect(stream).not.toContain("thinking_delta");
     const [block] = message(stream).content;
@@ -247,7 +247,7 @@ describe("thoughts", () => {
   test("the source's own signature is passed on, and what it redacted", () => {
     const stream = written([
       { type: "part-start", choice: 0, kind: "reasoning" },
-      thought("a"),
+      reasoning("a"),
       { type: "part-end", choice: 0, signature: "sig" },
       { type: "part-start", choice: 0, kind: "reasoning" },
       { type: "part-end", choice: 0, encrypted: "sealed" },
@@ -308,7 +308,7 @@ test("a citation and a block of a server's tool go on as they came", () => {
   expect(JSON.parse(writeMessageResponse(accumulate(events), contextOf()))).toMatchObject(expected);
 });
 
-test("arguments that are no object stand under Anthropic's name for them", () => {
+test("arguments that are not an object are in the member INVALID_JSON", () => {
   const events: GenerationEvent[] = [
     callStart,
     callDelta("{a: 1"),
@@ -341,12 +341,12 @@ test("for every generation: the stream, put together, is the whole message", () 
   const words = fc.string({ minLength: 1, maxLength: 8, unit: "grapheme" });
   const part = fc.oneof(
     words.map((words) => [text(words)]),
-    words.map((words) => [thought(words)]),
+    words.map((words) => [reasoning(words)]),
     fc
       .record({ text: words, signature: fc.option(words, { nil: undefined }) })
       .map(({ text, signature }) => [
         { type: "part-start", choice: 0, kind: "reasoning" } as const,
-        thought(text),
+        reasoning(text),
         { type: "part-end", choice: 0, ...(signature !== undefined && { signature }) } as const,
       ]),
     words.map((encrypted): GenerationEvent[] => [

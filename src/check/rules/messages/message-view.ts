@@ -1,6 +1,7 @@
 import { promptCounts } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atName } from "../body/body-place.ts";
+import type { Demands } from "../demands.ts";
 import type { Exchange } from "../exchange.ts";
 import { atEnd, atMember } from "../place.ts";
 import type { Offence, RuleFacts } from "../rule.ts";
@@ -206,27 +207,10 @@ export function promptTokens(usage: Json): number {
   }, 0);
 }
 
-/**
- * What a request requires of the message; nothing if the request is not known. Parameters that a server may refuse (an invalid limit, a
- * choice without tools) require nothing.
- */
-export interface MessageExpectations {
-  readonly stops: readonly string[];
-  readonly limit: number | undefined;
-  /** The one tool that must be called. */
-  readonly named: string | undefined;
-  /** Some tool must be called. */
-  readonly forced: boolean;
-  /** No tool may be called. */
-  readonly silent: boolean;
-  /** At most one call. */
-  readonly single: boolean;
-  /** The text must be JSON. */
-  readonly json: boolean;
+/** What a request requires of the message; nothing if the request is not known, or for parameters that a server may refuse. */
+export interface MessageExpectations extends Demands {
   /** There may be no thinking. */
   readonly withoutThinking: boolean;
-  /** The declared tools; `undefined` if the request is not known. */
-  readonly tools: ReadonlySet<unknown> | undefined;
 }
 
 export function expectationsOf({ exchange }: MessageView): MessageExpectations {
