@@ -98,11 +98,6 @@ export function picked(schema: z.ZodObject, value: JsonObject): JsonObject {
   );
 }
 
-/** Returns `value` as compact JSON, with the members of each object in the schema's order. */
-export function serialize<Schema extends z.ZodType>(schema: Schema, value: z.input<Schema>): string {
-  return JSON.stringify(inWireOrder(schema, value));
-}
-
 /** An object inside another one. */
 export interface Nested {
   /** The object's type where it is one of several, else the name of its member. */

@@ -1,7 +1,7 @@
 import type * as z from "zod";
 import type { GenerationFailure } from "../../core/events.ts";
 import { internalError, malformedJson } from "../failures.ts";
-import { serialize } from "../members.ts";
+import { inWireOrder } from "../members.ts";
 import { errorResponse, errorStatuses } from "./schema.ts";
 
 /** A failure in Anthropic's words. Source: https://platform.claude.com/docs/en/api/errors, and recordings of 2024 to 2026. */
@@ -34,7 +34,7 @@ export function errorJson(failure: GenerationFailure, requestId: string | null):
     },
     request_id: requestId,
   };
-  return serialize(errorResponse, object);
+  return JSON.stringify(inWireOrder(errorResponse, object));
 }
 
 /** Codes that Anthropic's clients act on. Source: its SDK 1.12.0. */

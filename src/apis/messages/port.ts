@@ -1,5 +1,6 @@
+import type * as z from "zod";
 import type { ModelInfo } from "../../core/engine.ts";
-import { serialize } from "../members.ts";
+import { inWireOrder } from "../members.ts";
 import { keyIn as bearerIn } from "../openai-voice.ts";
 import type { AnswerContext, Port } from "../port.ts";
 import type { RateLevels } from "../rate-limits.ts";
@@ -20,13 +21,13 @@ import type { MessageContext, MessageOptions } from "./write.ts";
 const anthropicModels: ModelLister = {
   isMeant: (header) => header("anthropic-version") !== undefined || header("x-api-key") !== undefined,
   list: (models) =>
-    serialize(schema.modelInfoPage, {
+    jsonOf(schema.modelInfoPage, {
       data: models.map(modelObject),
       has_more: false,
       first_id: models[0]?.id ?? null,
       last_id: models.at(-1)?.id ?? null,
     }),
-  one: (model) => serialize(schema.modelInfo, modelObject(model)),
+  one: (model) => jsonOf(schema.modelInfo, modelObject(model)),
 };
 
 const yes = { supported: true };
@@ -88,6 +89,11 @@ export function anthropicLimitHeaders(levels: RateLevels, now: number): Record<s
   return headers;
 }
 
+/** Writes an object with the members in the order of its schema. */
+function jsonOf<Schema extends z.ZodType>(schema: Schema, value: z.input<Schema>): string {
+  return JSON.stringify(inWireOrder(schema, value));
+}
+
 /** Returns a time as RFC 3339, in UTC. Full seconds have no fraction. */
 function atFullSecond(unixMs: number): string {
   return new Date(unixMs).toISOString().replace(".000Z", "Z");
@@ -112,7 +118,7 @@ export const messagesPort: Port = {
     *readRequest(body, requestId, options) {
       return (yield* messageRequestInSteps(body, requestId, { ...options, countsTokens: true })).request;
     },
-    write: (tokens) => serialize(schema.tokenCount, { input_tokens: tokens }),
+    write: (tokens) => jsonOf(schema.tokenCount, { input_tokens: tokens }),
   },
   probePath: "/api/hello",
   streamHeaders: ({ name }) => messageForms[name].streamHeaders,

@@ -7,9 +7,11 @@ import { isObject } from "../../../core/json.ts";
 import { type Chunk, type StreamView } from "../view.ts";
 import { chat, chatAndCompletions, hasError, streamRulesOf } from "./stream-rule.ts";
 
-/** The members of a chunk, in OpenAI's order. */
+/** The members of a chunk in OpenAI's order, without extensions of other servers. */
 const chunkMembers: ReadonlySet<string> = new Set([
-  ...membersOf(chatChunk).flatMap(({ name }) => (name === "usage" ? [] : [name])),
+  ...membersOf(chatChunk).flatMap(({ name, schema }) =>
+    name === "usage" || schema.meta()?.["extension"] !== undefined ? [] : [name],
+  ),
   "moderation",
   "usage",
   "obfuscation",
