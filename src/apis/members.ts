@@ -62,7 +62,9 @@ export function variantsOf(union: z.ZodDiscriminatedUnion): ReadonlyMap<unknown,
   if (found === undefined) {
     const objects = union.options.filter((option) => option instanceof z.ZodObject);
     found = new Map(
-      objects.map((option) => [(option.shape[union.def.discriminator] as z.ZodLiteral).value as unknown, option]),
+      objects.flatMap((option) =>
+        [...(option.shape[union.def.discriminator] as z.ZodLiteral).values].map((value) => [value as unknown, option]),
+      ),
     );
     variants.set(union, found);
   }
@@ -87,6 +89,13 @@ export function inWireOrder(schema: z.ZodType, value: unknown): unknown {
     ...listed.map(({ name, schema }) => [name, inWireOrder(schema, value[name])] as const),
     ...Object.entries(value).filter(([name]) => !names.has(name)),
   ]);
+}
+
+/** Returns the members of `value` that `schema` lists, in the schema's order. Members that are `undefined` are left out. */
+export function picked(schema: z.ZodObject, value: JsonObject): JsonObject {
+  return Object.fromEntries(
+    membersOf(schema).flatMap(({ name }) => (value[name] === undefined ? [] : [[name, value[name]]])),
+  );
 }
 
 /** An object inside another one. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { chatParameters } from "./chat/chat-parameters.ts";
 import { completionParameters } from "./completions/completion-parameters.ts";
-import { messageParameters } from "./messages/message-parameters.ts";
+import { messageParameters } from "./messages/request-schema.ts";
 import { extensionParameters } from "./request/extension-parameters.ts";
 import type { Parameter } from "./request/parameter.ts";
 import { responsesParameters } from "./responses/responses-parameters.ts";

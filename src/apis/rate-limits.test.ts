@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { anthropicLimitHeaders } from "./messages/limit-headers.ts";
-import { anthropicVoice } from "./messages/voice.ts";
+import { anthropicLimitHeaders } from "./messages/port.ts";
+import { anthropicVoice } from "./messages/port.ts";
 import { openaiVoice } from "./openai-voice.ts";
 import { exact, lean } from "./profile.ts";
 import { goDuration, openaiLimitHeaders, rateLimitReached } from "./rate-limits.ts";

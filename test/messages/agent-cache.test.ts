@@ -41,7 +41,7 @@ describe("an agent's conversation of twenty turns on a local model", () => {
   test("each turn reads only what is new", { timeout: 120_000 }, async () => {
     const client = new Anthropic({ baseURL: server.url, apiKey: "none", maxRetries: 0 });
     const messages: Anthropic.MessageParam[] = [];
-    const told: { readonly read: number; readonly cached: number }[] = [];
+    const usages: { readonly read: number; readonly cached: number }[] = [];
     for (let turn = 0; turn < 20; turn++) {
       messages.push({ role: "user", content: `Step ${turn}, please.` });
       const answer = await client.messages.create({
@@ -56,13 +56,13 @@ describe("an agent's conversation of twenty turns on a local model", () => {
       });
       messages.push({ role: "assistant", content: answer.content });
       const { input_tokens: fresh, cache_read_input_tokens: cached } = answer.usage;
-      told.push({ read: fresh, cached: cached ?? 0 });
+      usages.push({ read: fresh, cached: cached ?? 0 });
     }
     const shareOf = (turn: number): number => {
-      const { read, cached } = told[turn] ?? { read: 0, cached: 0 };
+      const { read, cached } = usages[turn] ?? { read: 0, cached: 0 };
       return cached / (read + cached);
     };
-    expect(told[0]?.read).toBeGreaterThan(12_000);
+    expect(usages[0]?.read).toBeGreaterThan(12_000);
     expect(shareOf(1)).toBeGreaterThanOrEqual(0.95);
     expect(shareOf(19)).toBeGreaterThanOrEqual(0.95);
     console.log(`cached: turn 2 ${(shareOf(1) * 100).toFixed(1)} %, turn 20 ${(shareOf(19) * 100).toFixed(1)} %`);

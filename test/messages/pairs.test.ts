@@ -9,7 +9,7 @@ import { writeProgrammedModel } from "../fixtures/programmed-model.ts";
 import { answerOf } from "../fixtures/scripts.ts";
 import type { ScriptedServer } from "../upstream/scripted-server.ts";
 import { byChat, byCompletions, byMessages, byResponses, nothing } from "./scenario-clients.ts";
-import type { Said } from "./scenario-clients.ts";
+import type { Answer } from "./scenario-clients.ts";
 import {
   chatUpstream,
   completionsUpstream,
@@ -24,18 +24,18 @@ import { scenarios } from "./scenarios.ts";
 import type { Scenario } from "./scenarios.ts";
 
 /*
- * Whatever a client speaks and whatever answers, the same is said: clients of chat, legacy completions, Responses and Messages before a
- * local model, a program, and servers of each of these APIs. Each pair with a text, a thought, two calls, an answer that is cut, and an
- * error: of the local model, a prompt that is too long for it.
+ * Clients of every API get the same answer from every source: chat, legacy completions, Responses and Messages from a local model, a
+ * program, and servers of each of these APIs. Each pair is tested with a text, reasoning, two calls, an answer that is cut, and an error
+ * (of the local model: a prompt that is too long for it).
  *
- * Completions have no place for thoughts and calls, so their clients get the text alone, and of a local model all that it writes. A
- * conversation is not to be had from a server that only continues texts, nor the continuation of a text from one that only has
- * conversations: both are refused with a status.
+ * Completions have no members for reasoning and calls, so their clients get only the text, and from a local model everything that it
+ * generates. A server of completions cannot answer a conversation, and a server of conversations cannot continue a text: both requests are
+ * refused with a status.
  */
 
-const expected: Readonly<Record<Scenario, Said>> = {
+const expected: Readonly<Record<Scenario, Answer>> = {
   text: { ...nothing(), text: "Hello there.", end: "stop" },
-  thought: { ...nothing(), thought: "Hm.", text: "Yes.", end: "stop" },
+  reasoning: { ...nothing(), reasoning: "Hm.", text: "Yes.", end: "stop" },
   calls: {
     ...nothing(),
     text: "I look.",
@@ -62,13 +62,13 @@ const clients = { chat: byChat, completions: byCompletions, responses: byRespons
 
 const anyTokens = [expect.any(Number), expect.any(Number)] as const;
 
-/** What each client is told of each source; an error comes before anything is told, or behind some of it. */
+/** The answer that each client gets from each source. An error comes before anything is sent, or after some of it. */
 function expectedOf(
   client: keyof typeof clients,
   source: (typeof sources)[number],
   scenario: Scenario,
   how: "stream" | "whole",
-): Said {
+): Answer {
   const isText = client === "completions";
   const refusal =
     !isText && source === "completions upstream"
@@ -134,7 +134,7 @@ describe.each(Object.keys(clients) as (keyof typeof clients)[])("a client of %s"
   });
 });
 
-test("a text that nobody can continue is refused with OpenAI's error, which says what to ask instead", async () => {
+test("a text that no model can continue is refused with OpenAI's error, which names the right API", async () => {
   const response = await fetch(`${server.url}/v1/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },

@@ -6,16 +6,16 @@ import type { Scenario } from "./scenarios.ts";
 import { askMessage } from "./support.ts";
 import type { Json } from "./support.ts";
 
-// A client of each API, which asks for a scenario and says what it was told.
+// A client of each API, which requests a scenario and returns the answer.
 
-/** What an answer says, whatever API told it. */
-export interface Said {
+/** The content of an answer of any API. */
+export interface Answer {
   readonly text: string;
-  readonly thought: string;
+  readonly reasoning: string;
   readonly calls: readonly (readonly [name: string, input: unknown])[];
   readonly end: "stop" | "length" | "calls" | null;
   readonly tokens: readonly [input: unknown, output: unknown] | null;
-  /** The status before anything was told, or that an error came behind it. */
+  /** The status if nothing was sent before the error, or that an error came after it. */
   readonly failed: false | "status" | "stream";
   /** What a 404 says. */
   readonly refusal: string | null;
@@ -23,12 +23,12 @@ export interface Said {
   readonly runs: readonly string[];
 }
 
-export function nothing(): Said {
-  return { text: "", thought: "", calls: [], end: null, tokens: [9, 4], failed: false, refusal: null, runs: [] };
+export function nothing(): Answer {
+  return { text: "", reasoning: "", calls: [], end: null, tokens: [9, 4], failed: false, refusal: null, runs: [] };
 }
 
-/** What a client has of an answer that is none. */
-function refused(status: number, body: string): Said {
+/** An answer without content. */
+function refused(status: number, body: string): Answer {
   const { error } = JSON.parse(body) as { error: Json };
   expect(error["message"]).toBeTypeOf("string");
   return { ...nothing(), tokens: null, failed: "status", refusal: status === 404 ? String(error["message"]) : null };
@@ -41,15 +41,15 @@ export async function byMessages(
   model: string,
   scenario: Scenario,
   stream: boolean,
-): Promise<Said> {
+): Promise<Answer> {
   const messages = [{ role: "user", content: promptOf(scenario, "turn") }];
   const answer = await askMessage(server, { model, messages, stream, tools, max_tokens: limitOf(scenario) });
   const { message, error, closedCalls, status } = answer;
   if (status !== 200 || error) {
     const refusal = status === 404 ? refused(status, JSON.stringify(message)) : nothing();
-    const { type, request_id, error: told } = (error ?? message) as Json & { error: Json };
+    const { type, request_id, error: sent } = (error ?? message) as Json & { error: Json };
     expect({ type, request_id }).toMatchObject({ type: "error", request_id: expect.stringMatching(/^req_/) as string });
-    expect(told["message"]).toBeTypeOf("string");
+    expect(sent["message"]).toBeTypeOf("string");
     return { ...refusal, tokens: null, failed: error ? "stream" : "status", runs: closedCalls };
   }
   const blocks = message.content ?? [];
@@ -58,7 +58,7 @@ export async function byMessages(
   for (const call of calls) expect(call["id"]).toMatch(/^[a-zA-Z0-9_-]+$/);
   return {
     text: blocks.map(({ text }) => text ?? "").join(""),
-    thought: blocks.map(({ thinking }) => thinking ?? "").join(""),
+    reasoning: blocks.map(({ thinking }) => thinking ?? "").join(""),
     calls: calls.map(({ name, input }) => [String(name), input] as const),
     end:
       ({ end_turn: "stop", max_tokens: "length", tool_use: "calls" } as const)[String(message["stop_reason"])] ?? null,
@@ -74,7 +74,7 @@ export async function byChat(
   model: string,
   scenario: Scenario,
   stream: boolean,
-): Promise<Said> {
+): Promise<Answer> {
   const response = await fetch(`${server.url}/v1/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -94,7 +94,7 @@ export async function byChat(
   if (response.status !== 200) return refused(response.status, text);
   const chunks = stream ? chunksOf(text) : [JSON.parse(text) as Json];
   if (chunks.some((chunk) => chunk["error"])) return { ...nothing(), tokens: null, failed: "stream" };
-  const said = { text: "", thought: "", end: null as Said["end"] };
+  const said = { text: "", reasoning: "", end: null as Answer["end"] };
   const calls: { name: string; json: string }[] = [];
   let usage: Json = {};
   for (const chunk of chunks) {
@@ -102,7 +102,7 @@ export async function byChat(
     const [choice] = chunk["choices"] as { delta?: Json; message?: Json; finish_reason: string | null }[];
     const { content, reasoning_content, tool_calls } = choice?.delta ?? choice?.message ?? {};
     said.text += (content as string | null | undefined) ?? "";
-    said.thought += (reasoning_content as string | undefined) ?? "";
+    said.reasoning += (reasoning_content as string | undefined) ?? "";
     for (const [at, call] of (
       (tool_calls ?? []) as { index?: number; function: { name?: string; arguments: string } }[]
     ).entries()) {
@@ -127,7 +127,7 @@ export async function byCompletions(
   model: string,
   scenario: Scenario,
   stream: boolean,
-): Promise<Said> {
+): Promise<Answer> {
   const response = await fetch(`${server.url}/v1/completions`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -164,7 +164,7 @@ export async function byResponses(
   model: string,
   scenario: Scenario,
   stream: boolean,
-): Promise<Said> {
+): Promise<Answer> {
   const response = await fetch(`${server.url}/v1/responses`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -204,7 +204,7 @@ export async function byResponses(
   const calls = of("function_call");
   return {
     text: said("message"),
-    thought: said("reasoning"),
+    reasoning: said("reasoning"),
     calls: calls.map(({ name, arguments: json }) => [String(name), JSON.parse(String(json))] as const),
     end: status === "incomplete" ? "length" : calls.length > 0 ? "calls" : "stop",
     tokens: [usage["input_tokens"], usage["output_tokens"]],

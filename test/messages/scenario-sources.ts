@@ -12,7 +12,7 @@ import type { Json } from "./support.ts";
 
 const programEvents: Readonly<Record<Scenario, readonly GenerationEvent[]>> = {
   text: [delta("Hello "), delta("there."), finish("stop")],
-  thought: [{ type: "reasoning-delta", choice: 0, text: "Hm." }, delta("Yes."), finish("stop")],
+  reasoning: [{ type: "reasoning-delta", choice: 0, text: "Hm." }, delta("Yes."), finish("stop")],
   calls: [delta("I look."), ...call(0, "look", '{"at":1}'), ...call(1, "wait", "{}"), finish("tool-calls")],
   cut: [delta("Once upon a"), finish("length")],
   error: [delta("Once"), ...call(0, "look", '{"at":1}')],
@@ -22,7 +22,7 @@ const programEvents: Readonly<Record<Scenario, readonly GenerationEvent[]>> = {
 export const scripts = {
   greeting: { say: "Which script?" },
   text: { say: "Hello there." },
-  thought: { say: "<think>\nHm.\n</think>\n\nYes." },
+  reasoning: { say: "<think>\nHm.\n</think>\n\nYes." },
   calls: {
     say: 'I look.<tool_call>\n{"name": "look", "arguments": {"at":1}}\n</tool_call>\n<tool_call>\n{"name": "wait", "arguments": {}}\n</tool_call>',
   },
@@ -70,7 +70,7 @@ function chatCall(index: number, name: string, json: string): string {
 
 const chatStreams: Readonly<Record<Scenario, string>> = {
   text: chatEvent({ content: "Hello " }) + chatEvent({ content: "there." }) + chatEvent({}, "stop"),
-  thought: chatEvent({ reasoning_content: "Hm." }) + chatEvent({ content: "Yes." }) + chatEvent({}, "stop"),
+  reasoning: chatEvent({ reasoning_content: "Hm." }) + chatEvent({ content: "Yes." }) + chatEvent({}, "stop"),
   calls:
     chatEvent({ content: "I look." }) +
     chatCall(0, "look", '{"at":1}') +
@@ -89,7 +89,7 @@ const textUsage = chatUsage.replace("chat.completion.chunk", "text_completion");
 
 const textStreams: Readonly<Record<Scenario, string>> = {
   text: textEvent("Hello ") + textEvent("there.") + textEvent("", "stop"),
-  thought: textEvent("Yes.") + textEvent("", "stop"),
+  reasoning: textEvent("Yes.") + textEvent("", "stop"),
   calls: textEvent("I look.") + textEvent("", "stop"),
   cut: textEvent("Once upon a") + textEvent("", "length"),
   error: textEvent("Once"),
@@ -160,7 +160,7 @@ function messageEnd(stop_reason: string): Json[] {
 
 const messageStreams: Readonly<Record<Scenario, readonly Json[]>> = {
   text: [...textBlock(0, "Hello ", "there."), ...messageEnd("end_turn")],
-  thought: [
+  reasoning: [
     ...block(
       0,
       { type: "thinking", thinking: "", signature: "" },
@@ -200,7 +200,7 @@ export function messagesUpstream(): Promise<ScriptedServer> {
 
 const responseItems: Readonly<Record<Scenario, readonly Json[]>> = {
   text: [message("Hello ", "there.")],
-  thought: [thought("Hm."), message("Yes.")],
+  reasoning: [reasoning("Hm."), message("Yes.")],
   calls: [message("I look."), callItem(0, "look", '{"at":1}'), callItem(1, "wait", "{}")],
   cut: [message("Once upon a")],
   error: [message("Once"), callItem(0, "look", '{"at":1}')],
@@ -210,7 +210,7 @@ function message(...pieces: string[]): Json {
   return { type: "message", role: "assistant", pieces, content: [{ type: "output_text", text: pieces.join("") }] };
 }
 
-function thought(text: string): Json {
+function reasoning(text: string): Json {
   return { type: "reasoning", summary: [], pieces: [text], content: [{ type: "reasoning_text", text }] };
 }
 
@@ -237,7 +237,7 @@ export function responsesUpstream(): Promise<ScriptedServer> {
       events.push({ type: "response.output_item.added", output_index, item: { ...item, content: [], arguments: "" } });
       const type = deltas[String(item["type"])] ?? "";
       for (const delta of pieces as string[]) events.push({ type, item_id: item["id"], output_index, delta });
-      // The call that the server breaks at is whole already: nobody may run it.
+      // The server breaks after the call is complete: no client may run it.
       events.push({ type: "response.output_item.done", output_index, item });
     }
     const error = { code: "server_error", message: "The server broke." };

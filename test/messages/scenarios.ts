@@ -1,7 +1,7 @@
 /** What a source is to say: asked for by the user's message. */
 export type Scenario = (typeof scenarios)[number];
 
-export const scenarios = ["text", "thought", "calls", "cut", "error"] as const;
+export const scenarios = ["text", "reasoning", "calls", "cut", "error"] as const;
 
 export function limitOf(scenario: Scenario): number {
   return scenario === "cut" ? 3 : 100;

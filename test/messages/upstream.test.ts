@@ -102,7 +102,7 @@ describe("an upstream that speaks the Messages API", () => {
     [400, "invalid_request_error", "prompt is too long: 9000 tokens > 8000 maximum", 400, "context_length_exceeded"],
     [401, "authentication_error", "invalid x-api-key", 401, null],
     [529, "overloaded_error", "Overloaded", 529, null],
-  ])("an error with status %i is told in the client's words", async (status, type, words, chatStatus, code) => {
+  ])("an error with status %i is sent in the client's words", async (status, type, words, chatStatus, code) => {
     await serve({ type: "error", error: { type, message: words }, request_id: "req_theirs" }, status, {
       "retry-after": "60",
     });
@@ -122,8 +122,8 @@ describe("an upstream that speaks the Messages API", () => {
     await serve(
       [start, block, delta].map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(""),
     );
-    const { message: told, error } = await askMessage(gateway, { stream: true });
-    expect(told.content).toMatchObject([{ text: "Once" }]);
+    const { message: partial, error } = await askMessage(gateway, { stream: true });
+    expect(partial.content).toMatchObject([{ text: "Once" }]);
     expect(error).toMatchObject({ type: "error", error: { type: "api_error" } });
   });
 

@@ -5,7 +5,7 @@ import { defineProgram } from "../../src/engines/program/program.ts";
 import { json } from "../support/transports.ts";
 
 // Programs and chat servers without usage: message_start and the whole message said `input_tokens: 0`, count_tokens answered 501, and a
-// compaction said 0 tokens. Every source of our tests counted its tokens, and told them at the end.
+// compaction said 0 tokens. Every source of our tests counted its tokens, and reported them at the end.
 
 type Json = { readonly [name: string]: unknown };
 

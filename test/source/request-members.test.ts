@@ -27,7 +27,7 @@ const places: Readonly<Record<Kind, readonly string[]>> = {
   chat: [upstream, sampling, ...chatWriters],
   completions: [upstream, sampling, "src/apis/completions/write-request.ts"],
   responses: [upstream, sampling, "src/apis/responses/write-request.ts"],
-  messages: [upstream, "src/apis/messages/write-request.ts"],
+  messages: [upstream, "src/apis/messages/source-port.ts"],
 };
 /** It writes every member of a request for the model's process, and reads none. */
 const copies = "src/engines/llama/asked-text.ts";

@@ -1,8 +1,10 @@
-import { errorStatuses } from "./schema.ts";
+import type * as z from "zod";
 import type { GenerationFailure } from "../../core/events.ts";
 import { internalError, malformedJson } from "../failures.ts";
+import { inWireOrder } from "../members.ts";
+import { errorResponse, errorStatuses } from "./schema.ts";
 
-/** A failure as Anthropic tells it. Source: https://platform.claude.com/docs/en/api/errors, and recordings of 2024 to 2026. */
+/** A failure in Anthropic's words. Source: https://platform.claude.com/docs/en/api/errors, and recordings of 2024 to 2026. */
 export interface AnthropicError {
   readonly status: number;
   readonly type: string;
@@ -10,30 +12,35 @@ export interface AnthropicError {
 }
 
 export function anthropicError(failure: GenerationFailure): AnthropicError {
-  const { status, type } = kindOf(failure);
+  const { status, type } = statusAndType(failure);
   const { sourceType } = failure;
   return {
     status,
     type: sourceType !== undefined && Object.hasOwn(errorStatuses, sourceType) ? sourceType : type,
-    message: words(failure),
+    message: messageOf(failure),
   };
 }
 
-/** The body of an error, and the data of an `error` event. `requestId`: null where none is known. */
-export function errorObject(
-  failure: GenerationFailure,
-  requestId: string | null,
-): { type: "error"; error: { type: string; message: string; details?: object }; request_id: string | null } {
+/** Returns the JSON of an error's body, which is also the data of an `error` event. `requestId` is `null` if none is known. */
+export function errorJson(failure: GenerationFailure, requestId: string | null): string {
   const { type, message } = anthropicError(failure);
   const { code } = failure;
-  const details = typeof code === "string" && toldCodes.has(code) ? { details: { error_code: code } } : {};
-  return { type: "error", error: { type, message, ...details }, request_id: requestId };
+  const object: z.input<typeof errorResponse> = {
+    type: "error",
+    error: {
+      type,
+      message,
+      ...(typeof code === "string" && shownCodes.has(code) && { details: { error_code: code } }),
+    },
+    request_id: requestId,
+  };
+  return JSON.stringify(inWireOrder(errorResponse, object));
 }
 
 /** Codes that Anthropic's clients act on. Source: its SDK 1.12.0. */
-const toldCodes: ReadonlySet<string> = new Set(["thread_unsupported_request", "compaction_unavailable"]);
+const shownCodes: ReadonlySet<string> = new Set(["thread_unsupported_request", "compaction_unavailable"]);
 
-function kindOf({ kind, status }: GenerationFailure): { readonly status: number; readonly type: string } {
+function statusAndType({ kind, status }: GenerationFailure): { readonly status: number; readonly type: string } {
   switch (kind) {
     case "authentication":
       return { status: 401, type: "authentication_error" };
@@ -45,7 +52,7 @@ function kindOf({ kind, status }: GenerationFailure): { readonly status: number;
       return { status: 413, type: "request_too_large" };
     case "rate-limited":
       return { status: 429, type: "rate_limit_error" };
-    // Anthropic's clients wait and ask again at 529.
+    // Anthropic's clients wait and retry at 529.
     case "overloaded":
     case "unavailable":
       return { status: 529, type: "overloaded_error" };
@@ -63,10 +70,10 @@ function kindOf({ kind, status }: GenerationFailure): { readonly status: number;
 }
 
 /**
- * Anthropic's words where it has fixed ones, which clients look for: Claude Code compacts its history at "prompt is too long: N tokens >
- * M maximum", and at nothing else. A source's own words stay.
+ * Anthropic's words where they are fixed and clients look for them: Claude Code compacts its history only at "prompt is too long: N tokens
+ * > M maximum". A source's own words are kept.
  */
-function words(failure: GenerationFailure): string {
+function messageOf(failure: GenerationFailure): string {
   const { kind, message, tokens, model, code, sourceType, param } = failure;
   switch (kind) {
     case "context-overflow":
@@ -83,7 +90,7 @@ function words(failure: GenerationFailure): string {
       return message === internalMessage ? "Internal server error" : message;
     case "invalid-request":
       if (message === malformedMessage) return "The request body is not valid JSON.";
-      // What an engine finds wrong with a part of the request: Anthropic's messages begin with the path.
+      // Anthropic's messages begin with the path; those of engines name it in `param` only.
       return typeof param === "string" && sourceType === undefined && !message.includes(param)
         ? `${param}: ${message}`
         : message;

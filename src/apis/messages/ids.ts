@@ -1,5 +1,5 @@
 /**
- * The ids that Anthropic gives to messages, calls and requests: a prefix, `01`, and 128 bits in base 58, 22 digits long. Those of
+ * The ids that Anthropic gives to messages, calls and requests: a prefix, `01`, and 128 bits in base 58, 22 digits long. The ids of
  * messages (since July 2026) and requests are UUIDs of version 7, which begin with the time. Source: 1,094 of 1,099 recorded request ids
  * decode to the day of their answer. `random` is uniform in [0, 1).
  */
@@ -7,12 +7,12 @@
 /** Bitcoin's alphabet: no 0, O, I, l. */
 const base58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
-/** `msg_01…`; `created` in Unix seconds. */
+/** Returns `msg_01…`; `created` in Unix seconds. */
 export function messageId(created: number, random: () => number): string {
   return `msg_01${base58Text(uuidV7(Math.floor(created) * 1000 + bits(10, random), random))}`;
 }
 
-/** `toolu_01…` */
+/** Returns `toolu_01…`. */
 export function toolUseId(random: () => number): string {
   let value = 0n;
   for (let i = 0; i < 4; i++) value = (value << 32n) | BigInt(bits(32, random));

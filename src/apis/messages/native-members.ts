@@ -1,24 +1,48 @@
+import * as z from "zod";
 import type { ExtraEvent } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
+import { membersOf, unwrapped } from "../members.ts";
+import { message, messageUsage } from "./schema.ts";
 
 /**
  * Members of a message that no generation event has. An engine whose source speaks this API sends them as `extra` events of the dialect
  * "messages" with place "chunk"; the latest value of each name counts. The writers put them back into the message.
  */
 export interface NativeMembers {
-  /** Beside the counts that every API has: `server_tool_use`, `inference_geo`, `cache_creation`, … */
+  /** Members of the usage other than counts: `server_tool_use`, `inference_geo`, … */
   readonly usage: JsonObject;
-  /** Where no neutral reason says it: `pause_turn`. */
+  /** A stop reason that no neutral reason expresses, such as `pause_turn`. */
   readonly stopReason?: string;
   readonly stopDetails?: unknown;
-  /** Members of the message itself, as they came. */
+  /** Members of the message itself. */
   readonly message: JsonObject;
 }
 
 export const noNativeMembers: NativeMembers = { usage: {}, message: {} };
 
-/** `before` with what the event adds; `before` itself for an event that is not of this kind. */
+/** Returns the members of `value` that messages have in some cases only: `container`, `context_management`, … */
+export function nativeMessage(value: JsonObject): JsonObject {
+  return Object.fromEntries(
+    membersOf(message).flatMap(({ name, always }) =>
+      always || value[name] === undefined ? [] : [[name, value[name]]],
+    ),
+  );
+}
+
+/** The members of usage that no neutral count expresses. */
+const notCounted: ReadonlySet<string> = new Set(
+  membersOf(messageUsage.omit({ output_tokens_details: true })).flatMap(({ name, schema }) =>
+    unwrapped(schema) instanceof z.ZodNumber ? [] : [name],
+  ),
+);
+
+/** Returns the members of `value`, a usage, that no neutral count expresses. */
+export function nativeUsage(value: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => notCounted.has(name)));
+}
+
+/** Returns `before` with what the event adds, or `before` itself for an event of another kind. */
 export function withNativeMembers(before: NativeMembers, { place, dialect, value }: ExtraEvent): NativeMembers {
   if (place !== "chunk" || dialect !== "messages") return before;
   const { usage, stop_reason, stop_details } = value;
@@ -29,10 +53,4 @@ export function withNativeMembers(before: NativeMembers, { place, dialect, value
     ...(stop_details !== undefined && { stopDetails: stop_details }),
     message: { ...before.message, ...nativeMessage(value) },
   };
-}
-
-/** Returns the members of `value` that only a message of this API has. */
-export function nativeMessage(value: JsonObject): JsonObject {
-  const names = ["container", "input_transformations", "diagnostics", "context_management"] as const;
-  return Object.fromEntries(names.flatMap((name) => (value[name] === undefined ? [] : [[name, value[name]]])));
 }

@@ -1,11 +1,103 @@
-import type { Port } from "../port.ts";
-import type { MessageContext } from "./asked-message.ts";
+import type * as z from "zod";
+import type { ModelInfo } from "../../core/engine.ts";
+import { inWireOrder } from "../members.ts";
+import { keyIn as bearerIn } from "../openai-voice.ts";
+import type { AnswerContext, Port } from "../port.ts";
+import type { RateLevels } from "../rate-limits.ts";
+import type { ModelLister, Voice } from "../voice.ts";
+import { anthropicError, errorJson } from "./error-object.ts";
 import { messageForms } from "./form.ts";
 import { messageId } from "./ids.ts";
-import { messageRequestInSteps } from "./read-request.ts";
-import { writeMessageResponse } from "./response-writer.ts";
-import { MessageStreamWriter } from "./stream-writer.ts";
-import { anthropicVoice } from "./voice.ts";
+import { messageRequestInSteps } from "./request.ts";
+import * as schema from "./schema.ts";
+import { MessageStreamWriter } from "./write-stream.ts";
+import { writeMessageResponse } from "./write.ts";
+import type { MessageContext, MessageOptions } from "./write.ts";
+
+/**
+ * Lists models as Anthropic does, for clients that expect its form. All models are on one page. An unknown time of creation is 1970-01-01,
+ * unknown limits are `null`. Source: recordings of 2026, and the types of Anthropic's SDK 0.120.0.
+ */
+const anthropicModels: ModelLister = {
+  isMeant: (header) => header("anthropic-version") !== undefined || header("x-api-key") !== undefined,
+  list: (models) =>
+    jsonOf(schema.modelInfoPage, {
+      data: models.map(modelObject),
+      has_more: false,
+      first_id: models[0]?.id ?? null,
+      last_id: models.at(-1)?.id ?? null,
+    }),
+  one: (model) => jsonOf(schema.modelInfo, modelObject(model)),
+};
+
+const yes = { supported: true };
+const no = { supported: false };
+
+function modelObject({ id, created, contextLength, maxOutputTokens, sees }: ModelInfo) {
+  return {
+    type: "model" as const,
+    id,
+    display_name: id,
+    created_at: atFullSecond(created * 1000),
+    max_input_tokens: contextLength ?? null,
+    max_tokens: maxOutputTokens ?? contextLength ?? null,
+    capabilities: {
+      batch: no,
+      citations: no,
+      code_execution: no,
+      context_management: no,
+      effort: { supported: true, low: yes, medium: yes, high: yes, xhigh: yes, max: yes },
+      image_input: sees === true ? yes : no,
+      pdf_input: no,
+      structured_outputs: yes,
+      thinking: { supported: true, types: { enabled: yes, adaptive: yes } },
+    },
+  };
+}
+
+/** Anthropic's headers and errors: the key in `x-api-key` or as a Bearer token, `request-id`, the error object. */
+export const anthropicVoice: Voice = {
+  keyIn: (header) => header("x-api-key")?.trim() || bearerIn(header),
+  answerHeaders: (requestId) => ({ "request-id": requestId, "x-request-id": requestId }),
+  limitHeaders: anthropicLimitHeaders,
+  models: anthropicModels,
+  writeFailure(failure, _profile, requestId) {
+    const { status } = anthropicError(failure);
+    return {
+      status,
+      contentType: "application/json",
+      body: errorJson(failure, requestId),
+      // Anthropic's clients follow this header for every status.
+      headers: { "x-should-retry": String(status === 429 || (status >= 500 && status !== 501)) },
+    };
+  },
+};
+
+/**
+ * Returns the headers with what is left of a key's rate limits; `now` in Unix milliseconds. Source:
+ * https://platform.claude.com/docs/en/api/rate-limits, "Response headers".
+ */
+export function anthropicLimitHeaders(levels: RateLevels, now: number): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const rate of ["requests", "tokens"] as const) {
+    const level = levels[rate];
+    if (!level) continue;
+    headers[`anthropic-ratelimit-${rate}-limit`] = String(level.limit);
+    headers[`anthropic-ratelimit-${rate}-remaining`] = String(level.remaining);
+    headers[`anthropic-ratelimit-${rate}-reset`] = atFullSecond(Math.ceil((now + level.resetMs) / 1000) * 1000);
+  }
+  return headers;
+}
+
+/** Writes an object with the members in the order of its schema. */
+function jsonOf<Schema extends z.ZodType>(schema: Schema, value: z.input<Schema>): string {
+  return JSON.stringify(inWireOrder(schema, value));
+}
+
+/** Returns a time as RFC 3339, in UTC. Full seconds have no fraction. */
+function atFullSecond(unixMs: number): string {
+  return new Date(unixMs).toISOString().replace(".000Z", "Z");
+}
 
 /** `POST /v1/messages`. */
 export const messagesPort: Port = {
@@ -13,13 +105,12 @@ export const messagesPort: Port = {
   path: "/messages",
   voice: anthropicVoice,
   *readRequest(body, requestId, options) {
-    const { request, asked, warnings } = yield* messageRequestInSteps(body, requestId, options);
+    const read = yield* messageRequestInSteps(body, requestId, options);
     return {
-      request,
-      warnings,
-      streamWriter: (context) => new MessageStreamWriter({ ...context, asked, id: idOf(context) }),
-      writeResponse: (generation, context) =>
-        writeMessageResponse(generation, { ...context, asked, id: idOf(context) }),
+      request: read.request,
+      warnings: read.warnings,
+      streamWriter: (context) => new MessageStreamWriter(messageContext(context, read.options)),
+      writeResponse: (generation, context) => writeMessageResponse(generation, messageContext(context, read.options)),
     };
   },
   tokenCounter: {
@@ -27,12 +118,12 @@ export const messagesPort: Port = {
     *readRequest(body, requestId, options) {
       return (yield* messageRequestInSteps(body, requestId, { ...options, countsTokens: true })).request;
     },
-    write: (tokens) => JSON.stringify({ input_tokens: tokens }),
+    write: (tokens) => jsonOf(schema.tokenCount, { input_tokens: tokens }),
   },
   probePath: "/api/hello",
   streamHeaders: ({ name }) => messageForms[name].streamHeaders,
 };
 
-function idOf({ created, random }: Pick<MessageContext, "created" | "random">): string {
-  return messageId(created, random);
+function messageContext(context: AnswerContext, options: MessageOptions): MessageContext {
+  return { ...context, options, id: messageId(context.created, context.random) };
 }

@@ -6,9 +6,9 @@ import type { GenerationEvent } from "../../core/events.ts";
 import { exact } from "../profile.ts";
 import { repairCapture } from "../repair-capture.ts";
 import { readResponseBody } from "../tolerant/read-response.ts";
-import { MessageReader } from "./answer-reader.ts";
-import { writeMessageResponse } from "./response-writer.ts";
-import { MessageStreamWriter } from "./stream-writer.ts";
+import { MessageReader } from "./read.ts";
+import { writeMessageResponse } from "./write.ts";
+import { MessageStreamWriter } from "./write-stream.ts";
 
 const recordings = new URL("../../../../shared/recordings/", import.meta.url);
 const isHere = existsSync(recordings);
@@ -95,11 +95,11 @@ describe.skipIf(!isHere)("recordings of Anthropic's API", () => {
       const events: GenerationEvent[] = [...reader.push(body), ...reader.end()];
       const again = newReader();
       const written = new MessageStreamWriter(contextOf(model)).write(events);
-      const told = [...again.push(written), ...again.end()];
-      expect(accumulate(told).choices, name).toEqual(
-        withSignatures(accumulate(told).choices, accumulate(events).choices),
+      const reread = [...again.push(written), ...again.end()];
+      expect(accumulate(reread).choices, name).toEqual(
+        withSignatures(accumulate(reread).choices, accumulate(events).choices),
       );
-      expect(accumulate(told).usage, name).toMatchObject(accumulate(events).usage ?? {});
+      expect(accumulate(reread).usage, name).toMatchObject(accumulate(events).usage ?? {});
     }
   });
 });
@@ -116,7 +116,7 @@ function contextOf(model: string) {
     settings: {},
     random: Math.random,
     id: "msg_01",
-    asked: { requestId: "req_1", thoughts: "shown" },
+    options: { requestId: "req_1", reasoning: "shown" },
   } as const;
 }
 
@@ -148,7 +148,7 @@ function today(value: unknown): unknown {
 
 type Choices = ReturnType<typeof accumulate>["choices"];
 
-/** One recorded thought has no signature; the writer gave it one. */
+/** One recorded thinking block has no signature; the writer adds one. */
 function withSignatures(ours: Choices, theirs: Choices): Choices {
   const [choice] = theirs;
   if (!choice) return theirs;

@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { membersOf, variantsOf } from "../members.ts";
 
 /*
  * The objects that Anthropic's Messages API answers with. The keys of each shape are in the order in which Anthropic writes them.
@@ -19,7 +20,7 @@ const cacheCreation = z.object({
   ephemeral_1h_input_tokens: count,
 });
 
-/** Uses of Anthropic's own tools. */
+/** How often the tools on Anthropic's servers were used. */
 const serverToolUse = z.object({
   web_search_requests: count.optional(),
   web_fetch_requests: count.optional(),
@@ -36,7 +37,7 @@ const iteration = z.object({
 });
 
 /** The usage of a message, and of `message_start`. `input_tokens` does not include the two counts of cached tokens. */
-export const usage = z.object({
+export const messageUsage = z.object({
   input_tokens: count,
   cache_creation_input_tokens: count.nullable().meta({ since: "2024-08" }),
   cache_read_input_tokens: count.nullable().meta({ since: "2024-08" }),
@@ -50,12 +51,15 @@ export const usage = z.object({
   iterations: z.array(iteration).optional(),
 });
 
+/** The counts of a usage whose sum is the number of the prompt's tokens. They do not overlap. */
+export const promptCounts = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"] as const;
+
 /** The usage of `message_delta`: cumulative since August 2025, `output_tokens` alone before. */
-export const finalUsage = usage
+export const messageDeltaUsage = messageUsage
   .omit({ cache_creation: true, service_tier: true, inference_geo: true })
   .extend({ input_tokens: count.meta({ since: "2025-08" }) });
 
-const citation = z.object({
+export const citation = z.object({
   type: z.enum([
     "char_location",
     "page_location",
@@ -82,61 +86,66 @@ const citation = z.object({
 
 const caller = z.looseObject({ type: z.string() });
 
-/** A use of one of Anthropic's own tools. Each tool may add members. */
-function serverCall<const Type extends string>(type: Type) {
-  return z.looseObject({
-    type: z.literal(type),
-    id: z.string(),
-    name: z.string(),
-    input: z.record(z.string(), z.unknown()),
-    caller: caller.optional(),
-    server_name: z.string().optional(),
-  });
-}
+/** A call of a tool that runs on Anthropic's servers. Each tool may add members. */
+export const serverToolUseBlock = z.looseObject({
+  type: z.literal(["server_tool_use", "mcp_tool_use"]),
+  id: z.string(),
+  name: z.string(),
+  input: z.record(z.string(), z.unknown()),
+  caller: caller.optional(),
+  server_name: z.string().optional(),
+});
 
-/** The result of one of Anthropic's own tools. */
-function serverResult<const Type extends string>(type: Type) {
-  return z.looseObject({
-    type: z.literal(type),
-    tool_use_id: z.string(),
-    is_error: z.boolean().optional(),
-    content: z.unknown(),
-    caller: caller.optional(),
-  });
-}
+/** The result of a tool that runs on Anthropic's servers. */
+export const serverToolResultBlock = z.looseObject({
+  type: z.literal([
+    "mcp_tool_result",
+    "web_search_tool_result",
+    "web_fetch_tool_result",
+    "code_execution_tool_result",
+    "bash_code_execution_tool_result",
+    "text_editor_code_execution_tool_result",
+    "tool_search_tool_result",
+    "advisor_tool_result",
+  ]),
+  tool_use_id: z.string(),
+  is_error: z.boolean().optional(),
+  content: z.unknown(),
+  caller: caller.optional(),
+});
+
+export const textBlock = z.object({
+  // `[]` where citations are enabled.
+  citations: z.array(citation).optional(),
+  type: z.literal("text"),
+  text: z.string(),
+});
+
+export const thinkingBlock = z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() });
+
+export const redactedThinkingBlock = z.object({ type: z.literal("redacted_thinking"), data: z.string().min(1) });
+
+export const toolUseBlock = z.object({
+  type: z.literal("tool_use"),
+  id: z.string(),
+  name: z.string(),
+  input: z.record(z.string(), z.unknown()),
+  caller: caller.meta({ since: "2026-03" }),
+});
 
 /** The blocks of a message's content. A stream's `content_block_start` has the same members, with empty values. */
 export const contentBlock = z.discriminatedUnion("type", [
-  z.object({
-    // `[]` where citations are enabled.
-    citations: z.array(citation).optional(),
-    type: z.literal("text"),
-    text: z.string(),
-  }),
-  z.object({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() }),
-  z.object({ type: z.literal("redacted_thinking"), data: z.string().min(1) }),
-  z.object({
-    type: z.literal("tool_use"),
-    id: z.string(),
-    name: z.string(),
-    input: z.record(z.string(), z.unknown()),
-    caller: caller.meta({ since: "2026-03" }),
-  }),
+  textBlock,
+  thinkingBlock,
+  redactedThinkingBlock,
+  toolUseBlock,
   z.looseObject({ type: z.literal("compaction") }),
   z.looseObject({ type: z.literal("container_upload") }),
-  serverCall("server_tool_use"),
-  serverCall("mcp_tool_use"),
-  serverResult("mcp_tool_result"),
-  serverResult("web_search_tool_result"),
-  serverResult("web_fetch_tool_result"),
-  serverResult("code_execution_tool_result"),
-  serverResult("bash_code_execution_tool_result"),
-  serverResult("text_editor_code_execution_tool_result"),
-  serverResult("tool_search_tool_result"),
-  serverResult("advisor_tool_result"),
+  serverToolUseBlock,
+  serverToolResultBlock,
 ]);
 
-/** What `content_block_delta` appends to a block. */
+/** The delta of a `content_block_delta` event. */
 export const contentDelta = z.discriminatedUnion("type", [
   z.object({ type: z.literal("text_delta"), text: z.string() }),
   z.object({
@@ -151,13 +160,20 @@ export const contentDelta = z.discriminatedUnion("type", [
   z.looseObject({ type: z.literal("compaction_delta") }),
 ]);
 
-/** The types of block that each delta extends, by its type. */
+/** The member of each delta that is appended to its block's text, by the delta's type. */
+export const deltaTexts: ReadonlyMap<unknown, string> = new Map(
+  [...variantsOf(contentDelta)].flatMap(([type, delta]) =>
+    membersOf(delta).flatMap(({ name, schema }) => (schema instanceof z.ZodString ? [[type, name] as const] : [])),
+  ),
+);
+
+/** The types of block that each delta extends, by the delta's type. */
 export const extendedBlocks: ReadonlyMap<unknown, ReadonlySet<unknown>> = new Map([
   ["text_delta", new Set(["text"])],
   ["citations_delta", new Set(["text"])],
   ["thinking_delta", new Set(["thinking"])],
   ["signature_delta", new Set(["thinking"])],
-  ["input_json_delta", new Set(["tool_use", "server_tool_use", "mcp_tool_use"])],
+  ["input_json_delta", new Set([...toolUseBlock.shape.type.values, ...serverToolUseBlock.shape.type.values])],
   ["compaction_delta", new Set(["compaction"])],
 ]);
 
@@ -183,11 +199,14 @@ const container = z.object({ id: z.string(), expires_at: z.string() }).nullable(
 const inputTransformation = z.looseObject({ type: z.string(), path: z.string(), reason: z.string() });
 const contextManagement = z.looseObject({ applied_edits: z.array(z.unknown()) });
 
-const head = {
+const identity = {
   id: z.string().min(1),
   type: z.literal("message"),
   role: z.literal("assistant"),
 };
+const modelId = z.string().min(1);
+/** The members that identify a message. */
+export const messageIdentity = z.object({ ...identity, model: modelId });
 const content = z.array(contentBlock);
 const stop = {
   stop_reason: stopReason.nullable(),
@@ -196,13 +215,13 @@ const stop = {
 
 /** A message. Its model has been the first member since 30 October 2025. */
 export const message = z.object({
-  model: z.string().min(1),
-  ...head,
+  model: modelId,
+  ...identity,
   content,
   container,
   ...stop,
   stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
-  usage,
+  usage: messageUsage,
   // What Anthropic changed in the request, where the request has `block_binding`.
   input_transformations: z.array(inputTransformation).optional(),
   // Of the prompt cache; `null` where the request does not ask for them.
@@ -211,16 +230,21 @@ export const message = z.object({
 });
 
 /** A message as it was before 30 October 2025. */
-export const messageUntil2025 = z.object({ ...head, model: z.string().min(1), content, ...stop, usage });
+export const messageUntil2025 = messageIdentity.extend({ content, ...stop, usage: messageUsage });
 
-/** The error in a body, and in the event `error`. */
-export const error = z.object({
+/** The body of an error, and the data of the event `error`. */
+export const errorResponse = z.object({
   type: z.literal("error"),
-  error: z.object({ type: z.string().min(1), message: z.string().min(1) }),
+  error: z.object({
+    type: z.string().min(1),
+    message: z.string().min(1),
+    // Of the codes that Anthropic's SDK 1.12.0 acts on.
+    details: z.object({ error_code: z.string() }).optional(),
+  }),
   request_id: z.string().nullable().meta({ since: "2025-11" }),
 });
 
-/** The types of errors, and the statuses that they come with. Source: https://platform.claude.com/docs/en/api/errors. */
+/** The HTTP statuses of each type of error. Source: https://platform.claude.com/docs/en/api/errors. */
 export const errorStatuses: Readonly<Record<string, readonly number[]>> = {
   invalid_request_error: [400, 422],
   authentication_error: [401],
@@ -247,29 +271,30 @@ export const streamEvent = z.discriminatedUnion("type", [
       stop_details: stopDetails.nullable().meta({ since: "2026-04" }),
       container,
     }),
-    usage: finalUsage,
+    usage: messageDeltaUsage,
     context_management: contextManagement.optional(),
   }),
   z.object({ type: z.literal("message_stop") }),
   z.object({ type: z.literal("ping") }),
-  error,
+  errorResponse,
 ]);
 
-/** The answer of count_tokens. */
+/** The answer of `POST /v1/messages/count_tokens`. */
 export const tokenCount = z.object({ input_tokens: z.int().min(1) });
 
-export const model = z.object({
+export const modelInfo = z.object({
   type: z.literal("model"),
   id: z.string().min(1),
   display_name: z.string(),
-  created_at: z.iso.datetime({ offset: true }),
+  // RFC 3339.
+  created_at: z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/),
   max_input_tokens: count.nullable().optional(),
   max_tokens: count.nullable().optional(),
   capabilities: z.record(z.string(), z.unknown()).nullable().optional(),
 });
 
-export const modelList = z.object({
-  data: z.array(model),
+export const modelInfoPage = z.object({
+  data: z.array(modelInfo),
   has_more: z.boolean(),
   first_id: z.string().nullable(),
   last_id: z.string().nullable(),

@@ -55,38 +55,38 @@ export const expectationRules: readonly GroupRule[] = [
   },
 ];
 
-/** What must come back for a request; see `Probe.expects`. */
+/** The expected answer of a request; see `Probe.expects`. */
 export type Expectation = "answer" | "any" | { readonly refusal: number; readonly param: string | null };
 
-/** Judges one exchange by what was expected of it. */
+/** Judges one exchange by the expected answer. */
 export function judgeExpectation(exchange: Exchange, expects: Expectation): { findings: Finding[]; shown: string[] } {
   const { status, body } = exchange.response;
   const whole: Omit<Offence, "found"> = { start: 0, end: Math.min(body.length, 80) };
   const findings: Finding[] = [];
-  const offend = (rule: string, found: string) => findings.push({ rule, ...whole, found });
+  const report = (rule: string, found: string) => findings.push({ rule, ...whole, found });
   if (expects === "any") return { findings, shown: [] };
   if (expects === "answer") {
     if (status !== 200) {
-      offend("answer/status", `status ${status}`);
+      report("answer/status", `status ${status}`);
       return { findings, shown: ["answer/status"] };
     }
     const wantsStream = exchange.request.body?.stream === true;
     const isStream = /^\uFEFF?\s*(data|event|id|retry)?:/.test(body);
     if (wantsStream !== isStream)
-      offend("answer/stream", isStream ? "a stream that was not requested" : "no stream although one was requested");
+      report("answer/stream", isStream ? "a stream that was not requested" : "no stream although one was requested");
     return { findings, shown: ["answer/status", "answer/stream"] };
   }
   const rules = ["wrong/status"];
-  if (status < 400 || status >= 500) offend("wrong/status", `status ${status}`);
+  if (status < 400 || status >= 500) report("wrong/status", `status ${status}`);
   else {
     rules.push("wrong/exact-status");
-    if (status !== expects.refusal) offend("wrong/exact-status", `status ${status} instead of ${expects.refusal}`);
+    if (status !== expects.refusal) report("wrong/exact-status", `status ${status} instead of ${expects.refusal}`);
     const { value } = bodyView(exchange);
     const error = isObject(value) && isObject(value.error) ? value.error : {};
     if (expects.param !== null) {
       rules.push("wrong/param");
       const found = vendorOf(exchange) === "Anthropic" ? unnamed(error, expects.param) : misnamed(error, expects.param);
-      if (found !== undefined) offend("wrong/param", found);
+      if (found !== undefined) report("wrong/param", found);
     }
   }
   return { findings, shown: rules };

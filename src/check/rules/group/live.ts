@@ -2,12 +2,12 @@ import { isObject } from "../../../core/json.ts";
 import type { Exchange } from "../exchange.ts";
 import type { Finding } from "../rule.ts";
 import { streamView } from "../view.ts";
-import { saidIn } from "./said.ts";
+import { summaryOf } from "./same.ts";
 import { type GroupRule, type GroupVerdict, notShown, verdictOn } from "./group-rule.ts";
 
 const apart = "live/streams-apart";
 
-/** Rules that only a running server can show. They judge what ../../probe/live.ts measures. */
+/** Rules that only a running server can show, by the measurements of ../../probe/live.ts. */
 export const liveRules: readonly GroupRule[] = [
   {
     id: apart,
@@ -38,7 +38,7 @@ export const liveRules: readonly GroupRule[] = [
   },
 ];
 
-/** `streams`: those that ran side by side, of any API, and the word that each was asked for. */
+/** `streams`: the concurrent streams, of any API, and the word that each request asks for. */
 export function judgeStreamsApart(
   streams: readonly { readonly word: string; readonly exchange: Exchange }[],
 ): GroupVerdict {
@@ -48,9 +48,9 @@ export function judgeStreamsApart(
   for (const { word, exchange } of streams) {
     const { id, text } = streamed(exchange);
     const foreign = streams.find((other) => other.word !== word && text.includes(other.word));
-    if (ids.has(id)) findings.push(offence(`two streams with the id ${String(id)}`));
+    if (ids.has(id)) findings.push(finding(`two streams with the id ${String(id)}`));
     else if (foreign !== undefined)
-      findings.push(offence(`the word "${foreign.word}" in the answer to another request`));
+      findings.push(finding(`the word "${foreign.word}" in the answer to another request`));
     ids.add(id);
   }
   return { findings, shown: [apart] };
@@ -61,37 +61,37 @@ function streamed(exchange: Exchange): { readonly id: unknown; readonly text: st
   const view = streamView(exchange);
   const first = view.chunks.map(({ value }) => value).find((value) => value.type !== "ping") ?? {};
   const whole = [first, first.response, first.message].filter(isObject).find(({ id }) => id !== undefined);
-  return { id: whole?.id, text: saidIn(exchange)?.text ?? "" };
+  return { id: whole?.id, text: summaryOf(exchange)?.text ?? "" };
 }
 
-function offence(found: string): Finding {
+function finding(found: string): Finding {
   return { rule: apart, start: 0, end: 0, found };
 }
 
-/** A shorter answer may end before a busy machine can open a second one. In milliseconds. */
-const shortestOverlap = 2000;
+/** In milliseconds. A shorter answer may end before a busy machine can open a second one. */
+const minOverlap = 2000;
 
-/** `first`: a long stream at the moment when a second one began: whether it had ended, and its duration so far. */
+/** `first`: the state of a long stream when the second one began: whether it had ended, and its duration until then. */
 export function judgeSideBySide(first: { readonly ended: boolean; readonly milliseconds: number }): GroupVerdict {
-  // The first ended before the second began: either the server answers one at a time, or the answer was too short to tell.
-  if (first.ended && first.milliseconds < shortestOverlap) return notShown("the answers are too short to overlap");
+  // If the first has ended, either the server answers one request at a time, or the answer was too short.
+  if (first.ended && first.milliseconds < minOverlap) return notShown("the answers are too short to overlap");
   const found = first.ended ? "the second stream began when the first had ended" : undefined;
   return verdictOn("live/side-by-side", found);
 }
 
 export interface LeavingTimes {
-  /** A short answer, alone. In milliseconds, as the others. */
+  /** The duration of a short answer without other requests, in milliseconds. */
   readonly alone: number;
-  /** A long answer, alone. */
+  /** The duration of a long answer without other requests, in milliseconds. */
   readonly long: number;
-  /** The short answer again, after `clients` had begun long ones and left. */
+  /** The duration of the short answer after `clients` have started long ones and disconnected, in milliseconds. */
   readonly after: number;
   readonly clients: number;
 }
 
-/** If the abandoned answers were still being generated, the short one would wait for much of them. */
+/** If the abandoned answers were still generated, the short one would wait for them. */
 export function judgeDisconnect({ alone, long, after, clients }: LeavingTimes): GroupVerdict {
-  if (long < 10 * alone || long < 3000) return notShown("the server answers too fast to tell");
+  if (long < 10 * alone || long < 3000) return notShown("the server answers too fast to measure it");
   const found = `${seconds(after)} for a short answer after ${clients} clients had disconnected, ${seconds(alone)} before`;
   return verdictOn("live/disconnect", after > alone * 4 + 500 ? found : undefined);
 }

@@ -8,7 +8,7 @@ import { type GroupRule, type GroupVerdict, notShown, verdictOn } from "./group-
 const misunderstood = "requests are misunderstood";
 const lost = "text is lost or wrong";
 
-/** Rules about responses that a server keeps. They judge what ../../probe/stored-responses.ts asks. */
+/** Rules about stored responses, by the requests of ../../probe/stored-responses.ts. */
 export const storedRules: readonly GroupRule[] = [
   {
     id: "stored/shown",
@@ -93,18 +93,18 @@ export const storedRules: readonly GroupRule[] = [
   },
 ];
 
-/** What a server answers that does not have a path, or not this use of it. */
-const lacking: ReadonlySet<number> = new Set([404, 405, 501]);
+/** The statuses of a server without this path or method. */
+const unsupported: ReadonlySet<number> = new Set([404, 405, 501]);
 
-/** A refusal of what a server need not offer; any other failure is a fault. */
+/** True for the refusal of an optional feature. Any other failure violates a rule. */
 function isRefused({ response }: Exchange): boolean {
   return (response.status >= 400 && response.status < 500) || response.status === 501;
 }
 
-/** `created`: how it was answered, and `found`: what GET answered then. */
+/** `created`: the answer of POST; `found`: the answer of GET after it. */
 export function judgeShown(created: Exchange, found: Exchange): GroupVerdict {
   const { status } = found.response;
-  if (lacking.has(status)) return notShown(`a stored response is not shown (status ${status})`);
+  if (unsupported.has(status)) return notShown(`a stored response is not shown (status ${status})`);
   if (status !== 200) return verdictOn("stored/shown", `status ${status}`);
   const [before, after] = [lastResponse(created) ?? {}, lastResponse(found) ?? {}];
   const member = ["id", "model", "status", "output", "usage"].find(
@@ -116,10 +116,10 @@ export function judgeShown(created: Exchange, found: Exchange): GroupVerdict {
   );
 }
 
-/** `text`: what was put in. */
+/** `text`: a text of the input. */
 export function judgeInputItems(text: string, found: Exchange): GroupVerdict {
   const { status } = found.response;
-  if (lacking.has(status)) return notShown(`input items are not listed (status ${status})`);
+  if (unsupported.has(status)) return notShown(`input items are not listed (status ${status})`);
   if (status !== 200) return verdictOn("stored/input-items", `status ${status}`);
   const { value } = bodyView(found);
   const data = isObject(value) ? value.data : undefined;
@@ -127,31 +127,31 @@ export function judgeInputItems(text: string, found: Exchange): GroupVerdict {
   return verdictOn("stored/input-items", holds ? undefined : `${shown(data)} without the input`);
 }
 
-/** A prompt of as many words has more tokens, unless nobody counts. */
-const fewest = 20;
+/** A prompt of thirty words has more tokens than this, unless the server does not count. */
+const minTokens = 20;
 
-/** `first`: a request of thirty words or more, and `next`: a short one that continues it. */
+/** `first`: a request of at least thirty words; `next`: a short one that continues it. */
 export function judgeContinued(first: Exchange, next: Exchange): GroupVerdict {
   const { status } = next.response;
   if (isRefused(next)) return notShown(`previous_response_id is refused (status ${status})`);
   if (status !== 200) return verdictOn("stored/continued", `status ${status}`);
-  return judgeTold("stored/continued", first, next);
+  return judgeLongerPrompt("stored/continued", first, next);
 }
 
-/** The same by WebSocket; a refusal is one of what must be offered there. */
+/** Judges the same by WebSocket, where the feature is not optional. */
 export function judgeContinuedBySocket(first: Exchange, next: Exchange): GroupVerdict {
   if (next.endpoint === "response-socket-error")
     return verdictOn("socket/continued", `refused: ${shown(messageIn(next))}`);
-  return judgeTold("socket/continued", first, next);
+  return judgeLongerPrompt("socket/continued", first, next);
 }
 
-function judgeTold(rule: string, first: Exchange, next: Exchange): GroupVerdict {
+function judgeLongerPrompt(rule: string, first: Exchange, next: Exchange): GroupVerdict {
   const [before, after] = [promptOf(first), promptOf(next)];
-  if (before === undefined || after === undefined || before < fewest) return notShown("the tokens are not counted");
-  return verdictOn(rule, after > before ? undefined : `a prompt of ${after} tokens behind one of ${before}`);
+  if (before === undefined || after === undefined || before < minTokens) return notShown("the tokens are not counted");
+  return verdictOn(rule, after > before ? undefined : `a prompt of ${after} tokens after one of ${before}`);
 }
 
-/** `deletion`: what DELETE answered, and `after`: what GET and previous_response_id led to then. */
+/** `deletion`: the answer of DELETE; `after`: the answers of GET and of a request with previous_response_id after it. */
 export function judgeDeleted(deletion: Exchange, after: readonly Exchange[]): GroupVerdict {
   const { status } = deletion.response;
   if (isRefused(deletion)) return notShown(`a stored response is not deleted (status ${status})`);
@@ -163,21 +163,21 @@ export function judgeDeleted(deletion: Exchange, after: readonly Exchange[]): Gr
   );
 }
 
-/** `found`: what GET answered of a response with store: false. */
+/** `found`: the answer of GET for a response with store: false. */
 export function judgeNotKept(found: Exchange): GroupVerdict {
   return verdictOn("stored/not-kept", found.response.status < 300 ? "it is shown all the same" : undefined);
 }
 
 /**
- * `begun`: how a request with background: true was answered, and `shown`: what GET answered then, the last one when it had ended or the
- * time was over.
+ * `begun`: the answer to a request with background: true; `shownThen`: the answers of GET after it, the last one from when the response
+ * had ended or the time was up.
  */
 export function judgeBackground(begun: Exchange, shownThen: readonly Exchange[]): GroupVerdict {
   const { id, status } = lastResponse(begun) ?? {};
   const rule = "stored/background";
   if (isRefused(begun)) return notShown(`background is refused (status ${begun.response.status})`);
   if (begun.response.status !== 200) return verdictOn(rule, `status ${begun.response.status}`);
-  if (!isRunning(status)) return notShown("the answer was whole at once");
+  if (!isRunning(status)) return notShown("the response was complete immediately");
   const lost = shownThen.find(({ response }) => response.status !== 200);
   if (lost) return verdictOn(rule, `status ${lost.response.status} while it is ${shown(status)}`);
   const responses = shownThen.map((exchange) => lastResponse(exchange) ?? {});
@@ -187,12 +187,12 @@ export function judgeBackground(begun: Exchange, shownThen: readonly Exchange[])
   return verdictOn(rule, isRunning(last) || last === undefined ? `still ${shown(last)} in the end` : undefined);
 }
 
-/** Whether a response with this status is still being made. */
+/** True for the status of a response that is still generated. */
 export function isRunning(status: unknown): boolean {
   return status === "queued" || status === "in_progress";
 }
 
-/** `compaction`: what /responses/compact answered, and `next`: what a request with its output in the input led to. */
+/** `compaction`: the answer of /responses/compact; `next`: the answer to a request with its output as input. */
 export function judgeCompacted(compaction: Exchange, next: Exchange | undefined): GroupVerdict {
   const { status } = compaction.response;
   if (isRefused(compaction)) return notShown(`histories are not compacted (status ${status})`);
@@ -201,7 +201,7 @@ export function judgeCompacted(compaction: Exchange, next: Exchange | undefined)
   return verdictOn("stored/compacted", found);
 }
 
-/** `answer`: of a request by WebSocket that continues a response that never was. */
+/** `answer`: the answer to a request by WebSocket that continues an unknown response. */
 export function judgeUnknownBySocket(answer: Exchange): GroupVerdict {
   const rule = "socket/unknown";
   if (answer.endpoint !== "response-socket-error") return verdictOn(rule, "it is answered");
@@ -218,7 +218,7 @@ function messageIn(exchange: Exchange): unknown {
   return isObject(value) && isObject(value.error) ? value.error.message : value;
 }
 
-/** The tokens of a prompt; those that some servers leave out because they were read before are added. */
+/** Returns the tokens of a prompt, with the cached tokens that some servers leave out. */
 function promptOf(exchange: Exchange): number | undefined {
   const { usage } = lastResponse(exchange) ?? {};
   if (!isObject(usage) || typeof usage.input_tokens !== "number") return undefined;
@@ -227,7 +227,7 @@ function promptOf(exchange: Exchange): number | undefined {
   return cached > usage.input_tokens ? cached + usage.input_tokens : usage.input_tokens;
 }
 
-/** With members by name, and without what is sealed anew each time (recorded of OpenAI). */
+/** Returns a value with its members sorted by name, and without encrypted content, which OpenAI encrypts again for each answer (recorded). */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (!isObject(value)) return value;

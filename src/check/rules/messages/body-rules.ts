@@ -1,11 +1,16 @@
-import { errorStatuses } from "../../../apis/messages/schema.ts";
+import { membersOf } from "../../../apis/members.ts";
+import {
+  errorResponse as errorSchema,
+  errorStatuses,
+  modelInfo as modelSchema,
+  tokenCount,
+} from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import { vendorOf } from "../exchange.ts";
 import { shown } from "../place.ts";
 import type { BodyRule, Offence } from "../rule.ts";
 import type { BodyView, Json } from "../view.ts";
-import { errorShapeOffence, overflowOffence } from "./error-shape.ts";
 
 const hidden = "errors look like answers";
 const misunderstood = "requests are misunderstood";
@@ -22,7 +27,7 @@ const answers = (view: BodyView, endpoint: string) =>
   view.exchange.endpoint === endpoint && view.exchange.response.status === 200 && isObject(view.value);
 const lists = (view: BodyView) => answers(view, "anthropic-models");
 
-/** Bodies of the Messages API that are no message: errors, counts, models. Source: 42 recorded errors, 8 counts, 3 answers about models. */
+/** Rules about bodies of the Messages API other than messages. Source: 42 recorded errors, 8 counts, 3 answers about models. */
 export const messageBodyRules: readonly BodyRule[] = [
   {
     id: "messages/failure-shape",
@@ -34,7 +39,7 @@ export const messageBodyRules: readonly BodyRule[] = [
     judges: "body",
     shown: failed,
     *judge(view) {
-      const found = errorShapeOffence(objectOf(view));
+      const found = errorShapeProblem(objectOf(view));
       if (found !== undefined) yield atName(view, "error", found);
     },
   },
@@ -67,7 +72,7 @@ export const messageBodyRules: readonly BodyRule[] = [
     shown: failed,
     *judge(view) {
       const { message } = errorOf(view);
-      const found = typeof message === "string" ? overflowOffence(message) : undefined;
+      const found = typeof message === "string" ? overflowProblem(message) : undefined;
       if (found !== undefined) yield atName(view, "message", found);
     },
   },
@@ -82,7 +87,8 @@ export const messageBodyRules: readonly BodyRule[] = [
     shown: failed,
     *judge(view) {
       const { request_id: id } = objectOf(view);
-      if (typeof id !== "string" && id !== null) yield atName(view, "request_id", `request_id ${shown(id)}`);
+      if (!errorSchema.shape.request_id.safeParse(id).success)
+        yield atName(view, "request_id", `request_id ${shown(id)}`);
     },
   },
   {
@@ -109,7 +115,7 @@ export const messageBodyRules: readonly BodyRule[] = [
     shown: (view) => answers(view, "message-tokens"),
     *judge(view) {
       const { input_tokens: count } = objectOf(view);
-      if (!(Number.isInteger(count) && (count as number) > 0))
+      if (!tokenCount.shape.input_tokens.safeParse(count).success)
         yield atName(view, "input_tokens", `input_tokens ${shown(count)}`);
     },
   },
@@ -146,18 +152,33 @@ export const messageBodyRules: readonly BodyRule[] = [
     *judge(view) {
       const { data } = objectOf(view);
       const models = lists(view) ? (Array.isArray(data) ? data.filter(isObject) : []) : [objectOf(view)];
-      for (const model of models) yield* modelOffences(view, model);
+      for (const model of models) yield* modelProblems(view, model);
     },
   },
 ];
 
-function* modelOffences(
-  view: BodyView,
-  { type, id, display_name: name, created_at: created }: Json,
-): Generator<Offence> {
-  if (type !== "model") yield atName(view, "type", `type ${shown(type)}`);
-  if (typeof id !== "string" || id === "") yield atName(view, "id", `id ${shown(id)}`);
-  if (typeof name !== "string") yield atName(view, "display_name", `display_name ${shown(name)}`);
-  if (typeof created !== "string" || !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(created))
-    yield atName(view, "created_at", `created_at ${shown(created)}`);
+function* modelProblems(view: BodyView, model: Json): Generator<Offence> {
+  for (const { name, schema, always } of membersOf(modelSchema))
+    if (always && !schema.safeParse(model[name]).success) yield atName(view, name, `${name} ${shown(model[name])}`);
+}
+
+/** Returns what is wrong with an error, in a stream or as a body, or `undefined`. Source: Anthropic's documentation, Errors. */
+export function errorShapeProblem({ type, error }: Json): string | undefined {
+  if (type !== "error") return `type ${JSON.stringify(type) ?? "is missing"} beside an error`;
+  if (!isObject(error)) return `error is ${JSON.stringify(error) ?? "missing"}`;
+  if (typeof error.type !== "string" || error.type === "") return "an error without a type";
+  return typeof error.message === "string" && error.message !== "" ? undefined : "an error without a message";
+}
+
+/**
+ * Returns what is wrong with an error that says that a prompt is too long in other words than those that Claude Code looks for, or
+ * `undefined`. Source: Floway #166, which read the words in Claude Code 2.1.207; recording of 2026-08.
+ */
+export function overflowProblem(message: string): string | undefined {
+  if (!/context.{0,20}(length|window|size|limit)|too many tokens|(prompt|input) is too long/i.test(message))
+    return undefined;
+  const isRecognized =
+    /prompt is too long: \d+ tokens > \d+ maximum/i.test(message) ||
+    message.includes("input length and `max_tokens` exceed context limit");
+  return isRecognized ? undefined : "a prompt that is too long, in other words";
 }

@@ -1,19 +1,109 @@
+import { promptCounts } from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atName } from "../body/body-place.ts";
+import type { Demands } from "../demands.ts";
 import type { Exchange } from "../exchange.ts";
 import { atEnd, atMember } from "../place.ts";
 import type { Offence, RuleFacts } from "../rule.ts";
-import { type BodyView, type Json, parsedJson, type StreamView } from "../view.ts";
-import { messageEvents, type StreamedBlock, textIn } from "./stream-events.ts";
+import { type BodyView, type Chunk, type Json, parsedJson, type StreamView } from "../view.ts";
 
-/** Judges what a message says, whether it was streamed or not. */
+/* What the rules about messages look at: the events of a stream, the message as a client has it in the end, and the request. */
+
+/** Judges a message, streamed or not. */
 export interface MessageRule extends RuleFacts {
   readonly judges: "message";
   shown?(view: MessageView): boolean;
   judge(view: MessageView): Iterable<Offence>;
 }
 
-/** A message of the Messages API, as a client has it in the end. */
+type ListedMessageRule = Omit<MessageRule, "judges" | "breaks"> & Partial<Pick<MessageRule, "breaks">>;
+
+export function messageRulesOf(rules: readonly ListedMessageRule[]): readonly MessageRule[] {
+  return rules.map((rule) => ({ breaks: [], ...rule, judges: "message" }));
+}
+
+export interface StreamEvent {
+  readonly chunk: Chunk;
+  /** The name of its `event:` line; `undefined` without such a line. */
+  readonly name: string | undefined;
+  /** The type in its data, else its name, else "". */
+  readonly type: string;
+}
+
+/** A block with its events, matched by the index as clients do it. */
+export interface StreamedBlock {
+  readonly start: StreamEvent;
+  /** The `content_block` of its start. */
+  readonly value: Json;
+  readonly deltas: readonly StreamedDelta[];
+  readonly stop: StreamEvent | undefined;
+}
+
+export interface StreamedDelta {
+  readonly event: StreamEvent;
+  readonly value: Json;
+}
+
+/** The events of a streamed message. */
+export interface MessageEvents {
+  /** All events except pings. */
+  readonly events: readonly StreamEvent[];
+  readonly blocks: readonly StreamedBlock[];
+  readonly errors: readonly StreamEvent[];
+  /** The `message_delta` events. */
+  readonly endings: readonly StreamEvent[];
+}
+
+const eventsByView = new WeakMap<StreamView, MessageEvents>();
+
+/** Returns the events of a stream. They are read once for all rules. */
+export function messageEvents(view: StreamView): MessageEvents {
+  let events = eventsByView.get(view);
+  if (!events) eventsByView.set(view, (events = readEvents(view)));
+  return events;
+}
+
+function readEvents(view: StreamView): MessageEvents {
+  const events = view.chunks.map(eventOf).filter(({ type }) => type !== "ping");
+  const blocks: { start: StreamEvent; value: Json; deltas: StreamedDelta[]; stop: StreamEvent | undefined }[] = [];
+  const byIndex = new Map<unknown, (typeof blocks)[number]>();
+  for (const event of events) {
+    const { index, content_block: value, delta } = event.chunk.value;
+    const block = byIndex.get(index);
+    if (event.type === "content_block_start") {
+      const started = { start: event, value: isObject(value) ? value : {}, deltas: [], stop: undefined };
+      blocks.push(started);
+      byIndex.set(index, started);
+    } else if (event.type === "content_block_delta") {
+      block?.deltas.push({ event, value: isObject(delta) ? delta : {} });
+    } else if (event.type === "content_block_stop" && block) block.stop ??= event;
+  }
+  return {
+    events,
+    blocks,
+    errors: events.filter(isError),
+    endings: events.filter(({ type }) => type === "message_delta"),
+  };
+}
+
+function eventOf(chunk: Chunk): StreamEvent {
+  const name = chunk.frame.lines.find(({ field }) => field === "event")?.value;
+  const { type } = chunk.value;
+  return { chunk, name, type: typeof type === "string" ? type : (name ?? "") };
+}
+
+/** True for an error of any form. Anthropic's has a type and a name. */
+function isError({ type, name, chunk }: StreamEvent): boolean {
+  return type === "error" || name === "error" || "error" in chunk.value;
+}
+
+/** Returns a member's text, or "" if it is not a string. */
+export function textIn(value: Json, member: string): string {
+  const text = value[member];
+  return typeof text === "string" ? text : "";
+}
+
+/** A message as a client has it in the end. */
 export interface MessageView {
   readonly exchange: Exchange;
   readonly isStream: boolean;
@@ -32,7 +122,7 @@ export interface MessageBlock {
   at(member: string, found: string): Offence;
 }
 
-/** The message that a stream tells; undefined where it tells none. */
+/** Returns the message of a stream, or `undefined` if the stream has none. */
 export function streamedMessage(view: StreamView): MessageView | undefined {
   if (view.exchange.endpoint !== "messages") return undefined;
   const { events, blocks, errors, endings } = messageEvents(view);
@@ -76,7 +166,7 @@ function streamedBlock({ start, value, deltas }: StreamedBlock): MessageBlock {
   }
 }
 
-/** The message that a body is; undefined where it is none. */
+/** Returns the message of a body, or `undefined` if the body is not a message. */
 export function wholeMessage(view: BodyView): MessageView | undefined {
   const { exchange, value } = view;
   if (exchange.endpoint !== "messages" || exchange.response.status !== 200) return undefined;
@@ -94,17 +184,57 @@ export function wholeMessage(view: BodyView): MessageView | undefined {
   };
 }
 
-/** The message's calls of the client's tools. */
+/** Returns the message's calls of the client's tools. */
 export function callsIn({ blocks }: MessageView): readonly MessageBlock[] {
   return blocks.filter(({ value }) => value.type === "tool_use");
 }
 
-/** What it says in words. */
-export function textOf({ blocks }: MessageView): string {
+/** Returns the text of all text blocks. */
+export function messageText({ blocks }: MessageView): string {
   return blocks.map(({ value }) => (value.type === "text" ? textIn(value, "text") : "")).join("");
 }
 
-/** It ended by itself: no limit, refusal or pause cut it. */
-export function isWhole({ message, isComplete }: MessageView): boolean {
+/** True for a message that no limit, refusal or pause has cut. */
+export function isUncut({ message, isComplete }: MessageView): boolean {
   return isComplete && ["end_turn", "tool_use", "stop_sequence"].includes(String(message.stop_reason));
+}
+
+/** Returns the number of a prompt's tokens. Counts that are not numbers count as 0. */
+export function promptTokens(usage: Json): number {
+  return promptCounts.reduce((sum, name) => {
+    const count = usage[name];
+    return sum + (typeof count === "number" ? count : 0);
+  }, 0);
+}
+
+/** What a request requires of the message; nothing if the request is not known, or for parameters that a server may refuse. */
+export interface MessageExpectations extends Demands {
+  /** There may be no thinking. */
+  readonly withoutThinking: boolean;
+}
+
+export function expectationsOf({ exchange }: MessageView): MessageExpectations {
+  const { body } = exchange.request;
+  const {
+    stop_sequences: stops,
+    max_tokens: limit,
+    thinking,
+    output_config: config,
+    output_format: older,
+  } = body ?? {};
+  const choice = isObject(body?.tool_choice) ? body.tool_choice : {};
+  const declared = Array.isArray(body?.tools) ? body.tools.filter(isObject) : [];
+  const tools = new Set<unknown>(declared.map(({ name }) => name));
+  const named = choice.type === "tool" && typeof choice.name === "string" && tools.has(choice.name);
+  return {
+    stops: Array.isArray(stops) ? stops.filter((one): one is string => typeof one === "string" && one !== "") : [],
+    limit: Number.isInteger(limit) && (limit as number) > 0 ? (limit as number) : undefined,
+    named: named ? String(choice.name) : undefined,
+    forced: named || (choice.type === "any" && tools.size > 0),
+    silent: body !== undefined && (choice.type === "none" || tools.size === 0),
+    single: choice.disable_parallel_tool_use === true,
+    json: isObject(isObject(config) ? (config.format ?? older) : older),
+    withoutThinking: isObject(thinking) && thinking.type === "disabled",
+    tools: body && tools,
+  };
 }

@@ -1,6 +1,13 @@
 import type * as z from "zod";
 import { variantsOf } from "../../../apis/members.ts";
-import { error, message, model, modelList, streamEvent, tokenCount } from "../../../apis/messages/schema.ts";
+import {
+  errorResponse,
+  message,
+  modelInfo,
+  modelInfoPage,
+  streamEvent,
+  tokenCount,
+} from "../../../apis/messages/schema.ts";
 import { isObject } from "../../../core/json.ts";
 import { atName, objectOf } from "../body/body-place.ts";
 import { atFrame, atMember, shown } from "../place.ts";
@@ -16,16 +23,16 @@ const vendor = "Anthropic";
 
 const hasEvents = (view: StreamView) => view.chunks.length > 0;
 const isBody = (view: BodyView) => isObject(view.value);
-/** Below this, no padding anywhere may be chance. */
-const fewEvents = 8;
+/** In fewer events, the absence of padding may be chance. */
+const minEvents = 8;
 
-/** The data of a frame: its JSON without padding, and how many spaces of that stood before the last brace. */
+/** Returns the data of a frame without its padding, and the number of spaces before the last brace. */
 function withoutPadding(data: string): { readonly json: string; readonly spaces: number } {
   const { 0: end } = / *\}$/.exec(data) ?? [""];
   return { json: data.slice(0, data.length - end.length) + end.trimStart(), spaces: Math.max(0, end.length - 1) };
 }
 
-/** What the two profiles of the Messages API look like. Source: 77 streams and 238 bodies recorded from May to August 2026. */
+/** Rules about the two profiles of the Messages API. Source: 77 streams and 238 bodies recorded from May to August 2026. */
 export const messageProfileRules: readonly ProfileRule[] = [
   {
     id: "profile/messages-layout",
@@ -70,7 +77,7 @@ export const messageProfileRules: readonly ProfileRule[] = [
     judges: "profile",
     vendor,
     stream: {
-      shown: (view, profile) => profile === "lean" || view.chunks.length >= fewEvents,
+      shown: (view, profile) => profile === "lean" || view.chunks.length >= minEvents,
       *judge(view, profile) {
         let padded = 0;
         for (const { frame } of view.chunks) {
@@ -105,7 +112,7 @@ export const messageProfileRules: readonly ProfileRule[] = [
     body: {
       shown: isBody,
       *judge(view, profile) {
-        const found = bodyOffence(view, profile === "lean");
+        const found = bodyProblem(view, profile === "lean");
         if (found !== undefined) yield atName(view, "type", found);
       },
     },
@@ -148,7 +155,7 @@ export const messageProfileRules: readonly ProfileRule[] = [
     stream: {
       shown: ({ exchange }) => exchange.response.headers !== null,
       *judge({ exchange }) {
-        yield* headerOffences(exchange.response.headers, {
+        yield* headerProblems(exchange.response.headers, {
           "content-type": "text/event-stream; charset=utf-8",
           "cache-control": "no-cache",
         });
@@ -156,7 +163,7 @@ export const messageProfileRules: readonly ProfileRule[] = [
     },
     body: {
       shown: (view) => view.exchange.response.headers !== null && isBody(view),
-      judge: ({ exchange }) => headerOffences(exchange.response.headers, { "content-type": "application/json" }),
+      judge: ({ exchange }) => headerProblems(exchange.response.headers, { "content-type": "application/json" }),
     },
   },
 ];
@@ -173,9 +180,9 @@ function isAnthropicsId(id: unknown): boolean {
   return typeof id === "string" && /^msg_(01[1-9A-HJ-NP-Za-km-z]{22}|(bdrk|vrtx)_\w+)$/.test(id);
 }
 
-function bodyOffence(view: BodyView, further: boolean): string | undefined {
+function bodyProblem(view: BodyView, further: boolean): string | undefined {
   const body = objectOf(view);
-  const schema = isFailure(view) ? error : bodySchema(view, body);
+  const schema = isFailure(view) ? errorResponse : bodySchema(view, body);
   return schema && memberDifference(schema, body, further);
 }
 
@@ -187,13 +194,13 @@ function bodySchema({ exchange }: BodyView, body: Json): z.ZodObject | undefined
       return tokenCount;
     case "anthropic-models":
     case "anthropic-model":
-      return Array.isArray(body.data) ? modelList : model;
+      return Array.isArray(body.data) ? modelInfoPage : modelInfo;
     default:
       return undefined;
   }
 }
 
-function* headerOffences(
+function* headerProblems(
   headers: Readonly<Record<string, string>> | null,
   due: Readonly<Record<string, string>>,
 ): Generator<Offence> {

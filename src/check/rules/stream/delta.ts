@@ -1,17 +1,30 @@
+import { chatChunk } from "../../../apis/chat/schema.ts";
+import { membersOf } from "../../../apis/members.ts";
 import { callIn, specialTokenIn, thoughtIn } from "../markup.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type ChoicePiece, type StreamView } from "../view.ts";
+import { chat, deltaContent, hasContent, streamRulesOf } from "./stream-rule.ts";
 
-const chat = ["chat"] as const;
+/** The members for reasoning that clients read, and other ones that servers send. */
+const reasoningMembers = ["reasoning_content", "reasoning"];
+const otherReasoning = ["reasoning_text", "thinking", "thoughts"];
 
-function* pieces(view: StreamView): Generator<{ piece: ChoicePiece; position: number; finished: boolean }> {
+const deltaMembers: ReadonlySet<string> = new Set([
+  ...membersOf(chatChunk.shape.choices.element.shape.delta).map(({ name }) => name),
+  "annotations",
+  "tool_call_id",
+  ...reasoningMembers,
+  ...otherReasoning,
+]);
+
+function* deltas(view: StreamView): Generator<{ entry: ChoicePiece; position: number; finished: boolean }> {
   for (const track of view.choices.values()) {
     let finished = false;
-    for (const [position, piece] of track.entries()) {
-      yield { piece, position, finished };
-      finished ||= typeof piece.choice.finish_reason === "string";
+    for (const [position, entry] of track.entries()) {
+      yield { entry, position, finished };
+      finished ||= typeof entry.choice.finish_reason === "string";
     }
   }
 }
@@ -21,15 +34,15 @@ function* wrongDelta(
   name: string,
   found: (value: unknown) => string | undefined,
 ): Generator<Offence> {
-  for (const { piece } of pieces(view)) {
-    if (!(name in piece.delta)) continue;
-    const offence = found(piece.delta[name]);
-    if (offence !== undefined) yield atPiece(piece, name, offence);
+  for (const { entry } of deltas(view)) {
+    if (!(name in entry.delta)) continue;
+    const problem = found(entry.delta[name]);
+    if (problem !== undefined) yield atPiece(entry, name, problem);
   }
 }
 
-/** What a delta may hold. Source: specification, `ChatCompletionStreamResponseDelta`; recordings. */
-export const deltaRules: readonly StreamRule[] = [
+/** Rules about the members of a delta. Source: specification, `ChatCompletionStreamResponseDelta`; recordings. */
+export const chatDeltaRules: readonly StreamRule[] = streamRulesOf(chat, [
   {
     id: "stream/role-first",
     severity: "error",
@@ -37,8 +50,6 @@ export const deltaRules: readonly StreamRule[] = [
     says: "The first delta of each choice carries the role.",
     source: "recordings 409 of 409; TensorZero #1265, tabbyAPI",
     breaks: ["official SDK helpers (.stream() throws 'missing role')", "org-ai", "Witsy"],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
       for (const [first] of view.choices.values())
         if (first && !("role" in first.delta)) yield atPiece(first, "delta", "a first delta without role");
@@ -51,11 +62,9 @@ export const deltaRules: readonly StreamRule[] = [
     says: "The role is sent once for each choice, not on every delta.",
     source: "recordings 6528 of 6528 chunks; LocalAI #340",
     breaks: ["org-ai (a new message each time)", "Kilo"],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
-      for (const { piece, position } of pieces(view))
-        if (position > 0 && "role" in piece.delta) yield atPiece(piece, "role", "the role again");
+      for (const { entry, position } of deltas(view))
+        if (position > 0 && "role" in entry.delta) yield atPiece(entry, "role", "the role again");
     },
   },
   {
@@ -65,8 +74,6 @@ export const deltaRules: readonly StreamRule[] = [
     says: "The role is assistant.",
     source: "specification; recordings 409 of 409",
     breaks: ["official SDK helpers", "AI SDK (schema)"],
-    judges: "stream",
-    endpoints: chat,
     judge: (view) => wrongDelta(view, "role", (value) => (value === "assistant" ? undefined : `role ${shown(value)}`)),
   },
   {
@@ -76,11 +83,9 @@ export const deltaRules: readonly StreamRule[] = [
     says: "Every choice has a delta, an object.",
     source: "specification: delta is required",
     breaks: ["official SDKs", "the naive loop over choices[0].delta.content"],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
-      for (const { piece } of pieces(view))
-        if (!isObject(piece.choice.delta)) yield atPiece(piece, "delta", `delta is ${shown(piece.choice.delta)}`);
+      for (const { entry } of deltas(view))
+        if (!isObject(entry.choice.delta)) yield atPiece(entry, "delta", `delta is ${shown(entry.choice.delta)}`);
     },
   },
   {
@@ -90,8 +95,6 @@ export const deltaRules: readonly StreamRule[] = [
     says: "content is a string, or null.",
     source: "specification; some gateways send parts or numbers",
     breaks: ["official SDK helpers", "AI SDK (schema)", "every client that concatenates"],
-    judges: "stream",
-    endpoints: chat,
     judge: (view) =>
       wrongDelta(view, "content", (value) =>
         value === null || typeof value === "string" ? undefined : `content is ${shown(value)}`,
@@ -104,12 +107,10 @@ export const deltaRules: readonly StreamRule[] = [
     says: "content is null in the first delta only.",
     source: "recordings 6528 of 6528 chunks (audio aside)",
     breaks: ["clients that concatenate ('null' or 'None' in the text)"],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
-      for (const { piece, position } of pieces(view)) {
-        if (position > 0 && piece.delta.content === null && !("audio" in piece.delta))
-          yield atPiece(piece, "content", "a null content later on");
+      for (const { entry, position } of deltas(view)) {
+        if (position > 0 && entry.delta.content === null && !("audio" in entry.delta))
+          yield atPiece(entry, "content", "a null content later on");
       }
     },
   },
@@ -119,14 +120,11 @@ export const deltaRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "After the first delta, no content is empty.",
     source: "recordings: none after the first delta",
-    breaks: [],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
-      for (const { piece, position } of pieces(view)) {
+      for (const { entry, position } of deltas(view)) {
         // A token that is only part of a character has its log probabilities and no text yet.
-        if (position > 0 && piece.delta.content === "" && !isObject(piece.choice.logprobs))
-          yield atPiece(piece, "content", "an empty content");
+        if (position > 0 && entry.delta.content === "" && !isObject(entry.choice.logprobs))
+          yield atPiece(entry, "content", "an empty content");
       }
     },
   },
@@ -136,17 +134,14 @@ export const deltaRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "A delta is empty only in the chunk with the finish reason.",
     source: "recordings 397 of 397",
-    breaks: [],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
-      for (const { piece } of pieces(view)) {
+      for (const { entry } of deltas(view)) {
         if (
-          isObject(piece.choice.delta) &&
-          Object.keys(piece.delta).length === 0 &&
-          piece.choice.finish_reason === null
+          isObject(entry.choice.delta) &&
+          Object.keys(entry.delta).length === 0 &&
+          entry.choice.finish_reason === null
         )
-          yield atPiece(piece, "delta", "an empty delta");
+          yield atPiece(entry, "delta", "an empty delta");
       }
     },
   },
@@ -157,8 +152,6 @@ export const deltaRules: readonly StreamRule[] = [
     says: "tool_calls, tool_call_id and function_call are absent when there is no value, never null.",
     source: "specification (not nullable); MLX-Textgen",
     breaks: ["clients that test for the key", "typed clients (Go, Rust, Java, C#)"],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
       for (const name of ["tool_calls", "tool_call_id", "function_call"]) {
         yield* wrongDelta(view, name, (value) => (value === null ? `${name} is null` : undefined));
@@ -172,15 +165,13 @@ export const deltaRules: readonly StreamRule[] = [
     says: "A delta has only one of text, reasoning, refusal and tool calls.",
     source: "recordings; MLX-Textgen, llama-stack",
     breaks: ["clients with an if / else if over the fields (they drop the second)"],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
-      for (const { piece } of pieces(view)) {
+      for (const { entry } of deltas(view)) {
         const filled = ["content", "reasoning_content", "refusal", "tool_calls", "function_call"].filter((name) => {
-          const value = piece.delta[name];
+          const value = entry.delta[name];
           return value !== undefined && value !== null && value !== "" && !(Array.isArray(value) && value.length === 0);
         });
-        if (filled[1] !== undefined) yield atPiece(piece, filled[1], `${filled.join(" and ")} in one delta`);
+        if (filled[1] !== undefined) yield atPiece(entry, filled[1], `${filled.join(" and ")} in one delta`);
       }
     },
   },
@@ -191,8 +182,6 @@ export const deltaRules: readonly StreamRule[] = [
     says: "refusal is a string, or null.",
     source: "specification",
     breaks: ["official SDK helpers", "typed clients (Go, Rust, Java, C#)"],
-    judges: "stream",
-    endpoints: chat,
     judge: (view) =>
       wrongDelta(view, "refusal", (value) =>
         value === null || typeof value === "string" ? undefined : `refusal is ${shown(value)}`,
@@ -205,12 +194,9 @@ export const deltaRules: readonly StreamRule[] = [
     says: "Reasoning is sent as reasoning_content or reasoning, the names that clients read.",
     source: "source code of AI SDK, LangChain, Open WebUI and Cline, which read these two names",
     breaks: ["Open WebUI", "Cline/Roo/Kilo"],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
-      for (const { piece } of pieces(view)) {
-        for (const name of ["reasoning_text", "thinking", "thoughts"])
-          if (name in piece.delta) yield atPiece(piece, name, `reasoning as ${name}`);
+      for (const { entry } of deltas(view)) {
+        for (const name of otherReasoning) if (name in entry.delta) yield atPiece(entry, name, `reasoning as ${name}`);
       }
     },
   },
@@ -221,10 +207,8 @@ export const deltaRules: readonly StreamRule[] = [
     says: "reasoning_content and reasoning are strings, or null.",
     source: "source code of AI SDK (schema) and LangChain",
     breaks: ["AI SDK (schema)", "every client that concatenates"],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
-      for (const name of ["reasoning_content", "reasoning"]) {
+      for (const name of reasoningMembers) {
         yield* wrongDelta(view, name, (value) =>
           value === null || typeof value === "string" ? undefined : `${name} is ${shown(value)}`,
         );
@@ -238,16 +222,13 @@ export const deltaRules: readonly StreamRule[] = [
     says: "content does not begin with reasoning in <think> or similar tags.",
     source: "LM Studio #1569, opencode #43770",
     breaks: ["clients that show content", "structured output (the JSON begins with a thought)"],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
       for (const track of view.choices.values()) {
-        const text = track
-          .map((piece) => (typeof piece.delta.content === "string" ? piece.delta.content : ""))
-          .join("");
-        const first = track.find((piece) => typeof piece.delta.content === "string" && piece.delta.content !== "");
-        const thought = thoughtIn(text);
-        if (first && thought !== undefined) yield atPiece(first, "content", `content that begins ${shown(thought)}`);
+        const text = deltaContent(track);
+        const first = track.find(hasContent);
+        const reasoning = thoughtIn(text);
+        if (first && reasoning !== undefined)
+          yield atPiece(first, "content", `content that begins ${shown(reasoning)}`);
       }
     },
   },
@@ -258,18 +239,15 @@ export const deltaRules: readonly StreamRule[] = [
     says: "content does not contain tool calls in the model's own markup.",
     source: "LM Studio #2115, oMLX #2565",
     breaks: ["every agent: it sees text and no call"],
-    judges: "stream",
-    endpoints: chat,
     shown: (view) =>
       Array.isArray(view.exchange.request.body?.tools) && view.exchange.request.body.tool_choice !== "none",
     *judge(view) {
       for (const track of view.choices.values()) {
         // A call that the limit cut before its name was complete can only be shown as the text that it is.
         if (track.some(({ choice }) => choice.finish_reason === "length")) continue;
-        const withText = track.filter((piece) => typeof piece.delta.content === "string" && piece.delta.content !== "");
-        const text = withText.map((piece) => piece.delta.content).join("");
-        const markup = callIn(text);
-        if (markup !== undefined && withText[0]) yield atPiece(withText[0], "content", `${markup} in content`);
+        const first = track.find(hasContent);
+        const markup = callIn(deltaContent(track));
+        if (markup !== undefined && first) yield atPiece(first, "content", `${markup} in content`);
       }
     },
   },
@@ -280,14 +258,10 @@ export const deltaRules: readonly StreamRule[] = [
     says: "content does not contain special tokens of the model.",
     source: "vLLM #2538, mlx-examples #489",
     breaks: ["users see <|im_end|>"],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
       for (const track of view.choices.values()) {
-        const last = track.findLast((piece) => typeof piece.delta.content === "string" && piece.delta.content !== "");
-        const text = track
-          .map((piece) => (typeof piece.delta.content === "string" ? piece.delta.content : ""))
-          .join("");
+        const last = track.findLast(hasContent);
+        const text = deltaContent(track);
         const special = specialTokenIn(text);
         if (special !== undefined && last) yield atPiece(last, "content", `content that ends with ${special}`);
       }
@@ -300,12 +274,10 @@ export const deltaRules: readonly StreamRule[] = [
     says: "A choice has no delta after its finish reason.",
     source: "recordings 409 of 409 (audio's expires_at aside); LiteLLM #376",
     breaks: ["clients that stop at the finish reason (they lose the rest)"],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
-      for (const { piece, finished } of pieces(view)) {
-        if (finished && Object.keys(piece.delta).some((name) => name !== "audio"))
-          yield atPiece(piece, "delta", "a delta after the finish reason");
+      for (const { entry, finished } of deltas(view)) {
+        if (finished && Object.keys(entry.delta).some((name) => name !== "audio"))
+          yield atPiece(entry, "delta", "a delta after the finish reason");
       }
     },
   },
@@ -315,28 +287,10 @@ export const deltaRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "A delta has no members beyond OpenAI's and the reasoning fields.",
     source: "specification; recordings",
-    breaks: [],
-    judges: "stream",
-    endpoints: chat,
     *judge(view) {
-      const known = new Set([
-        "role",
-        "content",
-        "refusal",
-        "tool_calls",
-        "function_call",
-        "audio",
-        "annotations",
-        "reasoning_content",
-        "reasoning",
-        "tool_call_id",
-        "reasoning_text",
-        "thinking",
-        "thoughts",
-      ]);
-      for (const { piece } of pieces(view)) {
-        for (const name of Object.keys(piece.delta))
-          if (!known.has(name)) yield atPiece(piece, name, `the member ${name}`);
+      for (const { entry } of deltas(view)) {
+        for (const name of Object.keys(entry.delta))
+          if (!deltaMembers.has(name)) yield atPiece(entry, name, `the member ${name}`);
       }
     },
   },
@@ -347,11 +301,10 @@ export const deltaRules: readonly StreamRule[] = [
     says: "Every choice of a completions chunk has text, a string.",
     source: "specification: text is required",
     breaks: ["official SDKs", "the naive loop over choices[0].text"],
-    judges: "stream",
     endpoints: ["completions"],
     *judge(view) {
-      for (const { piece } of pieces(view))
-        if (typeof piece.choice.text !== "string") yield atPiece(piece, "text", `text is ${shown(piece.choice.text)}`);
+      for (const { entry } of deltas(view))
+        if (typeof entry.choice.text !== "string") yield atPiece(entry, "text", `text is ${shown(entry.choice.text)}`);
     },
   },
   {
@@ -361,11 +314,10 @@ export const deltaRules: readonly StreamRule[] = [
     says: "No text comes after a choice's finish reason.",
     source: "recordings 30 of 30",
     breaks: ["clients that stop at the finish reason (they lose the rest)"],
-    judges: "stream",
     endpoints: ["completions"],
     *judge(view) {
-      for (const { piece, finished } of pieces(view))
-        if (finished && piece.choice.text !== "") yield atPiece(piece, "text", "text after the finish reason");
+      for (const { entry, finished } of deltas(view))
+        if (finished && entry.choice.text !== "") yield atPiece(entry, "text", "text after the finish reason");
     },
   },
-];
+]);

@@ -1,17 +1,28 @@
+import { chatChunk } from "../../../apis/chat/schema.ts";
+import { membersOf } from "../../../apis/members.ts";
 import { choicesAsked } from "../demands.ts";
 import { atFrame, atMember, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type Chunk, type StreamView } from "../view.ts";
+import { chat, chatAndCompletions, hasError, streamRulesOf } from "./stream-rule.ts";
 
-const both = ["chat", "completions"] as const;
+/** The members of a chunk in OpenAI's order, without extensions of other servers. */
+const chunkMembers: ReadonlySet<string> = new Set([
+  ...membersOf(chatChunk).flatMap(({ name, schema }) =>
+    name === "usage" || schema.meta()?.["extension"] !== undefined ? [] : [name],
+  ),
+  "moderation",
+  "usage",
+  "obfuscation",
+]);
 
-/** Chunks of the answer itself: errors have a shape of their own. */
+/** Returns the chunks that are not errors. */
 function answerChunks(view: StreamView): readonly Chunk[] {
   return view.chunks.filter((chunk) => !("error" in chunk.value));
 }
 
-function* changes(view: StreamView, member: string): Generator<Offence> {
+function* changed(view: StreamView, member: string): Generator<Offence> {
   const chunks = answerChunks(view);
   const first = chunks[0]?.value[member];
   for (const chunk of chunks.slice(1)) {
@@ -27,8 +38,8 @@ function* wrongType(view: StreamView, member: string, right: (value: unknown) =>
   }
 }
 
-/** What stands around the choices of a chunk. Source: specification, `CreateChatCompletionStreamResponse`; recordings. */
-export const envelopeRules: readonly StreamRule[] = [
+/** Rules about the members of a chunk next to its choices. Source: specification, `CreateChatCompletionStreamResponse`; recordings. */
+export const envelopeRules: readonly StreamRule[] = streamRulesOf(chatAndCompletions, [
   {
     id: "stream/id",
     severity: "error",
@@ -36,8 +47,6 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "Every chunk has an id, a string that is not empty.",
     source: "specification: CreateChatCompletionStreamResponse.id",
     breaks: ["AI SDK (schema)", "clients that key messages by id"],
-    judges: "stream",
-    endpoints: both,
     judge: (view) => wrongType(view, "id", (value) => typeof value === "string" && value !== ""),
   },
   {
@@ -47,9 +56,7 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "All chunks of a stream have the same id.",
     source: "recordings 409 of 409; LiteLLM #40040",
     breaks: ["opencode", "clients that key messages by id"],
-    judges: "stream",
-    endpoints: both,
-    judge: (view) => changes(view, "id"),
+    judge: (view) => changed(view, "id"),
   },
   {
     id: "stream/id-prefix",
@@ -57,9 +64,6 @@ export const envelopeRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "The id begins with chatcmpl- (completions: cmpl-).",
     source: "recordings 19,551 of 19,600",
-    breaks: [],
-    judges: "stream",
-    endpoints: both,
     *judge(view) {
       const [chunk] = answerChunks(view);
       const prefix = view.exchange.endpoint === "chat" ? "chatcmpl-" : "cmpl-";
@@ -74,8 +78,6 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "object is chat.completion.chunk (completions: text_completion).",
     source: "specification (a constant)",
     breaks: ["official SDK helpers", "LangChain"],
-    judges: "stream",
-    endpoints: both,
     judge: (view) =>
       wrongType(
         view,
@@ -90,8 +92,6 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "created is an integer: Unix time in seconds.",
     source: "specification: created; SambaNova sends fractions",
     breaks: ["typed clients (Go, Rust, Java, C#)"],
-    judges: "stream",
-    endpoints: both,
     judge: (view) =>
       wrongType(
         view,
@@ -105,10 +105,7 @@ export const envelopeRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "created is the same in all chunks.",
     source: "recordings 409 of 409; specification: 'Each chunk has the same timestamp'; tabbyAPI",
-    breaks: [],
-    judges: "stream",
-    endpoints: both,
-    judge: (view) => changes(view, "created"),
+    judge: (view) => changed(view, "created"),
   },
   {
     id: "stream/model",
@@ -117,8 +114,6 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "Every chunk names its model.",
     source: "specification: model is required",
     breaks: ["typed clients (Go, Rust, Java, C#)"],
-    judges: "stream",
-    endpoints: both,
     judge: (view) => wrongType(view, "model", (value) => typeof value === "string" && value !== ""),
   },
   {
@@ -128,9 +123,7 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "All chunks name the same model.",
     source: "recordings 409 of 409",
     breaks: ["cost accounting in gateways"],
-    judges: "stream",
-    endpoints: both,
-    judge: (view) => changes(view, "model"),
+    judge: (view) => changed(view, "model"),
   },
   {
     id: "stream/fingerprint",
@@ -139,8 +132,6 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "system_fingerprint, where present, is a string or null.",
     source: "specification",
     breaks: ["typed clients (Go, Rust, Java, C#)"],
-    judges: "stream",
-    endpoints: both,
     judge: (view) =>
       wrongType(
         view,
@@ -155,17 +146,7 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "service_tier, where present, is one of the specification's values or null.",
     source: "specification: ServiceTier",
     breaks: ["typed clients (Go, Rust, Java, C#)"],
-    judges: "stream",
-    endpoints: both,
-    judge: (view) =>
-      wrongType(
-        view,
-        "service_tier",
-        (value) =>
-          value === undefined ||
-          value === null ||
-          ["auto", "default", "flex", "scale", "priority"].includes(value as string),
-      ),
+    judge: (view) => wrongType(view, "service_tier", (value) => chatChunk.shape.service_tier.safeParse(value).success),
   },
   {
     id: "stream/choices",
@@ -174,8 +155,6 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "choices is an array of objects.",
     source: "specification: choices is required",
     breaks: ["official SDKs", "the naive loop over chunk.choices[0]"],
-    judges: "stream",
-    endpoints: both,
     *judge(view) {
       for (const chunk of answerChunks(view)) {
         const { choices } = chunk.value;
@@ -191,8 +170,6 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "choices is empty only in the usage chunk.",
     source: "recordings 6528 of 6528; Azure's first chunk",
     breaks: ["the naive loop over chunk.choices[0].delta"],
-    judges: "stream",
-    endpoints: both,
     *judge(view) {
       for (const chunk of answerChunks(view)) {
         const { choices, usage, moderation } = chunk.value;
@@ -207,9 +184,6 @@ export const envelopeRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "A chunk has one choice at most.",
     source: "recordings 6528 of 6528",
-    breaks: [],
-    judges: "stream",
-    endpoints: both,
     *judge(view) {
       for (const chunk of view.chunks)
         if (chunk.choices.length > 1) yield atMember(chunk, "choices", `${chunk.choices.length} choices in one chunk`);
@@ -221,25 +195,10 @@ export const envelopeRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "A chunk has no members beyond OpenAI's.",
     source: "specification; recordings",
-    breaks: [],
-    judges: "stream",
-    endpoints: both,
     *judge(view) {
-      const known = new Set([
-        "id",
-        "object",
-        "created",
-        "model",
-        "service_tier",
-        "system_fingerprint",
-        "choices",
-        "usage",
-        "obfuscation",
-        "moderation",
-      ]);
       for (const chunk of answerChunks(view)) {
         for (const name of Object.keys(chunk.value))
-          if (!known.has(name)) yield atMember(chunk, name, `the member ${name}`);
+          if (!chunkMembers.has(name)) yield atMember(chunk, name, `the member ${name}`);
       }
     },
   },
@@ -249,22 +208,9 @@ export const envelopeRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "The members of every chunk are in OpenAI's order.",
     source: "recordings since 2025-08, both orders of parallel calls included",
-    breaks: [],
-    judges: "stream",
-    endpoints: ["chat"],
+    endpoints: chat,
     *judge(view) {
-      const order = [
-        "id",
-        "object",
-        "created",
-        "model",
-        "service_tier",
-        "system_fingerprint",
-        "choices",
-        "moderation",
-        "usage",
-        "obfuscation",
-      ];
+      const order = [...chunkMembers];
       for (const chunk of answerChunks(view)) {
         // Role and call chunks of parallel calls put usage before choices (154 of 154).
         const keys = Object.keys(chunk.value).filter((key) => order.includes(key) && key !== "usage");
@@ -280,8 +226,6 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "Every choice has an index, an integer from 0 to n − 1.",
     source: "specification: index is required",
     breaks: ["official SDK helpers", "LangChain"],
-    judges: "stream",
-    endpoints: both,
     *judge(view) {
       const { body } = view.exchange.request;
       const bound = body ? choicesAsked(body) : Infinity;
@@ -301,10 +245,7 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "Every requested choice is sent: n for each prompt.",
     source: "specification: n",
     breaks: ["every caller that asked for n > 1"],
-    judges: "stream",
-    endpoints: both,
-    shown: (view) =>
-      choicesAsked(view.exchange.request.body ?? {}) > 1 && !view.chunks.some((chunk) => "error" in chunk.value),
+    shown: (view) => choicesAsked(view.exchange.request.body ?? {}) > 1 && !hasError(view),
     *judge(view) {
       const count = choicesAsked(view.exchange.request.body ?? {});
       for (let index = 0; index < count; index++) {
@@ -320,8 +261,6 @@ export const envelopeRules: readonly StreamRule[] = [
     says: "Every choice has finish_reason, null until it ends.",
     source: "specification: finish_reason is required and nullable",
     breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK before its schema was loosened"],
-    judges: "stream",
-    endpoints: both,
     *judge(view) {
       for (const track of view.choices.values()) {
         for (const { chunk, choice, delta } of track) {
@@ -332,4 +271,4 @@ export const envelopeRules: readonly StreamRule[] = [
       }
     },
   },
-];
+]);

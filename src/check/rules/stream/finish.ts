@@ -1,27 +1,26 @@
-import { atEnd, atPiece, shown } from "../place.ts";
+import { chatChunk } from "../../../apis/chat/schema.ts";
+import { errorOffence } from "../error-object.ts";
+import { atEnd, atFrame, atMember, atPiece, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
-import type { ChoicePiece, StreamView } from "../view.ts";
+import type { ChoicePiece, Chunk, StreamView } from "../view.ts";
+import { chat, chatAndCompletions, hasError, streamRulesOf } from "./stream-rule.ts";
 
-const both = ["chat", "completions"] as const;
+const hidden = "errors look like answers";
 const endsWrongly = "the answer seems to end wrongly";
 
-const legal: ReadonlySet<unknown> = new Set(["stop", "length", "tool_calls", "content_filter", "function_call"]);
+const finishReason = chatChunk.shape.choices.element.shape.finish_reason;
 
-function failed(view: StreamView): boolean {
-  return view.chunks.some((chunk) => "error" in chunk.value);
-}
-
-/** The pieces that carry a finish reason, of one choice. */
+/** Returns the deltas of a choice that have a finish reason. */
 function finishes(track: readonly ChoicePiece[]): ChoicePiece[] {
-  return track.filter((piece) => piece.choice.finish_reason !== undefined && piece.choice.finish_reason !== null);
+  return track.filter((entry) => entry.choice.finish_reason !== undefined && entry.choice.finish_reason !== null);
 }
 
-function madeCalls(track: readonly ChoicePiece[]): boolean {
-  return track.some((piece) => Array.isArray(piece.delta.tool_calls) && piece.delta.tool_calls.length > 0);
+function hasCalls(track: readonly ChoicePiece[]): boolean {
+  return track.some((entry) => Array.isArray(entry.delta.tool_calls) && entry.delta.tool_calls.length > 0);
 }
 
-/** How a choice ends. Source: specification, `finish_reason`; recordings; issues as named. */
-export const finishRules: readonly StreamRule[] = [
+/** Rules about the end of a choice. Source: specification, `finish_reason`; recordings; issues as named. */
+export const finishRules: readonly StreamRule[] = streamRulesOf(chatAndCompletions, [
   {
     id: "finish/present",
     severity: "error",
@@ -33,9 +32,7 @@ export const finishRules: readonly StreamRule[] = [
       "official SDK helpers (.stream() throws)",
       "agents (they go on or hang)",
     ],
-    judges: "stream",
-    endpoints: both,
-    shown: (view) => !failed(view),
+    shown: (view) => !hasError(view),
     *judge(view) {
       const { body } = view.exchange.response;
       if (view.choices.size === 0) yield atEnd(body, "no choice at all");
@@ -50,8 +47,6 @@ export const finishRules: readonly StreamRule[] = [
     says: "A choice has one finish reason.",
     source: "recordings 409 of 409",
     breaks: ["clients that act on each (agents run tools twice)"],
-    judges: "stream",
-    endpoints: both,
     *judge(view) {
       for (const track of view.choices.values()) {
         const [first, ...rest] = finishes(track);
@@ -59,8 +54,8 @@ export const finishRules: readonly StreamRule[] = [
         const more = rest.filter(
           ({ choice }) => !(choice.text === "" && choice.finish_reason === first?.choice.finish_reason),
         );
-        for (const piece of more)
-          yield atPiece(piece, "finish_reason", `a further finish reason ${shown(piece.choice.finish_reason)}`);
+        for (const entry of more)
+          yield atPiece(entry, "finish_reason", `a further finish reason ${shown(entry.choice.finish_reason)}`);
       }
     },
   },
@@ -71,13 +66,11 @@ export const finishRules: readonly StreamRule[] = [
     says: "finish_reason is stop, length, tool_calls, content_filter, function_call, or null.",
     source: "specification: finish_reason; servers that send eos, end_turn, the empty string",
     breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK (schema)"],
-    judges: "stream",
-    endpoints: both,
     *judge(view) {
       for (const track of view.choices.values()) {
-        for (const piece of finishes(track)) {
-          if (!legal.has(piece.choice.finish_reason))
-            yield atPiece(piece, "finish_reason", `finish_reason ${shown(piece.choice.finish_reason)}`);
+        for (const entry of finishes(track)) {
+          if (!finishReason.safeParse(entry.choice.finish_reason).success)
+            yield atPiece(entry, "finish_reason", `finish_reason ${shown(entry.choice.finish_reason)}`);
         }
       }
     },
@@ -89,15 +82,14 @@ export const finishRules: readonly StreamRule[] = [
     says: "The finish reason is sent in a chunk of its own, with an empty delta.",
     source: "recordings 397 of 397; tabbyAPI, llama-stack",
     breaks: ["clients that stop reading a chunk at its finish reason (they lose the last words)"],
-    judges: "stream",
-    endpoints: ["chat"],
+    endpoints: chat,
     *judge(view) {
       for (const track of view.choices.values()) {
-        for (const piece of finishes(track)) {
-          const filled = Object.keys(piece.delta).filter(
-            (name) => piece.delta[name] !== null && piece.delta[name] !== "",
+        for (const entry of finishes(track)) {
+          const filled = Object.keys(entry.delta).filter(
+            (name) => entry.delta[name] !== null && entry.delta[name] !== "",
           );
-          if (filled.length > 0) yield atPiece(piece, "finish_reason", `the finish reason beside ${filled.join(", ")}`);
+          if (filled.length > 0) yield atPiece(entry, "finish_reason", `the finish reason beside ${filled.join(", ")}`);
         }
       }
     },
@@ -108,15 +100,13 @@ export const finishRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "The delta beside the finish reason is {}.",
     source: "recordings 397 of 397",
-    breaks: [],
-    judges: "stream",
-    endpoints: ["chat"],
+    endpoints: chat,
     *judge(view) {
       for (const track of view.choices.values()) {
-        for (const piece of finishes(track)) {
-          const names = Object.keys(piece.delta);
-          if (names.length > 0 && names.every((name) => piece.delta[name] === null || piece.delta[name] === ""))
-            yield atPiece(piece, "delta", `${names.join(", ")} without a value`);
+        for (const entry of finishes(track)) {
+          const names = Object.keys(entry.delta);
+          if (names.length > 0 && names.every((name) => entry.delta[name] === null || entry.delta[name] === ""))
+            yield atPiece(entry, "delta", `${names.join(", ")} without a value`);
         }
       }
     },
@@ -128,17 +118,16 @@ export const finishRules: readonly StreamRule[] = [
     says: "A choice with tool calls ends with tool_calls (or length), unless the request named one tool.",
     source: "specification; recordings (named: stop, 9 of 9); LiteLLM #35663, #12481",
     breaks: ["AI SDK, LangChain, Cline/Roo/Kilo (they do not run the tools)"],
-    judges: "stream",
-    endpoints: ["chat"],
+    endpoints: chat,
     *judge(view) {
       const choice = view.exchange.request.body?.tool_choice;
       const named = typeof choice === "object" && choice !== null;
       for (const track of view.choices.values()) {
-        if (!madeCalls(track)) continue;
-        for (const piece of finishes(track)) {
-          const reason = piece.choice.finish_reason;
+        if (!hasCalls(track)) continue;
+        for (const entry of finishes(track)) {
+          const reason = entry.choice.finish_reason;
           if (reason === "function_call" || (reason === "stop" && !named))
-            yield atPiece(piece, "finish_reason", `${shown(reason)} after tool calls`);
+            yield atPiece(entry, "finish_reason", `${shown(reason)} after tool calls`);
         }
       }
     },
@@ -150,15 +139,79 @@ export const finishRules: readonly StreamRule[] = [
     says: "A choice that ends with tool_calls has tool calls.",
     source: "specification",
     breaks: ["agents (they wait for calls that never come)"],
-    judges: "stream",
-    endpoints: ["chat"],
+    endpoints: chat,
     *judge(view) {
       for (const track of view.choices.values()) {
-        if (madeCalls(track)) continue;
-        for (const piece of finishes(track))
-          if (piece.choice.finish_reason === "tool_calls")
-            yield atPiece(piece, "finish_reason", "tool_calls without a call");
+        if (hasCalls(track)) continue;
+        for (const entry of finishes(track))
+          if (entry.choice.finish_reason === "tool_calls")
+            yield atPiece(entry, "finish_reason", "tool_calls without a call");
       }
     },
   },
-];
+]);
+
+function errors(view: StreamView): readonly Chunk[] {
+  return view.chunks.filter((chunk) => "error" in chunk.value);
+}
+
+/** Rules about an error in a stream. Source: specification, `Error`; what the official SDKs do with it. */
+export const errorRules: readonly StreamRule[] = streamRulesOf(chatAndCompletions, [
+  {
+    id: "error/shape",
+    severity: "error",
+    concern: hidden,
+    says: 'An error in a stream is {"error": {message, type, param, code}} with a message.',
+    source: "specification: Error; the official SDKs throw on `error`",
+    breaks: ["official SDKs (an exception without a message)", "clients that read error.message"],
+    shown: hasError,
+    *judge(view) {
+      for (const chunk of errors(view)) {
+        const found = errorOffence(chunk.value.error);
+        if (found !== undefined) yield atMember(chunk, "error", found);
+      }
+    },
+  },
+  {
+    id: "error/own-form",
+    severity: "error",
+    concern: hidden,
+    says: 'An error does not have another form, such as {"object": "error"} or {"detail": …}.',
+    source: "error events of vLLM (fms-guardrails-orchestrator #436), FastAPI's detail",
+    breaks: ["official SDKs (they see an empty chunk and a clean end)"],
+    *judge(view) {
+      for (const chunk of view.chunks) {
+        const { value } = chunk;
+        if (!("error" in value) && (value.object === "error" || ("detail" in value && !("choices" in value))))
+          yield atFrame(chunk.frame, "an error in a form of its own");
+      }
+    },
+  },
+  {
+    id: "error/last",
+    severity: "error",
+    concern: hidden,
+    says: "After an error only [DONE] follows: no finish reason is invented, no text goes on.",
+    source: "the official SDKs stop at an error; LiteLLM #40578 (an invented finish reason hides it)",
+    breaks: ["clients that take a later finish reason for success"],
+    shown: hasError,
+    *judge(view) {
+      const [first] = errors(view);
+      const next = first && view.chunks[first.index + 1];
+      if (next) yield atFrame(next.frame, "a chunk after an error");
+    },
+  },
+  {
+    id: "error/no-choices",
+    severity: "warning",
+    concern: hidden,
+    says: "An error stands alone in its chunk.",
+    source: "specification; OpenRouter sends choices beside it",
+    breaks: ["clients that look at choices first"],
+    shown: hasError,
+    *judge(view) {
+      for (const chunk of errors(view))
+        if (chunk.choices.length > 0) yield atMember(chunk, "error", "an error beside choices");
+    },
+  },
+]);

@@ -1,19 +1,14 @@
 import type { Frame } from "../frames.ts";
 import { notJson } from "../not-json.ts";
-import { atEnd, atFrame, atLine } from "../place.ts";
+import { atEnd, atFrame, atLine, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
-import { type StreamView } from "../view.ts";
+import { chatAndCompletions, everyApi, hasError, openAis, streamRulesOf } from "./stream-rule.ts";
 
-const both = ["chat", "completions"] as const;
-/** Every API that streams. */
-const all = [...both, "responses", "messages"] as const;
-/** OpenAI's. */
-const openais = [...both, "responses"] as const;
 const unreadable = "the stream cannot be read";
 
-/** How events are framed. Source: the HTML standard, section 9.2; 408 of 408 recorded streams. */
-export const framingRules: readonly StreamRule[] = [
+/** Rules about the framing of events. Source: the HTML standard, section 9.2; 408 of 408 recorded streams. */
+export const framingRules: readonly StreamRule[] = streamRulesOf(everyApi, [
   {
     id: "sse/json",
     severity: "error",
@@ -21,8 +16,6 @@ export const framingRules: readonly StreamRule[] = [
     says: "The data of every event is one JSON object, without NaN and Infinity, or [DONE].",
     source: "specification; RFC 8259 section 6 (NaN and Infinity are not JSON); recordings 408 of 408",
     breaks: ["official SDKs", "AI SDK", "LangChain"],
-    judges: "stream",
-    endpoints: all,
     *judge(view) {
       const objects = new Set(view.chunks.map((chunk) => chunk.frame));
       for (const frame of view.frames) {
@@ -38,8 +31,6 @@ export const framingRules: readonly StreamRule[] = [
     says: "Every line is a field of Server-Sent Events: data, event, id, retry, or a comment.",
     source: "HTML standard 9.2.6; gpustack #6155 (JSON lines without `data:`)",
     breaks: ["official SDKs", "AI SDK", "LangChain"],
-    judges: "stream",
-    endpoints: all,
     *judge(view) {
       for (const frame of view.frames) {
         for (const line of frame.lines) {
@@ -56,8 +47,6 @@ export const framingRules: readonly StreamRule[] = [
     says: "An event has one data line.",
     source: "recordings 408 of 408",
     breaks: ["org-ai", "clients that read line by line"],
-    judges: "stream",
-    endpoints: all,
     *judge(view) {
       for (const frame of view.frames) {
         const data = frame.lines.filter((line) => line.field === "data");
@@ -72,8 +61,7 @@ export const framingRules: readonly StreamRule[] = [
     says: "Events have no name: no `event:` line.",
     source: "recordings 408 of 408; LocalAI",
     breaks: ["org-ai", "Witsy", "EventSource-based clients (they wait for unnamed messages)"],
-    judges: "stream",
-    endpoints: both,
+    endpoints: chatAndCompletions,
     *judge(view) {
       for (const frame of view.frames) {
         for (const line of frame.lines) if (line.field === "event") yield atLine(line, `an event named ${line.value}`);
@@ -86,9 +74,7 @@ export const framingRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "Events carry no `id:` and no `retry:` lines.",
     source: "recordings 408 of 408",
-    breaks: [],
-    judges: "stream",
-    endpoints: openais,
+    endpoints: openAis,
     *judge(view) {
       for (const frame of view.frames) {
         for (const line of frame.lines)
@@ -103,8 +89,6 @@ export const framingRules: readonly StreamRule[] = [
     says: "Lines end with a line feed alone.",
     source: "recordings: 0 carriage returns in 408 streams",
     breaks: ["clients that split at \\n\\n"],
-    judges: "stream",
-    endpoints: all,
     *judge(view) {
       for (const frame of view.frames) {
         for (const line of frame.lines)
@@ -119,8 +103,6 @@ export const framingRules: readonly StreamRule[] = [
     says: "`data:` is followed by one space.",
     source: "recordings 408 of 408",
     breaks: ["clients that cut off six characters"],
-    judges: "stream",
-    endpoints: all,
     *judge(view) {
       for (const frame of view.frames) {
         for (const line of frame.lines) {
@@ -139,8 +121,6 @@ export const framingRules: readonly StreamRule[] = [
     says: "A blank line ends every event, the last included.",
     source: "HTML standard 9.2.6 (an unfinished event is dropped); MLX-Textgen",
     breaks: ["EventSource-based clients (they lose the last event)"],
-    judges: "stream",
-    endpoints: all,
     *judge(view) {
       const last = view.frames.at(-1);
       if (last && !last.closed) yield atFrame(last, "the last event without its blank line");
@@ -153,8 +133,6 @@ export const framingRules: readonly StreamRule[] = [
     says: "The stream begins without a byte order mark.",
     source: "recordings 408 of 408",
     breaks: ["clients that look for `data:` at the start of a line"],
-    judges: "stream",
-    endpoints: all,
     *judge(view) {
       if (view.exchange.response.body.startsWith("\uFEFF")) yield { start: 0, end: 1, found: "a byte order mark" };
     },
@@ -165,12 +143,10 @@ export const framingRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "Chunks are compact JSON without white space between the tokens.",
     source: "recordings 408 of 408",
-    breaks: [],
-    judges: "stream",
-    endpoints: openais,
+    endpoints: openAis,
     *judge(view) {
       for (const { frame, value } of view.chunks) {
-        // Numbers may be printed in other ways; white space outside of strings is what is looked for.
+        // The rule is about white space outside of strings. Numbers may be printed in other ways.
         const bare = frame.data?.replace(/"(?:[^"\\]|\\.)*"/g, '""') ?? "";
         if (isObject(value) && /\s/.test(bare)) yield atFrame(frame, "white space between JSON tokens");
       }
@@ -182,9 +158,6 @@ export const framingRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "Characters beyond ASCII are sent as UTF-8, not escaped.",
     source: "recordings: no \\uXXXX of a printable character in any stream",
-    breaks: [],
-    judges: "stream",
-    endpoints: all,
     *judge(view) {
       for (const { frame } of view.chunks) {
         const escape = /(?<!\\)(?:\\\\)*\\u(?!00[01]|007f|d[89a-f])[0-9a-f]{4}/i.exec(frame.data ?? "");
@@ -204,9 +177,8 @@ export const framingRules: readonly StreamRule[] = [
     says: "The stream ends with data: [DONE].",
     source: "specification; recordings 409 of 409; missing in ogx",
     breaks: ["org-ai", "LangChain", "clients that wait for it"],
-    judges: "stream",
-    endpoints: both,
-    shown: (view) => !failed(view),
+    endpoints: chatAndCompletions,
+    shown: (view) => !hasError(view),
     *judge(view) {
       if (view.done < 0) yield atEnd(view.exchange.response.body, "no [DONE]");
     },
@@ -218,9 +190,8 @@ export const framingRules: readonly StreamRule[] = [
     says: "A stream that failed also ends with data: [DONE].",
     source: "specification (every stream is terminated by it); missing in tabbyAPI",
     breaks: ["org-ai", "LangChain", "clients that wait for it"],
-    judges: "stream",
-    endpoints: both,
-    shown: failed,
+    endpoints: chatAndCompletions,
+    shown: hasError,
     *judge(view) {
       if (view.done < 0) yield atEnd(view.exchange.response.body, "no [DONE] after an error");
     },
@@ -232,8 +203,7 @@ export const framingRules: readonly StreamRule[] = [
     says: "Nothing follows [DONE].",
     source: "recordings 409 of 409",
     breaks: ["clients that close at [DONE] (they lose what follows)"],
-    judges: "stream",
-    endpoints: openais,
+    endpoints: openAis,
     shown: (view) => view.done >= 0,
     *judge(view) {
       const next = view.frames.slice(view.done + 1).find((frame) => frame.lines.some((line) => line.field !== ""));
@@ -247,8 +217,7 @@ export const framingRules: readonly StreamRule[] = [
     says: "The data of the last event is exactly [DONE], without white space or quotes.",
     source: "recordings 409 of 409",
     breaks: ["clients that compare the whole line"],
-    judges: "stream",
-    endpoints: openais,
+    endpoints: openAis,
     *judge(view) {
       for (const frame of view.frames) {
         if (frame.data !== null && frame.data !== "[DONE]" && /^\W*\[?done\]?\W*$/i.test(frame.data))
@@ -263,20 +232,56 @@ export const framingRules: readonly StreamRule[] = [
     says: "The connection ends as HTTP requires; it is not cut.",
     source: "RFC 9112 section 7.1 (the last chunk of a chunked body)",
     breaks: ["undici, Python httpx and curl report a network error after a good answer"],
-    judges: "stream",
-    endpoints: all,
     *judge(view) {
       const { body, complete } = view.exchange.response;
       if (!complete) yield atEnd(body, "the connection was cut");
     },
   },
-];
+]);
 
-/** An offence found in a frame's data, at its place in the body. */
+/** Rules about the headers of streams. Source: recordings. */
+export const streamHeaderRules: readonly StreamRule[] = streamRulesOf(everyApi, [
+  {
+    id: "headers/event-stream",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "A stream has Content-Type text/event-stream.",
+    source: "HTML standard 9.2; recordings since 2023-05",
+    breaks: ["AI SDK, fetch-event-source (they refuse the answer)", "EventSource"],
+    shown: (view) => view.exchange.response.headers !== null,
+    *judge(view) {
+      const type = view.exchange.response.headers?.["content-type"];
+      if (!/^text\/event-stream\b/.test(type ?? "")) yield { start: 0, end: 0, found: `content-type ${shown(type)}` };
+    },
+  },
+  {
+    id: "headers/stream-request-id",
+    severity: "note",
+    concern: "it differs from OpenAI",
+    says: "Every stream has an x-request-id.",
+    source: "recordings 289 of 289",
+    endpoints: openAis,
+    shown: (view) => view.exchange.response.headers !== null,
+    *judge(view) {
+      if (!view.exchange.response.headers?.["x-request-id"]) yield { start: 0, end: 0, found: "no x-request-id" };
+    },
+  },
+  {
+    id: "headers/stream-length",
+    severity: "error",
+    concern: "the stream cannot be read",
+    says: "A stream has no Content-Length, because it is sent while it is generated.",
+    source: "recordings 378 of 378 (transfer-encoding: chunked)",
+    breaks: ["users (they wait for the whole answer)"],
+    shown: (view) => view.exchange.response.headers !== null,
+    *judge(view) {
+      const length = view.exchange.response.headers?.["content-length"];
+      if (length !== undefined) yield { start: 0, end: 0, found: `content-length ${length}` };
+    },
+  },
+]);
+
+/** Returns a problem in a frame's data at its place in the body. */
 function inData({ dataStart }: Frame, { start, end, found }: Offence): Offence {
   return { start: dataStart + start, end: dataStart + end, found };
-}
-
-function failed(view: StreamView): boolean {
-  return view.chunks.some((chunk) => "error" in chunk.value);
 }

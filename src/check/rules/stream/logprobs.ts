@@ -4,37 +4,39 @@ import { atEnd, atPiece } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type ChoicePiece, type StreamView } from "../view.ts";
+import { chat, deltaContent, hasContent, streamRulesOf } from "./stream-rule.ts";
 
 const wrongLogprobs = "log probabilities are wrong";
 
-interface TokenPiece {
-  readonly piece: ChoicePiece;
+interface PlacedToken {
+  readonly entry: ChoicePiece;
   readonly token: unknown;
 }
 
-/** Every token of every chunk, content and refusal alike. */
-function* tokens(view: StreamView): Generator<TokenPiece> {
+/** Yields every token of every chunk, of content and refusals. */
+function* tokens(view: StreamView): Generator<PlacedToken> {
   for (const track of view.choices.values()) {
-    for (const piece of track) {
-      const { logprobs } = piece.choice;
+    for (const entry of track) {
+      const { logprobs } = entry.choice;
       if (!isObject(logprobs)) continue;
       for (const list of [logprobs.content, logprobs.refusal])
-        if (Array.isArray(list)) for (const token of list) yield { piece, token };
+        if (Array.isArray(list)) for (const token of list) yield { entry, token };
     }
   }
 }
 
+const isWritten = (view: StreamView) => [...view.choices.values()].some((track) => track.some(hasContent));
 const hasTokens = (view: StreamView) => tokens(view).next().done === false;
 
 function* wrongTokens(view: StreamView, kind: "shape" | "value" | "bytes" | "order"): Generator<Offence> {
-  for (const { piece, token } of tokens(view)) {
+  for (const { entry, token } of tokens(view)) {
     const found = tokenOffence(token, kind);
-    if (found !== undefined) yield atPiece(piece, "logprobs", found);
+    if (found !== undefined) yield atPiece(entry, "logprobs", found);
   }
 }
 
-/** Log probabilities in a chat stream. Source: specification, `ChatCompletionTokenLogprob`; recordings. */
-export const logprobRules: readonly StreamRule[] = [
+/** Rules about log probabilities in a chat stream. Source: specification, `ChatCompletionTokenLogprob`; recordings. */
+export const logprobRules: readonly StreamRule[] = streamRulesOf(chat, [
   {
     id: "logprobs/missing",
     severity: "error",
@@ -42,9 +44,7 @@ export const logprobRules: readonly StreamRule[] = [
     says: "Requested log probabilities are sent with the text.",
     source: "specification: logprobs",
     breaks: ["evaluation harnesses"],
-    judges: "stream",
-    endpoints: ["chat"],
-    shown: (view) => asked(view.exchange, "logprobs") === true && hasContent(view),
+    shown: (view) => asked(view.exchange, "logprobs") === true && isWritten(view),
     *judge(view) {
       if (!hasTokens(view)) yield atEnd(view.exchange.response.body, "no log probabilities");
     },
@@ -55,13 +55,10 @@ export const logprobRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "Log probabilities are sent only when requested.",
     source: "specification: logprobs defaults to false",
-    breaks: [],
-    judges: "stream",
-    endpoints: ["chat"],
     shown: (view) => view.exchange.request.body !== undefined && asked(view.exchange, "logprobs") !== true,
     *judge(view) {
-      const first = tokens(view).next().value as TokenPiece | undefined;
-      if (first) yield atPiece(first.piece, "logprobs", "log probabilities that were not requested");
+      const first = tokens(view).next().value as PlacedToken | undefined;
+      if (first) yield atPiece(first.entry, "logprobs", "log probabilities that were not requested");
     },
   },
   {
@@ -71,8 +68,6 @@ export const logprobRules: readonly StreamRule[] = [
     says: "A token has token, logprob, bytes and top_logprobs.",
     source: "specification: ChatCompletionTokenLogprob",
     breaks: ["typed clients (Go, Rust, Java, C#)", "official SDK helpers"],
-    judges: "stream",
-    endpoints: ["chat"],
     shown: hasTokens,
     judge: (view) => wrongTokens(view, "shape"),
   },
@@ -83,8 +78,6 @@ export const logprobRules: readonly StreamRule[] = [
     says: "A logprob is a number, 0 or less.",
     source: "specification: logprob (the logarithm of a probability is at most 0)",
     breaks: ["evaluation harnesses"],
-    judges: "stream",
-    endpoints: ["chat"],
     shown: hasTokens,
     judge: (view) => wrongTokens(view, "value"),
   },
@@ -95,8 +88,6 @@ export const logprobRules: readonly StreamRule[] = [
     says: "A token's bytes are the UTF-8 of its text.",
     source: "specification: bytes; recordings",
     breaks: ["clients that join bytes to text"],
-    judges: "stream",
-    endpoints: ["chat"],
     shown: hasTokens,
     judge: (view) => wrongTokens(view, "bytes"),
   },
@@ -106,9 +97,6 @@ export const logprobRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "top_logprobs are sorted, the most likely first.",
     source: "recordings",
-    breaks: [],
-    judges: "stream",
-    endpoints: ["chat"],
     shown: hasTokens,
     judge: (view) => wrongTokens(view, "order"),
   },
@@ -119,15 +107,14 @@ export const logprobRules: readonly StreamRule[] = [
     says: "A token has as many top_logprobs as requested.",
     source: "specification: top_logprobs",
     breaks: ["evaluation harnesses"],
-    judges: "stream",
-    endpoints: ["chat"],
     shown: (view) => hasTokens(view) && asked(view.exchange, "logprobs") === true,
     *judge(view) {
-      const wanted = Number(asked(view.exchange, "top_logprobs") ?? 0);
-      for (const { piece, token } of tokens(view)) {
+      const requested = Number(asked(view.exchange, "top_logprobs") ?? 0);
+      for (const { entry, token } of tokens(view)) {
         const top = isObject(token) && Array.isArray(token.top_logprobs) ? token.top_logprobs.length : 0;
-        // OpenAI adds the chosen token where it is not among the most likely.
-        if (top !== wanted && top !== wanted + 1) yield atPiece(piece, "top_logprobs", `${top} instead of ${wanted}`);
+        // OpenAI adds the sampled token if it is not among the most likely.
+        if (top !== requested && top !== requested + 1)
+          yield atPiece(entry, "top_logprobs", `${top} instead of ${requested}`);
       }
     },
   },
@@ -138,8 +125,6 @@ export const logprobRules: readonly StreamRule[] = [
     says: "The tokens of a choice, joined, are its text, without the tokens of its reasoning.",
     source: "specification: logprobs.content ('A list of message content tokens'); recordings",
     breaks: ["clients that color text by confidence", "evaluation harnesses"],
-    judges: "stream",
-    endpoints: ["chat"],
     shown: hasTokens,
     *judge(view) {
       for (const track of view.choices.values()) {
@@ -148,15 +133,9 @@ export const logprobRules: readonly StreamRule[] = [
         );
         const last = track.findLast(({ choice }) => isObject(choice.logprobs));
         if (!last || joined.length === 0) continue;
-        const text = track.map(({ delta }) => (typeof delta.content === "string" ? delta.content : "")).join("");
-        if (textOfTokens(joined) !== text) yield atPiece(last, "logprobs", "the joined tokens are not the text");
+        if (textOfTokens(joined) !== deltaContent(track))
+          yield atPiece(last, "logprobs", "the joined tokens are not the text");
       }
     },
   },
-];
-
-function hasContent(view: StreamView): boolean {
-  return [...view.choices.values()].some((track) =>
-    track.some(({ delta }) => typeof delta.content === "string" && delta.content !== ""),
-  );
-}
+]);

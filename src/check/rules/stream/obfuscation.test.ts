@@ -29,13 +29,13 @@ test("what the writer pads has the right length, also with characters beyond ASC
   }
 });
 
-test("UTF-16 units are as good as characters, since no recording tells", () => {
+test("UTF-16 units are accepted as characters, since no recording decides it", () => {
   const bare = chunk('{"content":"🦙"}', "null");
   const padding = (16 - ((bare.length + 1) % 16)) % 16;
   expect(found(stream(role, `${bare},"obfuscation":"${"x".repeat(padding)}"}`, end))).toEqual([]);
 });
 
-test("another length, other characters, another type, and a chunk without are told", () => {
+test("another length, other characters, another type, and a chunk without are reported", () => {
   const wrong = role.replace(/"obfuscation":"/, '"obfuscation":"x');
   expect(found(stream(wrong, end))).toHaveLength(1);
   expect(found(stream(role.replace(/"obfuscation":"[^"]*"/, '"obfuscation":"-_-"'), end))).toEqual([

@@ -2,30 +2,28 @@ import { atFrame, atMember, shown } from "../place.ts";
 import type { StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import type { Chunk, StreamView } from "../view.ts";
+import { chat, streamRulesOf } from "./stream-rule.ts";
 
 function obfuscated(view: StreamView): readonly Chunk[] {
   return view.chunks.filter((chunk) => "obfuscation" in chunk.value);
 }
 
 /**
- * Whether a chunk is as long as the rule has it: 1 modulo 16, in characters. Whether a character beyond the basic plane counts once or
- * twice no recording shows, so either is right.
+ * True if the length of a chunk is 1 modulo 16, in characters. No recording shows whether a character beyond the basic plane counts once
+ * or twice, so both are accepted.
  */
 export function hasObfuscatedLength(json: string): boolean {
   return json.length % 16 === 1 || [...json].length % 16 === 1;
 }
 
-/** The random characters that hide a token's length. Source: specification, `stream_options.include_obfuscation`; recordings since 2025-08. */
-export const obfuscationRules: readonly StreamRule[] = [
+/** A rule about the random characters that hide a token's length. Source: specification, `stream_options.include_obfuscation`; recordings since 2025-08. */
+export const obfuscationRules: readonly StreamRule[] = streamRulesOf(chat, [
   {
     id: "stream/obfuscation",
     severity: "note",
     concern: "it differs from OpenAI",
     says: "obfuscation is in all chunks or in none: 0 to 15 of [0-9A-Za-z], as many as bring the chunk's JSON to a length of 1 modulo 16.",
     source: "recordings 17,107 of 17,112 chunks (the others: audio's expires_at, and one edited by hand)",
-    breaks: [],
-    judges: "stream",
-    endpoints: ["chat"],
     shown: (view) => obfuscated(view).length > 0,
     *judge(view) {
       const without = view.chunks.find(({ value }) => !("obfuscation" in value) && !("error" in value));
@@ -43,9 +41,9 @@ export const obfuscationRules: readonly StreamRule[] = [
       }
     },
   },
-];
+]);
 
-/** OpenAI's own last chunk of an audio answer, which tells when the audio expires, is padded by another rule. */
+/** True for OpenAI's last chunk of an audio answer, which says when the audio expires and is padded by another rule. */
 function endsAudio({ choices }: Chunk): boolean {
   return choices.some(({ delta }) => isObject(delta) && isObject(delta.audio) && "expires_at" in delta.audio);
 }

@@ -1,32 +1,30 @@
 import { messageStreamRules } from "../messages/stream-rules.ts";
 import type { StreamRule } from "../rule.ts";
 import { responseStreamRules } from "../responses/every-response-rule.ts";
-import { deltaRules } from "./delta.ts";
+import { chatDeltaRules } from "./delta.ts";
 import { envelopeRules } from "./envelope.ts";
-import { errorRules } from "./error.ts";
-import { finishRules } from "./finish.ts";
-import { framingRules } from "./framing.ts";
-import { headerRules } from "./headers.ts";
+import { errorRules, finishRules } from "./finish.ts";
+import { framingRules, streamHeaderRules } from "./framing.ts";
 import { logprobRules } from "./logprobs.ts";
-import { obedienceRules } from "./obedience.ts";
 import { obfuscationRules } from "./obfuscation.ts";
+import { requestRules } from "./request-rules.ts";
 import { toolRules } from "./tools.ts";
-import { usageRules } from "./usage.ts";
+import { streamUsageRules } from "./usage.ts";
 import { specStreamRules } from "../spec/spec-rules.ts";
 
 /** Every rule about a streamed answer. */
 export const streamRules: readonly StreamRule[] = [
   ...framingRules,
-  ...headerRules,
+  ...streamHeaderRules,
   ...envelopeRules,
   ...obfuscationRules,
-  ...deltaRules,
+  ...chatDeltaRules,
   ...toolRules,
   ...finishRules,
-  ...usageRules,
+  ...streamUsageRules,
   ...logprobRules,
   ...errorRules,
-  ...obedienceRules,
+  ...requestRules,
   ...specStreamRules,
   ...messageStreamRules,
   ...responseStreamRules,

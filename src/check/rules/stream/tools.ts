@@ -1,27 +1,83 @@
+import { isObject } from "../../../core/json.ts";
 import { demandsOf } from "../demands.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
-import { isObject } from "../../../core/json.ts";
-import { parsedJson, type StreamView } from "../view.ts";
-import { callPieces, type CallPiece, callsOf } from "./calls.ts";
+import { type ChoicePiece, type Json, parsedJson, type StreamView } from "../view.ts";
+import { chat, hasError, streamRulesOf } from "./stream-rule.ts";
 
-const chat = ["chat"] as const;
 const breaking = "tool calls break";
 
-const hasCalls = (view: StreamView) => callPieces(view).next().done === false;
+/** One element of a delta's `tool_calls`, with its place. */
+interface CallDelta {
+  readonly entry: ChoicePiece;
+  readonly element: Json;
+  readonly fn: Json;
+  readonly index: unknown;
+  /** The first element with this index in its choice. */
+  readonly header: boolean;
+}
 
-function* offences(
-  view: StreamView,
-  found: (part: CallPiece) => [member: string, found: string] | undefined,
-): Generator<Offence> {
-  for (const part of callPieces(view)) {
-    const offence = found(part);
-    if (offence) yield atPiece(part.piece, ...offence);
+/** A call as clients assemble it: by its index. */
+export interface StreamedCall {
+  readonly choice: number;
+  readonly index: unknown;
+  readonly name: string;
+  readonly arguments: string;
+  readonly deltas: readonly CallDelta[];
+}
+
+/** Yields every element of every delta's `tool_calls`, in order. */
+function* callDeltas(view: StreamView): Generator<CallDelta & { choice: number }> {
+  for (const [choice, track] of view.choices) {
+    const seen = new Set<unknown>();
+    for (const entry of track) {
+      const list = Array.isArray(entry.delta.tool_calls) ? entry.delta.tool_calls.filter(isObject) : [];
+      for (const element of list) {
+        const { index } = element;
+        yield {
+          choice,
+          entry,
+          element,
+          fn: isObject(element.function) ? element.function : {},
+          index,
+          header: !seen.has(index),
+        };
+        seen.add(index);
+      }
+    }
   }
 }
 
-/** How calls are streamed: a header, then pieces of the arguments. Source: specification; 968 recorded calls; issues as named. */
-export const toolRules: readonly StreamRule[] = [
+export function streamedCalls(view: StreamView): StreamedCall[] {
+  const calls = new Map<
+    string,
+    { choice: number; index: unknown; name: string; arguments: string[]; deltas: CallDelta[] }
+  >();
+  for (const part of callDeltas(view)) {
+    const key = `${part.choice} ${JSON.stringify(part.index)}`;
+    let call = calls.get(key);
+    if (!call) calls.set(key, (call = { choice: part.choice, index: part.index, name: "", arguments: [], deltas: [] }));
+    call.deltas.push(part);
+    if (typeof part.fn.name === "string") call.name ||= part.fn.name;
+    if (typeof part.fn.arguments === "string") call.arguments.push(part.fn.arguments);
+  }
+  return [...calls.values()].map((call) => ({ ...call, arguments: call.arguments.join("") }));
+}
+
+const hasCalls = (view: StreamView) => callDeltas(view).next().done === false;
+
+function* problems(
+  view: StreamView,
+  found: (part: CallDelta) => [member: string, found: string] | undefined,
+): Generator<Offence> {
+  for (const part of callDeltas(view)) {
+    const problem = found(part);
+    if (problem) yield atPiece(part.entry, ...problem);
+  }
+}
+
+/** Rules about streamed calls: a header, then deltas of the arguments. Source: specification; 968 recorded calls; issues as named. */
+export const toolRules: readonly StreamRule[] = streamRulesOf(chat, [
   {
     id: "tool/index",
     severity: "error",
@@ -29,11 +85,9 @@ export const toolRules: readonly StreamRule[] = [
     says: "Every element of tool_calls has an index, an integer.",
     source: "specification: index is required; Ollama #7881, Gemini, vercel/ai #7238",
     breaks: ["official SDK helpers", "LangChain", "Cline/Roo/Kilo"],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     judge: (view) =>
-      offences(view, ({ index }) =>
+      problems(view, ({ index }) =>
         Number.isInteger(index) && (index as number) >= 0 ? undefined : ["tool_calls", `index ${shown(index)}`],
       ),
   },
@@ -44,16 +98,14 @@ export const toolRules: readonly StreamRule[] = [
     says: "Calls are numbered 0, 1, 2, … without gaps, one after the other.",
     source: "recordings 23 of 23; LiteLLM #11580, agentgateway #2971",
     breaks: ["clients that use the index as a position in a list"],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     *judge(view) {
       const last = new Map<number, number>();
-      for (const { choice, piece, index } of callPieces(view)) {
+      for (const { choice, entry, index } of callDeltas(view)) {
         if (!Number.isInteger(index)) continue;
         const before = last.get(choice) ?? -1;
         if (index !== before && index !== before + 1)
-          yield atPiece(piece, "tool_calls", `index ${shown(index)} after ${before < 0 ? "none" : before}`);
+          yield atPiece(entry, "tool_calls", `index ${shown(index)} after ${before < 0 ? "none" : before}`);
         last.set(choice, index as number);
       }
     },
@@ -64,15 +116,12 @@ export const toolRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "A delta has one element in tool_calls.",
     source: "recordings: no counterexample",
-    breaks: [],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     *judge(view) {
-      for (const { piece, element } of callPieces(view)) {
-        const list = piece.delta.tool_calls as unknown[];
+      for (const { entry, element } of callDeltas(view)) {
+        const list = entry.delta.tool_calls as unknown[];
         if (list.length > 1 && list[1] === element)
-          yield atPiece(piece, "tool_calls", `${list.length} elements in one delta`);
+          yield atPiece(entry, "tool_calls", `${list.length} elements in one delta`);
       }
     },
   },
@@ -83,11 +132,9 @@ export const toolRules: readonly StreamRule[] = [
     says: "The first delta of a call carries its id.",
     source: "specification; recordings 968 of 968; LiteLLM #40040",
     breaks: ["official SDK helpers", "AI SDK (throws)", "LangChain (the result cannot be matched)"],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     judge: (view) =>
-      offences(view, ({ header, element }) =>
+      problems(view, ({ header, element }) =>
         header && (typeof element.id !== "string" || element.id === "")
           ? ["tool_calls", `a call with id ${shown(element.id)}`]
           : undefined,
@@ -100,16 +147,14 @@ export const toolRules: readonly StreamRule[] = [
     says: "A call keeps its id.",
     source: "LiteLLM #40040, opencode #47954 (a new id in each fragment)",
     breaks: ["opencode", "clients that key calls by id"],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     *judge(view) {
-      for (const call of callsOf(view)) {
-        const first = call.pieces[0]?.element.id;
-        for (const part of call.pieces.slice(1)) {
+      for (const call of streamedCalls(view)) {
+        const first = call.deltas[0]?.element.id;
+        for (const part of call.deltas.slice(1)) {
           const { id } = part.element;
           if (id !== undefined && id !== null && id !== first)
-            yield atPiece(part.piece, "tool_calls", `id ${shown(id)} after ${shown(first)}`);
+            yield atPiece(part.entry, "tool_calls", `id ${shown(id)} after ${shown(first)}`);
         }
       }
     },
@@ -121,18 +166,16 @@ export const toolRules: readonly StreamRule[] = [
     says: "No two calls of a choice have the same id.",
     source: "specification (results are matched by it)",
     breaks: ["every agent with parallel calls"],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     *judge(view) {
       const seen = new Set<string>();
-      for (const call of callsOf(view)) {
-        const [first] = call.pieces;
+      for (const call of streamedCalls(view)) {
+        const [first] = call.deltas;
         const id = first?.element.id;
         // OpenAI itself gives the same id in different choices of n > 1.
         const key = `${call.choice} ${String(id)}`;
         if (first && typeof id === "string" && id !== "" && seen.has(key))
-          yield atPiece(first.piece, "id", `the id ${shown(id)} again`);
+          yield atPiece(first.entry, "id", `the id ${shown(id)} again`);
         seen.add(key);
       }
     },
@@ -144,11 +187,9 @@ export const toolRules: readonly StreamRule[] = [
     says: "The first delta of a call carries its type: function (or custom).",
     source: "specification; recordings 968 of 968",
     breaks: ["official SDK helpers", "AI SDK (throws)"],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     judge: (view) =>
-      offences(view, ({ header, element }) =>
+      problems(view, ({ header, element }) =>
         header && element.type !== "function" && element.type !== "custom"
           ? ["tool_calls", `a call of type ${shown(element.type)}`]
           : undefined,
@@ -161,11 +202,9 @@ export const toolRules: readonly StreamRule[] = [
     says: "The first delta of a call carries its whole name.",
     source: "specification; recordings 968 of 968",
     breaks: ["AI SDK (throws)", "official SDK helpers"],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     judge: (view) =>
-      offences(view, ({ header, element, fn }) => {
+      problems(view, ({ header, element, fn }) => {
         const name = isObject(element.custom) ? element.custom.name : fn.name;
         return header && (typeof name !== "string" || name === "")
           ? ["tool_calls", `a call named ${shown(name)}`]
@@ -179,11 +218,9 @@ export const toolRules: readonly StreamRule[] = [
     says: "The name is sent once: no later delta of the call has it, not even empty.",
     source: "recordings 968 of 968; LM Studio #649",
     breaks: ["clients that concatenate names (LangChain: get_weatherget_weather)", "clients that overwrite them"],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     judge: (view) =>
-      offences(view, ({ header, fn }) =>
+      problems(view, ({ header, fn }) =>
         !header && "name" in fn ? ["name", `the name ${shown(fn.name)} again`] : undefined,
       ),
   },
@@ -193,12 +230,9 @@ export const toolRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "Later deltas of a call have only index and function.arguments.",
     source: "recordings 968 of 968",
-    breaks: [],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     judge: (view) =>
-      offences(view, ({ header, element }) =>
+      problems(view, ({ header, element }) =>
         !header && ("id" in element || "type" in element)
           ? ["tool_calls", `${"id" in element ? "id" : "type"} again`]
           : undefined,
@@ -211,11 +245,9 @@ export const toolRules: readonly StreamRule[] = [
     says: "arguments is a string of JSON text, never an object or null.",
     source: "specification: arguments; servers that send an object, or null",
     breaks: ["every client (it concatenates strings)"],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     judge: (view) =>
-      offences(view, ({ fn, element }) =>
+      problems(view, ({ fn, element }) =>
         isObject(element.function) && "arguments" in fn && typeof fn.arguments !== "string"
           ? ["arguments", `arguments is ${shown(fn.arguments)}`]
           : undefined,
@@ -228,11 +260,9 @@ export const toolRules: readonly StreamRule[] = [
     says: "Every delta of a call has arguments, the first with the empty string.",
     source: "recordings 968 of 968",
     breaks: ["clients that concatenate ('undefined' in the JSON)"],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     judge: (view) =>
-      offences(view, ({ element, fn }) =>
+      problems(view, ({ element, fn }) =>
         element.type !== "custom" && !isObject(element.custom) && !("arguments" in fn)
           ? ["tool_calls", "a delta without arguments"]
           : undefined,
@@ -244,12 +274,9 @@ export const toolRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "The first delta of a call has no arguments yet.",
     source: "recordings: always the empty string; tabbyAPI and others send a call whole",
-    breaks: [],
-    judges: "stream",
-    endpoints: chat,
     shown: hasCalls,
     judge: (view) =>
-      offences(view, ({ header, fn }) =>
+      problems(view, ({ header, fn }) =>
         header && typeof fn.arguments === "string" && fn.arguments !== ""
           ? ["arguments", "arguments in the first delta"]
           : undefined,
@@ -262,16 +289,14 @@ export const toolRules: readonly StreamRule[] = [
     says: "The joined arguments of a call are one JSON object, {} when there are none.",
     source: "recordings; vLLM #28806 (an empty string for no arguments)",
     breaks: ["every agent (JSON.parse throws)"],
-    judges: "stream",
-    endpoints: chat,
     // A call that the token limit or an error cut is incomplete.
     shown: (view) => hasCalls(view) && !wasCut(view),
     *judge(view) {
-      for (const call of callsOf(view)) {
-        const last = call.pieces.at(-1);
-        if (!last || isObject(last.element.custom) || call.pieces[0]?.element.type === "custom") continue;
+      for (const call of streamedCalls(view)) {
+        const last = call.deltas.at(-1);
+        if (!last || isObject(last.element.custom) || call.deltas[0]?.element.type === "custom") continue;
         if (!isObject(parsedJson(call.arguments)))
-          yield atPiece(last.piece, "tool_calls", `arguments ${shown(call.arguments)}`);
+          yield atPiece(last.entry, "tool_calls", `arguments ${shown(call.arguments)}`);
       }
     },
   },
@@ -282,23 +307,21 @@ export const toolRules: readonly StreamRule[] = [
     says: "Only tools that the request declared are called.",
     source: "specification: tools",
     breaks: ["every agent (there is nothing to run)"],
-    judges: "stream",
-    endpoints: chat,
     shown: (view) => hasCalls(view) && view.exchange.request.body !== undefined,
     *judge(view) {
       const { tools } = demandsOf(view.exchange.request.body);
-      for (const call of callsOf(view)) {
-        const [first] = call.pieces;
+      for (const call of streamedCalls(view)) {
+        const [first] = call.deltas;
         if (first && call.name !== "" && tools?.has(call.name) === false)
-          yield atPiece(first.piece, "name", `a call of ${shown(call.name)}`);
+          yield atPiece(first.entry, "name", `a call of ${shown(call.name)}`);
       }
     },
   },
-];
+]);
 
 function wasCut(view: StreamView): boolean {
   return (
-    view.chunks.some((chunk) => "error" in chunk.value) ||
-    [...view.choices.values()].some((track) => track.some((piece) => piece.choice.finish_reason === "length"))
+    hasError(view) ||
+    [...view.choices.values()].some((track) => track.some((entry) => entry.choice.finish_reason === "length"))
   );
 }

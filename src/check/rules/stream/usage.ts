@@ -4,16 +4,12 @@ import type { Offence, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type Chunk, type Json, type StreamView } from "../view.ts";
 import { usageOffence } from "../usage-counts.ts";
+import { chat, chatAndCompletions, hasContent, hasError, streamRulesOf } from "./stream-rule.ts";
 
-const both = ["chat", "completions"] as const;
 const wrongCounts = "token counts are wrong";
 
 function withUsage(view: StreamView): (Chunk & { usage: Json })[] {
   return view.chunks.flatMap((chunk) => (isObject(chunk.value.usage) ? [{ ...chunk, usage: chunk.value.usage }] : []));
-}
-
-function failed(view: StreamView): boolean {
-  return view.chunks.some((chunk) => "error" in chunk.value);
 }
 
 function* counted(view: StreamView, kind: "type" | "sum" | "details"): Generator<Offence> {
@@ -23,8 +19,8 @@ function* counted(view: StreamView, kind: "type" | "sum" | "details"): Generator
   }
 }
 
-/** Token counts in a stream. Source: specification, `stream_options.include_usage`; recordings; issues as named. */
-export const usageRules: readonly StreamRule[] = [
+/** Rules about token counts in a stream. Source: specification, `stream_options.include_usage`; recordings; issues as named. */
+export const streamUsageRules: readonly StreamRule[] = streamRulesOf(chatAndCompletions, [
   {
     id: "usage/uninvited",
     severity: "warning",
@@ -32,8 +28,6 @@ export const usageRules: readonly StreamRule[] = [
     says: "Usage is sent only when stream_options.include_usage requests it.",
     source: "specification; recordings 409 of 409",
     breaks: ["the naive loop over chunk.choices[0] (the usage chunk has none)", "clients that add counts up"],
-    judges: "stream",
-    endpoints: both,
     shown: (view) => askedForUsage(view.exchange) === false,
     *judge(view) {
       for (const chunk of withUsage(view)) yield atMember(chunk, "usage", "usage that was not requested");
@@ -45,9 +39,6 @@ export const usageRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "Without include_usage there is no usage key, not even null.",
     source: "recordings",
-    breaks: [],
-    judges: "stream",
-    endpoints: both,
     shown: (view) => askedForUsage(view.exchange) === false,
     *judge(view) {
       const chunk = view.chunks.find((one) => one.value.usage === null);
@@ -61,9 +52,7 @@ export const usageRules: readonly StreamRule[] = [
     says: "With include_usage the stream contains usage.",
     source: "specification; recordings 249 of 249",
     breaks: ["cost accounting", "LangChain (no usage_metadata)"],
-    judges: "stream",
-    endpoints: both,
-    shown: (view) => askedForUsage(view.exchange) === true && !failed(view),
+    shown: (view) => askedForUsage(view.exchange) === true && !hasError(view),
     *judge(view) {
       if (withUsage(view).length === 0) yield atEnd(view.exchange.response.body, "no usage");
     },
@@ -75,8 +64,6 @@ export const usageRules: readonly StreamRule[] = [
     says: "Usage is sent once.",
     source: "recordings 249 of 249; LocalAI sends it on every chunk",
     breaks: ["clients that add counts up"],
-    judges: "stream",
-    endpoints: both,
     *judge(view) {
       for (const chunk of withUsage(view).slice(1)) yield atMember(chunk, "usage", "usage again");
     },
@@ -89,8 +76,6 @@ export const usageRules: readonly StreamRule[] = [
     source:
       "specification: 'choices will be an empty array'; recordings 246 of 249 (moderation and audio chunks may follow)",
     breaks: ["clients that look for usage where choices is empty"],
-    judges: "stream",
-    endpoints: both,
     *judge(view) {
       for (const chunk of withUsage(view)) {
         if (chunk.choices.length > 0) yield atMember(chunk, "usage", "usage beside a choice");
@@ -107,9 +92,6 @@ export const usageRules: readonly StreamRule[] = [
     concern: "it differs from OpenAI",
     says: "With include_usage every other chunk has usage: null.",
     source: "specification; recordings: every chunk",
-    breaks: [],
-    judges: "stream",
-    endpoints: both,
     shown: (view) => askedForUsage(view.exchange) === true,
     *judge(view) {
       const chunk = view.chunks.find(
@@ -128,8 +110,6 @@ export const usageRules: readonly StreamRule[] = [
     says: "prompt_tokens, completion_tokens and total_tokens are present, and all token counts are integers, 0 or more.",
     source: "specification: CompletionUsage",
     breaks: ["typed clients (Go, Rust, Java, C#)", "cost accounting"],
-    judges: "stream",
-    endpoints: both,
     shown: (view) => withUsage(view).length > 0,
     judge: (view) => counted(view, "type"),
   },
@@ -140,8 +120,6 @@ export const usageRules: readonly StreamRule[] = [
     says: "total_tokens is the sum of prompt_tokens and completion_tokens.",
     source: "specification; recordings 249 of 249",
     breaks: ["cost accounting"],
-    judges: "stream",
-    endpoints: both,
     shown: (view) => withUsage(view).length > 0,
     judge: (view) => counted(view, "sum"),
   },
@@ -152,8 +130,6 @@ export const usageRules: readonly StreamRule[] = [
     says: "cached_tokens is at most prompt_tokens, and reasoning_tokens at most completion_tokens.",
     source: "specification",
     breaks: ["cost accounting"],
-    judges: "stream",
-    endpoints: both,
     shown: (view) => withUsage(view).length > 0,
     judge: (view) => counted(view, "details"),
   },
@@ -164,19 +140,16 @@ export const usageRules: readonly StreamRule[] = [
     says: "completion_tokens is not 0 after text, and the counts are not all 0.",
     source: "LiteLLM #8349, LM Studio #1602",
     breaks: ["cost accounting", "clients that trim their history by it"],
-    judges: "stream",
-    endpoints: ["chat"],
+    endpoints: chat,
     shown: (view) => withUsage(view).length > 0,
     *judge(view) {
-      const text = [...view.choices.values()].some((track) =>
-        track.some(({ delta }) => typeof delta.content === "string" && delta.content !== ""),
-      );
+      const isWritten = [...view.choices.values()].some((track) => track.some(hasContent));
       for (const chunk of withUsage(view)) {
         if (chunk.usage.prompt_tokens === 0 && chunk.usage.completion_tokens === 0)
           yield atMember(chunk, "usage", "all counts are 0");
-        else if (text && chunk.usage.completion_tokens === 0)
+        else if (isWritten && chunk.usage.completion_tokens === 0)
           yield atMember(chunk, "completion_tokens", `completion_tokens ${shown(0)} after text`);
       }
     },
   },
-];
+]);

@@ -4,11 +4,11 @@ import { accumulate } from "../../core/accumulate.ts";
 import type { GenerationEvent, GenerationFailure } from "../../core/events.ts";
 import { exact, lean } from "../profile.ts";
 import type { Profile } from "../profile.ts";
-import type { MessageContext, ShownThoughts } from "./asked-message.ts";
+import type { MessageContext, ReasoningDisplay } from "./write.ts";
 import { messageId, toolUseId } from "./ids.ts";
-import { writeMessageResponse } from "./response-writer.ts";
-import { openThought } from "./sealed-thought.ts";
-import { MessageStreamWriter } from "./stream-writer.ts";
+import { writeMessageResponse } from "./write.ts";
+import { decodeSignature } from "./signature.ts";
+import { MessageStreamWriter } from "./write-stream.ts";
 
 const done: GenerationEvent = { type: "end", end: { kind: "done" } };
 const usage: GenerationEvent = {
@@ -16,7 +16,7 @@ const usage: GenerationEvent = {
   usage: { promptTokens: 12, completionTokens: 0, promptDetails: { cached_tokens: 8 } },
 };
 const text = (words: string): GenerationEvent => ({ type: "text-delta", choice: 0, text: words });
-const thought = (words: string): GenerationEvent => ({ type: "reasoning-delta", choice: 0, text: words });
+const reasoning = (words: string): GenerationEvent => ({ type: "reasoning-delta", choice: 0, text: words });
 const finish = (reason: "stop" | "length" | "tool-calls" | "content-filter"): GenerationEvent => ({
   type: "finish",
   choice: 0,
@@ -33,14 +33,14 @@ const callEnd: GenerationEvent = { type: "tool-call-end", choice: 0, index: 0, s
 const failure: GenerationFailure = { kind: "overloaded", message: "The queue is full.", status: 503 };
 const failed: GenerationEvent = { type: "end", end: { kind: "engine-error", failure } };
 
-function contextOf(profile: Profile = lean, thoughts: ShownThoughts = "shown"): MessageContext {
+function contextOf(profile: Profile = lean, reasoning: ReasoningDisplay = "shown"): MessageContext {
   return {
     profile,
     created: 1_786_000_000,
     model: "m",
     settings: {},
     random: () => 0.5,
-    asked: { requestId: "req_1", thoughts },
+    options: { requestId: "req_1", reasoning },
     id: "msg_01",
   };
 }
@@ -131,7 +131,7 @@ describe("the events of a message", () => {
     expect(written([usage, { type: "start", choice: 0 }, { type: "part-start", choice: 0, kind: "text" }])).toBe("");
   });
 
-  test("an answer that stops at once has no block and no ping", () => {
+  test("an empty answer has no block and no ping", () => {
     const stream = written([{ type: "start", choice: 0 }, { ...finish("stop"), stop: "END" } as GenerationEvent, done]);
     expect(stream.match(/^event: .*$/gm)).toEqual([
       "event: message_start",
@@ -141,7 +141,7 @@ describe("the events of a message", () => {
     expect(message(stream)).toMatchObject({ content: [], stop_reason: "stop_sequence", stop_sequence: "END" });
   });
 
-  test("a call: the first piece is empty, the rest is the model's own", () => {
+  test("a call: the first delta is empty, the others are the model's own", () => {
     const stream = written([callStart, callDelta('{"a":'), callDelta("1}"), callEnd, finish("tool-calls"), done]);
     expect(stream.match(/"partial_json":.*$/gm)).toEqual([
       '"partial_json":""}}',
@@ -154,7 +154,7 @@ describe("the events of a message", () => {
     });
   });
 
-  test("a call without arguments is the empty piece alone", () => {
+  test("a call without arguments has the empty delta only", () => {
     const stream = written([callStart, callDelta("{"), callDelta(" }"), callEnd, finish("tool-calls"), done]);
     expect(stream.match(/partial_json/g)).toHaveLength(1);
     expect(message(stream).content).toMatchObject([{ input: {} }]);
@@ -164,9 +164,9 @@ describe("the events of a message", () => {
   test("a call is not closed before the finish shows that the answer is whole", () => {
     const call = [callStart, callDelta("{}"), callEnd];
     const second: GenerationEvent = { type: "tool-call-start", choice: 0, index: 1, id: "toolu_2", name: "g" };
-    for (const behind of [[], [usage], [text("and")], [second]]) {
-      expect(written([...call, ...behind])).not.toContain("content_block_stop");
-      expect(written([...call, ...behind, failed])).not.toContain("content_block_stop");
+    for (const after of [[], [usage], [text("and")], [second]]) {
+      expect(written([...call, ...after])).not.toContain("content_block_stop");
+      expect(written([...call, ...after, failed])).not.toContain("content_block_stop");
     }
     expect(written([...call, finish("tool-calls")])).toContain("content_block_stop");
     const deltaOfSecond: GenerationEvent = { type: "tool-call-delta", choice: 0, index: 1, arguments: "[]" };
@@ -179,7 +179,7 @@ describe("the events of a message", () => {
     ]);
   });
 
-  test("what waits behind a call is bounded", () => {
+  test("the events that wait for a call are limited", () => {
     const stream = written([callStart, callDelta("{}"), callEnd, text("x".repeat(4 * 1024 * 1024 + 1))]);
     expect(stream).toContain("content_block_stop");
   });
@@ -223,21 +223,21 @@ describe("the events of a message", () => {
   });
 });
 
-describe("thoughts", () => {
-  const thinking = [thought("Hm"), thought("m."), text("Hi"), finish("stop"), done];
+describe("reasoning", () => {
+  const thinking = [reasoning("Hm"), reasoning("m."), text("Hi"), finish("stop"), done];
 
   test("shown: the text, then a signature of ours", () => {
     const [block] = message(written(thinking)).content;
     expect(block).toMatchObject({ type: "thinking", thinking: "Hmm." });
-    expect(openThought(String(block?.["signature"]))).toEqual({});
+    expect(decodeSignature(String(block?.["signature"]))).toEqual({});
   });
 
-  test("omitted: no text, and the signature carries the thought for the next turn", () => {
+  test("omitted: no text, and the signature contains the reasoning for the next turn", () => {
     const stream = written(thinking, contextOf(lean, "omitted"));
     expect(stream).not.toContain("thinking_delta");
     const [block] = message(stream).content;
     expect(block).toMatchObject({ type: "thinking", thinking: "" });
-    expect(openThought(String(block?.["signature"]))).toEqual({ text: "Hmm." });
+    expect(decodeSignature(String(block?.["signature"]))).toEqual({ text: "Hmm." });
   });
 
   test("hidden: no block", () => {
@@ -247,7 +247,7 @@ describe("thoughts", () => {
   test("the source's own signature is passed on, and what it redacted", () => {
     const stream = written([
       { type: "part-start", choice: 0, kind: "reasoning" },
-      thought("a"),
+      reasoning("a"),
       { type: "part-end", choice: 0, signature: "sig" },
       { type: "part-start", choice: 0, kind: "reasoning" },
       { type: "part-end", choice: 0, encrypted: "sealed" },
@@ -276,7 +276,7 @@ describe("thoughts", () => {
     ]);
     const [block] = message(stream).content;
     expect(block?.["thinking"]).toBe("first\n\nsecond");
-    expect(openThought(String(block?.["signature"]))).toEqual({ encrypted: "enc", id: "rs_1" });
+    expect(decodeSignature(String(block?.["signature"]))).toEqual({ encrypted: "enc", id: "rs_1" });
   });
 });
 
@@ -308,7 +308,7 @@ test("a citation and a block of a server's tool go on as they came", () => {
   expect(JSON.parse(writeMessageResponse(accumulate(events), contextOf()))).toMatchObject(expected);
 });
 
-test("arguments that are no object stand under Anthropic's name for them", () => {
+test("arguments that are not an object are in the member INVALID_JSON", () => {
   const events: GenerationEvent[] = [
     callStart,
     callDelta("{a: 1"),
@@ -341,12 +341,12 @@ test("for every generation: the stream, put together, is the whole message", () 
   const words = fc.string({ minLength: 1, maxLength: 8, unit: "grapheme" });
   const part = fc.oneof(
     words.map((words) => [text(words)]),
-    words.map((words) => [thought(words)]),
+    words.map((words) => [reasoning(words)]),
     fc
       .record({ text: words, signature: fc.option(words, { nil: undefined }) })
       .map(({ text, signature }) => [
         { type: "part-start", choice: 0, kind: "reasoning" } as const,
-        thought(text),
+        reasoning(text),
         { type: "part-end", choice: 0, ...(signature !== undefined && { signature }) } as const,
       ]),
     words.map((encrypted): GenerationEvent[] => [
@@ -372,11 +372,11 @@ test("for every generation: the stream, put together, is the whole message", () 
   fc.assert(
     fc.property(
       fc.array(part, { maxLength: 6 }),
-      fc.constantFrom<ShownThoughts>("shown", "omitted", "hidden"),
+      fc.constantFrom<ReasoningDisplay>("shown", "omitted", "hidden"),
       fc.constantFrom(lean, exact),
-      (parts, thoughts, profile) => {
+      (parts, reasoning, profile) => {
         const events = numbered([{ type: "start", choice: 0 }, ...parts.flat(), finish("stop"), usage, done]);
-        const context = contextOf(profile, thoughts);
+        const context = contextOf(profile, reasoning);
         const whole: unknown = JSON.parse(writeMessageResponse(accumulate(events), context));
         expect(message(written(events, context))).toEqual(whole);
         expect(new MessageStreamWriter(context).write(events)).toBe(written(events, context));

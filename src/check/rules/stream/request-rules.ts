@@ -3,11 +3,12 @@ import { atPiece, shown } from "../place.ts";
 import type { Offence, StreamRule } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { parsedJson, type StreamView } from "../view.ts";
-import { callsOf } from "./calls.ts";
+import { chat, chatAndCompletions, streamRulesOf } from "./stream-rule.ts";
+import { streamedCalls } from "./tools.ts";
 
 const misunderstood = "requests are misunderstood";
 
-const demands = (view: StreamView) => demandsOf(view.exchange.request.body);
+const expectations = (view: StreamView) => demandsOf(view.exchange.request.body);
 
 function textOf(view: StreamView, choice: number): string {
   return (view.choices.get(choice) ?? [])
@@ -27,8 +28,8 @@ function ended(view: StreamView): boolean {
   );
 }
 
-/** Whether a streamed answer does what the request asked. Answers that are not streamed: ../body/obedience.ts. */
-export const obedienceRules: readonly StreamRule[] = [
+/** Rules about a streamed answer and its request. The same rules about bodies are in ../body. */
+export const requestRules: readonly StreamRule[] = streamRulesOf(chat, [
   {
     id: "request/stop",
     severity: "error",
@@ -36,11 +37,10 @@ export const obedienceRules: readonly StreamRule[] = [
     says: "The text does not contain a stop string of the request.",
     source: "specification: 'The returned text will not contain the stop sequence'",
     breaks: ["agents that parse text up to a mark"],
-    judges: "stream",
-    endpoints: ["chat", "completions"],
-    shown: (view) => demands(view).stops.length > 0,
+    endpoints: chatAndCompletions,
+    shown: (view) => expectations(view).stops.length > 0,
     *judge(view) {
-      const { stops } = demands(view);
+      const { stops } = expectations(view);
       for (const choice of view.choices.keys()) {
         const stop = stops.find((one) => textOf(view, choice).includes(one));
         if (stop !== undefined)
@@ -55,11 +55,10 @@ export const obedienceRules: readonly StreamRule[] = [
     says: "No choice has more tokens than max_completion_tokens (max_tokens) allows.",
     source: "specification",
     breaks: ["callers that budget"],
-    judges: "stream",
-    endpoints: ["chat", "completions"],
-    shown: (view) => demands(view).limit !== undefined && view.chunks.some((chunk) => isObject(chunk.value.usage)),
+    endpoints: chatAndCompletions,
+    shown: (view) => expectations(view).limit !== undefined && view.chunks.some((chunk) => isObject(chunk.value.usage)),
     *judge(view) {
-      const allowed = (demands(view).limit ?? Infinity) * Math.max(1, view.choices.size);
+      const allowed = (expectations(view).limit ?? Infinity) * Math.max(1, view.choices.size);
       for (const { value } of view.chunks) {
         const used = isObject(value.usage) ? value.usage.completion_tokens : 0;
         if (typeof used === "number" && used > allowed)
@@ -74,11 +73,9 @@ export const obedienceRules: readonly StreamRule[] = [
     says: "With tool_choice required, or a named tool, there is a call.",
     source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
-    judges: "stream",
-    endpoints: ["chat"],
-    shown: (view) => ended(view) && demands(view).forced,
+    shown: (view) => ended(view) && expectations(view).forced,
     *judge(view) {
-      const calls = callsOf(view);
+      const calls = streamedCalls(view);
       for (const choice of view.choices.keys())
         if (!calls.some((call) => call.choice === choice)) yield* atLast(view, choice, "finish_reason", "no call");
     },
@@ -90,14 +87,12 @@ export const obedienceRules: readonly StreamRule[] = [
     says: "With a named tool, only that tool is called.",
     source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
-    judges: "stream",
-    endpoints: ["chat"],
-    shown: (view) => demands(view).named !== undefined,
+    shown: (view) => expectations(view).named !== undefined,
     *judge(view) {
-      const { named } = demands(view);
-      for (const call of callsOf(view))
-        if (call.name !== named && call.pieces[0])
-          yield atPiece(call.pieces[0].piece, "name", `a call of ${shown(call.name)}`);
+      const { named } = expectations(view);
+      for (const call of streamedCalls(view))
+        if (call.name !== named && call.deltas[0])
+          yield atPiece(call.deltas[0].entry, "name", `a call of ${shown(call.name)}`);
     },
   },
   {
@@ -107,12 +102,10 @@ export const obedienceRules: readonly StreamRule[] = [
     says: "With tool_choice none, or without tools, there is no call.",
     source: "specification: tool_choice; tt-inference-server #4386",
     breaks: ["agents that want an answer in words"],
-    judges: "stream",
-    endpoints: ["chat"],
-    shown: (view) => demands(view).silent,
+    shown: (view) => expectations(view).silent,
     *judge(view) {
-      for (const call of callsOf(view))
-        if (call.pieces[0]) yield atPiece(call.pieces[0].piece, "tool_calls", `a call of ${shown(call.name)}`);
+      for (const call of streamedCalls(view))
+        if (call.deltas[0]) yield atPiece(call.deltas[0].entry, "tool_calls", `a call of ${shown(call.name)}`);
     },
   },
   {
@@ -122,13 +115,11 @@ export const obedienceRules: readonly StreamRule[] = [
     says: "With parallel_tool_calls false there is at most one call.",
     source: "specification: parallel_tool_calls",
     breaks: ["agents whose tools must run one after the other"],
-    judges: "stream",
-    endpoints: ["chat"],
-    shown: (view) => demands(view).single,
+    shown: (view) => expectations(view).single,
     *judge(view) {
       for (const choice of view.choices.keys()) {
-        const [, second] = callsOf(view).filter((call) => call.choice === choice);
-        if (second?.pieces[0]) yield atPiece(second.pieces[0].piece, "tool_calls", "a second call");
+        const [, second] = streamedCalls(view).filter((call) => call.choice === choice);
+        if (second?.deltas[0]) yield atPiece(second.deltas[0].entry, "tool_calls", "a second call");
       }
     },
   },
@@ -139,9 +130,7 @@ export const obedienceRules: readonly StreamRule[] = [
     says: "With response_format json_object or json_schema the text is one JSON value.",
     source: "specification: response_format",
     breaks: ["structured extraction (JSON.parse throws)"],
-    judges: "stream",
-    endpoints: ["chat"],
-    shown: (view) => demands(view).json && ended(view) && callsOf(view).length === 0,
+    shown: (view) => expectations(view).json && ended(view) && streamedCalls(view).length === 0,
     *judge(view) {
       for (const [choice, track] of view.choices) {
         if (track.some(({ delta }) => typeof delta.refusal === "string" && delta.refusal !== "")) continue;
@@ -151,4 +140,4 @@ export const obedienceRules: readonly StreamRule[] = [
       }
     },
   },
-];
+]);

@@ -5,8 +5,8 @@ import type { Generation } from "../../core/accumulate.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { readResponseBody } from "../tolerant/read-response.ts";
 import { lean } from "../profile.ts";
-import { MessageReader } from "./answer-reader.ts";
-import { MessageStreamWriter } from "./stream-writer.ts";
+import { MessageReader } from "./read.ts";
+import { MessageStreamWriter } from "./write-stream.ts";
 
 type Json = { readonly [name: string]: unknown };
 
@@ -50,7 +50,7 @@ const last = { type: "message_stop" };
 const partsOf = (generation: Generation) => generation.choices[0]?.parts;
 
 describe("a stream as Anthropic sends it", () => {
-  test("text, thinking, a call: nothing is mended", () => {
+  test("text, thinking, a call: nothing is repaired", () => {
     const { generation, repairs, events } = read(
       stream(
         start,
@@ -239,7 +239,7 @@ describe("what servers get wrong", () => {
       ["delta-kind"],
     ],
     [
-      "text while a call is told",
+      "text while a call is open",
       [start, callBlock(0), json(0, '{"a":'), text(1, "b"), json(0, "1}"), stop(0), ending("tool_use"), last],
       [{ arguments: '{"a":1}' }, { type: "text", text: "b" }],
       ["block-order"],
@@ -271,7 +271,7 @@ describe("what servers get wrong", () => {
       [],
     ],
     [
-      "pieces that are objects, a call without id, an id twice",
+      "deltas that are objects, a call without id, an id twice",
       [
         start,
         callBlock(0, ""),
@@ -307,13 +307,13 @@ describe("what servers get wrong", () => {
       ["block-index", "stop-reason"],
     ],
     [
-      "deltas without a type, a call nobody named",
+      "deltas without a type, a call without a name",
       [start, textBlock(0), delta(0, { text: "a" }), json(0, "{1"), stop(0), ending("end_turn"), last],
       [{ text: "a{1" }],
       ["nameless-call", "delta-kind"],
     ],
     [
-      "the end in pieces, and more after it",
+      "the end in several events, and more after it",
       [
         start,
         textBlock(0),
@@ -329,10 +329,10 @@ describe("what servers get wrong", () => {
     ],
   ];
   test.each(cases)("%s", (_, events, parts, repairs) => {
-    const { generation, repairs: mended } = read(stream(...events));
+    const { generation, repairs: noted } = read(stream(...events));
     expect(partsOf(generation)).toMatchObject(parts as object[]);
     expect(partsOf(generation)).toHaveLength((parts as object[]).length);
-    expect(mended).toEqual(repairs);
+    expect(noted).toEqual(repairs);
     expect(generation.end.kind).toBe("done");
     const calls = generation.choices[0]?.toolCalls.length ?? 0;
     expect(generation.choices[0]?.finish?.reason).toBe(calls > 0 ? "tool-calls" : "stop");
@@ -390,11 +390,11 @@ test("a whole message, asked for or not", () => {
 
 describe("for every stream", () => {
   const index = fc.constantFrom(0, 1, 2, undefined);
-  const piece = fc.constantFrom("", "a", "{", '{"a":1}', "}");
+  const text = fc.constantFrom("", "a", "{", '{"a":1}', "}");
   const anyDelta = fc.oneof(
-    piece.map((text): Json => ({ type: "text_delta", text })),
-    piece.map((thinking): Json => ({ type: "thinking_delta", thinking })),
-    piece.map((partial_json): Json => ({ type: "input_json_delta", partial_json })),
+    text.map((text): Json => ({ type: "text_delta", text })),
+    text.map((thinking): Json => ({ type: "thinking_delta", thinking })),
+    text.map((partial_json): Json => ({ type: "input_json_delta", partial_json })),
     fc.constant<Json>({ type: "signature_delta", signature: "s" }),
     fc.jsonValue({ maxDepth: 1 }) as fc.Arbitrary<Json>,
   );
@@ -440,7 +440,7 @@ describe("for every stream", () => {
           settings: {},
           random: () => 0,
           id: "msg_01",
-          asked: { requestId: "req_1", thoughts: "shown" },
+          options: { requestId: "req_1", reasoning: "shown" },
         });
         const again = read(writer.write(events));
         expect(again.repairs).toEqual([]);
@@ -455,7 +455,7 @@ describe("for every stream", () => {
 function said({ choices: [choice] }: Generation): unknown {
   const parts = (choice?.parts ?? []).flatMap((part): unknown[] => {
     if (part.type === "text") return part.text === "" ? [] : [part.text];
-    if (part.type === "reasoning") return part.text === "" ? [] : [{ thought: part.text }];
+    if (part.type === "reasoning") return part.text === "" ? [] : [{ reasoning: part.text }];
     return part.type === "tool-call" ? [{ ...part, id: null }] : [part];
   });
   return { parts, finish: choice?.finish };

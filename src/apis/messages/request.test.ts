@@ -5,9 +5,9 @@ import { FailureError } from "../../core/failure.ts";
 import type { Message } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { exact, lean } from "../profile.ts";
-import type { MessageReadOptions } from "./read-request.ts";
-import { readMessageRequest } from "./read-request.ts";
-import { sealThought } from "./sealed-thought.ts";
+import type { MessageReadOptions } from "./request.ts";
+import { readMessageRequest } from "./request.ts";
+import { encodeSignature } from "./signature.ts";
 
 type Json = { [name: string]: unknown };
 
@@ -47,7 +47,7 @@ describe("results come directly after their calls", () => {
     ["a text before the results", afterCalls([text("a"), result("t"), result("u")])],
     ["a text between the results", afterCalls([result("t"), text("a"), result("u")])],
     ["results in two messages, with a text between", afterCalls([result("t")], "a", [result("u")])],
-    ["results behind a message of their own", afterCalls("a", [result("t"), result("u")])],
+    ["results after a message of their own", afterCalls("a", [result("t"), result("u")])],
   ];
   test.each(orders)("%s", (_, members) => {
     const { prompt } = read(members);
@@ -56,7 +56,7 @@ describe("results come directly after their calls", () => {
     expect(refusalOf(members)).toMatch(/^400 messages\.1: `tool_use` ids were found without/);
   });
 
-  test("a system message between the calls and their results stays behind the results", () => {
+  test("a system message between the calls and their results comes after the results", () => {
     const { messages } = afterCalls([result("t"), result("u")]) as { messages: Json[] };
     const { prompt } = read({ messages: messages.toSpliced(2, 0, { role: "system", content: "Hurry." }) });
     const roles = prompt.kind === "chat" ? prompt.messages.map(roleOf) : [];
@@ -210,9 +210,9 @@ describe("the conversation", () => {
   });
 
   test("a signature of ours gives back what it carries", () => {
-    const omitted = { type: "thinking", thinking: "", signature: sealThought({ text: "Hm." }) };
-    const sealed = { type: "redacted_thinking", data: sealThought({ encrypted: "e", id: "rs_1" }) };
-    const shown = { type: "thinking", thinking: "So.", signature: sealThought({}) };
+    const omitted = { type: "thinking", thinking: "", signature: encodeSignature({ text: "Hm." }) };
+    const sealed = { type: "redacted_thinking", data: encodeSignature({ encrypted: "e", id: "rs_1" }) };
+    const shown = { type: "thinking", thinking: "So.", signature: encodeSignature({}) };
     const { prompt } = read({
       messages: [
         { role: "user", content: "a" },
@@ -261,7 +261,7 @@ describe("what else is asked", () => {
     expect([wantsUsage, stream]).toEqual([true, true]);
   });
 
-  test("a turn sets the effort anew", () => {
+  test("a turn changes the effort", () => {
     const messages = [...hello.messages, { role: "system", content: "S", output_config: { effort: "medium" } }];
     expect(read({ messages, output_config: { effort: "high" } }).reasoning).toEqual({ effort: "medium" });
   });
@@ -331,6 +331,14 @@ describe("what else is asked", () => {
     expect(refusalOf({ messages: [...hello.messages, system(bad)] })).toMatch(/^400 messages\.1\.content\.0\./);
   });
 
+  // A member `definition` was read as a tool under any type, although no schema had checked it: a number became a tool without a name.
+  test("only a tool_definition defines a tool", () => {
+    const other = { type: "tool_addition", tool: { type: "tool_reference", name: "a", definition: 5 } };
+    const messages = [...hello.messages, { role: "system", content: [other] }];
+    const { tools } = read({ messages, tools: [{ name: "a", input_schema: { type: "object" } }] });
+    expect(tools?.map(({ name }) => name)).toEqual(["a"]);
+  });
+
   test("a system message that is for one turn is gone with the next", () => {
     const reminder = { role: "system", content: "Now.", clear_at: "next_user_message" };
     const messages = [...hello.messages, reminder, { role: "assistant", content: "a" }];
@@ -338,7 +346,7 @@ describe("what else is asked", () => {
     expect(JSON.stringify(read({ messages: [...messages, ...hello.messages] }).prompt)).not.toContain("Now.");
   });
 
-  // The SDK's tool runner asks for a thread first, and sends the whole conversation only when told so by this code.
+  // The SDK's tool runner asks for a thread first, and sends the whole conversation only after this code.
   test.each(["thread", "compaction"])("%s: no conversation is kept here, and a code says it", (name) => {
     const code = name === "thread" ? "thread_unsupported_request" : "compaction_unavailable";
     for (const profile of [lean, exact]) {
@@ -348,8 +356,8 @@ describe("what else is asked", () => {
     }
   });
 
-  // A thread went on to servers without threads, whose error the SDK does not know: its tool runner failed at the second turn.
-  test("a thread is refused with that code whatever the server behind, which gets a compaction", () => {
+  // A thread was sent to servers without threads, whose error the SDK does not know: its tool runner failed at the second turn.
+  test("a thread is refused with that code for every upstream; a compaction is sent to it", () => {
     for (const profile of [lean, exact]) {
       expect(() => read({ thread: { type: "create" } }, { profile, forwards: true })).toThrow(
         expect.objectContaining({
@@ -375,7 +383,7 @@ describe("what else is asked", () => {
       { tools: [{ name: "f", input_schema: { type: "object" } }], tool_choice: { type: "someday" } },
       undefined,
     ],
-  ])("an unknown word at %s goes on to a server of this API alone", (place, members, reasoning) => {
+  ])("an unknown word at %s is sent only to a server of this API", (place, members, reasoning) => {
     const body = { ...hello, ...members };
     const { request, warnings } = readMessageRequest(body, "req_1", { forwards: true });
     expect([request.reasoning, request.toolChoice]).toEqual([reasoning, undefined]);
@@ -405,9 +413,9 @@ describe("what else is asked", () => {
     expect(readMessageRequest(body, "req_1", { countsTokens: true }).request.limits).toEqual({});
   });
 
-  test("how thoughts are shown", () => {
+  test("how reasoning is shown", () => {
     const shown = (members: Json, profile = lean) =>
-      readMessageRequest({ ...hello, ...members }, "req_1", { profile }).asked.thoughts;
+      readMessageRequest({ ...hello, ...members }, "req_1", { profile }).options.reasoning;
     expect([shown({}), shown({}, exact)]).toEqual(["shown", "hidden"]);
     expect(shown({ thinking: { type: "disabled" } })).toBe("hidden");
     expect(shown({ thinking: { type: "adaptive" } }, exact)).toBe("shown");

@@ -5,9 +5,9 @@ import type { Message } from "../../core/message.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { readChatRequest } from "../chat/read-request.ts";
 import { exact } from "../profile.ts";
-import { readMessageRequest } from "./read-request.ts";
-import { sealThought } from "./sealed-thought.ts";
-import { writeMessageRequest } from "./write-request.ts";
+import { readMessageRequest } from "./request.ts";
+import { encodeSignature } from "./signature.ts";
+import { writeMessageRequest } from "./source-port.ts";
 
 const base: GenerationRequest = {
   id: "req_1",
@@ -144,7 +144,7 @@ describe("what else a chat client asks", () => {
         { name: "g", input_schema: { type: "object" } },
         {
           name: "patch",
-          // The grammar goes along in words: the model was not told it.
+          // The grammar goes along in words: the model did not get it.
           description:
             "Call this function with one argument, `input`: the whole text, unchanged.\n\nThe text must match this Lark grammar:\n\nstart: /a+/",
           input_schema: {
@@ -158,7 +158,7 @@ describe("what else a chat client asks", () => {
     });
   });
 
-  // Every system message stood at the beginning: each later one changed the start of the prompt, and the cache was of no use.
+  // Every system message was written at the beginning: each later one changed the start of the prompt, and the cache was of no use.
   test("a later system message keeps its place, in the user's turn", () => {
     const later = [
       { role: "system", content: "S" },
@@ -203,8 +203,8 @@ describe("what else a chat client asks", () => {
   });
 });
 
-test("a Messages request goes on as it came, without thoughts that only we know", () => {
-  const own = { type: "thinking", thinking: "", signature: sealThought({ text: "Hm." }) };
+test("a Messages request is sent as it came, without reasoning that this server has signed", () => {
+  const own = { type: "thinking", thinking: "", signature: encodeSignature({ text: "Hm." }) };
   const theirs = { type: "thinking", thinking: "So.", signature: "sig" };
   const body = {
     model: "m",
@@ -238,16 +238,16 @@ test("for every conversation: what is written is read as the same", () => {
     .string({ minLength: 1, maxLength: 5 })
     .filter((text) => text.trim() !== "" && !text.startsWith("x-a"));
   const turn = fc.record({
-    asked: words,
-    thought: fc.option(words),
-    said: fc.array(words, { maxLength: 2 }),
+    user: words,
+    reasoning: fc.option(words),
+    texts: fc.array(words, { maxLength: 2 }),
     calls: fc.array(fc.tuple(words, fc.dictionary(words, fc.integer())), { maxLength: 2 }),
     failed: fc.boolean(),
   });
   fc.assert(
     fc.property(fc.array(turn, { maxLength: 3 }), words, (turns, last) => {
       let ids = 0;
-      const messages = turns.flatMap(({ asked, thought, said, calls, failed }): Message[] => {
+      const messages = turns.flatMap(({ user, reasoning, texts, calls, failed }): Message[] => {
         const made = calls.map(([, input]) => ({
           type: "tool-call" as const,
           id: `t${ids++}`,
@@ -255,8 +255,8 @@ test("for every conversation: what is written is read as the same", () => {
           arguments: JSON.stringify(input),
         }));
         const parts = [
-          ...(thought === null ? [] : [{ type: "reasoning" as const, text: thought, signature: "s" }]),
-          ...said.map((text) => ({ type: "text" as const, text })),
+          ...(reasoning === null ? [] : [{ type: "reasoning" as const, text: reasoning, signature: "s" }]),
+          ...texts.map((text) => ({ type: "text" as const, text })),
           ...made,
           { type: "text" as const, text: "." },
         ];
@@ -268,7 +268,7 @@ test("for every conversation: what is written is read as the same", () => {
           ...(failed && { isError: true }),
         }));
         return [
-          { role: "user", content: [{ type: "text", text: asked }] },
+          { role: "user", content: [{ type: "text", text: user }] },
           { role: "assistant", content: parts },
           ...results,
         ];
@@ -285,7 +285,7 @@ test("for every conversation: what is written is read as the same", () => {
   );
 });
 
-/** One text is a text, whatever it was written as. */
+/** A single text part equals a string. */
 function flat(message: Message): unknown {
   const { content } = message;
   const [only] = typeof content === "string" || content === null ? [] : content;

@@ -1,0 +1,460 @@
+import { callsOf, contentOf, partsOf } from "../../core/assistant-parts.ts";
+import { invalidRequest } from "../../core/failure.ts";
+import { isLong, jsonInPieces } from "../../core/json-in-pieces.ts";
+import type { JsonObject } from "../../core/json.ts";
+import type {
+  AssistantMessage,
+  AssistantPart,
+  Content,
+  ContentPart,
+  FilePart,
+  Message,
+  SystemMessage,
+  ToolMessage,
+  UserMessage,
+} from "../../core/message.ts";
+import { Pace } from "../../core/steps.ts";
+import type { Steps } from "../../core/steps.ts";
+import { BodyCounter } from "../body-counter.ts";
+import type { Profile } from "../profile.ts";
+import { refusal } from "./request-issue.ts";
+import type {
+  ContentBlockParam,
+  DocumentBlockParam,
+  ImageBlockParam,
+  MessageParam,
+  MessageRequest,
+  ResultBlockParam,
+  TextBlockParam,
+  ToolResultBlockParam,
+  ToolUseBlockParam,
+} from "./request-schema.ts";
+import { decodeSignature } from "./signature.ts";
+
+/* From the messages of a request to neutral messages: what Anthropic requires of a conversation, then the conversation itself. */
+
+const movedResults = "`tool_result` blocks come first in a message; these were moved before its other blocks";
+
+/**
+ * Checks what no schema can say about a conversation, in Anthropic's words. Throws `FailureError` for what no model can read. What a
+ * model can read, such as a truncated history, is refused only in profile `exact`, and is a warning otherwise.
+ */
+export function* checkConversation(
+  { messages }: MessageRequest,
+  { judgesAsVendor }: Profile,
+  warnings: string[],
+): Steps<void> {
+  if (messages.length === 0) throw refusal("messages", "at least one message is required");
+  const refuseOrWarn = (path: string, words: string): void => {
+    if (judgesAsVendor) throw refusal(path, words);
+    warnings.push(`${path}: ${words}`);
+  };
+  // The ids of the calls in the last assistant message that have no result yet.
+  let open: string[] = [];
+  const pace = new Pace();
+  for (const [index, message] of messages.entries()) {
+    const blocks = blocksOf(message);
+    if (pace.isOver(1 + blocks.length)) yield;
+    checkRoles(message, blocks, index);
+    if (isEmpty(message, index === messages.length - 1)) {
+      refuseOrWarn(
+        `messages.${index}`,
+        "all messages must have non-empty content except for the optional final assistant message",
+      );
+    }
+    if (message.role === "system") continue;
+    if (message.role === "user") {
+      const { leading, all } = resultIds(blocks);
+      if (leading.size < all.size && !judgesAsVendor) warnings.push(`messages.${index}: ${movedResults}`);
+      // Anthropic reads only the results that come before every other block.
+      const results = judgesAsVendor ? leading : all;
+      const called = new Set(open);
+      for (const id of all) if (!called.has(id)) refuseOrWarn(`messages.${index}`, unexpectedResult(id));
+      const missing = open.filter((id) => !results.has(id));
+      if (missing.length > 0) refuseOrWarn(`messages.${index - 1}`, unansweredCalls(missing));
+      open = [];
+    } else {
+      for (const block of blocks) if (block.type === "tool_use") open.push(block.id);
+    }
+  }
+  if (open.length > 0) refuseOrWarn(`messages.${messages.length - 1}`, unansweredCalls(open));
+  if (endsWithSpace(messages.at(-1)))
+    refuseOrWarn("messages", "final assistant content cannot end with trailing whitespace");
+}
+
+function blocksOf({ content }: MessageParam): readonly ContentBlockParam[] {
+  return typeof content === "object" ? content : [];
+}
+
+/** The ids that a message's `tool_result` blocks answer: all, and those of the blocks that come before every other block. */
+function resultIds(blocks: readonly ContentBlockParam[]): {
+  readonly leading: ReadonlySet<string>;
+  readonly all: ReadonlySet<string>;
+} {
+  const all = new Set<string>();
+  const leading = new Set<string>();
+  let isLeading = true;
+  for (const block of blocks) {
+    if (block.type !== "tool_result") isLeading = false;
+    else {
+      all.add(block.tool_use_id);
+      if (isLeading) leading.add(block.tool_use_id);
+    }
+  }
+  return { leading, all };
+}
+
+function isEmpty(message: MessageParam, isLast: boolean): boolean {
+  const { role, content = [] } = message;
+  const mayBeEmpty = role === "system" ? Boolean(message.output_config) : role === "assistant" && isLast;
+  return content.length === 0 && !mayBeEmpty;
+}
+
+/** The role whose messages contain a block of this type; absent where every role may. */
+const roles: ReadonlyMap<string, MessageParam["role"]> = new Map(
+  Object.entries({
+    image: "user",
+    document: "user",
+    search_result: "user",
+    tool_result: "user",
+    thinking: "assistant",
+    redacted_thinking: "assistant",
+    tool_use: "assistant",
+    tool_addition: "system",
+    tool_removal: "system",
+  } as const),
+);
+
+function checkRoles({ role }: MessageParam, blocks: readonly ContentBlockParam[], index: number): void {
+  for (const { type } of blocks) {
+    const due = roles.get(type) ?? role;
+    if (due === role) continue;
+    const path = `messages.${index}`;
+    throw invalidRequest(`${path}: \`${type}\` blocks can only be in \`${due}\` messages`, path);
+  }
+}
+
+function endsWithSpace(last: MessageParam | undefined): boolean {
+  if (last?.role !== "assistant") return false;
+  const final = typeof last.content === "string" ? last.content : blocksOf(last).at(-1);
+  const text = typeof final === "string" ? final : final?.type === "text" ? final.text : "";
+  return /\s$/.test(text);
+}
+
+function unexpectedResult(id: string): string {
+  return `unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`;
+}
+
+function unansweredCalls(ids: readonly string[]): string {
+  return `\`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${ids.join(", ")}. Each \`tool_use\` block must have a corresponding \`tool_result\` block in the next message.`;
+}
+
+export interface ReadConversation {
+  readonly messages: readonly Message[];
+  /** The last message is a prefill: the assistant's beginning of the answer. */
+  readonly isPrefilled: boolean;
+}
+
+/** State while a conversation is read. */
+interface Reading {
+  /** Names of the called tools by the ids of their calls. */
+  readonly names: Map<string, string>;
+  /** Types of the blocks that are left out. */
+  readonly omitted: Set<string>;
+  /** Limits the JSON inside signatures. */
+  readonly counter: BodyCounter;
+  readonly pace: Pace;
+}
+
+/**
+ * Returns the conversation as neutral messages: the system prompt first, results of calls as messages of their own directly after the
+ * calls, and consecutive messages of one role as one, as Anthropic reads them.
+ */
+export function* readMessageParams(
+  { system, messages: sent }: MessageRequest,
+  warnings: string[],
+): Steps<ReadConversation> {
+  const turns = new Turns();
+  const instructions = system === undefined ? "" : systemContent(system);
+  if (instructions.length > 0) turns.add({ role: "system", content: instructions, path: "system" });
+  const reading: Reading = { names: new Map(), omitted: new Set(), counter: new BodyCounter(), pace: new Pace() };
+  const lastUser = sent.findLastIndex(({ role }) => role === "user");
+  for (const [index, message] of sent.entries()) {
+    if (message.role === "system" && message.clear_at === "next_user_message" && index < lastUser) continue;
+    for (const one of yield* neutralMessages(message, `messages.${index}`, reading)) turns.add(one);
+    if (reading.pace.isOver()) yield;
+  }
+  turns.end();
+  for (const type of reading.omitted)
+    warnings.push(`messages: ${type} blocks are of Anthropic's own servers, and left out of the prompt`);
+  const { messages } = turns;
+  const last = messages.at(-1);
+  if (last?.role === "assistant" && partsOf(last).length === 0) messages.pop();
+  return { messages, isPrefilled: isPrefill(messages.at(-1)) };
+}
+
+function isPrefill(last: Message | undefined): boolean {
+  return last?.role === "assistant" && partsOf(last).at(-1)?.type !== "tool-call";
+}
+
+/**
+ * The beginning of a block that Claude Code puts first into its system prompt. Its value changes with every request, so no prompt would
+ * share a prefix with an earlier one. Source: https://github.com/ggml-org/llama.cpp/issues/20623.
+ */
+const billingHeader = "x-anthropic-billing-header:";
+
+function systemContent(system: string | readonly TextBlockParam[]): Content {
+  if (typeof system === "string") return system;
+  return system.filter(({ text }) => text !== "" && !text.startsWith(billingHeader)).map(textPart);
+}
+
+function* neutralMessages(message: MessageParam, path: string, reading: Reading): Steps<readonly Message[]> {
+  const { role, content = [] } = message;
+  const { names, omitted, pace } = reading;
+  if (role === "assistant") return [yield* assistantMessage(content, path, reading)];
+  if (typeof content === "string") return [{ role, content, path }];
+  const messages: Message[] = [];
+  let parts: ContentPart[] = [];
+  const endMessage = (): void => {
+    if (parts.length > 0) messages.push({ role, content: parts, path });
+    parts = [];
+  };
+  for (const block of content) {
+    if (block.type === "tool_result") {
+      endMessage();
+      messages.push(toolMessage(block, path, names));
+      if (pace.isOver(1 + (Array.isArray(block.content) ? block.content.length : 0))) yield;
+      continue;
+    }
+    const part = userPart(block, omitted);
+    if (part) parts.push(part);
+  }
+  endMessage();
+  return messages.length > 0 || role === "system" ? messages : [{ role, content: "", path }];
+}
+
+function userPart(block: ContentBlockParam, omitted: Set<string>): ContentPart | undefined {
+  switch (block.type) {
+    case "text":
+      return block.text === "" ? undefined : textPart(block);
+    case "image":
+    case "document":
+    case "search_result":
+      return contentPart(block);
+    case "tool_addition":
+    case "tool_removal":
+      return undefined;
+    default:
+      omitted.add(block.type);
+      return undefined;
+  }
+}
+
+function toolMessage(
+  { tool_use_id: toolCallId, content, is_error: isError }: ToolResultBlockParam,
+  path: string,
+  names: ReadonlyMap<string, string>,
+): ToolMessage {
+  const name = names.get(toolCallId);
+  return {
+    role: "tool",
+    content: typeof content === "string" ? content : resultContent(content ?? []),
+    toolCallId,
+    ...(name !== undefined && { name }),
+    ...(isError === true && { isError }),
+    path,
+  };
+}
+
+function resultContent(blocks: readonly ResultBlockParam[]): Content {
+  const parts = blocks.filter((block) => block.type !== "text" || block.text !== "").map(contentPart);
+  return parts.length === 0 ? "" : parts;
+}
+
+function contentPart(block: ResultBlockParam): ContentPart {
+  switch (block.type) {
+    case "text":
+      return textPart(block);
+    case "image":
+      return imagePart(block);
+    case "document":
+      return documentPart(block);
+    case "search_result":
+      return { type: "file", name: block.title, text: joinedText(block.content) };
+    case "tool_reference":
+      return { type: "text", text: `Tool ${block.tool_name} is now available.` };
+  }
+}
+
+function textPart({ text }: TextBlockParam): { readonly type: "text"; readonly text: string } {
+  return { type: "text", text };
+}
+
+function imagePart({ source }: ImageBlockParam): ContentPart {
+  switch (source.type) {
+    case "base64":
+      return { type: "image", url: `data:${source.media_type};base64,${source.data}` };
+    case "url":
+      return { type: "image", url: source.url };
+    case "file":
+      return { type: "file", id: source.file_id };
+  }
+}
+
+function documentPart({ title, context, source }: DocumentBlockParam): FilePart {
+  const name = typeof title === "string" ? { name: title } : {};
+  const before = typeof context === "string" && context !== "" ? `${context}\n\n` : "";
+  switch (source.type) {
+    case "text":
+      return { type: "file", ...name, text: before + source.data };
+    case "content":
+      return { type: "file", ...name, text: before + joinedText(source.content) };
+    case "base64":
+      return { type: "file", ...name, data: `data:${source.media_type};base64,${source.data}` };
+    case "url":
+      return { type: "file", ...name, url: source.url };
+    case "file":
+      return { type: "file", ...name, id: source.file_id };
+  }
+}
+
+function joinedText(content: string | readonly (TextBlockParam | ImageBlockParam)[]): string {
+  if (typeof content === "string") return content;
+  return content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n\n");
+}
+
+function* assistantMessage(
+  content: string | readonly ContentBlockParam[],
+  path: string,
+  { names, omitted, counter, pace }: Reading,
+): Steps<AssistantMessage> {
+  if (typeof content === "string") return { role: "assistant", content, path };
+  const parts: AssistantPart[] = [];
+  for (const block of content) {
+    if (block.type === "tool_use") {
+      parts.push(yield* callPart(block, path));
+      names.set(block.id, block.name);
+    } else {
+      const part = assistantPart(block, omitted, counter);
+      if (part) parts.push(part);
+    }
+    if (pace.isOver()) yield;
+  }
+  return { role: "assistant", content: contentOf(parts), path };
+}
+
+function* callPart({ id, name, input }: ToolUseBlockParam, path: string): Steps<AssistantPart> {
+  return { type: "tool-call", id, name, arguments: yield* argumentsOf(input, path) };
+}
+
+function assistantPart(
+  block: Exclude<ContentBlockParam, ToolUseBlockParam>,
+  omitted: Set<string>,
+  counter: BodyCounter,
+): AssistantPart | undefined {
+  switch (block.type) {
+    case "text":
+      return block.text === "" ? undefined : textPart(block);
+    case "thinking":
+      return reasoningPart(block.thinking, block.signature ?? "", counter);
+    case "redacted_thinking": {
+      const { encrypted = block.data, id } = decodeSignature(block.data, counter) ?? {};
+      return { type: "reasoning", text: "", encrypted, ...(id !== undefined && { id }) };
+    }
+    case "compaction":
+      return block.content ? { type: "text", text: block.content } : undefined;
+    default:
+      omitted.add(block.type);
+      return undefined;
+  }
+}
+
+/** A signature of this server replaces what the block does not show, and is not passed on: no other server can verify it. */
+function reasoningPart(text: string, signature: string, counter: BodyCounter): AssistantPart {
+  const own = decodeSignature(signature, counter);
+  if (!own) return { type: "reasoning", text, ...(signature !== "" && { signature }) };
+  const { encrypted, id } = own;
+  return {
+    type: "reasoning",
+    text: text === "" ? (own.text ?? "") : text,
+    ...(encrypted !== undefined && { encrypted }),
+    ...(id !== undefined && { id }),
+  };
+}
+
+/** The length of JSON that is written in one step, in characters. */
+const chunkLength = 64 * 1024;
+
+/** Returns a call's arguments as JSON, or as the text that `INVALID_JSON` holds: Anthropic's form of arguments that are not an object. */
+function* argumentsOf(input: JsonObject, path: string): Steps<string> {
+  const { INVALID_JSON: text } = input;
+  if (typeof text === "string" && Object.keys(input).length === 1) return text;
+  try {
+    if (!isLong(input, chunkLength)) return JSON.stringify(input);
+    const chunks: string[] = [];
+    for (const chunk of jsonInPieces(input, chunkLength)) {
+      chunks.push(chunk);
+      yield;
+    }
+    return chunks.join("");
+  } catch {
+    throw refusal(path, "the input of a `tool_use` block is nested too deeply");
+  }
+}
+
+/**
+ * Joins messages into turns as Anthropic reads them: consecutive messages of users or of the assistant become one, and the results of a
+ * turn's calls come directly after the calls. A result that follows no call becomes part of the user's message. Source:
+ * https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls ("tool result blocks must come first in the content
+ * array").
+ */
+class Turns {
+  readonly messages: Message[] = [];
+  #assistant: AssistantMessage[] = [];
+  /** The messages since the last one of the assistant. */
+  #replies: (SystemMessage | UserMessage | ToolMessage)[] = [];
+
+  add(message: Message): void {
+    if (message.role !== "assistant") {
+      this.#replies.push(message);
+      return;
+    }
+    if (this.#replies.length > 0) this.end();
+    this.#assistant.push(message);
+  }
+
+  end(): void {
+    const assistant = joinedAssistant(this.#assistant);
+    const replies = this.#replies;
+    this.#assistant = [];
+    this.#replies = [];
+    if (assistant) this.messages.push(assistant);
+    const hasCalls = assistant !== undefined && callsOf(assistant).length > 0;
+    if (hasCalls) for (const reply of replies) if (reply.role === "tool") this.messages.push(reply);
+    let users: UserMessage[] = [];
+    const endUsers = (): void => {
+      const [first] = users;
+      if (first) this.messages.push(users.length === 1 ? first : { ...first, content: users.flatMap(userParts) });
+      users = [];
+    };
+    for (const reply of replies) {
+      if (reply.role === "user") users.push(reply);
+      else if (reply.role === "tool") {
+        if (!hasCalls) users.push({ role: "user", content: reply.content, ...(reply.path && { path: reply.path }) });
+      } else {
+        endUsers();
+        this.messages.push(reply);
+      }
+    }
+    endUsers();
+  }
+}
+
+function joinedAssistant(messages: readonly AssistantMessage[]): AssistantMessage | undefined {
+  const [first] = messages;
+  return first && messages.length > 1 ? { ...first, content: contentOf(messages.flatMap(partsOf)) } : first;
+}
+
+function userParts({ content }: UserMessage): readonly ContentPart[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}

@@ -1,0 +1,403 @@
+import { z } from "zod";
+import { isOpen, membersOf, variantsOf } from "../members.ts";
+import { list, listOf, strings } from "../request/shapes.ts";
+import { mostMessages, mostParts, mostTools } from "../request/size-limits.ts";
+import { serverToolResultBlock, serverToolUseBlock } from "./schema.ts";
+
+/*
+ * The objects of a request to Anthropic's Messages API. Each schema describes what this server accepts; two notes add to it:
+ * - `.meta({ exact })`: the schema that profile `exact` uses instead, where Anthropic is stricter. That profile also refuses members that
+ *   an object does not list (see `requestMembers`).
+ * - `honoured`, `accepted` and `refused` add the row of a request's member in docs/parameters.md.
+ *
+ * The words of the refusals are written by request-issue.ts.
+ *
+ * Source: the types of Anthropic's TypeScript SDK 0.120.0 and 1.12.0; https://platform.claude.com/docs/en/api/messages.
+ */
+
+/** What this server does with a member of the request. docs/parameters.md lists all members. */
+export interface MessageParameter {
+  readonly name: string;
+  readonly required: boolean;
+  readonly treatment: "honoured" | "accepted" | "refused";
+  readonly note: string;
+}
+
+const rows = z.registry<Pick<MessageParameter, "treatment" | "note">>();
+
+/** The message of an issue about an integer. zod has none of its own for a value of another type. */
+export const integerWords = "Input should be a valid integer";
+
+/** The beginning of an issue's message where a refusal names the range: `temperature: range: 0..1`. */
+export const rangeMark = "range: ";
+
+const anyValue = z.unknown().optional();
+const anyObject = z.record(z.string(), z.unknown());
+const cached = { cache_control: anyValue };
+
+export const textBlockParam = z.object({ type: z.literal("text"), text: z.string(), citations: anyValue, ...cached });
+
+export const base64Source = z.object({ type: z.literal("base64"), media_type: z.string(), data: z.string() });
+export const urlSource = z.object({ type: z.literal("url"), url: z.string() });
+export const fileSource = z.object({ type: z.literal("file"), file_id: z.string() });
+export const plainTextSource = z.object({ type: z.literal("text"), media_type: anyValue, data: z.string() });
+
+export const imageBlockParam = z.object({
+  type: z.literal("image"),
+  source: z.discriminatedUnion("type", [base64Source, urlSource, fileSource]),
+  ...cached,
+});
+
+export const contentBlockSource = z.object({
+  type: z.literal("content"),
+  content: z.union([
+    z.string(),
+    list(z.discriminatedUnion("type", [textBlockParam, imageBlockParam]), { most: mostParts }),
+  ]),
+});
+
+export const documentBlockParam = z.object({
+  type: z.literal("document"),
+  title: z.string().nullish(),
+  context: z.string().nullish(),
+  citations: anyValue,
+  source: z.discriminatedUnion("type", [base64Source, plainTextSource, contentBlockSource, urlSource, fileSource]),
+  ...cached,
+});
+
+export const searchResultBlockParam = z.object({
+  type: z.literal("search_result"),
+  source: z.string(),
+  title: z.string(),
+  content: list(textBlockParam, { most: mostParts }),
+  citations: anyValue,
+  ...cached,
+});
+
+export const toolReferenceBlockParam = z.object({
+  type: z.literal("tool_reference"),
+  tool_name: z.string(),
+  ...cached,
+});
+
+/** A block of a tool's result. */
+const resultBlock = z.discriminatedUnion("type", [
+  textBlockParam,
+  imageBlockParam,
+  documentBlockParam,
+  searchResultBlockParam,
+  toolReferenceBlockParam,
+]);
+
+export const toolResultBlockParam = z.object({
+  type: z.literal("tool_result"),
+  tool_use_id: z.string(),
+  content: z.union([z.string(), list(resultBlock, { most: mostParts })]).nullish(),
+  is_error: z.boolean().nullish(),
+  toolset_name: anyValue,
+  ...cached,
+});
+
+export const thinkingBlockParam = z.object({
+  type: z.literal("thinking"),
+  thinking: z.string(),
+  signature: z.string().nullish(),
+});
+
+export const redactedThinkingBlockParam = z.object({ type: z.literal("redacted_thinking"), data: z.string() });
+
+export const toolUseBlockParam = z.object({
+  type: z.literal("tool_use"),
+  id: z.string(),
+  name: z.string(),
+  input: anyObject,
+  caller: anyValue,
+  toolset_name: anyValue,
+  ...cached,
+});
+
+const objectType = z.literal("object");
+
+/** A tool that the client runs. */
+export const customTool = z.object({
+  type: z.literal("custom").nullish(),
+  name: z
+    .string()
+    .min(1)
+    .meta({ exact: z.string().regex(/^[a-zA-Z0-9_-]{1,128}$/) }),
+  description: z.string().nullish(),
+  input_schema: z.looseObject({ type: objectType.nullish().meta({ exact: objectType }) }),
+  strict: z.boolean().nullish(),
+  defer_loading: z.boolean().nullish(),
+  eager_input_streaming: anyValue,
+  input_examples: anyValue,
+  allowed_callers: anyValue,
+  ...cached,
+});
+
+/** One of Anthropic's tools, such as `web_search_20250305`. Each type has members of its own. */
+export const anthropicTool = z.looseObject({
+  type: z.string().refine((type) => type !== "custom"),
+  name: z.string().optional(),
+});
+
+const tool = z.union([anthropicTool, customTool]);
+
+const toolDefinition = z.looseObject({ type: z.literal("tool_definition"), definition: tool });
+
+/** Adds a tool in the middle of a conversation, or removes one. */
+export const toolChangeBlockParam = z.object({
+  type: z.literal(["tool_addition", "tool_removal"]),
+  tool: z.union([
+    toolDefinition,
+    z.looseObject({ type: z.string().refine((type) => type !== "tool_definition"), name: z.string().optional() }),
+  ]),
+  ...cached,
+});
+
+/** Calls and results of tools that run on Anthropic's servers, and other blocks that only those servers read. */
+export const serverBlockParam = z.looseObject({
+  type: z.literal([
+    ...serverToolUseBlock.shape.type.values,
+    ...serverToolResultBlock.shape.type.values,
+    "mcp_tool_listing",
+    "container_upload",
+    "fallback",
+  ]),
+  content: anyValue,
+});
+
+export const contentBlockParam = z.discriminatedUnion("type", [
+  textBlockParam,
+  imageBlockParam,
+  documentBlockParam,
+  searchResultBlockParam,
+  thinkingBlockParam,
+  redactedThinkingBlockParam,
+  toolUseBlockParam,
+  toolResultBlockParam,
+  toolChangeBlockParam,
+  z.looseObject({ type: z.literal("compaction"), content: z.string().nullish() }),
+  serverBlockParam,
+]);
+
+/** The types of all blocks of a conversation, those of tool results included. */
+export const knownBlocks: ReadonlySet<unknown> = new Set([
+  ...variantsOf(contentBlockParam).keys(),
+  ...variantsOf(resultBlock).keys(),
+]);
+
+export const jsonOutputFormat = z.object({ type: z.literal("json_schema"), schema: anyObject });
+
+export const outputConfig = z.object({
+  effort: z.string().nullish(),
+  format: jsonOutputFormat.nullish(),
+  task_budget: anyValue,
+});
+
+const content = z.union([z.string(), list(contentBlockParam, { most: mostParts })]);
+
+export const messageParam = z.discriminatedUnion("role", [
+  z.object({ role: z.literal(["user", "assistant"]), content }),
+  z.object({
+    role: z.literal("system"),
+    content: content.optional(),
+    output_config: outputConfig.nullish(),
+    // Whether the message counts only for the user's turn that it follows.
+    clear_at: z.enum(["next_user_message", "never"]).nullish(),
+  }),
+]);
+
+const parallel = { disable_parallel_tool_use: z.boolean().nullish() };
+
+export const toolChoice = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("auto"), ...parallel }),
+  z.object({ type: z.literal("any"), ...parallel }),
+  z.object({ type: z.literal("tool"), name: z.string(), ...parallel }),
+  z.object({ type: z.literal("none") }),
+]);
+
+// `updates` belongs to the beta thinking-display-updates-2026-08-18. Claude Code sends it in its terminal and with stream-json.
+const display = z.enum(["summarized", "updates", "omitted"]).nullish();
+
+const budget = z.int(integerWords);
+
+export const thinkingConfigParam = z.discriminatedUnion("type", [
+  z.object({
+    type: z.literal("enabled"),
+    budget_tokens: budget.min(0).meta({ exact: budget.min(1024) }),
+    display,
+  }),
+  z.object({ type: z.literal("adaptive"), display }),
+  z.object({ type: z.literal("between_tools") }),
+  z.object({ type: z.literal("disabled") }),
+]);
+
+/** The body of `POST /v1/messages`. */
+export const messageRequest = z.object({
+  model: honoured("", z.string().min(1)),
+  messages: honoured(
+    "Texts, images, documents (a local model reads those of text), thinking with its signature, calls and their results with `is_error`; `system` messages in the middle, with tools that come and go; an assistant's message at the end is continued. Blocks of Anthropic's own servers are left out of the prompt.",
+    list(messageParam, { most: mostMessages }),
+  ),
+  max_tokens: honoured(
+    "0 reads the prompt into the cache and says nothing. More than the context has room for is no error.",
+    z.int(integerWords).min(0),
+  ),
+  system: honoured(
+    "A string or text blocks. A block that begins with `x-anthropic-billing-header:` is left out: its value changes with every request, and a cache of prompts would never find its beginning again.",
+    z.union([z.string(), list(textBlockParam, { most: mostParts })]).optional(),
+  ),
+  stream: honoured("", z.boolean().optional()),
+  temperature: honoured(
+    "0 to 1; profile `lean` takes up to 2.",
+    range(2)
+      .meta({ exact: range(1) })
+      .optional(),
+  ),
+  top_p: honoured("0 to 1.", range(1).optional()),
+  top_k: honoured("0 turns it off.", z.int(integerWords).min(0).optional()),
+  stop_sequences: honoured(
+    "The answer names the one that ended the message. Empty ones are ignored. Up to 1,000, of 65,536 characters in total.",
+    strings(1000).optional(),
+  ),
+  tools: honoured(
+    "With `strict` and `defer_loading` (the tool stays out of the prompt until a `tool_reference` in a result names it). Tools of Anthropic's own servers (`web_search_…`) are left out; those whose schema only its models know (`bash_…`, `text_editor_…`, `computer_…`, `memory_…`) are refused.",
+    list(tool, { most: mostTools }).optional(),
+  ),
+  tool_choice: honoured("`auto`, `any`, `tool`, `none`, with `disable_parallel_tool_use`.", toolChoice.optional()),
+  thinking: honoured(
+    '`enabled` with `budget_tokens` (the thought is closed when it is spent), `adaptive`, `disabled`; `display: "omitted"` leaves the text out and keeps the thought in the signature, for the next turn; `updates` is `summarized` here.',
+    thinkingConfigParam.optional(),
+  ),
+  output_config: honoured(
+    "`effort`, which is the model's to use, and `format` with a JSON schema.",
+    outputConfig.optional(),
+  ),
+  output_format: honoured("The older place of `output_config.format`.", jsonOutputFormat.optional()),
+  metadata: accepted("Nothing here depends on who asks."),
+  service_tier: accepted("There is one tier."),
+  cache_control: accepted(
+    "Here and on every block and tool: the cache finds the longest common beginning by itself; `usage` tells what it found.",
+  ),
+  context_management: accepted("Histories are read as they come."),
+  container: accepted("There is none."),
+  inference_geo: accepted("It is where the server is."),
+  mcp_servers: accepted("No server is asked for its tools."),
+  speed: accepted("There is one."),
+  diagnostics: accepted("`usage` tells what the cache found."),
+  fallbacks: accepted("The server's own configuration names the models that stand in for others."),
+  fallback_credit_token: accepted(""),
+  billing_policy: accepted(""),
+  user_profile_id: accepted("Nothing here depends on who asks."),
+  thread: refused(
+    "No conversation is kept here, even for models of other servers. The error has the code by which Anthropic's SDKs send the whole conversation instead.",
+  ),
+  compaction: refused("No conversation is summarized here."),
+  betas: accepted("As the header `anthropic-beta`: any value will do."),
+});
+
+/** The body of `POST /v1/messages/count_tokens`. */
+export const countTokensRequest = messageRequest.pick({
+  model: true,
+  messages: true,
+  system: true,
+  tools: true,
+  tool_choice: true,
+  thinking: true,
+  output_config: true,
+});
+
+type Whole = z.infer<typeof messageRequest>;
+/** A request after validation. `max_tokens` is absent only where tokens are counted. */
+export type MessageRequest = Omit<Whole, "max_tokens"> & Partial<Pick<Whole, "max_tokens">>;
+export type MessageParam = z.infer<typeof messageParam>;
+export type ContentBlockParam = z.infer<typeof contentBlockParam>;
+export type TextBlockParam = z.infer<typeof textBlockParam>;
+export type ImageBlockParam = z.infer<typeof imageBlockParam>;
+export type DocumentBlockParam = z.infer<typeof documentBlockParam>;
+export type ToolUseBlockParam = z.infer<typeof toolUseBlockParam>;
+export type ToolResultBlockParam = z.infer<typeof toolResultBlockParam>;
+export type ResultBlockParam = z.infer<typeof resultBlock>;
+export type CustomTool = z.infer<typeof customTool>;
+export type AnthropicTool = z.infer<typeof anthropicTool>;
+export type RequestTool = z.infer<typeof tool>;
+
+/** True for a tool that the client runs and describes. */
+export function isCustomTool(tool: RequestTool): tool is CustomTool {
+  return typeof tool.type !== "string" || tool.type === "custom";
+}
+
+/** The tool that a block defines in the middle of a conversation; `undefined` where the block only names one. */
+export function definedTool({ tool: changed }: z.infer<typeof toolChangeBlockParam>): RequestTool | undefined {
+  const isDefinition = (object: typeof changed): object is z.infer<typeof toolDefinition> =>
+    object.type === "tool_definition";
+  return isDefinition(changed) ? changed.definition : undefined;
+}
+
+/** Every member of `POST /v1/messages`. */
+export const messageParameters: readonly MessageParameter[] = membersOf(messageRequest).flatMap(
+  ({ name, schema, always }) => {
+    const row = rows.get(schema);
+    return row ? [{ name, required: always, ...row }] : [];
+  },
+);
+
+const shapes: { lenient?: ReadonlyMap<string, z.ZodType>; exact?: ReadonlyMap<string, z.ZodType> } = {};
+
+/**
+ * Returns the schemas of a request's members by name. With `strict`, they refuse what Anthropic refuses: unknown members of objects, and
+ * values outside the schemas of `.meta({ exact })`.
+ */
+export function requestMembers(strict: boolean): ReadonlyMap<string, z.ZodType> {
+  const entries = () => membersOf(messageRequest).map(({ name, schema }) => [name, schema] as const);
+  if (!strict) return (shapes.lenient ??= new Map(entries()));
+  return (shapes.exact ??= new Map(entries().map(([name, schema]) => [name, exactly(schema)])));
+}
+
+/** Returns `schema` as profile `exact` uses it. */
+function exactly(schema: z.ZodType): z.ZodType {
+  const exact = schema.meta()?.["exact"];
+  if (exact instanceof z.ZodType) return exact;
+  const items = listOf(schema);
+  if (items) {
+    const item = exactly(items.item);
+    return item === items.item ? schema : list(item, { most: items.most });
+  }
+  if (schema instanceof z.ZodOptional) return exactly(schema.unwrap() as z.ZodType).optional();
+  if (schema instanceof z.ZodNullable) return exactly(schema.unwrap() as z.ZodType).nullable();
+  if (schema instanceof z.ZodDiscriminatedUnion)
+    return z.discriminatedUnion(
+      schema.def.discriminator,
+      schema.options.map((option) => exactly(option as z.ZodType) as z.ZodObject) as [z.ZodObject],
+    );
+  if (schema instanceof z.ZodUnion) return z.union(schema.options.map((option) => exactly(option as z.ZodType)));
+  if (!(schema instanceof z.ZodObject)) return schema;
+  const shape = Object.fromEntries(
+    Object.entries(schema.shape).map(([name, member]) => [name, exactly(member as z.ZodType)]),
+  );
+  return isOpen(schema) ? z.looseObject(shape) : z.strictObject(shape);
+}
+
+function honoured<Schema extends z.ZodType>(note: string, schema: Schema): Schema {
+  rows.add(schema, { treatment: "honoured", note });
+  return schema;
+}
+
+function accepted(note: string): z.ZodOptional<z.ZodUnknown> {
+  const schema = z.unknown().optional();
+  rows.add(schema, { treatment: "accepted", note });
+  return schema;
+}
+
+function refused(note: string): z.ZodOptional<z.ZodUnknown> {
+  const schema = z.unknown().optional();
+  rows.add(schema, { treatment: "refused", note });
+  return schema;
+}
+
+/** A number between 0 and `maximum`. */
+function range(maximum: number): z.ZodNumber {
+  const words = `${rangeMark}0..${maximum}`;
+  return z.number().min(0, words).max(maximum, words);
+}

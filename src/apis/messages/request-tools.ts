@@ -1,0 +1,162 @@
+import { isObject } from "../../core/json.ts";
+import type { HostedTool, JsonSchema, Tool, ToolChoice } from "../../core/message.ts";
+import type { GenerationRequest } from "../../core/request.ts";
+import { Pace } from "../../core/steps.ts";
+import type { Steps } from "../../core/steps.ts";
+import type { Profile } from "../profile.ts";
+import { unknownType } from "../request/check-schema.ts";
+import { refusal } from "./request-issue.ts";
+import { definedTool, isCustomTool } from "./request-schema.ts";
+import type { AnthropicTool, CustomTool, MessageParam, MessageRequest, RequestTool } from "./request-schema.ts";
+
+type ToolMembers = Pick<GenerationRequest, "tools" | "hostedTools" | "toolChoice" | "parallelToolCalls">;
+
+interface Options {
+  readonly profile: Profile;
+  /** The request continues as it came to a server that speaks this API. */
+  readonly forwards: boolean;
+  readonly warnings: string[];
+}
+
+/** Anthropic's tools that the client runs. Only Anthropic's models know their schemas. */
+const clientTypes = /^(bash|text_editor|computer|memory|browser)_\d+$/;
+
+/**
+ * Reads the tools of a request and the choice among them. A deferred tool is available only if the conversation or the choice has named
+ * it. Throws `FailureError`.
+ */
+export function* readMessageTools(body: MessageRequest, options: Options): Steps<ToolMembers> {
+  const { available, defined } = yield* toolChanges(body.messages);
+  const choice = body.tool_choice;
+  const listed = (body.tools ?? []).map((tool, index) => ({ tool, path: `tools.${index}` }));
+  const isDefined = new Set(defined.map(({ tool }) => tool));
+  const tools = new Map<string, Tool>();
+  const hostedTools: HostedTool[] = [];
+  const pace = new Pace();
+  for (const { tool, path } of [...listed, ...defined]) {
+    if (!isCustomTool(tool)) hostedTools.push(hostedTool(tool, path, options));
+    else {
+      // A tool that the conversation defines may replace an older one of its name.
+      if (tools.has(tool.name) && !isDefined.has(tool)) refuseOrWarn(options, "tools", "Tool names must be unique.");
+      if (options.profile.judgesAsVendor && unknownType(tool.input_schema) !== undefined)
+        throw refusal(`${path}.custom.input_schema`, invalidSchema);
+      tools.set(tool.name, customTool(tool, `${path}.custom.input_schema`));
+    }
+    if (pace.isOver()) yield;
+  }
+  const toolChoice = choiceOf(body, new Set(tools.keys()), options);
+  const deferred = new Set(listed.flatMap(({ tool }) => (tool.defer_loading === true ? [tool.name] : [])));
+  const chosen = choice?.type === "tool" ? choice.name : undefined;
+  const shown = [...tools.values()].filter(
+    ({ name }) => name === chosen || (available.get(name) ?? !deferred.has(name)),
+  );
+  const isParallel = choice === undefined || choice.type === "none" || choice.disable_parallel_tool_use !== true;
+  return {
+    ...(shown.length > 0 && { tools: shown }),
+    ...(hostedTools.length > 0 && { hostedTools }),
+    ...(shown.length > 0 && toolChoice && { toolChoice }),
+    ...(shown.length > 0 && !isParallel && { parallelToolCalls: false }),
+  };
+}
+
+interface ToolChanges {
+  /** By name: whether the conversation added the tool or removed it; the last change counts. */
+  readonly available: ReadonlyMap<string, boolean>;
+  /** Tools that the conversation defines, with the paths of their definitions. */
+  readonly defined: readonly { readonly tool: RequestTool; readonly path: string }[];
+}
+
+/**
+ * Collects the changes that a conversation makes to the tools: results of a tool search and `tool_addition` add tools, `tool_removal`
+ * removes them.
+ * Source: https://platform.claude.com/docs/en/agents-and-tools/tool-use/tool-search-tool, and the types of Anthropic's SDK 1.12.0.
+ */
+function* toolChanges(messages: readonly MessageParam[]): Steps<ToolChanges> {
+  const available = new Map<string, boolean>();
+  const defined: { readonly tool: RequestTool; readonly path: string }[] = [];
+  const readReferences = (content: unknown): void => {
+    if (isObject(content)) return readReferences(content["tool_references"] ?? content["content"]);
+    if (!Array.isArray(content)) return;
+    for (const block of content) {
+      if (!isObject(block)) continue;
+      if (block["type"] === "tool_reference" && typeof block["tool_name"] === "string")
+        available.set(block["tool_name"], true);
+      else if (block["type"] === "tool_result" || block["type"] === "tool_search_tool_result")
+        readReferences(block["content"]);
+    }
+  };
+  const pace = new Pace();
+  for (const [at, { content }] of messages.entries()) {
+    if (pace.isOver(1 + (typeof content === "object" ? content.length : 0))) yield;
+    readReferences(content);
+    if (typeof content !== "object") continue;
+    for (const [index, block] of content.entries()) {
+      if (block.type !== "tool_addition" && block.type !== "tool_removal") continue;
+      const definition = definedTool(block);
+      const name = definition?.name ?? block.tool["name"];
+      if (typeof name === "string") available.set(name, block.type === "tool_addition");
+      if (definition) defined.push({ tool: definition, path: `messages.${at}.content.${index}.tool.definition` });
+    }
+  }
+  return { available, defined };
+}
+
+/** Source: errors of 2026-08, https://github.com/anthropics/claude-code/issues/86665. */
+const invalidSchema =
+  "JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12). Learn more about tool use at https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview.";
+
+function customTool({ name, description, input_schema: schema, strict }: CustomTool, path: string): Tool {
+  return {
+    name,
+    ...(typeof description === "string" && { description }),
+    parameters: schema as JsonSchema,
+    ...(typeof strict === "boolean" && { strict }),
+    path,
+  };
+}
+
+function hostedTool(tool: AnthropicTool, path: string, { forwards, warnings }: Options): HostedTool {
+  const { type } = tool;
+  if (!forwards) {
+    if (clientTypes.test(type))
+      throw refusal(
+        `${path}.type`,
+        `'${type}' is a tool that only Anthropic's models know. Declare it as a custom tool, with its input_schema`,
+      );
+    warnings.push(`${path}: there is no server here that runs ${type}; the answer is made without it`);
+  }
+  return { type: type.replace(/_\d+$/, ""), declaration: { ...tool } };
+}
+
+function choiceOf(
+  { tools = [], tool_choice: choice }: MessageRequest,
+  names: ReadonlySet<string>,
+  options: Options,
+): ToolChoice | undefined {
+  if (!choice) return undefined;
+  if (tools.length === 0) {
+    const words = "may only be specified while providing tools";
+    if (choice.type === "tool" || choice.type === "any") throw refusal("tool_choice", words);
+    refuseOrWarn(options, "tool_choice", words);
+    return undefined;
+  }
+  switch (choice.type) {
+    case "tool": {
+      const { name } = choice;
+      if (!names.has(name) && !(options.forwards && tools.some((tool) => tool.name === name)))
+        throw refusal("tool_choice", `Tool '${name}' not found in provided tools`);
+      return { type: "named", name };
+    }
+    case "any":
+      return { type: "required" };
+    case "auto":
+    case "none":
+      return { type: choice.type };
+  }
+}
+
+/** Profile `exact` refuses what Anthropic refuses. Profile `lean` serves it with a warning. */
+function refuseOrWarn({ profile, warnings }: Options, path: string, words: string): void {
+  if (profile.judgesAsVendor) throw refusal(path, words);
+  warnings.push(`${path}: ${words}`);
+}

@@ -1,0 +1,278 @@
+import type { ChatPrompt, GenerationRequest, OutputConstraint, ReasoningOptions } from "../../core/request.ts";
+import { estimateTokens } from "../../core/estimate-tokens.ts";
+import { invalidRequest } from "../../core/failure.ts";
+import type { FailureError } from "../../core/failure.ts";
+import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { atOnce, Pace } from "../../core/steps.ts";
+import type { Steps } from "../../core/steps.ts";
+import type { ReadOptions } from "../port.ts";
+import { lean } from "../profile.ts";
+import type { Profile } from "../profile.ts";
+import { schemasIn } from "../request/check-schema.ts";
+import { tooManyUnknown } from "../request/refusals.ts";
+import { mostMessages, mostParts, mostUnknown } from "../request/size-limits.ts";
+import { lengthProblem } from "../request/text-limits.ts";
+import { checkedForServer, unknownValue } from "../request/unknown-values.ts";
+import type { HeaderReader } from "../voice.ts";
+import { checkConversation, readMessageParams } from "./conversation.ts";
+import { messageForms } from "./form.ts";
+import { messageIssueFailure, refusal } from "./request-issue.ts";
+import { knownBlocks, messageParameters, requestMembers } from "./request-schema.ts";
+import type { MessageRequest } from "./request-schema.ts";
+import { readMessageTools } from "./request-tools.ts";
+import type { MessageOptions, ReasoningDisplay } from "./write.ts";
+
+export interface ReadMessageRequest {
+  readonly request: GenerationRequest;
+  readonly options: MessageOptions;
+  readonly warnings: readonly string[];
+}
+
+export interface MessageReadOptions extends ReadOptions {
+  /** The request only counts tokens and has no `max_tokens`. */
+  readonly countsTokens?: boolean;
+}
+
+/** Reads the body of `POST /v1/messages`, or of its `count_tokens`. Throws `FailureError` in Anthropic's words. */
+export function readMessageRequest(body: unknown, requestId: string, options?: MessageReadOptions): ReadMessageRequest {
+  return atOnce(messageRequestInSteps(body, requestId, options));
+}
+
+/** Reads a body as `readMessageRequest` does, in steps, because a long one would block the event loop. */
+export function* messageRequestInSteps(
+  body: unknown,
+  requestId: string,
+  options: MessageReadOptions = {},
+): Steps<ReadMessageRequest> {
+  const { profile = lean, forwards = false, header, countsTokens = false } = options;
+  const warnings: string[] = [];
+  if (header && header("anthropic-version") === undefined && profile.judgesAsVendor)
+    throw refusal("anthropic-version", "header is required");
+  if (!isObject(body)) throw refusal("body", "Input should be a valid dictionary");
+  const checked = yield* checkedRequest(body, { profile, forwards, countsTokens }, warnings);
+  yield* checkConversation(checked, profile, warnings);
+  checkThinking(checked, profile, warnings);
+  const output = outputOf(checked);
+  if (output && profile.judgesAsVendor) checkOutput(output);
+  const tools = yield* readMessageTools(checked, { profile, forwards, warnings });
+  const { messages, isPrefilled } = yield* readMessageParams(checked, warnings);
+  const prompt: ChatPrompt = {
+    kind: "chat",
+    messages,
+    template: isPrefilled ? { addGenerationPrompt: false, continueFinalMessage: true } : {},
+  };
+  const { model, stream = false, temperature, top_p: topP, top_k: topK, max_tokens: maxTokens } = checked;
+  const stop = stopSequences(checked);
+  const reasoning = reasoningOf(checked);
+  const request: GenerationRequest = {
+    id: requestId,
+    model,
+    prompt,
+    sampling: {
+      ...(temperature !== undefined && { temperature }),
+      ...(topP !== undefined && { topP }),
+      ...(topK !== undefined && { topK }),
+    },
+    limits: { ...(maxTokens !== undefined && { maxTokens }), ...(stop.length > 0 && { stop }) },
+    wantsUsage: true,
+    stream,
+    extra: {},
+    passthrough: {
+      dialect: "messages",
+      body: profile.judgesAsVendor || !forwards ? body : yield* withResultsFirst(body),
+      headers: versionHeaders(header),
+    },
+    ...tools,
+    ...(reasoning && { reasoning }),
+    ...(output && { output }),
+  };
+  const answer: MessageOptions = {
+    requestId,
+    reasoning: reasoningDisplay(reasoning, profile),
+    estimatePrompt: () => estimateTokens(request),
+  };
+  return { request, options: answer, warnings };
+}
+
+/** The headers that name the client's version of the API and its betas. */
+function versionHeaders(header: HeaderReader = () => undefined): Readonly<Record<string, string>> {
+  const headers: Record<string, string> = {};
+  for (const name of ["anthropic-version", "anthropic-beta"]) {
+    const value = header(name);
+    if (value !== undefined) headers[name] = value;
+  }
+  return headers;
+}
+
+/** Validates each member of the body by its schema. */
+function* checkedRequest(
+  body: JsonObject,
+  { profile, forwards, countsTokens }: { profile: Profile; forwards: boolean; countsTokens: boolean },
+  warnings: string[],
+): Steps<MessageRequest> {
+  const strict = profile.judgesAsVendor;
+  const schemas = requestMembers(strict);
+  const request: Record<string, unknown> = {};
+  const unknownBlocks = new Set<string>();
+  for (const { name, required, treatment } of messageParameters) {
+    const sent = Object.hasOwn(body, name) ? body[name] : undefined;
+    if (sent === undefined || sent === null) {
+      if (required && !(countsTokens && name === "max_tokens")) throw refusal(name, "Field required");
+      continue;
+    }
+    const value = name === "messages" && !strict ? yield* withKnownBlocks(sent, unknownBlocks) : sent;
+    // Only the server that began a thread can continue it, and a model may have several servers, so every turn needs all messages.
+    if (treatment === "refused" && (!forwards || name === "thread")) throw serverState(name);
+    const schema = schemas.get(name);
+    if (!schema) continue;
+    const { checked, unknown } = yield* checkedForServer(schema, value, forwards);
+    if (!checked.success) throw messageIssueFailure(name, value, checked.error.issues);
+    for (const path of unknown) warnings.push(unknownValue(name, path));
+    request[name] = checked.data;
+  }
+  for (const type of unknownBlocks)
+    warnings.push(`messages: blocks of type "${type}" are not known here, and left out`);
+  const names = Object.keys(body);
+  if (names.length > mostUnknown + messageParameters.length) throw tooManyUnknown();
+  for (const name of names) {
+    if (schemas.has(name)) continue;
+    if (strict) throw refusal(name, "Extra inputs are not permitted");
+    warnings.push(`${name} is not known here, and has no effect`);
+  }
+  // The schemas have checked every member.
+  return request as unknown as MessageRequest;
+}
+
+const emptyText = { type: "text", text: "" };
+
+/**
+ * Returns the messages with an empty text in place of each block of an unknown type, and adds these types to `unknown`. Profile `lean`
+ * serves clients that are newer than this server. Accepts any value; the schemas refuse what is not a list of messages.
+ */
+function* withKnownBlocks(messages: unknown, unknown: Set<string>): Steps<unknown> {
+  if (!Array.isArray(messages) || messages.length > mostMessages) return messages;
+  const pace = new Pace();
+  const known: unknown[] = [];
+  for (const message of messages as unknown[]) {
+    known.push(
+      isObject(message) ? { ...message, content: yield* withKnownContent(message["content"], unknown, pace) } : message,
+    );
+    if (pace.isOver()) yield;
+  }
+  return known;
+}
+
+function* withKnownContent(content: unknown, unknown: Set<string>, pace: Pace): Steps<unknown> {
+  if (!Array.isArray(content) || content.length > mostParts) return content;
+  const known: unknown[] = [];
+  for (const block of content as unknown[]) {
+    const type = isObject(block) ? block["type"] : undefined;
+    if (typeof type === "string" && !knownBlocks.has(type)) {
+      unknown.add(type);
+      known.push(emptyText);
+    } else if (isObject(block) && type === "tool_result")
+      known.push({ ...block, content: yield* withKnownContent(block["content"], unknown, pace) });
+    else known.push(block);
+    if (pace.isOver()) yield;
+  }
+  return known;
+}
+
+/**
+ * Returns the client's body with the `tool_result` blocks of each message before its other blocks, because a Messages server refuses
+ * another order. Returns the same object where every message has that order.
+ */
+function* withResultsFirst(body: JsonObject): Steps<JsonObject> {
+  const { messages } = body;
+  if (!Array.isArray(messages)) return body;
+  const pace = new Pace();
+  const ordered: unknown[] = [];
+  let changed = false;
+  for (const message of messages as readonly unknown[]) {
+    const inOrder = messageWithResultsFirst(message);
+    changed ||= inOrder !== message;
+    ordered.push(inOrder);
+    if (pace.isOver()) yield;
+  }
+  return changed ? { ...body, messages: ordered } : body;
+}
+
+function messageWithResultsFirst(message: unknown): unknown {
+  if (!isObject(message) || message["role"] !== "user" || !Array.isArray(message["content"])) return message;
+  const content: readonly unknown[] = message["content"];
+  const isResult = (block: unknown) => isObject(block) && block["type"] === "tool_result";
+  const firstOther = content.findIndex((block) => !isResult(block));
+  if (firstOther === -1 || !content.slice(firstOther).some(isResult)) return message;
+  return { ...message, content: [...content.filter(isResult), ...content.filter((block) => !isResult(block))] };
+}
+
+/** Refuses what Anthropic's servers keep between requests. By the code, Anthropic's clients do without it. */
+function serverState(name: string): FailureError {
+  const code = name === "thread" ? "thread_unsupported_request" : "compaction_unavailable";
+  return invalidRequest(
+    `${name}: This server keeps no conversations. Send the full conversation without \`${name}\`.`,
+    name,
+    code,
+  );
+}
+
+function checkThinking(
+  { thinking, max_tokens: maxTokens }: MessageRequest,
+  { judgesAsVendor }: Profile,
+  warnings: string[],
+): void {
+  if (thinking?.type !== "enabled" || maxTokens === undefined || maxTokens > thinking.budget_tokens) return;
+  const words = "`max_tokens` must be greater than `thinking.budget_tokens`";
+  if (judgesAsVendor) throw refusal("max_tokens", words);
+  warnings.push(words);
+}
+
+function stopSequences({ stop_sequences: sequences = [] }: MessageRequest): readonly string[] {
+  const stop = sequences.filter((text) => text !== "");
+  const problem = lengthProblem(stop);
+  if (problem !== undefined) throw refusal("stop_sequences", problem);
+  return stop;
+}
+
+const modes = { enabled: "on", adaptive: "adaptive", between_tools: "adaptive", disabled: "off" } as const;
+
+/** A `system` message may change the effort, as Claude Code 2.1.330 does. The last change counts. */
+function reasoningOf({ thinking, output_config: config, messages }: MessageRequest): ReasoningOptions | undefined {
+  const changed = messages.flatMap((message) => {
+    const own = message.role === "system" ? message.output_config?.effort : undefined;
+    return typeof own === "string" ? [own] : [];
+  });
+  const effort = changed.at(-1) ?? config?.effort ?? undefined;
+  const display = thinking && "display" in thinking ? thinking.display : undefined;
+  const options: ReasoningOptions = {
+    ...(effort !== undefined && { effort }),
+    ...(thinking && { mode: modes[thinking.type] }),
+    ...(thinking?.type === "enabled" && { budgetTokens: thinking.budget_tokens }),
+    ...(display && { show: display === "omitted" ? ("omitted" as const) : ("summary" as const) }),
+  };
+  return Object.keys(options).length === 0 ? undefined : options;
+}
+
+function reasoningDisplay(reasoning: ReasoningOptions | undefined, { name }: Profile): ReasoningDisplay {
+  const { mode, show } = reasoning ?? {};
+  if (mode === "off" || (mode === undefined && !messageForms[name].showsUnrequestedReasoning)) return "hidden";
+  return show === "omitted" ? "omitted" : "shown";
+}
+
+type JsonSchemaConstraint = Extract<OutputConstraint, { type: "json-schema" }>;
+
+function outputOf({ output_config: config, output_format: older }: MessageRequest): JsonSchemaConstraint | undefined {
+  const format = config?.format ?? older;
+  if (!format) return undefined;
+  const path = config?.format ? "output_config.format.schema" : "output_format.schema";
+  return { type: "json-schema", name: "output", schema: format.schema, strict: true, path };
+}
+
+/** Anthropic accepts only schemas whose objects are closed. Source: recordings of 2026. */
+function checkOutput({ schema, path }: JsonSchemaConstraint): void {
+  for (const { type, additionalProperties } of schemasIn(schema)) {
+    if (type === "object" && additionalProperties !== false)
+      throw refusal(path ?? "", "For 'object' type, 'additionalProperties' must be explicitly set to false");
+  }
+}

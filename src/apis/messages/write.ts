@@ -1,0 +1,237 @@
+import type {
+  GeneratedChoice,
+  GeneratedFinish,
+  GeneratedPart,
+  GeneratedThought,
+  Generation,
+} from "../../core/accumulate.ts";
+import { tokensOf } from "../../core/estimate-tokens.ts";
+import type { Annotation, SourceIdentity, Usage } from "../../core/events.ts";
+import { isObject } from "../../core/json.ts";
+import type { JsonObject } from "../../core/json.ts";
+import { inWireOrder, picked } from "../members.ts";
+import type { AnswerContext, AnswerSettings } from "../port.ts";
+import { messageForms } from "./form.ts";
+import { toolUseId } from "./ids.ts";
+import { noNativeMembers, withNativeMembers } from "./native-members.ts";
+import type { NativeMembers } from "./native-members.ts";
+import * as schema from "./schema.ts";
+import { encodeSignature, newSignature } from "./signature.ts";
+
+/* Writes a whole message, and the members that a streamed message shares with it (see write-stream.ts). */
+
+/** What a request says about the form of its answer. */
+export interface MessageOptions {
+  /** The server's id of the request, which an error in a stream contains. */
+  readonly requestId: string;
+  readonly reasoning: ReasoningDisplay;
+  /** Estimates the tokens of the prompt for a source that does not count them. Without it, such an answer reports 0. */
+  readonly estimatePrompt?: () => number;
+}
+
+/**
+ * How reasoning is shown: with its text, as blocks with a signature only, or not at all.
+ * Source: https://platform.claude.com/docs/en/build-with-claude/extended-thinking, `display`.
+ */
+export type ReasoningDisplay = "shown" | "omitted" | "hidden";
+
+export interface MessageContext extends AnswerContext {
+  readonly options: MessageOptions;
+  /** The message's id, unless the source has sent an id in Anthropic's form. */
+  readonly id: string;
+}
+
+/** Writes a whole message as compact JSON. A generation without any block has `content: []`. */
+export function writeMessageResponse(generation: Generation, context: MessageContext): string {
+  const { source, usage, extras, choices } = generation;
+  const choice = choices.find(({ choice }) => choice === 0);
+  let native = noNativeMembers;
+  for (const extra of extras) native = withNativeMembers(native, extra);
+  const counted = usage ?? estimatedUsage(context.options, charactersOf(choice));
+  const message = {
+    ...messageHead(context, source),
+    content: (choice?.parts ?? []).flatMap((part) => blockOf(part, context) ?? []),
+    ...messageEnd(choice?.finish ?? null, typeof choice?.refusal === "string", native),
+    usage: writeUsage(counted, native.usage, context.settings),
+    ...native.message,
+  };
+  return JSON.stringify(inWireOrder(schema.message, message));
+}
+
+/** The number of characters that the model has generated. */
+function charactersOf(choice: GeneratedChoice | undefined): number {
+  if (!choice) return 0;
+  const { text, refusal, reasoning, toolCalls } = choice;
+  const characters = (text ?? "").length + (refusal ?? "").length + (reasoning ?? "").length;
+  return toolCalls.reduce((sum, { arguments: args }) => sum + args.length, characters);
+}
+
+function blockOf(part: GeneratedPart, context: MessageContext): JsonObject | undefined {
+  switch (part.type) {
+    case "text": {
+      const citations = part.annotations.flatMap((annotation) => citationOf(annotation) ?? []);
+      if (citations.length > 0) return { citations, type: "text", text: part.text };
+      return part.text === "" ? undefined : { type: "text", text: part.text };
+    }
+    case "refusal":
+      return part.refusal === "" ? undefined : { type: "text", text: part.refusal };
+    case "reasoning":
+      return thinkingBlock(part, context);
+    case "tool-call":
+      return {
+        type: "tool_use",
+        id: writtenCallId(part.id, context),
+        name: part.name,
+        input: callInput(part.arguments),
+        caller: { type: "direct" },
+      };
+    case "item":
+      return part.dialect === "messages" ? part.value : undefined;
+  }
+}
+
+function thinkingBlock(part: GeneratedThought, { options }: MessageContext): JsonObject | undefined {
+  const { encrypted, id, signature } = part;
+  if (options.reasoning === "hidden") return undefined;
+  const text = part.text === "" ? part.summary.join("\n\n") : part.text;
+  if (text === "") {
+    if (encrypted !== undefined)
+      return { type: "redacted_thinking", data: id === undefined ? encrypted : encodeSignature({ encrypted, id }) };
+    return signature === undefined ? undefined : { type: "thinking", thinking: "", signature };
+  }
+  const isShown = options.reasoning === "shown";
+  return {
+    type: "thinking",
+    thinking: isShown ? text : "",
+    signature: signature ?? newSignature(isShown ? "" : text, encrypted, id),
+  };
+}
+
+/** Returns the arguments of a call as an object. */
+export function callInput(text: string): JsonObject {
+  return text.trim() === "" ? {} : parsedInput(text);
+}
+
+/**
+ * Returns JSON text as an object. Anthropic puts text that is not the JSON of an object into the member `INVALID_JSON`. Source:
+ * https://platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming.
+ */
+export function parsedInput(text: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // Not JSON: returned as text below.
+  }
+  return { INVALID_JSON: text };
+}
+
+/** The members of a message before its content. */
+export function messageHead(
+  { profile, model, id }: MessageContext,
+  source: SourceIdentity = {},
+): { model: string; id: string; type: "message"; role: "assistant" } {
+  const isDated = profile.resolvesModels && source.model?.startsWith(`${model}-`) === true;
+  return {
+    model: (isDated ? source.model : undefined) ?? model,
+    id: source.id?.startsWith("msg_") === true ? source.id : id,
+    type: "message",
+    role: "assistant",
+  };
+}
+
+/** Returns the id of a call: the source's own if the form keeps it, else a new one. */
+export function writtenCallId(id: string, { profile, random }: MessageContext): string {
+  return messageForms[profile.name].callIds.test(id) ? id : toolUseId(random);
+}
+
+/**
+ * Returns an annotation as a citation: unchanged if it came from this API, as a search result if it names a page, and `undefined` if
+ * Anthropic has no form for it.
+ */
+export function citationOf({ native, url, title, citedText }: Annotation): JsonObject | undefined {
+  if (native?.dialect === "messages") return native.value;
+  if (url === undefined) return undefined;
+  return {
+    type: "web_search_result_location",
+    cited_text: citedText ?? "",
+    url,
+    title: title ?? null,
+    encrypted_index: "",
+  };
+}
+
+/** The members that say why a message ended. */
+export interface MessageEnd {
+  readonly stop_reason: string;
+  readonly stop_sequence: string | null;
+  readonly stop_details: unknown;
+}
+
+/** `refused`: the model has refused in a part of its own. Source: https://platform.claude.com/docs/en/api/handling-stop-reasons. */
+export function messageEnd(finish: GeneratedFinish | null, refused: boolean, native: NativeMembers): MessageEnd {
+  const { stopReason, stopDetails } = native;
+  const stop_reason = stopReason ?? (refused && finish?.reason === "stop" ? "refusal" : stopReasonOf(finish));
+  return {
+    stop_reason,
+    stop_sequence: stop_reason === "stop_sequence" ? (finish?.stop ?? null) : null,
+    stop_details:
+      stopDetails ?? (stop_reason === "refusal" ? { type: "refusal", category: null, explanation: null } : null),
+  };
+}
+
+function stopReasonOf(finish: GeneratedFinish | null): string {
+  switch (finish?.reason) {
+    case "length":
+      return finish.limit === "context" ? "model_context_window_exceeded" : "max_tokens";
+    case "tool-calls":
+    case "function-call":
+      return "tool_use";
+    case "content-filter":
+      return "refusal";
+    case "stop":
+    case undefined:
+      return finish?.stop === undefined ? "end_turn" : "stop_sequence";
+  }
+}
+
+/** The usage of a whole message, and of `message_start`. The tokens of the prompt are in three counts, which do not overlap. */
+export function writeUsage(usage: Usage | undefined, native: JsonObject, settings: AnswerSettings): JsonObject {
+  const { promptTokens = 0, completionTokens = 0, promptDetails = {}, completionDetails = {} } = usage ?? {};
+  const read = promptDetails["cached_tokens"] ?? 0;
+  const written = promptDetails["cache_write_tokens"] ?? 0;
+  const thinking_tokens = completionDetails["reasoning_tokens"];
+  return picked(schema.messageUsage, {
+    ...native,
+    // A source may count its cache in addition to the prompt.
+    input_tokens: Math.max(0, promptTokens - read - written),
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: read,
+    cache_creation: native["cache_creation"] ?? {
+      ephemeral_5m_input_tokens: written,
+      ephemeral_1h_input_tokens: 0,
+    },
+    output_tokens: completionTokens,
+    output_tokens_details: thinking_tokens === undefined ? undefined : { thinking_tokens },
+    service_tier: native["service_tier"] ?? serviceTier(settings),
+    inference_geo: native["inference_geo"] ?? "not_available",
+  });
+}
+
+/** The usage of `message_delta`: the final values of the members that this event has. */
+export function writeDeltaUsage(usage: Usage | undefined, native: JsonObject, settings: AnswerSettings): JsonObject {
+  return picked(schema.messageDeltaUsage, writeUsage(usage, native, settings));
+}
+
+/** `default` is OpenAI's name for the tier that Anthropic calls `standard`. */
+function serviceTier({ serviceTier: tier = "default" }: AnswerSettings): string {
+  return tier === "default" ? "standard" : tier;
+}
+
+/**
+ * Estimates the usage of an answer that its source has not counted, from its length in characters. Returns `undefined` if the prompt
+ * cannot be estimated. Anthropic's clients read the size of the conversation from `input_tokens`, so 0 would mislead them.
+ */
+export function estimatedUsage({ estimatePrompt }: MessageOptions, characters: number): Usage | undefined {
+  return estimatePrompt && { promptTokens: estimatePrompt(), completionTokens: tokensOf(characters) };
+}
