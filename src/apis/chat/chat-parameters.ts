@@ -1,15 +1,13 @@
 import { z } from "zod";
 import { isObject } from "../../core/json.ts";
-import { commonParameters } from "../request/common-parameters.ts";
+import { commonParameters, outputParameters } from "../request/common-parameters.ts";
 import { checkMetadata } from "../request/check-metadata.ts";
 import { metadataShape } from "../request/metadata-shape.ts";
-import { extensionParameters } from "../request/extension-parameters.ts";
-import { outputParameters } from "../request/output-parameters.ts";
+import { extensionParameters, refusedParameters, refusedSamplers } from "../request/extension-parameters.ts";
 import { accepted, honoured } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
-import { refusedParameters, refusedSamplers } from "../request/refused-parameters.ts";
 import { anyObject, expecting, integer } from "../request/shapes.ts";
-import { toolParameters } from "../request/tool-parameters.ts";
+import { toolParameters } from "./tool-parameters.ts";
 import { messagesShape } from "./message-shape.ts";
 import { readMessages } from "./read-messages.ts";
 

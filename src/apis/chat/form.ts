@@ -1,8 +1,10 @@
-import type { StartEvent } from "../../core/events.ts";
+import type { StartEvent, FinishReason } from "../../core/events.ts";
 import { floatText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { unbufferedStream } from "../stream-headers.ts";
+import { openaiUsageZeros } from "../usage.ts";
 import type { UsageZeros } from "../usage.ts";
+import type { AskedAnswer, ChoicesContext } from "../choices-answer.ts";
 
 /** What a choice begins with, as far as its first delta shows it. */
 export type Opening = "text" | "refusal" | "call" | "calls";
@@ -111,18 +113,53 @@ export const chatForms: Readonly<Record<Profile["name"], ChatForm>> = {
     obfuscates: true,
     nullUsage: true,
     usageBeforeCalls: true,
-    usageZeros: {
-      prompt: { cached_tokens: 0, audio_tokens: 0 },
-      completion: {
-        reasoning_tokens: 0,
-        audio_tokens: 0,
-        accepted_prediction_tokens: 0,
-        rejected_prediction_tokens: 0,
-      },
-    },
+    usageZeros: openaiUsageZeros,
     extrasAfterUsage: true,
     // OpenAI has no member for it.
     showsReasoning: false,
     choice: () => exactChoice,
   },
 };
+
+/** A chat `finish_reason`. OpenAI says `stop` for a call that was forced by name (9 of 9 recordings). */
+export function finishReason(
+  reason: FinishReason,
+  asked: AskedAnswer,
+  { namedCallStops }: ChatChoiceForm,
+): "stop" | "length" | "tool_calls" | "content_filter" | "function_call" {
+  switch (reason) {
+    case "tool-calls":
+    case "function-call":
+      if (namedCallStops && asked.namedToolChoice) return "stop";
+      return reason === "function-call" || asked.legacyFunctions ? "function_call" : "tool_calls";
+    case "content-filter":
+      return "content_filter";
+    case "stop":
+    case "length":
+      return reason;
+  }
+}
+
+/** The members that show reasoning in this answer; none where it is left out. */
+export function reasoningFields({ showsReasoning }: ChatForm, { asked, settings }: ChoicesContext): readonly string[] {
+  if (asked.includeReasoning === false) return [];
+  const isWanted = showsReasoning || asked.includeReasoning === true;
+  return settings.reasoningFields ?? (isWanted ? ["reasoning_content"] : []);
+}
+
+/**
+ * Models whose choices have no `logprobs` key in OpenAI's own answers: reasoning models, audio and search models (recordings of 2024
+ * to 2026 without a counterexample; those of gpt-3.5, 4, 4o and 4.1 always have it).
+ */
+const withoutKey = /^(?:o\d(?:-|$)|gpt-5|gpt-audio)|-search-preview/;
+
+/** Whether OpenAI's answers of a model have the key; by the model's id. */
+export function hasLogprobsKey(model: string): boolean {
+  return !withoutKey.test(model);
+}
+
+/** Whether the choices of an answer have a `logprobs` member. */
+export function showsLogprobsKey({ logprobsKey }: ChatForm, { asked, settings, model }: ChoicesContext): boolean {
+  if (logprobsKey !== "by-model") return logprobsKey;
+  return asked.logprobs || (settings.logprobsKey ?? hasLogprobsKey(model));
+}

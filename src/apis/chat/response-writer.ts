@@ -7,11 +7,8 @@ import { jsonText } from "../json-text.ts";
 import { chatLogprobs } from "../logprobs.ts";
 import { promptMembers } from "../prompt-report.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
-import { finishReason } from "./finish-reason.ts";
-import { chatForms } from "./form.ts";
+import { chatForms, finishReason, reasoningFields, showsLogprobsKey } from "./form.ts";
 import type { ChatForm } from "./form.ts";
-import { showsLogprobsKey } from "./logprobs-key.ts";
-import { reasoningFields } from "./reasoning-fields.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 

@@ -22,12 +22,10 @@ import { chatLogprobsText } from "../logprobs.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { isMember, progressText, promptMembers } from "../prompt-report.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
-import { ChatEnvelope } from "./envelope.ts";
-import { finishReason } from "./finish-reason.ts";
-import { firstDelta } from "./first-delta.ts";
-import { chatForms } from "./form.ts";
-import type { ChatChoiceForm, ChatForm, Opening } from "./form.ts";
-import { reasoningFields } from "./reasoning-fields.ts";
+import { chatForms, finishReason, reasoningFields, showsLogprobsKey } from "./form.ts";
+import type { ChatChoiceForm, ChatForm, Opening, FirstMembers } from "./form.ts";
+import { answerIdentity, shownTier } from "../identity.ts";
+import { obfuscate } from "../obfuscation.ts";
 
 /** What the stream remembers of a choice. */
 interface ChoiceState {
@@ -368,4 +366,70 @@ export class ChatStreamWriter implements StreamWriter {
       ? envelope.usageFirstChunk(choice)
       : envelope.chunk(choice, extras);
   }
+}
+
+/** What every chunk of one chat stream has around its choices, prepared once. The order of members is OpenAI's since 2025-08. */
+class ChatEnvelope {
+  /** Each chunk ends with random characters that depend on its length. */
+  readonly obfuscated: boolean;
+  readonly #random: () => number;
+  /** `{"id":…` up to where `choices` stands. */
+  readonly #start: string;
+  /** `"usage":null`, where the client asked for usage. */
+  readonly #usage: string | null;
+  readonly #showsLogprobs: boolean;
+
+  constructor(context: ChoicesContext, form: ChatForm, source: SourceIdentity | undefined) {
+    const { asked, random } = context;
+    const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
+    const serviceTier = shownTier(form.serviceTier, context.settings, source);
+    this.#random = random;
+    this.obfuscated = asked.includeObfuscation ?? form.obfuscates;
+    this.#usage = asked.includeUsage && form.nullUsage && !asked.includeRunningUsage ? '"usage":null' : null;
+    this.#showsLogprobs = showsLogprobsKey(form, context);
+    this.#start =
+      `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},` +
+      (serviceTier === undefined ? "" : `"service_tier":${JSON.stringify(serviceTier)},`) +
+      (form.systemFingerprint ? `"system_fingerprint":${JSON.stringify(systemFingerprint)},` : "");
+  }
+
+  /** One element of `choices`. `delta`, `logprobs` and `finish` are JSON; `extras` begins with a comma or is empty. */
+  choice(index: number, delta: string, logprobs: string, finish: string, extras: string): string {
+    const shown = this.#showsLogprobs ? `,"logprobs":${logprobs}` : "";
+    return `{"index":${index},"delta":${delta}${shown},"finish_reason":${finish}${extras}}`;
+  }
+
+  /** A chunk: `choices` is the array's inside, `extras` are members behind it. */
+  chunk(choices: string, extras: string): string {
+    const usage = this.#usage === null ? "" : `,${this.#usage}`;
+    return this.#event(`${this.#start}"choices":[${choices}]${extras}${usage}`);
+  }
+
+  /** The same with `usage` before `choices`, as OpenAI writes the calls of a stream with several. */
+  usageFirstChunk(choices: string): string {
+    const usage = this.#usage === null ? "" : `${this.#usage},`;
+    return this.#event(`${this.#start}${usage}"choices":[${choices}]`);
+  }
+
+  /** The chunk without choices at the end. `members` begins with a comma. */
+  closingChunk(members: string): string {
+    return this.#event(`${this.#start}"choices":[]${members}`);
+  }
+
+  /** `json`: an object without its closing brace. */
+  #event(json: string): string {
+    return `data: ${this.obfuscated ? obfuscate(json, this.#random) : `${json}}`}\n\n`;
+  }
+}
+
+/**
+ * The first delta of a choice, which alone has the role. `header`: the header of the first tool call, as the member
+ * `"tool_calls":[…]`, where it stands in the same delta.
+ */
+function firstDelta({ content, refusal }: FirstMembers, header: string | null): string {
+  let members = '"role":"assistant"';
+  if (content !== undefined) members += `,"content":${content === null ? "null" : '""'}`;
+  if (header !== null) members += `,${header}`;
+  if (refusal !== undefined) members += `,"refusal":${refusal === null ? "null" : '""'}`;
+  return `{${members}}`;
 }

@@ -6,11 +6,9 @@ import { jsonText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { doneText, errorEnd } from "../sse-text.ts";
 import { completionLogprobs } from "./completion-logprobs.ts";
-import { CompletionEnvelope } from "./envelope.ts";
-import { completionFinishReason } from "./finish-reason.ts";
-import { completionForms } from "./form.ts";
+import { completionForms, completionFinishReason } from "./form.ts";
 import type { CompletionForm } from "./form.ts";
-import { CompletionStreamWriter } from "./stream-writer.ts";
+import { CompletionStreamWriter, CompletionEnvelope } from "./stream-writer.ts";
 
 type Batches = readonly (readonly GenerationEvent[])[];
 

@@ -1,12 +1,10 @@
 import { z } from "zod";
-import { commonParameters } from "../request/common-parameters.ts";
+import { commonParameters, outputParameters } from "../request/common-parameters.ts";
 import type { RequestDraft } from "../request/draft.ts";
-import { extensionParameters } from "../request/extension-parameters.ts";
-import { outputParameters } from "../request/output-parameters.ts";
+import { extensionParameters, refusedSamplers } from "../request/extension-parameters.ts";
 import { issueFailure, pathText, valuePhrase } from "../request/issue-failure.ts";
 import { honoured } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
-import { refusedSamplers } from "../request/refused-parameters.ts";
 import { arrayTooLong, emptyArray, invalidType, numberAbove } from "../request/refusals.ts";
 import { integer, strings } from "../request/shapes.ts";
 

@@ -1,9 +1,10 @@
-import type { Usage } from "../../core/events.ts";
+import type { Usage, FinishReason } from "../../core/events.ts";
 import { floatText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { unbufferedStream } from "../stream-headers.ts";
 import { bareUsage, chatUsage } from "../usage.ts";
 import type { UsageMembers } from "../usage.ts";
+import type { AskedAnswer } from "../choices-answer.ts";
 
 /** What an answer of this API looks like, apart from what it says and what the client asked for. Writers read it and know no profile. */
 export interface CompletionForm {
@@ -49,3 +50,15 @@ export const completionForms: Readonly<Record<Profile["name"], CompletionForm>> 
     usage: bareUsage,
   },
 };
+
+/** A legacy `finish_reason`, which knows no calls (specification). */
+export function completionFinishReason(reason: FinishReason): "stop" | "length" | "content_filter" {
+  if (reason === "length") return "length";
+  return reason === "content-filter" ? "content_filter" : "stop";
+}
+
+/** Where a choice's text begins: choices are numbered prompt by prompt. */
+export function textOffset(choice: number, { textOffsets }: AskedAnswer): number {
+  if (!textOffsets) return 0;
+  return textOffsets.byPrompt[Math.floor(choice / textOffsets.choicesPerPrompt)] ?? 0;
+}

@@ -7,10 +7,8 @@ import { jsonText } from "../json-text.ts";
 import { promptMembers } from "../prompt-report.ts";
 import { timingsObject } from "../usage.ts";
 import { completionLogprobs } from "./completion-logprobs.ts";
-import { completionFinishReason } from "./finish-reason.ts";
-import { completionForms } from "./form.ts";
+import { completionForms, completionFinishReason, textOffset } from "./form.ts";
 import type { CompletionForm } from "./form.ts";
-import { textOffset } from "./text-offset.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 

@@ -1,5 +1,5 @@
 import type { GenerationEvent } from "../../core/events.ts";
-import { readContent } from "../chat/read-content.ts";
+import { readContent } from "../chat/stream-reader.ts";
 import { ChoicesReader } from "../tolerant/choices-reader.ts";
 import type { ChoiceState } from "../tolerant/answer-choices.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";

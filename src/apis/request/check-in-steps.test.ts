@@ -2,8 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { atOnce } from "../../core/steps.ts";
-import { checkedInSteps } from "./check-in-steps.ts";
-import { list } from "./shapes.ts";
+import { list, checkedInSteps } from "./shapes.ts";
 
 const small = z.object({ kind: z.literal("small"), text: z.string() });
 const large = z.object({ kind: z.literal("large"), within: z.union([z.string(), list(small, { most: 4 })]).nullish() });

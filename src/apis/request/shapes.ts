@@ -44,7 +44,7 @@ interface ListShape {
 type CheckedList = { readonly items: readonly unknown[] } | { readonly failed: z.ZodError; readonly at: number };
 
 /** What the lists of one value were found to be, before the whole of it is checked. */
-export class FoundLists {
+class FoundLists {
   readonly #found = new Map<readonly unknown[], { readonly shape: z.ZodType; readonly checked: CheckedList }>();
   readonly pace: Pace = new Pace();
 
@@ -64,12 +64,12 @@ const lists = new WeakMap<z.ZodType, ListShape>();
 let found: FoundLists | undefined;
 
 /** What a shape that `list` has made is a list of; undefined: it is none. */
-export function listOf(shape: z.ZodType): ListShape | undefined {
+function listOf(shape: z.ZodType): ListShape | undefined {
   return lists.get(shape);
 }
 
 /** What `safeParse` says of a value, whose lists are not looked at again where that is known of them. */
-export function checkedWith(known: FoundLists, shape: z.ZodType, value: unknown): z.ZodSafeParseResult<unknown> {
+function checkedWith(known: FoundLists, shape: z.ZodType, value: unknown): z.ZodSafeParseResult<unknown> {
   const outer = found;
   found = known;
   try {
@@ -80,7 +80,7 @@ export function checkedWith(known: FoundLists, shape: z.ZodType, value: unknown)
 }
 
 /** Checks the items of a list before its shape does. `before`: what is checked of an item first. */
-export function* checkList(
+function* checkList(
   known: FoundLists,
   shape: z.ZodType,
   values: readonly unknown[],
@@ -159,4 +159,90 @@ export function anyObject(): z.ZodType<Record<string, unknown>> {
     issues.push({ code: "invalid_type", expected: "object", input: value, message: "an object" });
     return z.NEVER;
   });
+}
+
+/**
+ * What `shape.safeParse` says of a value, found in steps: the lists in it (those that `list` makes) are checked before the whole, item by
+ * item, and what was found of them is not looked for again.
+ */
+export function* checkedInSteps(shape: z.ZodType, value: unknown): Steps<z.ZodSafeParseResult<unknown>> {
+  const known = new FoundLists();
+  const lists = typeof value === "object" && value !== null ? wayInto(shape)(value, known) : undefined;
+  if (!lists) return shape.safeParse(value);
+  yield* lists;
+  return checkedWith(known, shape, value);
+}
+
+/** What is to be done to check the lists in a value; undefined: there are none. */
+type Way = (value: object, known: FoundLists) => Steps<void> | undefined;
+
+const ways = new WeakMap<z.ZodType, Way>();
+
+function wayInto(shape: z.ZodType): Way {
+  let way = ways.get(shape);
+  if (!way) ways.set(shape, (way = makeWay(shape)));
+  return way;
+}
+
+/** There is no list in it. */
+const nowhere: Way = () => undefined;
+
+function makeWay(shape: z.ZodType): Way {
+  const list = listOf(shape);
+  if (list) return wayOfList(shape, wayInto(list.item));
+  if (shape instanceof z.ZodOptional || shape instanceof z.ZodNullable) return wayInto(shape.unwrap() as z.ZodType);
+  if (shape instanceof z.ZodObject) return wayOfObject(shape);
+  if (shape instanceof z.ZodUnion) return wayOfUnion(shape);
+  return nowhere;
+}
+
+function wayOfList(shape: z.ZodType, within: Way): Way {
+  return (value, known) => {
+    if (!Array.isArray(value)) return undefined;
+    return checkList(known, shape, value, within === nowhere ? undefined : (one) => within(one, known));
+  };
+}
+
+function wayOfObject({ shape }: z.ZodObject): Way {
+  const members = Object.entries(shape).flatMap(([name, member]) => {
+    const way = wayInto(member as z.ZodType);
+    return way === nowhere ? [] : [{ name, way }];
+  });
+  if (members.length === 0) return nowhere;
+  return (value, known) => {
+    let all: Steps<void> | undefined;
+    for (const { name, way } of members) {
+      const member: unknown = (value as Readonly<Record<string, unknown>>)[name];
+      if (typeof member === "object" && member !== null) all = both(all, way(member, known));
+    }
+    return all;
+  };
+}
+
+function wayOfUnion({ options, def }: z.ZodUnion): Way {
+  const own = options.flatMap((option) => {
+    const way = wayInto(option as z.ZodType);
+    return way === nowhere ? [] : [{ way, tags: option._zod.propValues }];
+  });
+  if (own.length === 0) return nowhere;
+  const { discriminator } = def as { readonly discriminator?: string };
+  return (value, known) => {
+    const tag = discriminator === undefined ? undefined : (value as Readonly<Record<string, unknown>>)[discriminator];
+    let all: Steps<void> | undefined;
+    for (const { way, tags } of own) {
+      // Only one option reads it, and what another one would find in it is nothing to anybody.
+      const reads = discriminator === undefined || tags?.[discriminator]?.has(tag as string);
+      if (reads) all = both(all, way(value, known));
+    }
+    return all;
+  };
+}
+
+function both(first: Steps<void> | undefined, second: Steps<void> | undefined): Steps<void> | undefined {
+  return first && second ? inOrder(first, second) : (first ?? second);
+}
+
+function* inOrder(first: Steps<void>, second: Steps<void>): Steps<void> {
+  yield* first;
+  yield* second;
 }

@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { isObject } from "../../core/json.ts";
 import type { Steps } from "../../core/steps.ts";
-import { checkedInSteps } from "./check-in-steps.ts";
+import { checkedInSteps } from "./shapes.ts";
 
 /** What a check for a server of the same API found. */
 export interface CheckedForServer {

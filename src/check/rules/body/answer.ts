@@ -1,17 +1,19 @@
+import { chatCompletion, chatFinishReason, chatMessage } from "../../../apis/chat/schema.ts";
+import { completion } from "../../../apis/completions/schema.ts";
+import { memberNames } from "../../../apis/members.ts";
 import { choicesAsked } from "../demands.ts";
 import { shown } from "../place.ts";
-import { textOfTokens, tokenOffence } from "../logprob-tokens.ts";
+import { textOfTokens, tokenOffence, isTokenLists, tokenListsViolation } from "../logprob-tokens.ts";
 import { notJson } from "../not-json.ts";
 import type { BodyRule, Offence } from "../rule.ts";
 import { usageOffence } from "../usage-counts.ts";
-import { isTokenLists, tokenListsOffence } from "../token-lists.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json } from "../view.ts";
 import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 
-function* member(view: BodyView, name: string, right: (value: unknown) => boolean): Generator<Offence> {
+function* member(view: BodyView, name: string, isRight: (value: unknown) => boolean): Generator<Offence> {
   const value = objectOf(view)[name];
-  if (!right(value)) yield atName(view, name, `${name} is ${shown(value)}`);
+  if (!isRight(value)) yield atName(view, name, `${name} is ${shown(value)}`);
 }
 
 function* counted(view: BodyView, kind: "type" | "sum" | "details"): Generator<Offence> {
@@ -21,9 +23,9 @@ function* counted(view: BodyView, kind: "type" | "sum" | "details"): Generator<O
 }
 
 const hasUsage = (view: BodyView) => isAnswer(view) && isObject(objectOf(view).usage);
-const legal: ReadonlySet<unknown> = new Set(["stop", "length", "tool_calls", "content_filter", "function_call"]);
+const finishReasons: ReadonlySet<unknown> = new Set(chatFinishReason.options);
 
-/** A whole answer. Source: specification, `CreateChatCompletionResponse` and `CreateCompletionResponse`. */
+/** Rules about an answer that is not streamed. Source: specification, `CreateChatCompletionResponse` and `CreateCompletionResponse`. */
 export const answerRules: readonly BodyRule[] = [
   {
     id: "body/json",
@@ -205,7 +207,7 @@ export const answerRules: readonly BodyRule[] = [
     shown: isAnswer,
     *judge(view) {
       for (const choice of choicesOf(view))
-        if (!legal.has(choice.finish_reason))
+        if (!finishReasons.has(choice.finish_reason))
           yield atName(view, "finish_reason", `finish_reason ${shown(choice.finish_reason)}`);
     },
   },
@@ -305,7 +307,7 @@ export const answerRules: readonly BodyRule[] = [
     shown: (view) => isAnswer(view) && choicesOf(view).some(({ logprobs }) => isTokenLists(logprobs)),
     *judge(view) {
       for (const { logprobs } of choicesOf(view)) {
-        const found = isTokenLists(logprobs) ? tokenListsOffence(logprobs) : undefined;
+        const found = isTokenLists(logprobs) ? tokenListsViolation(logprobs) : undefined;
         if (found) yield atName(view, found.member, found.found);
       }
     },
@@ -330,31 +332,10 @@ export const answerRules: readonly BodyRule[] = [
   },
 ];
 
-const knownMembers: ReadonlySet<string> = new Set([
-  "id",
-  "object",
-  "created",
-  "model",
-  "service_tier",
-  "system_fingerprint",
-  "choices",
-  "usage",
-  "moderation",
-]);
+const knownMembers: ReadonlySet<string> = new Set([...memberNames(chatCompletion), ...memberNames(completion)]);
+const knownInMessages: ReadonlySet<string> = new Set(memberNames(chatMessage));
 
-const knownInMessages: ReadonlySet<string> = new Set([
-  "role",
-  "content",
-  "refusal",
-  "tool_calls",
-  "function_call",
-  "audio",
-  "annotations",
-  "reasoning_content",
-  "reasoning",
-]);
-
-/** The tokens of a choice's text; undefined: there is no list of them. */
+/** Returns the tokens of a choice's text, or `undefined` if it has no list of them. */
 function contentTokens(choice: Json): readonly Json[] | undefined {
   const list = isObject(choice.logprobs) ? choice.logprobs.content : undefined;
   return Array.isArray(list) ? list.filter(isObject) : undefined;
