@@ -36,8 +36,8 @@ const acceptedParameters: readonly Parameter[] = [
       note: "It makes answers faster, not different: local models evaluate what they guess from it several tokens at once, where that pays.",
       shape: z.object({ type: z.literal("content"), content: z.unknown() }, expecting("an object")),
     },
-    ({ content }, draft) => {
-      draft.prediction = textOf(content);
+    ({ content }, { request }) => {
+      request.prediction = textOf(content);
     },
   ),
   accepted("safety_identifier", { endpoints: chat, shape: z.string().max(64) }),
@@ -109,7 +109,7 @@ export const chatParameters: readonly Parameter[] = [
   ...refusedSamplers,
 ];
 
-/** A text, or OpenAI's list of parts of it. */
+/** Returns a text, or the joined texts of a list of content parts. */
 function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   const parts: readonly unknown[] = Array.isArray(content) ? content : [];

@@ -12,7 +12,7 @@ import type { ChatForm } from "./form.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 
-/** The body of a chat answer that is not streamed. `form`: the profile's. The order of members is OpenAI's since 2025. */
+/** Writes the body of a chat answer that is not streamed. Its members are in the order of `chatCompletion`. `form`: default is the form of the profile. */
 export function writeChatResponse(
   generation: Generation,
   context: ChoicesContext,
@@ -44,13 +44,13 @@ function choiceObject(
   form: ChatForm,
 ): Members {
   const { asked } = context;
-  const ofChoice = form.choice(choice.choice);
+  const choiceForm = form.choice(choice.choice);
   const logprobs = asked.logprobs ? chatLogprobs(choice.textLogprobs, choice.refusalLogprobs, form.number) : null;
   return {
     index: choice.choice,
     message: message(choice, generation, context, form),
     logprobs: showsLogprobsKey(form, context) ? logprobs : undefined,
-    finish_reason: choice.finish ? finishReason(choice.finish.reason, asked, ofChoice) : null,
+    finish_reason: choice.finish ? finishReason(choice.finish.reason, asked, choiceForm) : null,
     stop_str: asked.includeStopString ? choice.finish?.stop : undefined,
     token_ids: asked.includeTokenIds && choice.tokens ? [...choice.tokens] : undefined,
     ...extraMembers(generation, context, choice.choice, "choice"),
@@ -58,7 +58,7 @@ function choiceObject(
 }
 
 function message(choice: GeneratedChoice, generation: Generation, context: ChoicesContext, form: ChatForm): Members {
-  const shown = form.choice(choice.choice);
+  const choiceForm = form.choice(choice.choice);
   const { annotations, ...extras } = extraMembers(generation, context, choice.choice, "delta");
   const reasoning: Members = {};
   if (choice.reasoning !== null)
@@ -68,13 +68,13 @@ function message(choice: GeneratedChoice, generation: Generation, context: Choic
     content: content(choice),
     ...reasoning,
     ...calls(choice, context),
-    refusal: choice.refusal ?? shown.refusal,
+    refusal: choice.refusal ?? choiceForm.refusal,
     ...extras,
-    annotations: annotations ?? (shown.annotations ? [] : undefined),
+    annotations: annotations ?? (choiceForm.annotations ? [] : undefined),
   };
 }
 
-/** Null where there is nothing but calls or a refusal; an empty text is still a text. */
+/** Returns `null` for a message of only calls or a refusal, and `""` for an empty message. */
 function content({ text, toolCalls, refusal }: GeneratedChoice): string | null {
   if (text !== null && (text !== "" || toolCalls.length === 0)) return text;
   return toolCalls.length > 0 || refusal !== null ? null : "";

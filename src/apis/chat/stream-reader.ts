@@ -14,7 +14,7 @@ interface ChatChoice extends ChoiceState {
   legacyCall: boolean;
 }
 
-/** Reads a chat answer of any server of OpenAI's dialect into generation events. See `ChoicesReader`. */
+/** Reads a chat answer of any server that is compatible with OpenAI's API into generation events. See `ChoicesReader`. */
 export class ChatStreamReader extends ChoicesReader<ChatChoice> {
   protected readonly chunkObject: string = "chat.completion.chunk";
   protected readonly bodyObject: string = "chat.completion";
@@ -34,7 +34,7 @@ export class ChatStreamReader extends ChoicesReader<ChatChoice> {
   }
 
   protected readChoice(raw: JsonObject, state: ChatChoice, out: GenerationEvent[]): boolean {
-    // A whole answer has a message, a stream has deltas; in all else they are the same. Some send `text` in chat, too.
+    // A whole answer has a message, a chunk has a delta; the rest is the same. Some servers send `text` in chat.
     const delta = [raw["delta"], raw["message"]].find(isObject) ?? { content: raw["text"] };
     const hasRole = nonEmpty(delta["role"]) !== undefined;
     if (hasRole && state.roleSeen) this.repairs.note("repeated-role");
@@ -114,7 +114,7 @@ export class ChatStreamReader extends ChoicesReader<ChatChoice> {
     return state.calls.continueLatest(text, out);
   }
 
-  /** The choice's first delta: its start is told when there is anything to it, and what it announces. */
+  /** Reads the first delta of a choice: emits its start if the delta has a role, with what the delta announces. */
   #opening(raw: JsonObject, delta: JsonObject, state: ChatChoice, hasRole: boolean, out: GenerationEvent[]): void {
     const { content, refusal, tool_calls: calls } = delta;
     const isStream = raw["message"] === undefined;
@@ -146,13 +146,13 @@ export class ChatStreamReader extends ChoicesReader<ChatChoice> {
       this.start(state, out);
       if (!state.legacyCall && this.options.legacyFunctions !== true) this.repairs.note("legacy-call");
       state.legacyCall = true;
-      // OpenAI's legacy form has one call and no id: the assembler is told that it is the same one all along.
+      // The legacy form has one call and no id. Index 0 makes all its deltas the same call.
       state.calls.add([{ index: 0, type: "function", function: legacy }], out);
     }
   }
 }
 
-/** What OpenAI's first delta tells of what follows (recordings of 2024-09 to 2026-08 without a counterexample). */
+/** Returns what OpenAI's first delta announces (recordings of 2024-09 to 2026-08 without a counterexample). */
 function announcement(delta: JsonObject): StartEvent["announced"] {
   if (Array.isArray(delta["tool_calls"])) return "tool-call";
   if (delta["content"] === null && typeof delta["refusal"] === "string") return "refusal";
@@ -165,14 +165,14 @@ function kindsOf(events: readonly GenerationEvent[], from: number): number {
   return kinds.size;
 }
 
-/** Members that are no content but make a delta more than empty: audio, a source's own. */
+/** Returns whether a delta has other members than `content` and `refusal`: audio, or those of the source. */
 function hasOther(delta: JsonObject): boolean {
   return Object.entries(delta).some(
     ([name, value]) => value !== null && value !== "" && name !== "content" && name !== "refusal",
   );
 }
 
-/** The text, reasoning and refusal that one delta or message holds; "" where it holds none. */
+/** The text, reasoning and refusal of a delta or message; "" if it has none. */
 interface ReadContent {
   text: string;
   reasoning: string;
@@ -182,7 +182,7 @@ interface ReadContent {
 /**
  * Reads `content` in its shapes (a string, parts, null, a number) and reasoning under its names: `reasoning_content` (DeepSeek, vLLM,
  * SGLang, llama.cpp), `reasoning` (OpenRouter, Groq, Ollama), `reasoning_text` (Copilot), `thinking`, `reasoning_details[]`
- * (OpenRouter), and parts of type "thinking" (Mistral). A source that says the same under two names is read once.
+ * (OpenRouter), and parts of type "thinking" (Mistral). If a source sends the same text under two names, it is read once.
  */
 export function readContent(delta: JsonObject, repairs: RepairLog): ReadContent {
   const content = delta["content"];
@@ -211,7 +211,7 @@ function reasoningOf(delta: JsonObject, repairs: RepairLog): string {
   return "";
 }
 
-/** One part of a content list. */
+/** Adds one part of a content list. */
 function addPart(part: unknown, found: ReadContent): void {
   if (!isObject(part)) {
     found.text += plainText(part);
@@ -223,7 +223,7 @@ function addPart(part: unknown, found: ReadContent): void {
   else found.text += plainText(part);
 }
 
-/** The words of a string, a number, an object that holds text under a usual name, or a list of such. */
+/** Returns the text of a string, a number, an object with text under a common name, or a list of these. */
 function plainText(value: unknown): string {
   if (typeof value === "string") return value;
   if (typeof value === "number") return String(value);

@@ -2,124 +2,19 @@ import { z } from "zod";
 import { invalidRequest } from "../../core/failure.ts";
 import type { Tool } from "../../core/message.ts";
 import { Pace } from "../../core/steps.ts";
-import type { NamedChoice, RequestDraft } from "../request/draft.ts";
 import { checkName } from "../request/check-name.ts";
+import { checkSchema } from "../request/check-schema.ts";
+import type { NamedChoice, RequestDraft } from "../request/draft.ts";
 import { honoured } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
 import { arrayTooLong, emptyArray } from "../request/refusals.ts";
-import { checkSchema } from "../request/check-schema.ts";
-import { mostTools } from "../request/size-limits.ts";
-import { anyObject, expecting, list } from "../request/shapes.ts";
+import { functionCallShape, functionsShape, toolChoiceShape, toolsShape } from "./message-shape.ts";
+import type { RawFunction, RawFunctionCall, RawNamedTool, RawTool, RawToolChoice } from "./message-shape.ts";
 
-/** The shapes of tools and of the choice between them. Source: the specification's ChatCompletionTool and relatives. */
+/** The work for a tool, whose schema may have to be checked, in units of `Pace`. */
+const workPerTool = 8;
 
-const anObject = expecting("an object");
-
-const functionObject = z.object(
-  {
-    name: z.string().min(1),
-    description: z.string().nullish(),
-    parameters: anyObject().nullish(),
-    strict: z.boolean().nullish(),
-  },
-  anObject,
-);
-
-const customFormat = z.discriminatedUnion(
-  "type",
-  [
-    z.object({ type: z.literal("text") }),
-    z.object({
-      type: z.literal("grammar"),
-      grammar: z.object({ definition: z.string(), syntax: z.enum(["lark", "regex"]) }, anObject),
-    }),
-  ],
-  anObject,
-);
-
-const tool = z.discriminatedUnion(
-  "type",
-  [
-    z.object({ type: z.literal("function"), function: functionObject }),
-    z.object({
-      type: z.literal("custom"),
-      custom: z.object(
-        { name: z.string().min(1), description: z.string().nullish(), format: customFormat.nullish() },
-        anObject,
-      ),
-    }),
-  ],
-  anObject,
-);
-
-interface RawFunction {
-  name: string;
-  description?: string | null | undefined;
-  parameters?: Record<string, unknown> | null | undefined;
-  strict?: boolean | null | undefined;
-}
-
-type RawTool = { type: "function"; function: RawFunction } | { type: "custom"; custom: RawCustomTool };
-
-interface RawCustomTool {
-  name: string;
-  description?: string | null | undefined;
-  format?: { type: "text" } | { type: "grammar"; grammar: RawInputGrammar } | null | undefined;
-}
-
-interface RawInputGrammar {
-  definition: string;
-  syntax: "lark" | "regex";
-}
-
-const toolsShape: z.ZodType<RawTool[]> = list(tool, { phrase: "an array of objects", most: mostTools });
-const functionsShape: z.ZodType<RawFunction[]> = list(functionObject, {
-  phrase: "an array of objects",
-  most: mostTools,
-});
-
-const modes = z.enum(["none", "auto", "required"]);
-const namedFunction = z.object({ name: z.string() }, anObject);
-const functionByName = z.object({ type: z.literal("function"), function: namedFunction });
-const customByName = z.object({ type: z.literal("custom"), custom: namedFunction });
-const namedTool = z.discriminatedUnion("type", [functionByName, customByName], anObject);
-const allowedTools = z.object({
-  type: z.literal("allowed_tools"),
-  allowed_tools: z.object(
-    {
-      mode: z.enum(["auto", "required"]),
-      tools: list(namedTool, { phrase: "an array of objects", least: 1, most: mostTools }),
-    },
-    anObject,
-  ),
-});
-const choiceObject = z.discriminatedUnion("type", [allowedTools, functionByName, customByName], anObject);
-
-type RawNamedTool = { type: "function"; function: { name: string } } | { type: "custom"; custom: { name: string } };
-
-type RawToolChoice =
-  | "none"
-  | "auto"
-  | "required"
-  | { type: "allowed_tools"; allowed_tools: { mode: "auto" | "required"; tools: RawNamedTool[] } }
-  | RawNamedTool;
-
-const toolChoiceShape: z.ZodType<RawToolChoice> = z.union(
-  [modes, choiceObject],
-  expecting("one of a string or object"),
-);
-
-type RawFunctionCall = "none" | "auto" | { name: string };
-
-const functionCallShape: z.ZodType<RawFunctionCall> = z.union(
-  [z.enum(["none", "auto"]), namedFunction],
-  expecting("one of a string or object"),
-);
-
-/** A tool has a schema, which may be looked through: as much work as so many small things. */
-const thingsInTool = 8;
-
-/** Tools, and the choice between them. How the two fit is checked when all is read: `resolveTools`. */
+/** Tools, and the choice between them. `resolveTools` compares the two when all parameters are read. */
 export const toolParameters: readonly Parameter[] = [
   honoured(
     "tools",
@@ -134,7 +29,7 @@ export const toolParameters: readonly Parameter[] = [
       const pace = new Pace();
       for (const [index, tool] of value.entries()) {
         tools.push(neutralTool(tool, `tools[${index}]`, draft));
-        if (pace.isOver(thingsInTool)) yield;
+        if (pace.isOver(workPerTool)) yield;
       }
       draft.tools = tools;
     },

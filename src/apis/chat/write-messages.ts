@@ -4,8 +4,8 @@ import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "
 type Members = { [name: string]: unknown };
 
 /**
- * Messages as a chat request has them. `legacy`: calls as `function_call`, their results with role "function". What chat has no place
- * for goes: signatures and summaries of thoughts, the order of texts and calls, whether a tool failed.
+ * Writes messages in the form of a chat request. `legacy`: calls as `function_call`, and their results with role "function". What chat
+ * cannot express is lost: signatures and summaries of reasoning, the order of texts and calls, whether a tool failed.
  */
 export function writeMessages(messages: readonly Message[], legacy = false): Members[] {
   return messages.map((message) => writeMessage(message, legacy));
@@ -79,7 +79,7 @@ function writePart(part: ContentPart): Members {
     case "audio":
       return { type: "input_audio", input_audio: { data: part.data, format: part.format } };
     case "file":
-      // Chat takes a file's bytes or id; a text is best read as one.
+      // Chat accepts the bytes of a file or its id; a text file is sent as text.
       if (part.text !== undefined) return { type: "text", text: part.text };
       return {
         type: "file",

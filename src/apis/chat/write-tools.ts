@@ -2,7 +2,7 @@ import type { Tool, ToolChoice } from "../../core/message.ts";
 
 type Members = { [name: string]: unknown };
 
-/** Tools as a chat request has them. */
+/** Writes tools in the form of a chat request. */
 export function writeTools(tools: readonly Tool[]): Members[] {
   return tools.map((tool) =>
     tool.kind === "custom"
@@ -15,7 +15,7 @@ function inputFormat({ inputGrammar }: Pick<Tool, "inputGrammar">): Members {
   return inputGrammar === undefined ? {} : { format: { type: "grammar", grammar: inputGrammar } };
 }
 
-/** A tool as an entry of the legacy `functions`, which is also the inside of a tool. */
+/** Writes a tool as an entry of the legacy `functions`, which is also the member `function` of a tool. */
 export function writeFunction(tool: Tool): Members {
   const { parameters, strict } = tool;
   return {
@@ -30,7 +30,7 @@ function described({ description }: Pick<Tool, "description">): Members {
   return description === undefined ? {} : { description };
 }
 
-/** `tools`: those of the request. A choice of a custom tool has another form than a choice of a function. */
+/** Writes `tool_choice`. `tools`: the tools of the request; a choice of a custom tool has another form than a choice of a function. */
 export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): unknown {
   const named = (name: string): Members => {
     const kind = tools.find((tool) => tool.name === name)?.kind ?? "function";
@@ -48,7 +48,7 @@ export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): unk
   }
 }
 
-/** `function_call`: "none", "auto", or a function by name. The legacy form cannot force just any function: "required" is "auto". */
+/** Writes `function_call`: "none", "auto", or a function by name. The legacy form has no "required", which becomes "auto". */
 export function writeFunctionChoice(choice: ToolChoice): unknown {
   if (choice.type === "named") return { name: choice.name };
   return choice.type === "none" ? "none" : "auto";

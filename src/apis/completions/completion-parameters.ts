@@ -12,7 +12,7 @@ const completions = ["completions"] as const;
 
 const tokenId = integer(0);
 
-/** Token ids, perhaps a million: a shape is asked only about the one that is invalid. */
+/** Checks token ids, of which there may be a million. Only an invalid one is checked by its schema, for the error message. */
 function tokensIn(value: readonly unknown[], before: readonly number[] = []): number[] {
   if (value.length === 0) throw emptyArray(pathText("prompt", before));
   const wrong = value.findIndex((id) => typeof id !== "number" || !Number.isSafeInteger(id) || id < 0);
@@ -21,8 +21,7 @@ function tokensIn(value: readonly unknown[], before: readonly number[] = []): nu
   return value as number[];
 }
 
-/** The most answers that one request may ask for. */
-const mostPrompts = 10_000;
+const maxPrompts = 10_000;
 
 /** Every parameter of `POST /v1/completions`. */
 export const completionParameters: readonly Parameter[] = [
@@ -73,8 +72,8 @@ export const completionParameters: readonly Parameter[] = [
 ];
 
 /**
- * A prompt may have a million tokens: the first one decides what all of it has to be, and not each of four shapes in turn.
- * Source of the forms: the specification.
+ * Reads `prompt` in its four forms (specification). The first element decides the form, because trying four schemas on a million tokens
+ * is slow.
  */
 function prompts(value: unknown): RequestDraft["prompts"] {
   if (typeof value === "string") return [value];
@@ -83,8 +82,8 @@ function prompts(value: unknown): RequestDraft["prompts"] {
     throw invalidType("prompt", forms, valuePhrase(value));
   }
   if (typeof value[0] === "number") return [tokensIn(value)];
-  if (value.length > mostPrompts) throw arrayTooLong("prompt", mostPrompts, value.length);
-  if (!Array.isArray(value[0])) return checked(strings(mostPrompts, 1), value);
+  if (value.length > maxPrompts) throw arrayTooLong("prompt", maxPrompts, value.length);
+  if (!Array.isArray(value[0])) return checked(strings(maxPrompts, 1), value);
   return value.map((ids: unknown, at) => {
     if (!Array.isArray(ids)) throw invalidType(`prompt[${at}]`, "an array", valuePhrase(ids));
     return tokensIn(ids, [at]);

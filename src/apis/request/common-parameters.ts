@@ -22,14 +22,14 @@ import type { OutputConstraint } from "../../core/request.ts";
 import { checkName } from "./check-name.ts";
 import { checkSchema } from "./check-schema.ts";
 
-/** OpenAI's parameters that both endpoints have. */
+/** OpenAI's parameters that chat and completions have in common. */
 export const commonParameters: readonly Parameter[] = [
-  honoured("model", { shape: z.string(), required: true }, (value, draft) => {
+  honoured("model", { shape: z.string(), required: true }, (value, { request }) => {
     if (value === "") throw missingModel();
-    draft.model = value;
+    request.model = value;
   }),
-  honoured("stream", { shape: z.boolean() }, (value, draft) => {
-    draft.stream = value;
+  honoured("stream", { shape: z.boolean() }, (value, { request }) => {
+    request.stream = value;
   }),
   honoured(
     "stream_options",
@@ -48,8 +48,8 @@ export const commonParameters: readonly Parameter[] = [
       draft.streamOptions = value;
     },
   ),
-  honoured("n", { note: "1 to 128.", shape: integer(1, 128) }, (value, draft) => {
-    draft.n = value;
+  honoured("n", { note: "1 to 128.", shape: integer(1, 128) }, (value, { request }) => {
+    request.n = value;
   }),
   honoured(
     "stop",
@@ -102,8 +102,8 @@ function readStop(value: string | string[], draft: RequestDraft): void {
   if (strings.length > 0) draft.limits.stop = strings;
 }
 
-/** Each text is made tokens of before the model's next step. */
-const mostTexts = 1000;
+/** Each text is tokenized before the next decode step. */
+const maxBiasTexts = 1000;
 
 /**
  * Reads `logit_bias`: OpenAI's object by token id; in profile `lean` also by text, and llama.cpp's list of pairs (README of its server,
@@ -136,7 +136,7 @@ function readLogitBias(value: unknown, draft: RequestDraft): void {
       add(String(token), !isId, amount, `${path}[1]`);
     }
   } else throw invalidType("logit_bias", "an object", valuePhrase(value));
-  if (texts.length > mostTexts) throw arrayTooLong("logit_bias", mostTexts, texts.length);
+  if (texts.length > maxBiasTexts) throw arrayTooLong("logit_bias", maxBiasTexts, texts.length);
   checkTotalLength(
     "logit_bias",
     texts.map(({ text }) => text),
@@ -176,7 +176,19 @@ const responseFormat = z.discriminatedUnion(
 
 const schemaOrText = z.union([anyObject(), z.string(), z.boolean()], expecting("one of an object or string"));
 
-/** What the answer must be: OpenAI's way, and those of llama.cpp and vLLM. At most one of them binds an answer. */
+const structuredOutputs = z.object(
+  {
+    json: schemaOrText.nullish(),
+    regex: z.string().nullish(),
+    choice: strings(200_000).nullish(),
+    grammar: z.string().nullish(),
+    json_object: z.boolean().nullish(),
+    structural_tag: z.unknown().optional(),
+  },
+  expecting("an object"),
+);
+
+/** Parameters that constrain the answer: OpenAI's, llama.cpp's, vLLM's and SGLang's. A request may have one of them. */
 export const outputParameters: readonly Parameter[] = [
   honoured(
     "response_format",
@@ -214,17 +226,7 @@ export const outputParameters: readonly Parameter[] = [
     "structured_outputs",
     {
       note: "vLLM's: one of `json`, `regex`, `choice`, `grammar`, `json_object`.",
-      shape: z.object(
-        {
-          json: schemaOrText.nullish(),
-          regex: z.string().nullish(),
-          choice: strings(200_000).nullish(),
-          grammar: z.string().nullish(),
-          json_object: z.boolean().nullish(),
-          structural_tag: z.unknown().optional(),
-        },
-        expecting("an object"),
-      ),
+      shape: structuredOutputs,
     },
     readStructuredOutputs,
   ),
@@ -274,17 +276,7 @@ function readJsonSchema(
   add("response_format", constraint, draft);
 }
 
-function readStructuredOutputs(
-  value: {
-    readonly json?: JsonSchema | string | null | undefined;
-    readonly regex?: string | null | undefined;
-    readonly choice?: readonly string[] | null | undefined;
-    readonly grammar?: string | null | undefined;
-    readonly json_object?: boolean | null | undefined;
-    readonly structural_tag?: unknown;
-  },
-  draft: RequestDraft,
-): void {
+function readStructuredOutputs(value: z.infer<typeof structuredOutputs>, draft: RequestDraft): void {
   const parameter = "structured_outputs";
   const { json, regex, choice, grammar, json_object: jsonObject, structural_tag: tag } = value;
   if (json !== undefined && json !== null) addSchema(`${parameter}.json`, json, draft);
@@ -314,7 +306,7 @@ function parsedSchema(text: string, path: string): JsonSchema {
       return schema as JsonSchema;
     }
   } catch {
-    // Told below, together with JSON that is no schema.
+    // Handled below, as JSON that is not a schema.
   }
   throw invalidValue(path, "expected a JSON Schema.", "invalid_json_schema");
 }
@@ -324,7 +316,7 @@ function addChoice(parameter: string, options: readonly string[], draft: Request
   add(parameter, { type: "choice", options, path: parameter }, draft);
 }
 
-/** An empty grammar counts as absent: llama.cpp's own user interface sends it. */
+/** An empty grammar counts as absent: llama.cpp's user interface sends it. */
 function addGrammar(parameter: string, gbnf: string, draft: RequestDraft): void {
   if (gbnf.trim() !== "") add(parameter, { type: "grammar", gbnf, path: parameter }, draft);
 }

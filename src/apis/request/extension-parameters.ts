@@ -6,14 +6,14 @@ import { arrayTooLong, invalidType, unsupportedParameter, unsupportedValue } fro
 import { checkTotalLength } from "./text-limits.ts";
 import { anyObject, decimal, integer, list, stringOrStrings, strings } from "./shapes.ts";
 
-/** llama.cpp looks for each of them in every token of the vocabulary before the answer begins (`llama_sampler_init_dry`). */
+/** llama.cpp searches every token of the vocabulary for each of them before the answer begins (`llama_sampler_init_dry`). */
 const maxBreakers = 32;
 const maxBreakersLength = 4096;
 
 const budgetNote =
   "vLLM's: a thought is closed when it has so many tokens. Local models whose format closes thoughts with a marker; an upstream judges it itself.";
 
-/** Parameters that llama.cpp, vLLM, tabbyAPI and others have made usual, under their names there. */
+/** Common parameters of llama.cpp, vLLM, tabbyAPI and other servers, under the names that they have there. */
 export const extensionParameters: readonly Parameter[] = [
   extension("top_k", { note: "0 and -1 turn it off.", shape: integer(-1) }, (value, { sampling }) => {
     sampling.topK = Math.max(value, 0);
@@ -145,8 +145,8 @@ export const extensionParameters: readonly Parameter[] = [
       note: "llama.cpp's. `none`: a model's thoughts stay in the text, between its own markers; otherwise they are sent apart from it.",
       shape: z.enum(["none", "auto", "deepseek"]),
     },
-    (value, draft) => {
-      draft.reasoningInText = value === "none";
+    (value, { request }) => {
+      if (value === "none") request.reasoning = { ...request.reasoning, inText: true };
     },
   ),
   extension("thinking_token_budget", { endpoints: ["chat"], note: budgetNote, shape: integer(0) }, setThinkingBudget),
@@ -163,8 +163,10 @@ export const extensionParameters: readonly Parameter[] = [
       note: "vLLM's: the answer has `token_ids` in each choice and `prompt_token_ids`, in a stream those of each chunk. Local models only; an upstream's are passed on.",
       shape: z.boolean(),
     },
-    (value, draft) => {
-      draft.tokenIds = value;
+    (value, { request, asked }) => {
+      if (!value) return;
+      request.wantsTokenIds = true;
+      asked.includeTokenIds = true;
     },
   ),
   extension(
@@ -173,8 +175,9 @@ export const extensionParameters: readonly Parameter[] = [
       note: "vLLM's: how likely the prompt's own tokens are, with 0 to 20 alternatives each, as `prompt_logprobs`. Local models only; an upstream's are passed on. Not with streams.",
       shape: integer(0, 20),
     },
-    (value, draft) => {
-      draft.promptLogprobs = value;
+    (value, { request, asked }) => {
+      request.promptLogprobs = { top: value };
+      asked.includePromptLogprobs = true;
     },
   ),
   extension(
@@ -183,8 +186,10 @@ export const extensionParameters: readonly Parameter[] = [
       note: "llama.cpp's: a stream begins with chunks that say how far the reading of the prompt is, as `prompt_progress`. Local models; an upstream's are passed on.",
       shape: z.boolean(),
     },
-    (value, draft) => {
-      draft.progress = value;
+    (value, { request, asked }) => {
+      if (!value || !request.stream) return;
+      request.wantsProgress = true;
+      asked.includeProgress = true;
     },
   ),
   extension(
@@ -194,8 +199,8 @@ export const extensionParameters: readonly Parameter[] = [
       note: "Whether the answer shows reasoning; default: yes in profile `lean`, no in `exact`.",
       shape: z.boolean(),
     },
-    (value, draft) => {
-      draft.includeReasoning = value;
+    (value, { asked }) => {
+      asked.includeReasoning = value;
     },
   ),
   extension(
@@ -204,8 +209,8 @@ export const extensionParameters: readonly Parameter[] = [
       note: "Show the stop string that ended a choice as `stop_str`, beside its `finish_reason`. The string itself is never part of the text.",
       shape: z.boolean(),
     },
-    (value, draft) => {
-      draft.includeStopString = value;
+    (value, { asked }) => {
+      if (value) asked.includeStopString = true;
     },
   ),
   extension(
@@ -223,16 +228,18 @@ export const extensionParameters: readonly Parameter[] = [
   ),
 ];
 
-function setThinkingBudget(value: number, draft: RequestDraft): void {
-  draft.thinkingBudget = value;
+function setThinkingBudget(value: number, { request }: RequestDraft): void {
+  request.reasoning = { ...request.reasoning, budgetTokens: value };
 }
 
 function setRepeatPenalty(value: number, { sampling }: RequestDraft): void {
   sampling.repeatPenalty = value;
 }
 
-function setTimings(value: boolean, draft: RequestDraft): void {
-  draft.includeTimings ||= value;
+function setTimings(value: boolean, { request, asked }: RequestDraft): void {
+  if (!value) return;
+  request.wantsTimings = true;
+  asked.includeTimings = true;
 }
 
 function addVariables(value: Record<string, unknown>, { template }: RequestDraft): void {
@@ -246,7 +253,7 @@ function readSequenceBreakers(value: string | string[], { dry }: RequestDraft): 
   dry.sequenceBreakers = breakers;
 }
 
-/** A string that is a JSON list of strings. */
+/** Reads a string that contains a JSON list of strings. */
 function listed(text: string, path: string): string[] {
   checkTotalLength(path, [text]);
   const parsed = strings(maxBreakers).safeParse(parsedJson(text));
@@ -265,7 +272,7 @@ function parsedJson(text: string): unknown {
   }
 }
 
-/** OpenAI's parameters that would change the answer and cannot be honoured. */
+/** OpenAI's parameters that would change the answer and are not supported. */
 export const refusedParameters: readonly Parameter[] = [
   refused(
     "modalities",
@@ -285,8 +292,7 @@ export const refusedParameters: readonly Parameter[] = [
 ];
 
 /**
- * Samplers that other engines have. A value that turns the sampler off is accepted: some programs send
- * every known sampler with every request.
+ * Samplers of other engines. A value that turns the sampler off is accepted: some programs send every known sampler with every request.
  */
 export const refusedSamplers: readonly Parameter[] = [
   sampler("typical_p", 1),
