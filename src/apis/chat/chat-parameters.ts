@@ -4,7 +4,7 @@ import { commonParameters, outputParameters } from "../request/common-parameters
 import { checkMetadata } from "../request/check-metadata.ts";
 import { metadataShape } from "../request/metadata-shape.ts";
 import { extensionParameters, refusedParameters, refusedSamplers } from "../request/extension-parameters.ts";
-import { accepted, honoured } from "../request/parameter.ts";
+import { accepted, honoured, setDraft } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
 import { anyObject, expecting, integer } from "../request/shapes.ts";
 import { toolParameters } from "./tool-parameters.ts";
@@ -62,22 +62,18 @@ export const chatParameters: readonly Parameter[] = [
   honoured(
     "max_tokens",
     { endpoints: chat, note: "At least 1. Where both are given, the smaller counts.", shape: integer(1) },
-    (value, draft) => {
-      draft.maxTokens = value;
-    },
+    setDraft("maxTokens"),
   ),
-  honoured("max_completion_tokens", { endpoints: chat, note: "At least 1.", shape: integer(1) }, (value, draft) => {
-    draft.maxCompletionTokens = value;
-  }),
-  honoured("logprobs", { endpoints: chat, shape: z.boolean() }, (value, draft) => {
-    draft.logprobs = value;
-  }),
+  honoured(
+    "max_completion_tokens",
+    { endpoints: chat, note: "At least 1.", shape: integer(1) },
+    setDraft("maxCompletionTokens"),
+  ),
+  honoured("logprobs", { endpoints: chat, shape: z.boolean() }, setDraft("logprobs")),
   honoured(
     "top_logprobs",
     { endpoints: chat, note: "0 to 20. Needs `logprobs: true`.", shape: integer(0, 20) },
-    (value, draft) => {
-      draft.topLogprobs = value;
-    },
+    setDraft("topLogprobs"),
   ),
   ...toolParameters,
   honoured(
@@ -87,9 +83,7 @@ export const chatParameters: readonly Parameter[] = [
       note: "Passed to the chat template. Where that knows no efforts, `none` turns thinking off and all but `minimal` turn it on.",
       shape: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
     },
-    (value, draft) => {
-      draft.reasoningEffort = value;
-    },
+    setDraft("reasoningEffort"),
   ),
   honoured(
     "verbosity",
@@ -98,9 +92,7 @@ export const chatParameters: readonly Parameter[] = [
       note: "Passed on to an upstream; local models are not trained for it.",
       shape: z.enum(["low", "medium", "high"]),
     },
-    (value, draft) => {
-      draft.verbosity = value;
-    },
+    setDraft("verbosity"),
   ),
   ...outputParameters,
   ...extensionParameters,

@@ -35,8 +35,8 @@ const assistantPart = z.discriminatedUnion("type", [textContentPart, refusalCont
 const textPart = z.discriminatedUnion("type", [textContentPart], anObject);
 
 /** A part of a message of any role. */
-export type RawPart = z.infer<typeof userPart> | z.infer<typeof assistantPart>;
-export type RawContent = string | RawPart[];
+export type ChatContentPart = z.infer<typeof userPart> | z.infer<typeof assistantPart>;
+export type ChatRequestContent = string | ChatContentPart[];
 
 function content<Part>(part: z.ZodType<Part>): z.ZodType<string | Part[]> {
   return z.union(
@@ -96,7 +96,7 @@ const requestMessage = z.discriminatedUnion(
 
 /** A message of a chat request. */
 export type RawMessage = z.infer<typeof requestMessage>;
-export type RawAssistantMessage = z.infer<typeof assistantMessage>;
+export type ChatAssistantMessage = z.infer<typeof assistantMessage>;
 
 export const messagesShape: z.ZodType<RawMessage[]> = list(requestMessage, {
   phrase: "an array of objects",
@@ -134,11 +134,14 @@ export const customTool = z.object({
 });
 const requestTool = z.discriminatedUnion("type", [functionTool, customTool], anObject);
 
-export type RawFunction = z.infer<typeof functionDefinition>;
-export type RawTool = z.infer<typeof requestTool>;
+export type FunctionDefinition = z.infer<typeof functionDefinition>;
+export type ChatRequestTool = z.infer<typeof requestTool>;
 
-export const toolsShape: z.ZodType<RawTool[]> = list(requestTool, { phrase: "an array of objects", most: mostTools });
-export const functionsShape: z.ZodType<RawFunction[]> = list(functionDefinition, {
+export const toolsShape: z.ZodType<ChatRequestTool[]> = list(requestTool, {
+  phrase: "an array of objects",
+  most: mostTools,
+});
+export const functionsShape: z.ZodType<FunctionDefinition[]> = list(functionDefinition, {
   phrase: "an array of objects",
   most: mostTools,
 });
@@ -163,14 +166,14 @@ const toolChoiceObject = z.discriminatedUnion(
   anObject,
 );
 
-export type RawNamedTool = z.infer<typeof namedTool>;
-export type RawToolChoice = z.infer<typeof toolChoiceShape>;
+export type NamedToolChoice = z.infer<typeof namedTool>;
+export type ChatRequestToolChoice = z.infer<typeof toolChoiceShape>;
 export const toolChoiceShape = z.union(
   [z.enum(["none", "auto", "required"]), toolChoiceObject],
   expecting("one of a string or object"),
 );
 
-export type RawFunctionCall = z.infer<typeof functionCallShape>;
+export type LegacyFunctionChoice = z.infer<typeof functionCallShape>;
 export const functionCallShape = z.union(
   [z.enum(["none", "auto"]), namedFunction],
   expecting("one of a string or object"),

@@ -4,7 +4,7 @@ import type { AssistantMessage, AssistantPart, Content, ContentPart, FilePart, M
 import { Pace } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "../request/draft.ts";
-import type { RawAssistantMessage, RawContent, RawMessage } from "./message-shape.ts";
+import type { ChatAssistantMessage, ChatRequestContent, RawMessage } from "./message-shape.ts";
 
 /**
  * Converts the messages of a chat request to API-neutral messages. The result of a tool gets the name of the tool from the call with the
@@ -54,7 +54,7 @@ function neutralMessage(message: RawMessage, index: number, history: CallHistory
   }
 }
 
-function assistantMessage(message: RawAssistantMessage, index: number, history: CallHistory): AssistantMessage {
+function assistantMessage(message: ChatAssistantMessage, index: number, history: CallHistory): AssistantMessage {
   const { content = null, name, refusal, tool_calls: calls, function_call: functionCall } = message;
   const parts: AssistantPart[] = [];
   const reasoning = message.reasoning_content ?? message.reasoning;
@@ -75,17 +75,17 @@ function assistantMessage(message: RawAssistantMessage, index: number, history: 
   return { role: "assistant", content: contentOf(parts), ...named(name) };
 }
 
-function assistantPartOf(part: Exclude<RawContent, string>[number]): AssistantPart {
+function assistantPartOf(part: Exclude<ChatRequestContent, string>[number]): AssistantPart {
   return part.type === "refusal"
     ? { type: "refusal", refusal: part.refusal }
     : { type: "text", text: part.type === "text" ? part.text : "" };
 }
 
-function neutralContent(content: RawContent): Content {
+function neutralContent(content: ChatRequestContent): Content {
   return typeof content === "string" ? content : content.map((part) => neutralPart(part));
 }
 
-function neutralPart(part: Exclude<RawContent, string>[number]): ContentPart {
+function neutralPart(part: Exclude<ChatRequestContent, string>[number]): ContentPart {
   switch (part.type) {
     case "text":
       return { type: "text", text: part.text };

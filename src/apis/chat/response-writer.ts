@@ -9,6 +9,7 @@ import { promptMembers } from "../prompt-report.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
 import { chatForms, finishReason, reasoningFields, showsLogprobsKey } from "./form.ts";
 import type { ChatForm } from "./form.ts";
+import { writeCalls } from "./write-messages.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 
@@ -67,7 +68,7 @@ function message(choice: GeneratedChoice, generation: Generation, context: Choic
     role: "assistant",
     content: content(choice),
     ...reasoning,
-    ...calls(choice, context),
+    ...writeCalls(choice.toolCalls, context.asked.legacyFunctions),
     refusal: choice.refusal ?? choiceForm.refusal,
     ...extras,
     annotations: annotations ?? (choiceForm.annotations ? [] : undefined),
@@ -78,19 +79,6 @@ function message(choice: GeneratedChoice, generation: Generation, context: Choic
 function content({ text, toolCalls, refusal }: GeneratedChoice): string | null {
   if (text !== null && (text !== "" || toolCalls.length === 0)) return text;
   return toolCalls.length > 0 || refusal !== null ? null : "";
-}
-
-function calls({ toolCalls }: GeneratedChoice, { asked }: ChoicesContext): Members {
-  const [first] = toolCalls;
-  if (!first) return {};
-  if (asked.legacyFunctions) return { function_call: { name: first.name, arguments: first.arguments } };
-  return {
-    tool_calls: toolCalls.map(({ id, kind, name, arguments: text }) =>
-      kind === "custom"
-        ? { id, type: kind, custom: { name, input: text } }
-        : { id, type: kind, function: { name, arguments: text } },
-    ),
-  };
 }
 
 function extraMembers(

@@ -47,15 +47,15 @@ export const completionUsage = z.object({
   completion_tokens_details: completionTokensDetails.optional(),
 });
 
-export const topLogprob = z.object({
+export const chatTopLogprob = z.object({
   token: z.string(),
   logprob: z.number(),
   bytes: z.array(z.int().min(0).max(255)).nullable(),
 });
-export const tokenLogprob = topLogprob.extend({ top_logprobs: z.array(topLogprob) });
+export const chatTokenLogprob = chatTopLogprob.extend({ top_logprobs: z.array(chatTopLogprob) });
 export const choiceLogprobs = z.object({
-  content: z.array(tokenLogprob).nullable(),
-  refusal: z.array(tokenLogprob).nullable(),
+  content: z.array(chatTokenLogprob).nullable(),
+  refusal: z.array(chatTokenLogprob).nullable(),
 });
 /** OpenAI leaves it out for some models (`hasLogprobsKey`). */
 const logprobs = choiceLogprobs.nullable().optional().meta({ lean: "always", exact: "sometimes" });

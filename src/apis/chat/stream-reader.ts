@@ -43,7 +43,7 @@ export class ChatStreamReader extends ChoicesReader<ChatChoice> {
     state.roleSeen ||= hasRole;
 
     const before = out.length;
-    const content = readContent(delta, this.repairs);
+    const content = readChatContent(delta, this.repairs);
     const logprobs = readLogprobs(raw["logprobs"], content.text, this.repairs);
     const { choice } = state;
     if (content.reasoning !== "") {
@@ -184,7 +184,7 @@ interface ReadContent {
  * SGLang, llama.cpp), `reasoning` (OpenRouter, Groq, Ollama), `reasoning_text` (Copilot), `thinking`, `reasoning_details[]`
  * (OpenRouter), and parts of type "thinking" (Mistral). If a source sends the same text under two names, it is read once.
  */
-export function readContent(delta: JsonObject, repairs: RepairLog): ReadContent {
+export function readChatContent(delta: JsonObject, repairs: RepairLog): ReadContent {
   const content = delta["content"];
   const found: ReadContent = { text: "", reasoning: reasoningOf(delta, repairs), refusal: "" };
   if (typeof content === "string") found.text = content;

@@ -5,11 +5,17 @@ import { Pace } from "../../core/steps.ts";
 import { checkName } from "../request/check-name.ts";
 import { checkSchema } from "../request/check-schema.ts";
 import type { NamedChoice, RequestDraft } from "../request/draft.ts";
-import { honoured } from "../request/parameter.ts";
+import { honoured, setDraft } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
 import { arrayTooLong, emptyArray } from "../request/refusals.ts";
 import { functionCallShape, functionsShape, toolChoiceShape, toolsShape } from "./message-shape.ts";
-import type { RawFunction, RawFunctionCall, RawNamedTool, RawTool, RawToolChoice } from "./message-shape.ts";
+import type {
+  FunctionDefinition,
+  LegacyFunctionChoice,
+  NamedToolChoice,
+  ChatRequestTool,
+  ChatRequestToolChoice,
+} from "./message-shape.ts";
 
 /** The work for a tool, whose schema may have to be checked, in units of `Pace`. */
 const workPerTool = 8;
@@ -45,9 +51,7 @@ export const toolParameters: readonly Parameter[] = [
       draft.toolChoice = neutralChoice(value);
     },
   ),
-  honoured("parallel_tool_calls", { endpoints: ["chat"], shape: z.boolean() }, (value, draft) => {
-    draft.parallelToolCalls = value;
-  }),
+  honoured("parallel_tool_calls", { endpoints: ["chat"], shape: z.boolean() }, setDraft("parallelToolCalls")),
   honoured(
     "functions",
     {
@@ -76,7 +80,7 @@ function checkCount(path: string, count: number, draft: RequestDraft): void {
   if (count > 128) throw arrayTooLong(path, 128, count);
 }
 
-function neutralTool(raw: RawTool, path: string, draft: RequestDraft): Tool {
+function neutralTool(raw: ChatRequestTool, path: string, draft: RequestDraft): Tool {
   if (raw.type === "function") return neutralFunction(raw.function, `${path}.function`, draft);
   const { name, description, format } = raw.custom;
   const inputGrammar = format?.type === "grammar" ? format.grammar : undefined;
@@ -89,7 +93,7 @@ function neutralTool(raw: RawTool, path: string, draft: RequestDraft): Tool {
 }
 
 function neutralFunction(
-  { name, description, parameters, strict }: RawFunction,
+  { name, description, parameters, strict }: FunctionDefinition,
   path: string,
   draft: RequestDraft,
 ): Tool {
@@ -124,7 +128,7 @@ function checkParameters(
   }
 }
 
-function neutralChoice(raw: RawToolChoice): NamedChoice {
+function neutralChoice(raw: ChatRequestToolChoice): NamedChoice {
   if (typeof raw === "string") return { type: raw };
   if (raw.type === "allowed_tools") {
     const { mode, tools } = raw.allowed_tools;
@@ -137,10 +141,10 @@ function neutralChoice(raw: RawToolChoice): NamedChoice {
   return { type: "named", name: nameOf(raw), path: `tool_choice.${raw.type}.name` };
 }
 
-function nameOf(tool: RawNamedTool): string {
+function nameOf(tool: NamedToolChoice): string {
   return tool.type === "function" ? tool.function.name : tool.custom.name;
 }
 
-function neutralFunctionCall(raw: RawFunctionCall): NamedChoice {
+function neutralFunctionCall(raw: LegacyFunctionChoice): NamedChoice {
   return typeof raw === "string" ? { type: raw } : { type: "named", name: raw.name, path: "function_call.name" };
 }

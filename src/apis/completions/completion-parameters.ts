@@ -3,7 +3,7 @@ import { commonParameters, outputParameters } from "../request/common-parameters
 import type { RequestDraft } from "../request/draft.ts";
 import { extensionParameters, refusedSamplers } from "../request/extension-parameters.ts";
 import { issueFailure, pathText, valuePhrase } from "../request/issue-failure.ts";
-import { honoured } from "../request/parameter.ts";
+import { honoured, setDraft } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
 import { arrayTooLong, emptyArray, invalidType, numberAbove } from "../request/refusals.ts";
 import { integer, strings } from "../request/shapes.ts";
@@ -40,31 +40,23 @@ export const completionParameters: readonly Parameter[] = [
       note: "Default 16, as OpenAI's. 0 with `echo` scores the prompt.",
       shape: integer(0),
     },
-    (value, draft) => {
-      draft.maxTokens = value;
-    },
+    setDraft("maxTokens"),
   ),
   honoured(
     "logprobs",
     { endpoints: completions, note: "0 to 5; profile `lean` gives up to 20.", shape: integer(0) },
     readLogprobs,
   ),
-  honoured("echo", { endpoints: completions, shape: z.boolean() }, (value, draft) => {
-    draft.echo = value;
-  }),
+  honoured("echo", { endpoints: completions, shape: z.boolean() }, setDraft("echo")),
   honoured(
     "best_of",
     { endpoints: completions, note: "0 to 20, at least `n`. Not with streams.", shape: integer(0, 20) },
-    (value, draft) => {
-      draft.bestOf = value;
-    },
+    setDraft("bestOf"),
   ),
   honoured(
     "suffix",
     { endpoints: completions, note: "For models that are trained to fill in the middle.", shape: z.string() },
-    (value, draft) => {
-      draft.suffix = value;
-    },
+    setDraft("suffix"),
   ),
   ...outputParameters,
   ...extensionParameters.filter(({ endpoints }) => endpoints.includes("completions")),

@@ -1,5 +1,5 @@
 import type { GenerationEvent } from "../../core/events.ts";
-import { readContent } from "../chat/stream-reader.ts";
+import { readChatContent } from "../chat/stream-reader.ts";
 import { ChoicesReader } from "../tolerant/choices-reader.ts";
 import type { ChoiceState } from "../tolerant/answer-choices.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
@@ -45,6 +45,6 @@ export class CompletionsStreamReader extends ChoicesReader<ChoiceState> {
     if (typeof raw["text"] === "string") return raw["text"];
     const delta = [raw["delta"], raw["message"]].find(isObject) ?? { content: raw["text"] };
     if (raw["delta"] !== undefined || raw["message"] !== undefined) this.repairs.note("content");
-    return readContent(delta, this.repairs).text;
+    return readChatContent(delta, this.repairs).text;
   }
 }

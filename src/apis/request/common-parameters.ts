@@ -2,7 +2,7 @@ import { checkTotalLength } from "./text-limits.ts";
 import { z } from "zod";
 import { missingModel } from "../failures.ts";
 import type { RequestDraft } from "./draft.ts";
-import { accepted, honoured, extension } from "./parameter.ts";
+import { accepted, honoured, extension, set, setDraft } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
 import {
   arrayTooLong,
@@ -28,9 +28,7 @@ export const commonParameters: readonly Parameter[] = [
     if (value === "") throw missingModel();
     request.model = value;
   }),
-  honoured("stream", { shape: z.boolean() }, (value, { request }) => {
-    request.stream = value;
-  }),
+  honoured("stream", { shape: z.boolean() }, set("request", "stream")),
   honoured(
     "stream_options",
     {
@@ -44,13 +42,9 @@ export const commonParameters: readonly Parameter[] = [
         expecting("an object"),
       ),
     },
-    (value, draft) => {
-      draft.streamOptions = value;
-    },
+    setDraft("streamOptions"),
   ),
-  honoured("n", { note: "1 to 128.", shape: integer(1, 128) }, (value, { request }) => {
-    request.n = value;
-  }),
+  honoured("n", { note: "1 to 128.", shape: integer(1, 128) }, set("request", "n")),
   honoured(
     "stop",
     {
@@ -59,18 +53,10 @@ export const commonParameters: readonly Parameter[] = [
     },
     readStop,
   ),
-  honoured("temperature", { note: "0 to 2.", shape: decimal(0, 2) }, (value, { sampling }) => {
-    sampling.temperature = value;
-  }),
-  honoured("top_p", { note: "0 to 1.", shape: decimal(0, 1) }, (value, { sampling }) => {
-    sampling.topP = value;
-  }),
-  honoured("frequency_penalty", { note: "-2 to 2.", shape: decimal(-2, 2) }, (value, { sampling }) => {
-    sampling.frequencyPenalty = value;
-  }),
-  honoured("presence_penalty", { note: "-2 to 2.", shape: decimal(-2, 2) }, (value, { sampling }) => {
-    sampling.presencePenalty = value;
-  }),
+  honoured("temperature", { note: "0 to 2.", shape: decimal(0, 2) }, set("sampling", "temperature")),
+  honoured("top_p", { note: "0 to 1.", shape: decimal(0, 1) }, set("sampling", "topP")),
+  honoured("frequency_penalty", { note: "-2 to 2.", shape: decimal(-2, 2) }, set("sampling", "frequencyPenalty")),
+  honoured("presence_penalty", { note: "-2 to 2.", shape: decimal(-2, 2) }, set("sampling", "presencePenalty")),
   honoured(
     "logit_bias",
     {
@@ -85,9 +71,7 @@ export const commonParameters: readonly Parameter[] = [
       note: "The same request gives the same answer on the same build of a local model, running alone.",
       shape: wideInteger(),
     },
-    (value, { sampling }) => {
-      sampling.seed = value;
-    },
+    set("sampling", "seed"),
   ),
   accepted("user", { note: "No effect: answers do not depend on the user.", shape: z.string() }),
 ];

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { RequestDraft } from "./draft.ts";
-import { extension, refused } from "./parameter.ts";
+import { extension, refused, set } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
 import { arrayTooLong, invalidType, unsupportedParameter, unsupportedValue } from "./refusals.ts";
 import { checkTotalLength } from "./text-limits.ts";
@@ -18,9 +18,7 @@ export const extensionParameters: readonly Parameter[] = [
   extension("top_k", { note: "0 and -1 turn it off.", shape: integer(-1) }, (value, { sampling }) => {
     sampling.topK = Math.max(value, 0);
   }),
-  extension("min_p", { note: "0 to 1.", shape: decimal(0, 1) }, (value, { sampling }) => {
-    sampling.minP = value;
-  }),
+  extension("min_p", { note: "0 to 1.", shape: decimal(0, 1) }, set("sampling", "minP")),
   extension("repetition_penalty", { note: "The same as `repeat_penalty`.", shape: decimal(0) }, setRepeatPenalty),
   extension("repeat_penalty", { note: "llama.cpp's; 1 turns it off.", shape: decimal(0) }, setRepeatPenalty),
   extension(
@@ -29,31 +27,17 @@ export const extensionParameters: readonly Parameter[] = [
       note: "How many of the last tokens `repeat_penalty` applies to; 0 turns it off, -1: all of the context.",
       shape: integer(-1),
     },
-    (value, { sampling }) => {
-      sampling.repeatLastN = value;
-    },
+    set("sampling", "repeatLastN"),
   ),
-  extension("xtc_probability", { note: "0 to 1; 0 turns XTC off.", shape: decimal(0, 1) }, (value, { xtc }) => {
-    xtc.probability = value;
-  }),
-  extension("xtc_threshold", { note: "0 to 1; default 0.1.", shape: decimal(0, 1) }, (value, { xtc }) => {
-    xtc.threshold = value;
-  }),
-  extension("dry_multiplier", { note: "0 turns DRY off.", shape: decimal(0) }, (value, { dry }) => {
-    dry.multiplier = value;
-  }),
-  extension("dry_base", { shape: decimal(0) }, (value, { dry }) => {
-    dry.base = value;
-  }),
-  extension("dry_allowed_length", { shape: integer(0) }, (value, { dry }) => {
-    dry.allowedLength = value;
-  }),
+  extension("xtc_probability", { note: "0 to 1; 0 turns XTC off.", shape: decimal(0, 1) }, set("xtc", "probability")),
+  extension("xtc_threshold", { note: "0 to 1; default 0.1.", shape: decimal(0, 1) }, set("xtc", "threshold")),
+  extension("dry_multiplier", { note: "0 turns DRY off.", shape: decimal(0) }, set("dry", "multiplier")),
+  extension("dry_base", { shape: decimal(0) }, set("dry", "base")),
+  extension("dry_allowed_length", { shape: integer(0) }, set("dry", "allowedLength")),
   extension(
     "dry_penalty_last_n",
     { note: "0 turns DRY off; -1: all of the context.", shape: integer(-1) },
-    (value, { dry }) => {
-      dry.lastN = value;
-    },
+    set("dry", "lastN"),
   ),
   extension(
     "dry_sequence_breakers",
@@ -70,21 +54,13 @@ export const extensionParameters: readonly Parameter[] = [
       draft.maxTokens ??= value < 0 ? Infinity : value;
     },
   ),
-  extension("min_tokens", { shape: integer(0) }, (value, { limits }) => {
-    limits.minTokens = value;
-  }),
-  extension("ignore_eos", { shape: z.boolean() }, (value, { limits }) => {
-    limits.ignoreEos = value;
-  }),
-  extension("stop_token_ids", { shape: list(integer(0), { most: 1000 }) }, (value, { limits }) => {
-    limits.stopTokenIds = value;
-  }),
+  extension("min_tokens", { shape: integer(0) }, set("limits", "minTokens")),
+  extension("ignore_eos", { shape: z.boolean() }, set("limits", "ignoreEos")),
+  extension("stop_token_ids", { shape: list(integer(0), { most: 1000 }) }, set("limits", "stopTokenIds")),
   extension(
     "cache_prompt",
     { note: "Keep the prompt in the model's cache for later requests; default true.", shape: z.boolean() },
-    (value, { limits }) => {
-      limits.cachePrompt = value;
-    },
+    set("limits", "cachePrompt"),
   ),
   extension(
     "lora",
@@ -92,9 +68,7 @@ export const extensionParameters: readonly Parameter[] = [
       note: 'llama.cpp\'s: how much of which adapters is used, such as `[{"id": 0, "scale": 0.5}]`; those that are not named are not used. Default: as the local model is configured. `GET /lora-adapters` lists them.',
       shape: list(z.object({ id: integer(0), scale: decimal() }), { phrase: "an array of objects", most: 100 }),
     },
-    (value, { sampling }) => {
-      sampling.adapters = value;
-    },
+    set("sampling", "adapters"),
   ),
   extension(
     "chat_template_kwargs",
@@ -113,13 +87,13 @@ export const extensionParameters: readonly Parameter[] = [
       note: "Passed unchanged to chat templates that show documents.",
       shape: list(anyObject(), { phrase: "an array of objects", most: 10_000 }),
     },
-    (value, { template }) => {
-      template.documents = value;
-    },
+    set("template", "documents"),
   ),
-  extension("add_generation_prompt", { endpoints: ["chat"], shape: z.boolean() }, (value, { template }) => {
-    template.addGenerationPrompt = value;
-  }),
+  extension(
+    "add_generation_prompt",
+    { endpoints: ["chat"], shape: z.boolean() },
+    set("template", "addGenerationPrompt"),
+  ),
   extension(
     "continue_final_message",
     {
@@ -127,16 +101,12 @@ export const extensionParameters: readonly Parameter[] = [
       note: "Continue the last message, which must be the assistant's. Needs `add_generation_prompt: false`, excludes `response_prefix`.",
       shape: z.boolean(),
     },
-    (value, { template }) => {
-      template.continueFinalMessage = value;
-    },
+    set("template", "continueFinalMessage"),
   ),
   extension(
     "response_prefix",
     { endpoints: ["chat"], note: "Appended to the prompt; the answer goes on from there.", shape: z.string() },
-    (value, { template }) => {
-      template.responsePrefix = value;
-    },
+    set("template", "responsePrefix"),
   ),
   extension(
     "reasoning_format",
@@ -199,9 +169,7 @@ export const extensionParameters: readonly Parameter[] = [
       note: "Whether the answer shows reasoning; default: yes in profile `lean`, no in `exact`.",
       shape: z.boolean(),
     },
-    (value, { asked }) => {
-      asked.includeReasoning = value;
-    },
+    set("asked", "includeReasoning"),
   ),
   extension(
     "include_stop_str",

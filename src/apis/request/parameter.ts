@@ -81,3 +81,24 @@ function parameter<T, Draft extends RequestDraft>(
   // `shape` has checked the value; only this cast relies on it.
   return { name, endpoints, treatment, origin, note, required, shape, read: (value, draft) => read(value as T, draft) };
 }
+
+type DraftPart = "request" | "asked" | "sampling" | "xtc" | "dry" | "limits" | "template";
+
+/** Returns a `read` that sets one member of a part of the draft to the value. */
+export function set<Part extends DraftPart, Name extends keyof RequestDraft[Part]>(
+  part: Part,
+  name: Name,
+): (value: NonNullable<RequestDraft[Part][Name]>, draft: RequestDraft) => void {
+  return (value, draft) => {
+    draft[part][name] = value;
+  };
+}
+
+/** Returns a `read` that sets a member of the draft itself to the value. */
+export function setDraft<Name extends keyof RequestDraft>(
+  name: Name,
+): (value: NonNullable<RequestDraft[Name]>, draft: RequestDraft) => void {
+  return (value, draft) => {
+    draft[name] = value;
+  };
+}

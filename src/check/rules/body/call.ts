@@ -13,17 +13,16 @@ function callsOf(choice: Json): readonly Json[] {
 
 const hasCalls = (view: BodyView) => isChat(view) && choicesOf(view).some((choice) => callsOf(choice).length > 0);
 
+const callRule = { severity: "error", concern, judges: "body", shown: hasCalls } as const;
+
 /** Rules about the tool calls of an answer that is not streamed. Source: specification, `ChatCompletionMessageToolCall`. */
 export const callRules: readonly BodyRule[] = [
   {
+    ...callRule,
     id: "body/call-shape",
-    severity: "error",
-    concern,
     says: "A call has an id, type function and a function with name and arguments (a string).",
     source: "specification; LiteLLM #40040, opencode #47954",
     breaks: ["official SDK helpers", "AI SDK (schema)", "LangChain"],
-    judges: "body",
-    shown: hasCalls,
     *judge(view) {
       for (const call of choicesOf(view).flatMap(callsOf)) {
         if (call.type === "custom") continue;
@@ -39,14 +38,11 @@ export const callRules: readonly BodyRule[] = [
     },
   },
   {
+    ...callRule,
     id: "body/call-json",
-    severity: "error",
-    concern,
     says: "A call's arguments are one JSON object.",
     source: "recordings; vLLM #28806",
     breaks: ["every agent (JSON.parse throws)"],
-    judges: "body",
-    shown: hasCalls,
     *judge(view) {
       // A call is incomplete if the token limit ended the choice.
       const whole = choicesOf(view).filter((choice) => choice.finish_reason !== "length");
@@ -76,14 +72,11 @@ export const callRules: readonly BodyRule[] = [
     },
   },
   {
+    ...callRule,
     id: "body/call-ids",
-    severity: "error",
-    concern,
     says: "No two calls have the same id.",
     source: "specification (results are matched by it)",
     breaks: ["every agent with parallel calls"],
-    judges: "body",
-    shown: hasCalls,
     *judge(view) {
       for (const choice of choicesOf(view)) {
         const ids = callsOf(choice).map((call) => call.id);

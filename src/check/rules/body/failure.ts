@@ -9,29 +9,27 @@ import { shown } from "../place.ts";
 
 const isFailure = (view: BodyView) => view.exchange.response.status >= 400;
 
+const failureRule = { severity: "error", concern: "errors look like answers", judges: "body" } as const;
+
 /** Rules about errors. Source: specification, `Error` and `ErrorResponse`; recorded errors. */
 export const failureRules: readonly BodyRule[] = [
   {
+    ...failureRule,
     id: "failure/json",
-    severity: "error",
-    concern: "errors look like answers",
     says: "The body of an error is JSON, not an HTML page, plain text or empty.",
     source: "specification: ErrorResponse; HTML pages of proxies, plain text of frameworks",
     breaks: ["official SDKs (an exception without a message)", "clients that read error.message"],
-    judges: "body",
     shown: isFailure,
     *judge(view) {
       if (!isObject(view.value)) yield notJson(view.exchange.response.body);
     },
   },
   {
+    ...failureRule,
     id: "failure/object",
-    severity: "error",
-    concern: "errors look like answers",
     says: 'An error\'s body is {"error": {…}}.',
     source: 'specification: ErrorResponse; FastAPI\'s detail, {"object": "error"}, a bare message',
     breaks: ["official SDKs (error.code and error.param are missing)", "clients that read error.message"],
-    judges: "body",
     shown: (view) => isFailure(view) && isObject(view.value),
     *judge(view) {
       if (!("error" in objectOf(view)))
@@ -39,13 +37,11 @@ export const failureRules: readonly BodyRule[] = [
     },
   },
   {
+    ...failureRule,
     id: "failure/members",
-    severity: "error",
-    concern: "errors look like answers",
     says: "An error has message, type, param and code.",
     source: "specification: Error (all four are required, param and code may be null)",
     breaks: ["typed clients (Go, Rust, Java, C#)", "clients that branch on code"],
-    judges: "body",
     shown: (view) => isFailure(view) && vendorOf(view.exchange) === "OpenAI" && "error" in objectOf(view),
     *judge(view) {
       const found = errorOffence(objectOf(view).error);
@@ -68,13 +64,11 @@ export const failureRules: readonly BodyRule[] = [
     },
   },
   {
+    ...failureRule,
     id: "failure/status",
-    severity: "error",
-    concern: "errors look like answers",
     says: "An error does not have status 200.",
     source: "specification",
     breaks: ["every client (it treats the error as an answer)"],
-    judges: "body",
     shown: (view) => view.exchange.response.status === 200,
     *judge(view) {
       const { error, object } = objectOf(view);

@@ -14,16 +14,16 @@ function* modelViolations(view: BodyView, model: Json): Generator<Offence> {
   if (typeof model.owned_by !== "string") yield atName(view, "owned_by", `owned_by ${shown(model.owned_by)}`);
 }
 
+const modelsRule = { severity: "error", concern: "requests are misunderstood", judges: "body" } as const;
+
 /** Rules about the list of models. Source: specification, `ListModelsResponse` and `Model`. */
 export const modelRules: readonly BodyRule[] = [
   {
+    ...modelsRule,
     id: "models/list",
-    severity: "error",
-    concern: "requests are misunderstood",
     says: 'GET /v1/models answers {"object": "list", "data": […]}.',
     source: "specification",
     breaks: ["Open WebUI and every client with a model menu"],
-    judges: "body",
     shown: (view) => isSuccess(view, "models"),
     *judge(view) {
       const { object, data } = objectOf(view);
@@ -32,13 +32,11 @@ export const modelRules: readonly BodyRule[] = [
     },
   },
   {
+    ...modelsRule,
     id: "models/model",
-    severity: "error",
-    concern: "requests are misunderstood",
     says: 'A model has id, object: "model", created and owned_by.',
     source: "specification: Model",
     breaks: ["typed clients (Go, Rust, Java, C#)"],
-    judges: "body",
     shown: (view) => isSuccess(view, "models") || isSuccess(view, "model"),
     *judge(view) {
       const { data } = objectOf(view);

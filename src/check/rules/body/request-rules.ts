@@ -6,8 +6,6 @@ import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json, parsedJson } from "../view.ts";
 import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 
-const misunderstood = "requests are misunderstood";
-
 const expectations = (view: BodyView) => demandsOf(view.exchange.request.body);
 
 function textOf(choice: Json): string {
@@ -28,16 +26,18 @@ function isWhole(choice: Json): boolean {
   return choice.finish_reason === "stop" || choice.finish_reason === "tool_calls";
 }
 
+const requestRule = { severity: "error", concern: "requests are misunderstood", judges: "body" } as const;
+
+const contentRule = { severity: "warning", concern: "text is lost or wrong", judges: "body", shown: isChat } as const;
+
 /** Rules about whether an answer that is not streamed follows its request. Those of streams are in ../stream/. */
 export const bodyRequestRules: readonly BodyRule[] = [
   {
+    ...requestRule,
     id: "body/stop",
-    severity: "error",
-    concern: misunderstood,
     says: "The text does not contain a stop string of the request.",
     source: "specification: 'The returned text will not contain the stop sequence'",
     breaks: ["agents that parse text up to a mark"],
-    judges: "body",
     shown: (view) => isAnswer(view) && expectations(view).stops.length > 0,
     *judge(view) {
       for (const choice of choicesOf(view)) {
@@ -47,13 +47,11 @@ export const bodyRequestRules: readonly BodyRule[] = [
     },
   },
   {
+    ...requestRule,
     id: "body/max-tokens",
-    severity: "error",
-    concern: misunderstood,
     says: "No choice has more tokens than max_completion_tokens (max_tokens) allows.",
     source: "specification",
     breaks: ["callers that budget"],
-    judges: "body",
     shown: (view) => isAnswer(view) && expectations(view).limit !== undefined && isObject(objectOf(view).usage),
     *judge(view) {
       const { usage } = objectOf(view);
@@ -64,13 +62,11 @@ export const bodyRequestRules: readonly BodyRule[] = [
     },
   },
   {
+    ...requestRule,
     id: "body/required",
-    severity: "error",
-    concern: misunderstood,
     says: "With tool_choice required, or a named tool, there is a call.",
     source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
-    judges: "body",
     shown: (view) => isChat(view) && expectations(view).forced,
     *judge(view) {
       for (const choice of choicesOf(view))
@@ -78,13 +74,11 @@ export const bodyRequestRules: readonly BodyRule[] = [
     },
   },
   {
+    ...requestRule,
     id: "body/named",
-    severity: "error",
-    concern: misunderstood,
     says: "With a named tool, only that tool is called.",
     source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
-    judges: "body",
     shown: (view) => isChat(view) && expectations(view).named !== undefined,
     *judge(view) {
       for (const name of choicesOf(view).flatMap(namesOf))
@@ -92,26 +86,22 @@ export const bodyRequestRules: readonly BodyRule[] = [
     },
   },
   {
+    ...requestRule,
     id: "body/no-tools",
-    severity: "error",
-    concern: misunderstood,
     says: "With tool_choice none, or without tools, there is no call.",
     source: "specification: tool_choice; tt-inference-server #4386",
     breaks: ["agents that want an answer in words"],
-    judges: "body",
     shown: (view) => isChat(view) && expectations(view).silent,
     *judge(view) {
       for (const name of choicesOf(view).flatMap(namesOf)) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
     },
   },
   {
+    ...requestRule,
     id: "body/parallel",
-    severity: "error",
-    concern: misunderstood,
     says: "With parallel_tool_calls false there is at most one call.",
     source: "specification: parallel_tool_calls",
     breaks: ["agents whose tools must run one after the other"],
-    judges: "body",
     shown: (view) => isChat(view) && expectations(view).single,
     *judge(view) {
       for (const choice of choicesOf(view))
@@ -134,13 +124,11 @@ export const bodyRequestRules: readonly BodyRule[] = [
     },
   },
   {
+    ...requestRule,
     id: "body/json-text",
-    severity: "error",
-    concern: misunderstood,
     says: "With response_format json_object or json_schema the text is one JSON value.",
     source: "specification: response_format",
     breaks: ["structured extraction (JSON.parse throws)"],
-    judges: "body",
     shown: (view) => isChat(view) && expectations(view).json && choicesOf(view).some(isWhole),
     *judge(view) {
       for (const choice of choicesOf(view)) {
@@ -151,14 +139,11 @@ export const bodyRequestRules: readonly BodyRule[] = [
     },
   },
   {
+    ...contentRule,
     id: "body/reasoning-in-content",
-    severity: "warning",
-    concern: "text is lost or wrong",
     says: "content does not begin with reasoning in <think> or similar tags.",
     source: "LM Studio #1569, opencode #43770",
     breaks: ["clients that show content", "structured output (the JSON begins with a thought)"],
-    judges: "body",
-    shown: isChat,
     *judge(view) {
       for (const choice of choicesOf(view)) {
         const opening = thoughtIn(textOf(choice));
@@ -184,14 +169,11 @@ export const bodyRequestRules: readonly BodyRule[] = [
     },
   },
   {
+    ...contentRule,
     id: "body/special-token",
-    severity: "warning",
-    concern: "text is lost or wrong",
     says: "content does not contain special tokens of the model.",
     source: "vLLM #2538, mlx-examples #489",
     breaks: ["users see <|im_end|>"],
-    judges: "body",
-    shown: isChat,
     *judge(view) {
       for (const choice of choicesOf(view)) {
         const special = specialTokenIn(textOf(choice));

@@ -4,22 +4,18 @@ import type { Offence } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type ChoicePiece, type Json, type StreamView } from "../view.ts";
 import { expectedMembers, membersOffence } from "./member-order.ts";
+import { profileFacts } from "./profile-rule.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
-
-const concern = "it is not the form that was demanded";
 
 const hasChatChoices = (view: StreamView) => view.exchange.endpoint === "chat" && view.choices.size > 0;
 
 /** The members of deltas. Source: recordings of 2024-09 to 2026-08. */
 export const chunkDeltaRules: readonly ProfileRule[] = [
   {
+    ...profileFacts,
     id: "profile/first-delta",
-    severity: "error",
-    concern,
     says: "The first delta of each choice has the role alone (lean), or the role and the first members of the choice (exact).",
     source: "recordings 271 of 271 texts, 83 of 83 calls, 23 of 23 parallel calls since 2024-09",
-    breaks: ["tests that compare bytes"],
-    judges: "profile",
     stream: {
       shown: hasChatChoices,
       *judge(view, profile) {
@@ -31,13 +27,10 @@ export const chunkDeltaRules: readonly ProfileRule[] = [
     },
   },
   {
+    ...profileFacts,
     id: "profile/deltas",
-    severity: "error",
-    concern,
     says: "A later delta has one member, a call's header no arguments yet, and the finish reason an empty delta.",
     source: "recordings 6528 of 6528 chunks",
-    breaks: ["tests that compare bytes"],
-    judges: "profile",
     stream: {
       shown: hasChatChoices,
       *judge(view, profile) {

@@ -3,6 +3,7 @@ import { isObject } from "../../../core/json.ts";
 import { apiOf } from "../exchange.ts";
 import { type BodyView } from "../view.ts";
 import { firstDifference, laidOut } from "./json-layout.ts";
+import { profileFacts } from "./profile-rule.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 import type { Exchange } from "../exchange.ts";
 
@@ -20,13 +21,10 @@ type Layout = typeof compactLayout;
 
 /** The layout of JSON. Source: recordings of 2025-08 to 2026-08. */
 export const layoutRule: ProfileRule = {
+  ...profileFacts,
   id: "profile/layout",
-  severity: "error",
-  concern: "it is not the form that was demanded",
   says: "JSON is compact (lean, and streams of exact); bodies of exact are indented, and errors as OpenAI's gateway or application indents them.",
   source: "recordings 408 of 408 streams, 1620 of 1643 bodies",
-  breaks: ["tests that compare bytes"],
-  judges: "profile",
   stream: {
     shown: (view) => view.chunks.length > 0,
     *judge(view) {

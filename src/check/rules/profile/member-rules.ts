@@ -20,20 +20,16 @@ import { atMember } from "../place.ts";
 import type { Offence } from "../rule.ts";
 import { type BodyView, type Chunk, type Json, type StreamView } from "../view.ts";
 import { expectedMembers, membersOffence } from "./member-order.ts";
+import { profileFacts } from "./profile-rule.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
-
-const concern = "it is not the form that was demanded";
 
 /** Which members answers have, and their order. Source: recordings of 2025-08 to 2026-08. */
 export const memberRules: readonly ProfileRule[] = [
   {
+    ...profileFacts,
     id: "profile/members",
-    severity: "error",
-    concern,
     says: "Chunks, bodies, choices and messages have the members of the profile, in its order.",
     source: "recordings 408 of 408 streams, 1458 of 1466 bodies since 2025",
-    breaks: ["tests that compare bytes"],
-    judges: "profile",
     stream: {
       // The events of a response are judged in ../responses/.
       shown: (view) => view.chunks.length > 0 && apiOf[view.exchange.endpoint] !== "responses",
@@ -54,13 +50,10 @@ export const memberRules: readonly ProfileRule[] = [
     },
   },
   {
+    ...profileFacts,
     id: "profile/error-members",
-    severity: "error",
-    concern,
     says: "An error has message, type, param and code, in this order, and nothing else.",
     source: "every recorded error",
-    breaks: ["tests that compare bytes"],
-    judges: "profile",
     stream: {
       shown: (view) =>
         apiOf[view.exchange.endpoint] !== "responses" && view.chunks.some((chunk) => "error" in chunk.value),

@@ -24,3 +24,11 @@ export interface ProfileJudge<View> {
   shown(view: View, profile: ProfileName): boolean;
   judge(view: View, profile: ProfileName): Iterable<Offence>;
 }
+
+/** What the rules about OpenAI's profiles have in common. */
+export const profileFacts = {
+  severity: "error",
+  concern: "it is not the form that was demanded",
+  breaks: ["tests that compare bytes"],
+  judges: "profile",
+} as const satisfies Partial<ProfileRule>;

@@ -5,35 +5,27 @@ import { hasObfuscatedLength } from "../stream/obfuscation.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Chunk, type Json, type StreamView } from "../view.ts";
 import { atName, choicesOf, isAnswer, messageOf } from "../body/body-place.ts";
+import { profileFacts } from "./profile-rule.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 import { refuserOf } from "./layout-rule.ts";
-
-const concern = "it is not the form that was demanded";
-const breaks = ["tests that compare bytes"];
 
 /** The values that differ between the profiles. Source: recordings of 2025-08 to 2026-08. */
 export const valueRules: readonly ProfileRule[] = [
   {
+    ...profileFacts,
     id: "profile/obfuscation",
-    severity: "error",
-    concern,
     says: "obfuscation has the right length; it is in every chat chunk unless include_obfuscation is false (exact), or only when it is true (lean).",
     source: "recordings 289 of 289 streams since 2025-08-05",
-    breaks,
-    judges: "profile",
     stream: {
       shown: (view) => view.exchange.endpoint === "chat" && view.chunks.length > 0,
       judge: obfuscationViolations,
     },
   },
   {
+    ...profileFacts,
     id: "profile/finish",
-    severity: "error",
-    concern,
     says: "Calls of a tool that the request named end with tool_calls (lean) or stop (exact).",
     source: "recordings 9 of 9",
-    breaks,
-    judges: "profile",
     stream: {
       shown: (view) => view.exchange.endpoint === "chat" && isNamed(view.exchange.request.body),
       *judge(view, profile) {
@@ -60,13 +52,10 @@ export const valueRules: readonly ProfileRule[] = [
     },
   },
   {
+    ...profileFacts,
     id: "profile/logprobs",
-    severity: "error",
-    concern,
     says: "With log probabilities, logprobs of the first chunk is an empty list (exact) or null (lean), and of the last chunk null.",
     source: "recordings with log probabilities",
-    breaks,
-    judges: "profile",
     stream: {
       shown: (view) => view.exchange.endpoint === "chat" && asked(view.exchange, "logprobs") === true,
       *judge(view, profile) {
@@ -83,13 +72,10 @@ export const valueRules: readonly ProfileRule[] = [
     },
   },
   {
+    ...profileFacts,
     id: "profile/numbers",
-    severity: "error",
-    concern,
     says: "Log probabilities are printed as JSON.stringify does (lean), or as Rust's serde does (exact: 0.0, -1.5e-6).",
     source: "recordings with log probabilities",
-    breaks,
-    judges: "profile",
     stream: {
       shown: (view) =>
         apiOf[view.exchange.endpoint] !== "responses" &&
@@ -112,13 +98,10 @@ export const valueRules: readonly ProfileRule[] = [
     },
   },
   {
+    ...profileFacts,
     id: "profile/headers",
-    severity: "error",
-    concern,
     says: "Content-Type and Cache-Control are those of the profile.",
     source: "recordings 289 of 289 streams, 2169 of 2169 bodies, every error",
-    breaks,
-    judges: "profile",
     stream: { shown: (view) => view.exchange.response.headers !== null, judge: streamHeaderViolations },
     body: {
       shown: (view) => view.exchange.response.headers !== null && isObject(view.value),
