@@ -1,9 +1,8 @@
 import type { Tool, ToolChoice } from "../../core/message.ts";
-
-type Members = { [name: string]: unknown };
+import type { RequestBody } from "../server-profile.ts";
 
 /** Writes tools in the form of a chat request. */
-export function writeTools(tools: readonly Tool[]): Members[] {
+export function writeTools(tools: readonly Tool[]): RequestBody[] {
   return tools.map((tool) =>
     tool.kind === "custom"
       ? { type: "custom", custom: { name: tool.name, ...described(tool), ...inputFormat(tool) } }
@@ -11,12 +10,12 @@ export function writeTools(tools: readonly Tool[]): Members[] {
   );
 }
 
-function inputFormat({ inputGrammar }: Pick<Tool, "inputGrammar">): Members {
+function inputFormat({ inputGrammar }: Pick<Tool, "inputGrammar">): RequestBody {
   return inputGrammar === undefined ? {} : { format: { type: "grammar", grammar: inputGrammar } };
 }
 
 /** Writes a tool as an entry of the legacy `functions`, which is also the member `function` of a tool. */
-export function writeFunction(tool: Tool): Members {
+export function writeFunction(tool: Tool): RequestBody {
   const { parameters, strict } = tool;
   return {
     name: tool.name,
@@ -26,13 +25,13 @@ export function writeFunction(tool: Tool): Members {
   };
 }
 
-function described({ description }: Pick<Tool, "description">): Members {
+function described({ description }: Pick<Tool, "description">): RequestBody {
   return description === undefined ? {} : { description };
 }
 
 /** Writes `tool_choice`. `tools`: the tools of the request; a choice of a custom tool has another form than a choice of a function. */
 export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): unknown {
-  const named = (name: string): Members => {
+  const named = (name: string): RequestBody => {
     const kind = tools.find((tool) => tool.name === name)?.kind ?? "function";
     return { type: kind, [kind]: { name } };
   };
