@@ -68,10 +68,10 @@ export { parseArguments } from "./library/call-arguments.ts";
 export type { ParsedArguments } from "./library/call-arguments.ts";
 export { fromOpenAiMessages, toOpenAiMessages } from "./library/openai-messages.ts";
 export type {
-  RawAssistantMessage as OpenAiAssistantMessage,
-  RawContent as OpenAiContent,
+  ChatAssistantMessage as OpenAiAssistantMessage,
+  ChatRequestContent as OpenAiContent,
   RawMessage as OpenAiMessage,
-  RawPart as OpenAiPart,
+  ChatContentPart as OpenAiPart,
   RawToolCall as OpenAiToolCall,
 } from "./apis/chat/message-shape.ts";
 export { fromOpenAiToolChoice, fromOpenAiTools, toOpenAiToolChoice, toOpenAiTools } from "./library/openai-tools.ts";

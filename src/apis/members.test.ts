@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { inWireOrder, membersOf, nested, variantsOf } from "./members.ts";
+import { inWireOrder, memberNames, membersOf, nested, presenceOf, serialize, variantsOf } from "./members.ts";
 
 const block = z.discriminatedUnion("type", [
   z.object({ citations: z.array(z.unknown()).optional(), type: z.literal("text"), text: z.string() }),
@@ -63,4 +63,21 @@ test("objects inside an object come with their schemas, those of an unknown type
     { name: "call", object: content[0], schema: variantsOf(block).get("call") },
     { name: "usage", object: { input: 1 }, schema: usage },
   ]);
+});
+
+test("a member is in the answers of a profile as often as the schema says", () => {
+  const described = z.object({
+    id: z.string(),
+    note: z.string().optional(),
+    tier: z.string().optional().meta({ lean: "never", exact: "always" }),
+    timings: z.unknown().optional().meta({ extension: "llama.cpp", lean: "never", exact: "never" }),
+  });
+  const presence = (profile: "lean" | "exact") => membersOf(described).map((member) => presenceOf(member, profile));
+  expect(presence("lean")).toEqual(["always", "sometimes", "never", "never"]);
+  expect(presence("exact")).toEqual(["always", "sometimes", "always", "never"]);
+  expect(memberNames(described)).toEqual(["id", "note", "tier"]);
+});
+
+test("serialize writes the members in the order of the schema", () => {
+  expect(serialize(usage, { extra: 1, output: 2, input: 3 })).toBe('{"input":3,"output":2,"extra":1}');
 });

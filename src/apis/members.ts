@@ -119,3 +119,27 @@ export function nested(schema: z.ZodObject, value: JsonObject): readonly Nested[
     });
   });
 }
+
+/** How often the answers of a profile have a member. */
+export type Presence = "always" | "sometimes" | "never";
+
+/**
+ * Returns how often the answers of `profile` have a member: what the `.meta()` of its schema says under the profile's name. Without that,
+ * `always` for a required member and `sometimes` for an optional one.
+ */
+export function presenceOf({ schema, always }: Member, profile: "lean" | "exact"): Presence {
+  return (schema.meta()?.[profile] as Presence | undefined) ?? (always ? "always" : "sometimes");
+}
+
+/** Returns the names of an object's members, without those that other projects added (`.meta({ extension })`). */
+export function memberNames(schema: z.ZodObject): readonly string[] {
+  return membersOf(schema).flatMap(({ name, schema }) => (schema.meta()?.["extension"] === undefined ? [name] : []));
+}
+
+/**
+ * Writes `value` as compact JSON: members in the order of `schema`, followed by those that it does not list. The prepared templates of the
+ * stream writers are compared with it in tests.
+ */
+export function serialize(schema: z.ZodType, value: unknown): string {
+  return JSON.stringify(inWireOrder(schema, value));
+}

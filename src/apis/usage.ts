@@ -1,39 +1,45 @@
+import type * as z from "zod";
 import type { Timings, Usage } from "../core/events.ts";
+import { completionTokensDetails, completionUsage, promptTokensDetails } from "./chat/schema.ts";
+import { inWireOrder, membersOf, presenceOf } from "./members.ts";
 
 type Counts = { [name: string]: number };
 
 /** OpenAI's `usage` object. */
 export type UsageMembers = { readonly [name: string]: number | Readonly<Counts> };
 
-/** Details that are shown though nobody counted them. */
+/** Details that an answer has with the value 0 where the source has not counted them. */
 export interface UsageZeros {
   readonly prompt: Readonly<Counts>;
   readonly completion: Readonly<Counts>;
 }
 
-/** The members of OpenAI's details, in its order (recordings of 2025 and 2026); what else a source counts follows. */
-const promptDetailNames = ["cached_tokens", "cache_write_tokens", "audio_tokens", "text_tokens", "image_tokens"];
-const completionDetailNames = [
-  "reasoning_tokens",
-  "audio_tokens",
-  "accepted_prediction_tokens",
-  "rejected_prediction_tokens",
-  "text_tokens",
-];
-/** `usage` of a chat answer. Details are shown as far as they are known; `zeros`: and these where nobody counted them. */
+/** The zeros of OpenAI's own answers. */
+export const openaiUsageZeros: UsageZeros = {
+  prompt: zerosOf(promptTokensDetails),
+  completion: zerosOf(completionTokensDetails),
+};
+
+function zerosOf(details: z.ZodObject): Counts {
+  const always = membersOf(details).filter((member) => presenceOf(member, "exact") === "always");
+  return Object.fromEntries(always.map(({ name }) => [name, 0]));
+}
+
+/** Returns the `usage` of a chat answer. It has the details that the source counted, and `zeros`. */
 export function chatUsage(usage: Usage, zeros?: UsageZeros): UsageMembers {
   const prompt = zeros ? { ...zeros.prompt, ...usage.promptDetails } : usage.promptDetails;
   const completion = zeros ? { ...zeros.completion, ...usage.completionDetails } : usage.completionDetails;
-  return {
+  const members = {
     prompt_tokens: usage.promptTokens,
     completion_tokens: usage.completionTokens,
     total_tokens: totalTokens(usage),
-    ...(prompt && { prompt_tokens_details: ordered(prompt, promptDetailNames) }),
-    ...(completion && { completion_tokens_details: ordered(completion, completionDetailNames) }),
+    ...(prompt && { prompt_tokens_details: prompt }),
+    ...(completion && { completion_tokens_details: completion }),
   };
+  return inWireOrder(completionUsage, members) as UsageMembers;
 }
 
-/** `usage` of OpenAI's legacy completions: three numbers, of which `completion_tokens` is left out when it is 0. */
+/** Returns the `usage` of OpenAI's legacy completions: three counts, without `completion_tokens` if it is 0. */
 export function bareUsage(usage: Usage): UsageMembers {
   return {
     prompt_tokens: usage.promptTokens,
@@ -43,8 +49,8 @@ export function bareUsage(usage: Usage): UsageMembers {
 }
 
 /**
- * `timings`, an extension: llama.cpp's names and units (milliseconds, tokens a second), with the time in the queue beside them. As
- * there, `prompt_n` counts what was not in the cache, and `draft_n` stands there when something was drafted.
+ * Returns `timings`, an extension: llama.cpp's names and units (milliseconds, tokens per second), and the time in the queue. As in
+ * llama.cpp, `prompt_n` counts the tokens that were not in the cache, and `draft_n` is absent if nothing was drafted.
  */
 export function timingsObject(timings: Timings, usage: Usage): Counts {
   const cached = usage.promptDetails?.["cached_tokens"];
@@ -64,10 +70,4 @@ export function timingsObject(timings: Timings, usage: Usage): Counts {
 
 function totalTokens({ totalTokens, promptTokens, completionTokens }: Usage): number {
   return totalTokens ?? promptTokens + completionTokens;
-}
-
-function ordered(counts: Readonly<Counts>, names: readonly string[]): Counts {
-  const inOrder: Counts = {};
-  for (const name of names) if (counts[name] !== undefined) inOrder[name] = counts[name];
-  return { ...inOrder, ...counts };
 }

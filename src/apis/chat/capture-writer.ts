@@ -8,7 +8,7 @@ import type { ChatChoiceForm, ChatForm } from "./form.ts";
 import { writeChatResponse } from "./response-writer.ts";
 import { ChatStreamWriter } from "./stream-writer.ts";
 
-/** Writes an answer of OpenAI's again that was read from a captured stream. `batches`: its events. */
+/** Writes the stream of OpenAI again from which `batches` were read. */
 export function writeChatCapture(
   batches: readonly (readonly GenerationEvent[])[],
   context: ChoicesContext,
@@ -18,12 +18,12 @@ export function writeChatCapture(
   return batches.map((batch) => writer.write(batch)).join("");
 }
 
-/** The same for an answer that was not streamed. */
+/** Writes the body of OpenAI again from which `generation` was read. */
 export function writeChatCaptureBody(generation: Generation, context: ChoicesContext, capture: CaptureForm): string {
   return writeChatResponse(generation, context, captureForms[context.profile.name](capture));
 }
 
-/** Which of a capture's freedoms a profile keeps. */
+/** The form of a capture in each profile: which of its peculiarities are kept. */
 const captureForms: Readonly<Record<Profile["name"], (capture: CaptureForm) => ChatForm>> = {
   lean: ({ usage }) => ({ ...chatForms.lean, nullUsage: usage }),
   exact: (capture) => ({

@@ -1,15 +1,13 @@
 import { z } from "zod";
 import { isObject } from "../../core/json.ts";
-import { commonParameters } from "../request/common-parameters.ts";
+import { commonParameters, outputParameters } from "../request/common-parameters.ts";
 import { checkMetadata } from "../request/check-metadata.ts";
 import { metadataShape } from "../request/metadata-shape.ts";
-import { extensionParameters } from "../request/extension-parameters.ts";
-import { outputParameters } from "../request/output-parameters.ts";
-import { accepted, honoured } from "../request/parameter.ts";
+import { extensionParameters, refusedParameters, refusedSamplers } from "../request/extension-parameters.ts";
+import { accepted, honoured, setDraft } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
-import { refusedParameters, refusedSamplers } from "../request/refused-parameters.ts";
 import { anyObject, expecting, integer } from "../request/shapes.ts";
-import { toolParameters } from "../request/tool-parameters.ts";
+import { toolParameters } from "./tool-parameters.ts";
 import { messagesShape } from "./message-shape.ts";
 import { readMessages } from "./read-messages.ts";
 
@@ -38,8 +36,8 @@ const acceptedParameters: readonly Parameter[] = [
       note: "It makes answers faster, not different: local models evaluate what they guess from it several tokens at once, where that pays.",
       shape: z.object({ type: z.literal("content"), content: z.unknown() }, expecting("an object")),
     },
-    ({ content }, draft) => {
-      draft.prediction = textOf(content);
+    ({ content }, { request }) => {
+      request.prediction = textOf(content);
     },
   ),
   accepted("safety_identifier", { endpoints: chat, shape: z.string().max(64) }),
@@ -64,22 +62,18 @@ export const chatParameters: readonly Parameter[] = [
   honoured(
     "max_tokens",
     { endpoints: chat, note: "At least 1. Where both are given, the smaller counts.", shape: integer(1) },
-    (value, draft) => {
-      draft.maxTokens = value;
-    },
+    setDraft("maxTokens"),
   ),
-  honoured("max_completion_tokens", { endpoints: chat, note: "At least 1.", shape: integer(1) }, (value, draft) => {
-    draft.maxCompletionTokens = value;
-  }),
-  honoured("logprobs", { endpoints: chat, shape: z.boolean() }, (value, draft) => {
-    draft.logprobs = value;
-  }),
+  honoured(
+    "max_completion_tokens",
+    { endpoints: chat, note: "At least 1.", shape: integer(1) },
+    setDraft("maxCompletionTokens"),
+  ),
+  honoured("logprobs", { endpoints: chat, shape: z.boolean() }, setDraft("logprobs")),
   honoured(
     "top_logprobs",
     { endpoints: chat, note: "0 to 20. Needs `logprobs: true`.", shape: integer(0, 20) },
-    (value, draft) => {
-      draft.topLogprobs = value;
-    },
+    setDraft("topLogprobs"),
   ),
   ...toolParameters,
   honoured(
@@ -89,9 +83,7 @@ export const chatParameters: readonly Parameter[] = [
       note: "Passed to the chat template. Where that knows no efforts, `none` turns thinking off and all but `minimal` turn it on.",
       shape: z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
     },
-    (value, draft) => {
-      draft.reasoningEffort = value;
-    },
+    setDraft("reasoningEffort"),
   ),
   honoured(
     "verbosity",
@@ -100,9 +92,7 @@ export const chatParameters: readonly Parameter[] = [
       note: "Passed on to an upstream; local models are not trained for it.",
       shape: z.enum(["low", "medium", "high"]),
     },
-    (value, draft) => {
-      draft.verbosity = value;
-    },
+    setDraft("verbosity"),
   ),
   ...outputParameters,
   ...extensionParameters,
@@ -111,7 +101,7 @@ export const chatParameters: readonly Parameter[] = [
   ...refusedSamplers,
 ];
 
-/** A text, or OpenAI's list of parts of it. */
+/** Returns a text, or the joined texts of a list of content parts. */
 function textOf(content: unknown): string {
   if (typeof content === "string") return content;
   const parts: readonly unknown[] = Array.isArray(content) ? content : [];

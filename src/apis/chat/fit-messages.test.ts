@@ -20,14 +20,14 @@ test("messages that a server accepts are the same list", () => {
   expect(fit(messages).fitted).toBe(messages);
 });
 
-test("a developer's message is the system's, unless the server accepts both", () => {
+test("developer messages become system messages, unless the server accepts both", () => {
   const messages = [{ role: "developer", content: "S", name: "n" }];
   expect(fit(messages)).toEqual({ fitted: [{ role: "system", content: "S", name: "n" }], noted: ["instruction-role"] });
   expect(fit(messages, { instructionRole: "any" }).fitted).toBe(messages);
 });
 
 // Chat takes texts alone in the results of tools: a screenshot that an agent read was refused, or never seen.
-test("images in the results of tools stand in the user's next message, each with the name of its call", () => {
+test("images in the results of tools move to the user's next message, each with the id of its call", () => {
   const results = [tool("call_1", [text("a"), image, text("b")]), tool("call_2", [image])];
   const label = (id: string): JsonObject => text(`Image in the result of the tool call ${id}:`);
   const moved = [label("call_1"), image, label("call_2"), image];

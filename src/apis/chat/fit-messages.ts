@@ -8,8 +8,8 @@ import type { NoteAdaptation, ServerProfile } from "../server-profile.ts";
 type Messages = readonly JsonObject[];
 
 /**
- * The messages of a chat request as a server with this profile accepts them. Each adaptation is a pure function below; one that changes
- * nothing returns the same list. `note` is called for each change.
+ * Adapts the messages of a chat request to what a server with this profile accepts. Each adaptation is a pure function below; one that
+ * changes nothing returns the same list. `note` is called for each change.
  */
 export function fitMessages(messages: Messages, profile: ServerProfile, note: NoteAdaptation): Messages {
   let fitted = messages;

@@ -1,58 +1,60 @@
-import type { StartEvent } from "../../core/events.ts";
+import type { StartEvent, FinishReason } from "../../core/events.ts";
 import { floatText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { unbufferedStream } from "../stream-headers.ts";
+import { openaiUsageZeros } from "../usage.ts";
 import type { UsageZeros } from "../usage.ts";
+import type { AskedAnswer, ChoicesContext } from "../choices-answer.ts";
 
-/** What a choice begins with, as far as its first delta shows it. */
+/** What a choice begins with, which its first delta may show. */
 export type Opening = "text" | "refusal" | "call" | "calls";
 
-/** What an answer of this API looks like, apart from what it says and what the client asked for. Writers read it and know no profile. */
+/** The form of an answer that does not depend on its content or on the request. Writers use it instead of the profile. */
 export interface ChatForm {
   readonly streamHeaders: Readonly<Record<string, string>>;
-  /** Spaces per level of a JSON body (0: on one line), and what follows its last brace. */
+  /** Spaces per level of a JSON body (0: on one line), and the text after its last brace. */
   readonly body: { readonly indent: 0 | 2; readonly end: "" | "\n" };
-  /** What `service_tier` says where neither source nor settings tell; undefined: there is no such member. */
+  /** The value of `service_tier` if neither source nor settings have one; `undefined`: the answer has no such member. */
   readonly serviceTier: string | null | undefined;
   readonly systemFingerprint: boolean;
-  /** Whether choices have a `logprobs` member; "by-model": where it was asked for, and else as OpenAI's models of that class. */
+  /** Whether choices have a `logprobs` member; "by-model": if it is requested, or if OpenAI's models of that class always have it. */
   readonly logprobsKey: boolean | "by-model";
-  /** How the number of a logprob is printed. It is finite. */
+  /** Prints a finite log probability. */
   readonly number: (value: number) => string;
-  /** Chunks are obfuscated unless the client asked otherwise. */
+  /** Chunks are obfuscated unless the request says otherwise. */
   readonly obfuscates: boolean;
-  /** Chunks before the last have `"usage":null` where usage was asked for. */
+  /** If usage is requested, chunks before the last have `"usage":null`. */
   readonly nullUsage: boolean;
-  /** The chunks of an announced row of calls have `usage` before `choices`. */
+  /** The chunks of several announced calls have `usage` before `choices`. */
   readonly usageBeforeCalls: boolean;
-  /** Details of the usage that are shown though nobody counted them. */
+  /** Details of the usage with the value 0 if the source has not counted them. */
   readonly usageZeros: UsageZeros | undefined;
-  /** What a source adds after its usage stands behind the usage. */
+  /** Members that a source adds after its usage are sent after the usage. */
   readonly extrasAfterUsage: boolean;
-  /** Reasoning is shown where the client says nothing about it. */
+  /** Answers contain reasoning unless the request says otherwise. */
   readonly showsReasoning: boolean;
-  /** The form of one choice, by its number. */
+  /** Returns the form of the choice with this number. */
   choice(index: number): ChatChoiceForm;
 }
 
 export interface ChatChoiceForm {
-  /** Streams: what stands beside the role in the first delta, by what the choice begins with. */
+  /** Streams: the members after the role in the first delta, by what the choice begins with. */
   readonly first: Readonly<Record<Opening, FirstMembers>>;
-  /** Streams: after these announcements the first delta waits for what the choice begins with, in order to show it. */
+  /** Streams: after these announcements, the first delta waits until it is known what the choice begins with. */
   readonly waitsAfter: readonly StartEvent["announced"][];
   /** Streams: the first delta has the header of the first call, unless several calls were announced. */
   readonly callInFirstDelta: boolean;
-  /** Streams: the first delta has logprobs without tokens where logprobs were asked for. */
+  /** Streams: if log probabilities are requested, the first delta has an empty list of them. */
   readonly emptyLogprobs: boolean;
-  /** A call that was forced by name ends in `stop`. */
+  /** The finish reason of a call that the request forces by name is `stop`. */
   readonly namedCallStops: boolean;
-  /** Bodies: `refusal` where there is none; undefined: the member is left out. */
+  /** Bodies: the value of `refusal` without a refusal; `undefined`: the member is absent. */
   readonly refusal: "" | null | undefined;
-  /** Bodies: there are `annotations`, an empty list where the source has none. */
+  /** Bodies: messages have `annotations`, by default an empty list. */
   readonly annotations: boolean;
 }
 
-/** Members of the first delta; undefined: left out. */
+/** Members of the first delta; `undefined`: absent. */
 export interface FirstMembers {
   readonly content?: "" | null | undefined;
   readonly refusal?: "" | null | undefined;
@@ -68,7 +70,7 @@ const leanChoice: ChatChoiceForm = {
   annotations: false,
 };
 
-/** As recorded from 2024-09 to 2026-08: 271 streams of text, 83 of one call, 23 of several, 2 refusals; no counterexample. */
+/** Source: recordings of 2024-09 to 2026-08 without a counterexample: 271 streams of text, 83 of one call, 23 of several, 2 refusals. */
 const exactChoice: ChatChoiceForm = {
   first: {
     text: { content: "", refusal: null },
@@ -111,18 +113,53 @@ export const chatForms: Readonly<Record<Profile["name"], ChatForm>> = {
     obfuscates: true,
     nullUsage: true,
     usageBeforeCalls: true,
-    usageZeros: {
-      prompt: { cached_tokens: 0, audio_tokens: 0 },
-      completion: {
-        reasoning_tokens: 0,
-        audio_tokens: 0,
-        accepted_prediction_tokens: 0,
-        rejected_prediction_tokens: 0,
-      },
-    },
+    usageZeros: openaiUsageZeros,
     extrasAfterUsage: true,
-    // OpenAI has no member for it.
+    // OpenAI has no member for reasoning.
     showsReasoning: false,
     choice: () => exactChoice,
   },
 };
+
+/** Returns the `finish_reason` of a chat choice. OpenAI writes `stop` for a call that is forced by name (9 of 9 recordings). */
+export function finishReason(
+  reason: FinishReason,
+  asked: AskedAnswer,
+  { namedCallStops }: ChatChoiceForm,
+): "stop" | "length" | "tool_calls" | "content_filter" | "function_call" {
+  switch (reason) {
+    case "tool-calls":
+    case "function-call":
+      if (namedCallStops && asked.namedToolChoice) return "stop";
+      return reason === "function-call" || asked.legacyFunctions ? "function_call" : "tool_calls";
+    case "content-filter":
+      return "content_filter";
+    case "stop":
+    case "length":
+      return reason;
+  }
+}
+
+/** Returns the names of the members that contain reasoning in this answer; empty if it has none. */
+export function reasoningFields({ showsReasoning }: ChatForm, { asked, settings }: ChoicesContext): readonly string[] {
+  if (asked.includeReasoning === false) return [];
+  const isWanted = showsReasoning || asked.includeReasoning === true;
+  return settings.reasoningFields ?? (isWanted ? ["reasoning_content"] : []);
+}
+
+/**
+ * Models whose choices have no `logprobs` member in OpenAI's answers: reasoning, audio and search models. Those of gpt-3.5, 4, 4o and 4.1
+ * always have it. Source: recordings of 2024 to 2026 without a counterexample.
+ */
+const withoutKey = /^(?:o\d(?:-|$)|gpt-5|gpt-audio)|-search-preview/;
+
+/** Returns whether OpenAI's answers of the model with this id have the member `logprobs`. */
+export function hasLogprobsKey(model: string): boolean {
+  return !withoutKey.test(model);
+}
+
+/** Returns whether the choices of an answer have a `logprobs` member. */
+export function showsLogprobsKey({ logprobsKey }: ChatForm, { asked, settings, model }: ChoicesContext): boolean {
+  if (logprobsKey !== "by-model") return logprobsKey;
+  return asked.logprobs || (settings.logprobsKey ?? hasLogprobsKey(model));
+}

@@ -1,43 +1,18 @@
 import { z } from "zod";
-import { mostCalls, mostMessages, mostParts } from "../request/size-limits.ts";
 import { anyObject, expecting, list } from "../request/shapes.ts";
+import { mostCalls, mostMessages, mostParts, mostTools } from "../request/size-limits.ts";
 
-/** A message of a chat request as the client sent it. Source: the specification's ChatCompletionRequestMessage. */
-export type RawMessage =
-  | { role: "system" | "developer"; content: RawContent; name?: string | null | undefined }
-  | { role: "user"; content: RawContent; name?: string | null | undefined }
-  | { role: "tool"; content: RawContent; tool_call_id: string; name?: string | null | undefined }
-  | { role: "function"; content: string | null; name: string }
-  | RawAssistantMessage;
+/*
+ * The objects of a chat request, one schema for each object of the official SDKs. Source: OpenAI's OpenAPI document,
+ * `CreateChatCompletionRequest`. `chatParameters` lists the members of the request itself.
+ */
 
-export interface RawAssistantMessage {
-  role: "assistant";
-  content?: RawContent | null | undefined;
-  name?: string | null | undefined;
-  refusal?: string | null | undefined;
-  reasoning_content?: string | null | undefined;
-  reasoning?: string | null | undefined;
-  tool_calls?: RawToolCall[] | null | undefined;
-  function_call?: { name: string; arguments: string } | null | undefined;
-}
+const anObject = expecting("an object");
+const nullableText = z.string().nullish();
 
-export type RawToolCall =
-  | { id: string; type: "function"; function: { name: string; arguments: string } }
-  | { id: string; type: "custom"; custom: { name: string; input: string } };
-
-export type RawContent = string | RawPart[];
-
-/** The shapes below say which parts a role may have. */
-export type RawPart =
-  | { type: "text"; text: string }
-  | { type: "refusal"; refusal: string }
-  | { type: "image_url"; image_url: string | { url: string; detail?: string | null | undefined } }
-  | { type: "input_audio"; input_audio: { data: string; format: string } }
-  | { type: "file"; file: Record<string, unknown> };
-
-const textPart = z.object({ type: z.literal("text"), text: z.string() });
-const refusalPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
-const imagePart = z.object({
+export const textContentPart = z.object({ type: z.literal("text"), text: z.string() });
+export const refusalContentPart = z.object({ type: z.literal("refusal"), refusal: z.string() });
+export const imageContentPart = z.object({
   type: z.literal("image_url"),
   // A bare URL is not in OpenAI's specification, but many programs send it.
   image_url: z.union(
@@ -45,62 +20,161 @@ const imagePart = z.object({
     expecting("an object"),
   ),
 });
-const audioPart = z.object({
+export const audioContentPart = z.object({
   type: z.literal("input_audio"),
-  input_audio: z.object({ data: z.string(), format: z.enum(["wav", "mp3"]) }, expecting("an object")),
+  input_audio: z.object({ data: z.string(), format: z.enum(["wav", "mp3"]) }, anObject),
 });
-const filePart = z.object({ type: z.literal("file"), file: anyObject() });
+export const fileContentPart = z.object({ type: z.literal("file"), file: anyObject() });
 
-const anObject = expecting("an object");
-const partOfUser = z.discriminatedUnion("type", [textPart, imagePart, audioPart, filePart], anObject);
-const partOfAssistant = z.discriminatedUnion("type", [textPart, refusalPart], anObject);
-const partOfText = z.discriminatedUnion("type", [textPart], anObject);
+const userPart = z.discriminatedUnion(
+  "type",
+  [textContentPart, imageContentPart, audioContentPart, fileContentPart],
+  anObject,
+);
+const assistantPart = z.discriminatedUnion("type", [textContentPart, refusalContentPart], anObject);
+const textPart = z.discriminatedUnion("type", [textContentPart], anObject);
 
-function parts(part: z.ZodType<RawPart>): z.ZodType<RawPart[]> {
-  return list(part, { least: 1, most: mostParts });
+/** A part of a message of any role. */
+export type ChatContentPart = z.infer<typeof userPart> | z.infer<typeof assistantPart>;
+export type ChatRequestContent = string | ChatContentPart[];
+
+function content<Part>(part: z.ZodType<Part>): z.ZodType<string | Part[]> {
+  return z.union(
+    [z.string(), list(part, { least: 1, most: mostParts })],
+    expecting("one of a string or array of objects"),
+  );
 }
 
-const contentWords = expecting("one of a string or array of objects");
-const userContent = z.union([z.string(), parts(partOfUser)], contentWords);
-const assistantContent = z.union([z.string(), parts(partOfAssistant)], contentWords);
-const textContent = z.union([z.string(), parts(partOfText)], contentWords);
-
-const name = z.string().nullish();
-
 const calledFunction = z.object({ name: z.string(), arguments: z.string() }, anObject);
-const toolCall = z.discriminatedUnion(
-  "type",
-  [
-    z.object({ id: z.string(), type: z.literal("function"), function: calledFunction }),
-    z.object({ id: z.string(), type: z.literal("custom"), custom: z.object({ name: z.string(), input: z.string() }) }),
-  ],
-  anObject,
-);
+export const requestFunctionCall = z.object({ id: z.string(), type: z.literal("function"), function: calledFunction });
+export const requestCustomCall = z.object({
+  id: z.string(),
+  type: z.literal("custom"),
+  custom: z.object({ name: z.string(), input: z.string() }),
+});
+const requestToolCall = z.discriminatedUnion("type", [requestFunctionCall, requestCustomCall], anObject);
+export type RawToolCall = z.infer<typeof requestToolCall>;
 
-const message = z.discriminatedUnion(
+export const systemMessage = z.object({
+  role: z.literal("system"),
+  content: content(textPart),
+  name: nullableText,
+});
+export const developerMessage = z.object({
+  role: z.literal("developer"),
+  content: content(textPart),
+  name: nullableText,
+});
+export const userMessage = z.object({ role: z.literal("user"), content: content(userPart), name: nullableText });
+export const assistantMessage = z.object({
+  role: z.literal("assistant"),
+  content: content(assistantPart).nullish(),
+  name: nullableText,
+  refusal: nullableText,
+  reasoning_content: nullableText,
+  reasoning: nullableText,
+  tool_calls: list(requestToolCall, { phrase: "an array of objects", most: mostCalls }).nullish(),
+  function_call: calledFunction.nullish(),
+});
+export const toolMessage = z.object({
+  role: z.literal("tool"),
+  content: content(textPart),
+  tool_call_id: z.string(),
+  name: nullableText,
+});
+export const functionMessage = z.object({
+  role: z.literal("function"),
+  content: z.string().nullable(),
+  name: z.string(),
+});
+
+const requestMessage = z.discriminatedUnion(
   "role",
-  [
-    z.object({ role: z.literal("system"), content: textContent, name }),
-    z.object({
-      role: z.literal("assistant"),
-      content: assistantContent.nullish(),
-      name,
-      refusal: z.string().nullish(),
-      reasoning_content: z.string().nullish(),
-      reasoning: z.string().nullish(),
-      tool_calls: list(toolCall, { phrase: "an array of objects", most: mostCalls }).nullish(),
-      function_call: calledFunction.nullish(),
-    }),
-    z.object({ role: z.literal("user"), content: userContent, name }),
-    z.object({ role: z.literal("function"), content: z.string().nullable(), name: z.string() }),
-    z.object({ role: z.literal("tool"), content: textContent, tool_call_id: z.string(), name }),
-    z.object({ role: z.literal("developer"), content: textContent, name }),
-  ],
+  [systemMessage, assistantMessage, userMessage, functionMessage, toolMessage, developerMessage],
   anObject,
 );
 
-export const messagesShape: z.ZodType<RawMessage[]> = list(message, {
+/** A message of a chat request. */
+export type RawMessage = z.infer<typeof requestMessage>;
+export type ChatAssistantMessage = z.infer<typeof assistantMessage>;
+
+export const messagesShape: z.ZodType<RawMessage[]> = list(requestMessage, {
   phrase: "an array of objects",
   least: 1,
   most: mostMessages,
 });
+
+export const functionDefinition = z.object(
+  {
+    name: z.string().min(1),
+    description: nullableText,
+    parameters: anyObject().nullish(),
+    strict: z.boolean().nullish(),
+  },
+  anObject,
+);
+export const customToolFormat = z.discriminatedUnion(
+  "type",
+  [
+    z.object({ type: z.literal("text") }),
+    z.object({
+      type: z.literal("grammar"),
+      grammar: z.object({ definition: z.string(), syntax: z.enum(["lark", "regex"]) }, anObject),
+    }),
+  ],
+  anObject,
+);
+export const functionTool = z.object({ type: z.literal("function"), function: functionDefinition });
+export const customTool = z.object({
+  type: z.literal("custom"),
+  custom: z.object(
+    { name: z.string().min(1), description: nullableText, format: customToolFormat.nullish() },
+    anObject,
+  ),
+});
+const requestTool = z.discriminatedUnion("type", [functionTool, customTool], anObject);
+
+export type FunctionDefinition = z.infer<typeof functionDefinition>;
+export type ChatRequestTool = z.infer<typeof requestTool>;
+
+export const toolsShape: z.ZodType<ChatRequestTool[]> = list(requestTool, {
+  phrase: "an array of objects",
+  most: mostTools,
+});
+export const functionsShape: z.ZodType<FunctionDefinition[]> = list(functionDefinition, {
+  phrase: "an array of objects",
+  most: mostTools,
+});
+
+const namedFunction = z.object({ name: z.string() }, anObject);
+export const namedFunctionChoice = z.object({ type: z.literal("function"), function: namedFunction });
+export const namedCustomChoice = z.object({ type: z.literal("custom"), custom: namedFunction });
+const namedTool = z.discriminatedUnion("type", [namedFunctionChoice, namedCustomChoice], anObject);
+export const allowedToolChoice = z.object({
+  type: z.literal("allowed_tools"),
+  allowed_tools: z.object(
+    {
+      mode: z.enum(["auto", "required"]),
+      tools: list(namedTool, { phrase: "an array of objects", least: 1, most: mostTools }),
+    },
+    anObject,
+  ),
+});
+const toolChoiceObject = z.discriminatedUnion(
+  "type",
+  [allowedToolChoice, namedFunctionChoice, namedCustomChoice],
+  anObject,
+);
+
+export type NamedToolChoice = z.infer<typeof namedTool>;
+export type ChatRequestToolChoice = z.infer<typeof toolChoiceShape>;
+export const toolChoiceShape = z.union(
+  [z.enum(["none", "auto", "required"]), toolChoiceObject],
+  expecting("one of a string or object"),
+);
+
+export type LegacyFunctionChoice = z.infer<typeof functionCallShape>;
+export const functionCallShape = z.union(
+  [z.enum(["none", "auto"]), namedFunction],
+  expecting("one of a string or object"),
+);

@@ -14,7 +14,7 @@ function messages(list: readonly object[]): readonly Message[] {
   return prompt.kind === "chat" ? prompt.messages : [];
 }
 
-test("every role and part in the neutral form; strings stay strings, parts stay parts", () => {
+test("converts every role and part; strings stay strings, parts stay parts", () => {
   const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==", detail: "low" } };
   expect(
     messages([
@@ -57,7 +57,7 @@ test("every role and part in the neutral form; strings stay strings, parts stay 
   ]);
 });
 
-test("results find the name of their call ; arguments stay as they are, malformed or not", () => {
+test("results get the name of their call; arguments are unchanged, even malformed ones", () => {
   const calls = [
     { id: "call_a", type: "function", function: { name: "f", arguments: '{"x":' } },
     { id: "call_b", type: "custom", custom: { name: "g", input: "free text" } },
@@ -81,7 +81,7 @@ test("results find the name of their call ; arguments stay as they are, malforme
   ]);
 });
 
-test("a result without its call is taken in profile lean, with a warning", () => {
+test("profile lean accepts a result without its call, with a warning", () => {
   const { warnings } = read({ messages: [{ role: "tool", tool_call_id: "x", content: "A" }] });
   expect(warnings.join()).toContain("messages.[0].role");
 });
@@ -137,7 +137,7 @@ test("tools and the choice between them", () => {
   });
 });
 
-test("an empty list of tools is none in profile lean", () => {
+test("in profile lean, an empty list of tools means no tools", () => {
   expect(read({ tools: [], parallel_tool_calls: true }).request).not.toHaveProperty("tools");
 });
 

@@ -4,11 +4,11 @@ import type { AssistantMessage, AssistantPart, Content, ContentPart, FilePart, M
 import { Pace } from "../../core/steps.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "../request/draft.ts";
-import type { RawAssistantMessage, RawContent, RawMessage } from "./message-shape.ts";
+import type { ChatAssistantMessage, ChatRequestContent, RawMessage } from "./message-shape.ts";
 
 /**
- * A conversation as the client sent it, in the neutral form. Results find their call by its id, and so the name of what was called;
- * legacy `function` messages and `function_call`s become tool messages and calls with ids made up for them.
+ * Converts the messages of a chat request to API-neutral messages. The result of a tool gets the name of the tool from the call with the
+ * same id. Legacy `function` messages and `function_call`s become tool messages and calls with generated ids.
  */
 export function* readMessages(raw: readonly RawMessage[], draft: RequestDraft): Steps<Message[]> {
   const history = new CallHistory(draft);
@@ -16,12 +16,12 @@ export function* readMessages(raw: readonly RawMessage[], draft: RequestDraft): 
   const pace = new Pace();
   for (const [index, message] of raw.entries()) {
     messages.push(neutralMessage(message, index, history));
-    if (pace.isOver(partsIn(message))) yield;
+    if (pace.isOver(partCount(message))) yield;
   }
   return messages;
 }
 
-function partsIn(message: RawMessage): number {
+function partCount(message: RawMessage): number {
   const calls = message.role === "assistant" ? (message.tool_calls?.length ?? 0) : 0;
   return 1 + calls + (Array.isArray(message.content) ? message.content.length : 0);
 }
@@ -34,9 +34,9 @@ function neutralMessage(message: RawMessage, index: number, history: CallHistory
     case "user":
       return { role: "user", content: neutralContent(message.content), ...named(message.name) };
     case "assistant":
-      return history.asked(assistantMessage(message, index, history), index);
+      return history.addCalls(assistantMessage(message, index, history), index);
     case "tool": {
-      const name = history.answered(message.tool_call_id, index) ?? message.name;
+      const name = history.toolName(message.tool_call_id, index) ?? message.name;
       return {
         role: "tool",
         content: neutralContent(message.content),
@@ -48,44 +48,44 @@ function neutralMessage(message: RawMessage, index: number, history: CallHistory
       return {
         role: "tool",
         content: message.content ?? "",
-        toolCallId: history.functionAnswered(message.name, index),
+        toolCallId: history.legacyCallId(message.name, index),
         name: message.name,
       };
   }
 }
 
-function assistantMessage(message: RawAssistantMessage, index: number, history: CallHistory): AssistantMessage {
+function assistantMessage(message: ChatAssistantMessage, index: number, history: CallHistory): AssistantMessage {
   const { content = null, name, refusal, tool_calls: calls, function_call: functionCall } = message;
   const parts: AssistantPart[] = [];
   const reasoning = message.reasoning_content ?? message.reasoning;
   if (typeof reasoning === "string") parts.push({ type: "reasoning", text: reasoning });
   if (typeof content === "string") parts.push({ type: "text", text: content });
-  else for (const part of content ?? []) parts.push(spokenPart(part));
+  else for (const part of content ?? []) parts.push(assistantPartOf(part));
   if (typeof refusal === "string") parts.push({ type: "refusal", refusal });
   for (const call of calls ?? []) {
     const { id } = call;
-    const made =
+    const called =
       call.type === "custom"
         ? { name: call.custom.name, arguments: call.custom.input, kind: call.type }
         : { name: call.function.name, arguments: call.function.arguments };
-    parts.push({ type: "tool-call", id, ...made });
+    parts.push({ type: "tool-call", id, ...called });
   }
-  if (functionCall) parts.push({ type: "tool-call", id: madeUpId(index), ...functionCall });
-  if (content === null && !parts.some(({ type }) => type === "tool-call")) history.complainOfSilence(index, refusal);
+  if (functionCall) parts.push({ type: "tool-call", id: generatedId(index), ...functionCall });
+  if (content === null && !parts.some(({ type }) => type === "tool-call")) history.reportNoContent(index, refusal);
   return { role: "assistant", content: contentOf(parts), ...named(name) };
 }
 
-function spokenPart(part: Exclude<RawContent, string>[number]): AssistantPart {
+function assistantPartOf(part: Exclude<ChatRequestContent, string>[number]): AssistantPart {
   return part.type === "refusal"
     ? { type: "refusal", refusal: part.refusal }
     : { type: "text", text: part.type === "text" ? part.text : "" };
 }
 
-function neutralContent(content: RawContent): Content {
+function neutralContent(content: ChatRequestContent): Content {
   return typeof content === "string" ? content : content.map((part) => neutralPart(part));
 }
 
-function neutralPart(part: Exclude<RawContent, string>[number]): ContentPart {
+function neutralPart(part: Exclude<ChatRequestContent, string>[number]): ContentPart {
   switch (part.type) {
     case "text":
       return { type: "text", text: part.text };
@@ -115,14 +115,14 @@ function named(name: string | null | undefined): { readonly name?: string } {
   return typeof name === "string" ? { name } : {};
 }
 
-/** The id of a call that has none: legacy functions. The message's index makes it the same on every turn. */
-function madeUpId(index: number): string {
+/** Returns the id for a call without one (legacy functions). It is the same in every turn, because the index of the message is. */
+function generatedId(index: number): string {
   return `call_${String(index).padStart(24, "0")}`;
 }
 
 /**
- * Which calls were made and which were answered. OpenAI refuses a history where the two do not match, and so does profile `exact`;
- * `lean` warns, because programs cut histories anywhere and a template copes.
+ * The calls of a conversation. OpenAI refuses a conversation with a result that has no call, and so does profile `exact`; `lean` warns,
+ * because programs cut histories anywhere and templates accept that.
  */
 class CallHistory {
   readonly #draft: RequestDraft;
@@ -133,19 +133,20 @@ class CallHistory {
     this.#draft = draft;
   }
 
-  asked(message: AssistantMessage, index: number): AssistantMessage {
+  /** Records the calls of a message, and returns it. */
+  addCalls(message: AssistantMessage, index: number): AssistantMessage {
     for (const { id, name } of callsOf(message)) {
       this.#names.set(id, name);
-      if (id === madeUpId(index)) this.#lastFunctionCall = id;
+      if (id === generatedId(index)) this.#lastFunctionCall = id;
     }
     return message;
   }
 
-  /** The name of the function that a result is of. */
-  answered(id: string, index: number): string | undefined {
+  /** Returns the name of the tool whose call has this id. */
+  toolName(id: string, index: number): string | undefined {
     const name = this.#names.get(id);
     if (name === undefined) {
-      this.#complain(
+      this.#report(
         `messages.[${index}].role`,
         "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
       );
@@ -153,21 +154,22 @@ class CallHistory {
     return name;
   }
 
-  /** The id of the call that a legacy result is of. */
-  functionAnswered(name: string, index: number): string {
-    const id = this.#lastFunctionCall ?? madeUpId(index);
+  /** Returns the id of the call that a legacy `function` message answers. */
+  legacyCallId(name: string, index: number): string {
+    const id = this.#lastFunctionCall ?? generatedId(index);
     this.#lastFunctionCall = undefined;
     this.#names.set(id, name);
     return id;
   }
 
-  complainOfSilence(index: number, refusal: string | null | undefined): void {
+  /** Reports an assistant message without content, calls or refusal. */
+  reportNoContent(index: number, refusal: string | null | undefined): void {
     if (typeof refusal === "string") return;
-    this.#complain(`messages.[${index}].content`, "Invalid value for 'content': expected a string, got null.");
+    this.#report(`messages.[${index}].content`, "Invalid value for 'content': expected a string, got null.");
   }
 
-  /** OpenAI's own `param` has a dot before the bracket in these. */
-  #complain(param: string, message: string): void {
+  /** OpenAI's `param` has a dot before the bracket in these errors. */
+  #report(param: string, message: string): void {
     if (this.#draft.profile.judgesAsVendor) throw invalidRequest(message, param);
     this.#draft.warnings.push(`${param}: ${message}`);
   }

@@ -10,8 +10,8 @@ function read(members: object, options?: ReadOptions): ReadChoicesRequest {
   return readChatRequest({ model: "m", messages: [hello], ...members }, "req_1", options);
 }
 
-describe("what is taken", () => {
-  test("null is the same as nothing, for every parameter that may be left out", () => {
+describe("accepted requests", () => {
+  test("null counts as absent for every optional parameter", () => {
     const names = [
       "stop",
       "tools",
@@ -33,7 +33,7 @@ describe("what is taken", () => {
     expect(request).toEqual({ ...read({}).request, passthrough: request.passthrough });
   });
 
-  test("members of no parameter pass into extra, in the request and beside", () => {
+  test("unknown members are in extra, and the body is in passthrough", () => {
     const { request } = read({ reasoning: { max_tokens: 5 }, provider: null });
     expect(request.extra).toEqual({ reasoning: { max_tokens: 5 }, provider: null });
   });
@@ -46,7 +46,7 @@ describe("what is taken", () => {
     expect(Object.keys(request.extra)).toEqual(["__proto__"]);
   });
 
-  test("only what the client set is there", () => {
+  test("members that the client has not set are absent", () => {
     expect(read({}).request).toEqual({
       id: "req_1",
       model: "m",
@@ -60,7 +60,7 @@ describe("what is taken", () => {
     });
   });
 
-  test("sampling and limits, OpenAI's and the usual extensions", () => {
+  test("sampling and limits: OpenAI's parameters and extensions", () => {
     const { request } = read({
       temperature: 0,
       top_p: 0.5,
@@ -117,13 +117,13 @@ describe("what is taken", () => {
     ).toEqual({});
   });
 
-  test("what is refused here goes along to a server that may know it", () => {
+  test("refused parameters are forwarded to a server that may support them", () => {
     const members = { mirostat: 2, web_search_options: {} };
     expect(read(members, { forwards: true }).request.extra).toEqual(members);
   });
 
   // A server of the same API knows words that are newer than this server; each was a 400 here before it could answer.
-  test("an unknown word goes along to a server of this API alone", () => {
+  test("an unknown value is forwarded only to a server of the same API", () => {
     const members = { reasoning_effort: "ultra", verbosity: "someday" };
     const { request, warnings } = read(members, { forwards: true });
     expect([request.reasoning, request.verbosity, request.passthrough?.body]).toEqual([
@@ -136,7 +136,7 @@ describe("what is taken", () => {
     expect(() => read({ temperature: "hot" }, { forwards: true })).toThrow(FailureError);
   });
 
-  test("where thoughts go", () => {
+  test("parameters of reasoning", () => {
     const reasoning = (members: object): unknown => read(members).request.reasoning;
     expect(reasoning({ reasoning_format: "none", reasoning_effort: "low" })).toEqual({ effort: "low", inText: true });
     expect(reasoning({ reasoning_format: "none" })).toEqual({ inText: true });
@@ -177,7 +177,7 @@ test("other servers' names of a limit and of constraints", () => {
   expect(asked({ ebnf: 'root ::= "a"' }).output).toEqual({ type: "grammar", gbnf: 'root ::= "a"', path: "ebnf" });
 });
 
-test("a choice of tools that asks for no call needs no tools, but in the vendor's judgement", () => {
+test("a tool choice that requires no call needs no tools, except in profile exact", () => {
   for (const more of [{ tool_choice: "none" }, { tool_choice: "auto" }, { function_call: "auto" }]) {
     const { request, warnings } = read(more);
     expect(request.toolChoice).toBeUndefined();

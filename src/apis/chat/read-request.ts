@@ -13,12 +13,12 @@ import { invalidValue } from "../request/refusals.ts";
 import { resolveTools } from "../request/resolve-tools.ts";
 import { chatParameters } from "./chat-parameters.ts";
 
-/** Reads the body of `POST /v1/chat/completions` at once. Throws `FailureError` in OpenAI's words. */
+/** Reads the body of `POST /v1/chat/completions`. Throws `FailureError` with OpenAI's messages. */
 export function readChatRequest(body: unknown, requestId: string, options?: ReadOptions): ReadChoicesRequest {
   return atOnce(chatRequestInSteps(body, requestId, options));
 }
 
-/** The same in steps, for a long body. */
+/** The same in steps, so that a long body does not block other requests. */
 export function* chatRequestInSteps(
   body: unknown,
   requestId: string,

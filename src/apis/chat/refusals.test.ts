@@ -213,11 +213,11 @@ test("audio as a modality", () => {
   });
 });
 
-test.each([null, "text", [], 3])("a body that is no object: %j", (body) => {
+test.each([null, "text", [], 3])("a body that is not an object: %j", (body) => {
   expect(() => readChatRequest(body, "req_1")).toThrow(FailureError);
 });
 
-test("the first complaint does not depend on the order of keys", () => {
+test("the first error does not depend on the order of keys", () => {
   expect(refusal({ n: 0, temperature: 9 })).toEqual(refusal({ temperature: 9, n: 0 }));
 });
 
@@ -305,7 +305,7 @@ describe("profile exact also refuses what only OpenAI does", () => {
     expect(() => read(members)).not.toThrow();
   });
 
-  test("members that are named like keywords, and references to definitions of the schema, are no mistake", () => {
+  test("members with names of keywords, and references to definitions of the schema, are accepted", () => {
     const schema = {
       ...closed,
       required: ["type", "next"],

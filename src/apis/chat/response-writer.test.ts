@@ -109,7 +109,7 @@ function firstChoice(body: string): Body["choices"][number] | undefined {
   return parsed.choices[0];
 }
 
-test("content is null where there are only calls, and members are in OpenAI's order", () => {
+test("content is null in a message of calls, and members are in OpenAI's order", () => {
   const calls = [{ id: "call_0", type: "function", function: { name: "f", arguments: "{}" } }];
   const choice = firstChoice(written(called, exact));
   expect(JSON.stringify(choice?.message)).toBe(
@@ -118,7 +118,7 @@ test("content is null where there are only calls, and members are in OpenAI's or
   expect(firstChoice(written(called, lean))?.message).toEqual({ role: "assistant", content: null, tool_calls: calls });
 });
 
-test("a call that was forced by name ends in stop in profile exact alone", () => {
+test("a call that is forced by name ends with stop only in profile exact", () => {
   const named = { namedToolChoice: true };
   expect(firstChoice(written(called, exact, named))?.finish_reason).toBe("stop");
   expect(firstChoice(written(called, lean, named))?.finish_reason).toBe("tool_calls");
@@ -129,19 +129,19 @@ test("length wins over calls", () => {
   for (const profile of [lean, exact]) expect(firstChoice(written(cut, profile))?.finish_reason).toBe("length");
 });
 
-test("legacy functions are answered in kind", () => {
+test("a request with legacy functions gets function_call", () => {
   expect(firstChoice(written(called, lean, { legacyFunctions: true }))).toMatchObject({
     message: { role: "assistant", content: null, function_call: { name: "f", arguments: "{}" } },
     finish_reason: "function_call",
   });
 });
 
-test("the stop string is told on request only", () => {
+test("the stop string is in the answer only on request", () => {
   expect(firstChoice(written(said, lean, { includeStopString: true }))?.stop_str).toBe("END");
   expect(firstChoice(written(said, lean))).not.toHaveProperty("stop_str");
 });
 
-test("an impossible token has a logprob that JSON can hold", () => {
+test("an impossible token has a finite logprob", () => {
   const impossible = { token: "x", logprob: -Infinity, bytes: null, top: [] };
   const events: readonly GenerationEvent[] = [{ type: "text-delta", choice: 0, text: "x", logprobs: [impossible] }];
   expect(written(events, lean, { logprobs: true })).toContain('"logprob":-9999,');

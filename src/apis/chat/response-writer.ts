@@ -7,15 +7,13 @@ import { jsonText } from "../json-text.ts";
 import { chatLogprobs } from "../logprobs.ts";
 import { promptMembers } from "../prompt-report.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
-import { finishReason } from "./finish-reason.ts";
-import { chatForms } from "./form.ts";
+import { chatForms, finishReason, reasoningFields, showsLogprobsKey } from "./form.ts";
 import type { ChatForm } from "./form.ts";
-import { showsLogprobsKey } from "./logprobs-key.ts";
-import { reasoningFields } from "./reasoning-fields.ts";
+import { writeCalls } from "./write-messages.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 
-/** The body of a chat answer that is not streamed. `form`: the profile's. The order of members is OpenAI's since 2025. */
+/** Writes the body of a chat answer that is not streamed. Its members are in the order of `chatCompletion`. `form`: default is the form of the profile. */
 export function writeChatResponse(
   generation: Generation,
   context: ChoicesContext,
@@ -47,13 +45,13 @@ function choiceObject(
   form: ChatForm,
 ): Members {
   const { asked } = context;
-  const ofChoice = form.choice(choice.choice);
+  const choiceForm = form.choice(choice.choice);
   const logprobs = asked.logprobs ? chatLogprobs(choice.textLogprobs, choice.refusalLogprobs, form.number) : null;
   return {
     index: choice.choice,
     message: message(choice, generation, context, form),
     logprobs: showsLogprobsKey(form, context) ? logprobs : undefined,
-    finish_reason: choice.finish ? finishReason(choice.finish.reason, asked, ofChoice) : null,
+    finish_reason: choice.finish ? finishReason(choice.finish.reason, asked, choiceForm) : null,
     stop_str: asked.includeStopString ? choice.finish?.stop : undefined,
     token_ids: asked.includeTokenIds && choice.tokens ? [...choice.tokens] : undefined,
     ...extraMembers(generation, context, choice.choice, "choice"),
@@ -61,7 +59,7 @@ function choiceObject(
 }
 
 function message(choice: GeneratedChoice, generation: Generation, context: ChoicesContext, form: ChatForm): Members {
-  const shown = form.choice(choice.choice);
+  const choiceForm = form.choice(choice.choice);
   const { annotations, ...extras } = extraMembers(generation, context, choice.choice, "delta");
   const reasoning: Members = {};
   if (choice.reasoning !== null)
@@ -70,30 +68,17 @@ function message(choice: GeneratedChoice, generation: Generation, context: Choic
     role: "assistant",
     content: content(choice),
     ...reasoning,
-    ...calls(choice, context),
-    refusal: choice.refusal ?? shown.refusal,
+    ...writeCalls(choice.toolCalls, context.asked.legacyFunctions),
+    refusal: choice.refusal ?? choiceForm.refusal,
     ...extras,
-    annotations: annotations ?? (shown.annotations ? [] : undefined),
+    annotations: annotations ?? (choiceForm.annotations ? [] : undefined),
   };
 }
 
-/** Null where there is nothing but calls or a refusal; an empty text is still a text. */
+/** Returns `null` for a message of only calls or a refusal, and `""` for an empty message. */
 function content({ text, toolCalls, refusal }: GeneratedChoice): string | null {
   if (text !== null && (text !== "" || toolCalls.length === 0)) return text;
   return toolCalls.length > 0 || refusal !== null ? null : "";
-}
-
-function calls({ toolCalls }: GeneratedChoice, { asked }: ChoicesContext): Members {
-  const [first] = toolCalls;
-  if (!first) return {};
-  if (asked.legacyFunctions) return { function_call: { name: first.name, arguments: first.arguments } };
-  return {
-    tool_calls: toolCalls.map(({ id, kind, name, arguments: text }) =>
-      kind === "custom"
-        ? { id, type: kind, custom: { name, input: text } }
-        : { id, type: kind, function: { name, arguments: text } },
-    ),
-  };
 }
 
 function extraMembers(

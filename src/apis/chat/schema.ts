@@ -1,64 +1,98 @@
 import * as z from "zod";
 
 /*
- * The objects that OpenAI's chat completions answer with. The keys of each shape are in the order in which OpenAI writes them.
+ * The objects of OpenAI's answers to chat completions, one schema for each object of the official SDKs. The keys of a shape are in the
+ * order of the wire.
  *
- * Members are required where the specification requires them; OpenAI sends more of them than that. Unknown members are allowed, as the
- * specification allows them. Source: OpenAI's OpenAPI document, `CreateChatCompletionStreamResponse`, `CreateChatCompletionResponse`,
- * `Error`; recordings of 2024 to 2026.
+ * A member is required where the specification requires it; OpenAI sends more of them. Unknown members are allowed, as in the
+ * specification. `.meta()` says how often the answers of a profile have a member (see `Presence`), and names the project whose extension
+ * it is. Source: OpenAI's OpenAPI document, `CreateChatCompletionStreamResponse`, `CreateChatCompletionResponse`, `Error`; recordings of
+ * 2024 to 2026.
  */
 
 const count = z.int().min(0);
 
-/** The tokens of a request and its answer, also of the legacy completions. */
-export const usage = z.object({
+/** Profile `lean` leaves it out; OpenAI sends it in every answer (recordings since 2025-08). */
+const exactOnly = { lean: "never", exact: "always" };
+const inBothProfiles = { lean: "always", exact: "always" };
+/** A member that another project added to OpenAI's API. It is sent on request only. */
+const extensionOf = (project: string): z.ZodType =>
+  z.unknown().optional().meta({ extension: project, lean: "never", exact: "never" });
+
+/** OpenAI writes a zero for these where no tokens were counted (recordings of 2025 and 2026). */
+const countOrZero = count.optional().meta({ exact: "always" });
+
+export const promptTokensDetails = z.object({
+  cached_tokens: countOrZero,
+  cache_write_tokens: count.nullish(),
+  audio_tokens: countOrZero,
+  text_tokens: count.nullish(),
+  image_tokens: count.nullish(),
+});
+
+export const completionTokensDetails = z.object({
+  reasoning_tokens: countOrZero,
+  audio_tokens: countOrZero,
+  accepted_prediction_tokens: countOrZero,
+  rejected_prediction_tokens: countOrZero,
+  text_tokens: count.nullish(),
+});
+
+/** The token counts of a request and its answer; legacy completions have the same object. */
+export const completionUsage = z.object({
   prompt_tokens: count,
   completion_tokens: count.optional(),
   total_tokens: count,
-  prompt_tokens_details: z.object({ cached_tokens: count.optional(), audio_tokens: count.optional() }).optional(),
-  completion_tokens_details: z
-    .object({
-      reasoning_tokens: count.optional(),
-      audio_tokens: count.optional(),
-      accepted_prediction_tokens: count.optional(),
-      rejected_prediction_tokens: count.optional(),
-    })
-    .optional(),
+  prompt_tokens_details: promptTokensDetails.optional(),
+  completion_tokens_details: completionTokensDetails.optional(),
 });
 
-const tokenAlternative = z.object({
+export const chatTopLogprob = z.object({
   token: z.string(),
   logprob: z.number(),
   bytes: z.array(z.int().min(0).max(255)).nullable(),
 });
-const token = tokenAlternative.extend({ top_logprobs: z.array(tokenAlternative) });
-const logprobs = z
-  .object({ content: z.array(token).nullable(), refusal: z.array(token).nullable() })
-  .nullable()
-  .optional();
+export const chatTokenLogprob = chatTopLogprob.extend({ top_logprobs: z.array(chatTopLogprob) });
+export const choiceLogprobs = z.object({
+  content: z.array(chatTokenLogprob).nullable(),
+  refusal: z.array(chatTokenLogprob).nullable(),
+});
+/** OpenAI leaves it out for some models (`hasLogprobsKey`). */
+const logprobs = choiceLogprobs.nullable().optional().meta({ lean: "always", exact: "sometimes" });
 
-const finishReason = z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]);
-const serviceTier = z.enum(["auto", "default", "flex", "scale", "priority"]).nullable().optional();
-const fingerprint = z.string().nullable().optional();
+export const chatFinishReason = z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]);
+const serviceTier = z.enum(["auto", "default", "flex", "scale", "priority"]).nullable().optional().meta(exactOnly);
+const systemFingerprint = z.string().nullable().optional().meta(inBothProfiles);
+/** Reasoning has no member in OpenAI's API; these are the names of DeepSeek, vLLM and llama.cpp, and of OpenRouter and Ollama. */
+const reasoningText = z.unknown().optional().meta({ exact: "never" });
 
-const chunkCall = z.object({
+export const chunkToolCall = z.object({
   index: count,
   id: z.string().optional(),
   type: z.enum(["function", "custom"]).optional(),
   function: z.object({ name: z.string().optional(), arguments: z.string().optional() }).optional(),
 });
 
-const delta = z.object({
+export const chunkDelta = z.object({
   role: z.enum(["developer", "system", "user", "assistant", "tool"]).optional(),
   content: z.string().nullable().optional(),
-  refusal: z.string().nullable().optional(),
-  tool_calls: z.array(chunkCall).optional(),
+  reasoning_content: reasoningText,
+  reasoning: reasoningText,
+  tool_calls: z.array(chunkToolCall).optional(),
   function_call: z.object({ name: z.string().optional(), arguments: z.string().optional() }).optional(),
+  refusal: z.string().nullable().optional(),
   audio: z.unknown().optional(),
 });
 
-const chunkChoice = z
-  .object({ index: count, delta, logprobs, finish_reason: finishReason.nullable().optional() })
+export const chunkChoice = z
+  .object({
+    index: count,
+    delta: chunkDelta,
+    logprobs,
+    finish_reason: chatFinishReason.nullable().optional().meta(inBothProfiles),
+    stop_str: extensionOf("vLLM"),
+    token_ids: extensionOf("vLLM"),
+  })
   // The specification requires finish_reason; OpenAI's own last chunk of an audio answer does not have it.
   .refine((choice) => choice.finish_reason !== undefined || "audio" in choice.delta, {
     path: ["finish_reason"],
@@ -71,27 +105,47 @@ export const chatChunk = z.object({
   created: z.int(),
   model: z.string(),
   service_tier: serviceTier,
-  system_fingerprint: fingerprint,
+  system_fingerprint: systemFingerprint,
   choices: z.array(chunkChoice),
-  usage: usage.nullable().optional(),
+  moderation: z.unknown().optional(),
+  prompt_logprobs: extensionOf("vLLM"),
+  prompt_token_ids: extensionOf("vLLM"),
+  prompt_progress: extensionOf("llama.cpp"),
+  usage: completionUsage.nullable().optional(),
+  timings: extensionOf("llama.cpp"),
+  obfuscation: z.unknown().optional(),
 });
 
-const toolCall = z.discriminatedUnion("type", [
-  z.object({
-    id: z.string(),
-    type: z.literal("function"),
-    function: z.object({ name: z.string(), arguments: z.string() }),
-  }),
-  z.object({ id: z.string(), type: z.literal("custom"), custom: z.object({ name: z.string(), input: z.string() }) }),
-]);
+export const functionToolCall = z.object({
+  id: z.string(),
+  type: z.literal("function"),
+  function: z.object({ name: z.string(), arguments: z.string() }),
+});
+export const customToolCall = z.object({
+  id: z.string(),
+  type: z.literal("custom"),
+  custom: z.object({ name: z.string(), input: z.string() }),
+});
 
-const message = z.object({
+export const chatMessage = z.object({
   role: z.literal("assistant"),
   content: z.string().nullable(),
-  tool_calls: z.array(toolCall).optional(),
+  reasoning_content: reasoningText,
+  reasoning: reasoningText,
+  tool_calls: z.array(z.discriminatedUnion("type", [functionToolCall, customToolCall])).optional(),
   function_call: z.object({ name: z.string(), arguments: z.string() }).optional(),
-  refusal: z.string().nullable().optional(),
-  annotations: z.array(z.looseObject({})).optional(),
+  refusal: z.string().nullable().optional().meta({ exact: "always" }),
+  audio: z.unknown().optional().meta({ lean: "never" }),
+  annotations: z.array(z.looseObject({})).optional().meta(exactOnly),
+});
+
+export const chatChoice = z.object({
+  index: count,
+  message: chatMessage,
+  logprobs,
+  finish_reason: chatFinishReason,
+  stop_str: extensionOf("vLLM"),
+  token_ids: extensionOf("vLLM"),
 });
 
 export const chatCompletion = z.object({
@@ -99,18 +153,23 @@ export const chatCompletion = z.object({
   object: z.literal("chat.completion"),
   created: z.int(),
   model: z.string(),
-  choices: z.array(z.object({ index: count, message, logprobs, finish_reason: finishReason })),
-  usage: usage.optional(),
+  choices: z.array(chatChoice),
+  // Profile `lean` leaves out what the source has not counted.
+  usage: completionUsage.optional().meta({ lean: "sometimes", exact: "always" }),
+  timings: extensionOf("llama.cpp"),
   service_tier: serviceTier,
-  system_fingerprint: fingerprint,
+  system_fingerprint: systemFingerprint,
+  prompt_logprobs: extensionOf("vLLM"),
+  prompt_token_ids: extensionOf("vLLM"),
+  moderation: z.unknown().optional().meta({ lean: "never", exact: "never" }),
 });
 
-/** The body of an error, of every API of OpenAI. */
-export const failure = z.object({
-  error: z.object({
-    message: z.string(),
-    type: z.string(),
-    param: z.string().nullable(),
-    code: z.string().nullable(),
-  }),
+export const errorObjectSchema = z.object({
+  message: z.string(),
+  type: z.string(),
+  param: z.string().nullable(),
+  code: z.string().nullable(),
 });
+
+/** The body of an error, in every API of OpenAI. */
+export const errorBody = z.object({ error: errorObjectSchema });

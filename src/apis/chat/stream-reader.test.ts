@@ -307,7 +307,7 @@ describe("tool calls", () => {
   });
 
   // The word was dropped from every fragment that held nothing else. The tests had it only in place of all arguments.
-  test("a fragment null inside of arguments is kept, and the word null in place of arguments is not", () => {
+  test("a fragment null within arguments is kept, and null instead of arguments is not", () => {
     const inside =
       call(header(0, "a", "f", '{"a":1')) +
       [',"v":', "null", "}"].map((text) => call(piece(0, text, { id: "a" }))).join("");
@@ -336,14 +336,14 @@ describe("tool calls", () => {
     });
   });
 
-  test("a call that never gets a name is given back as text", () => {
+  test("a call without a name becomes text", () => {
     const result = read(role + call(piece(0, '{"x":1}', { id: "a" })) + finish("stop") + done);
     expect(text(result)).toBe('{"x":1}');
     expect(callsOf(result)).toEqual([]);
     expect(result.repairs).toContain("nameless-call");
   });
 
-  test("arguments go out as they come, not when the call is over", () => {
+  test("arguments are emitted as they arrive, not at the end of the call", () => {
     const reader = new ChatStreamReader({ newCallId: () => "x" });
     reader.push(role + call(header(0, "a", "f")));
     expect(reader.push(call(piece(0, '{"x"')))).toEqual([
@@ -354,7 +354,7 @@ describe("tool calls", () => {
     ]);
   });
 
-  test("content beside calls goes out before them", () => {
+  test("content in a delta with calls is emitted before them", () => {
     const result = read(
       delta({ role: "assistant", content: "Look: ", tool_calls: [header(0, "a", "f", "{}")] }) +
         finish("tool_calls") +
@@ -438,7 +438,7 @@ describe("finish reasons", () => {
     expect(read(hello + finish("error") + done).end.kind).toBe("upstream-error");
   });
 
-  test("a choice's stop string is told", () => {
+  test("the stop string of a choice is reported", () => {
     const result = read(hello + chunk({ finish_reason: "stop", stop_reason: "END" }) + done);
     expect(result.choices[0]?.finish).toEqual({ reason: "stop", stop: "END" });
   });
@@ -473,7 +473,7 @@ describe("usage", () => {
     expect(result.events.filter(({ type }) => type === "usage")).toHaveLength(1);
   });
 
-  test("missing or all zero: none is told", () => {
+  test("missing or all zero: no usage is emitted", () => {
     expect(read(hello + finish("stop") + done).usage).toBeUndefined();
     expect(read(hello + finish("stop") + chunk(null, { usage: zeros }) + done).usage).toBeUndefined();
   });
@@ -615,7 +615,7 @@ describe("ends", () => {
     expect(result.end.kind).toBe("done");
   });
 
-  test("while only pings come after the finish, the reader says so", () => {
+  test("the reader reports when only pings follow the finish", () => {
     const reader = new ChatStreamReader({ newCallId: () => "x" });
     reader.push(hello);
     expect(reader.finished).toBe(false);
@@ -697,7 +697,7 @@ test("interleaved choices keep their numbers, and one that is finished does not 
   expect(order).toEqual(["text-delta 0", "text-delta 1", "finish 0", "text-delta 1", "finish 1"]);
 });
 
-test("what a source adds is told once, as extra", () => {
+test("members that a source adds are emitted once, as extra", () => {
   const result = read(
     delta({ role: "assistant", content: "Hel" }, { provider: "X", citations: ["u"] }) +
       delta({ content: "lo", annotations: [{ type: "url_citation" }] }, { provider: "X", citations: ["u"] }) +
@@ -710,7 +710,7 @@ test("what a source adds is told once, as extra", () => {
   ]);
 });
 
-describe("the short way for chunks that differ in one string alone", () => {
+describe("the fast path for chunks that differ in one string", () => {
   const words = ["a", 'quo"te', "back\\slash", "new\nline", "é😀", "\u2028", "", "x".repeat(1000), '","logprobs":null'];
   test.each<[string, (word: string) => Members]>([
     ["text", (content) => ({ content })],

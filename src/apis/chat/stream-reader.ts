@@ -6,7 +6,7 @@ import type { Hole } from "../tolerant/known-chunks.ts";
 import { readLogprobs } from "../tolerant/read-logprobs.ts";
 import { isObject, nonEmpty } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { readContent } from "./read-content.ts";
+import type { RepairLog } from "../tolerant/repairs.ts";
 
 interface ChatChoice extends ChoiceState {
   readonly calls: CallAssembler;
@@ -14,7 +14,7 @@ interface ChatChoice extends ChoiceState {
   legacyCall: boolean;
 }
 
-/** Reads a chat answer of any server of OpenAI's dialect into generation events. See `ChoicesReader`. */
+/** Reads a chat answer of any server that is compatible with OpenAI's API into generation events. See `ChoicesReader`. */
 export class ChatStreamReader extends ChoicesReader<ChatChoice> {
   protected readonly chunkObject: string = "chat.completion.chunk";
   protected readonly bodyObject: string = "chat.completion";
@@ -34,7 +34,7 @@ export class ChatStreamReader extends ChoicesReader<ChatChoice> {
   }
 
   protected readChoice(raw: JsonObject, state: ChatChoice, out: GenerationEvent[]): boolean {
-    // A whole answer has a message, a stream has deltas; in all else they are the same. Some send `text` in chat, too.
+    // A whole answer has a message, a chunk has a delta; the rest is the same. Some servers send `text` in chat.
     const delta = [raw["delta"], raw["message"]].find(isObject) ?? { content: raw["text"] };
     const hasRole = nonEmpty(delta["role"]) !== undefined;
     if (hasRole && state.roleSeen) this.repairs.note("repeated-role");
@@ -43,7 +43,7 @@ export class ChatStreamReader extends ChoicesReader<ChatChoice> {
     state.roleSeen ||= hasRole;
 
     const before = out.length;
-    const content = readContent(delta, this.repairs);
+    const content = readChatContent(delta, this.repairs);
     const logprobs = readLogprobs(raw["logprobs"], content.text, this.repairs);
     const { choice } = state;
     if (content.reasoning !== "") {
@@ -114,7 +114,7 @@ export class ChatStreamReader extends ChoicesReader<ChatChoice> {
     return state.calls.continueLatest(text, out);
   }
 
-  /** The choice's first delta: its start is told when there is anything to it, and what it announces. */
+  /** Reads the first delta of a choice: emits its start if the delta has a role, with what the delta announces. */
   #opening(raw: JsonObject, delta: JsonObject, state: ChatChoice, hasRole: boolean, out: GenerationEvent[]): void {
     const { content, refusal, tool_calls: calls } = delta;
     const isStream = raw["message"] === undefined;
@@ -146,13 +146,13 @@ export class ChatStreamReader extends ChoicesReader<ChatChoice> {
       this.start(state, out);
       if (!state.legacyCall && this.options.legacyFunctions !== true) this.repairs.note("legacy-call");
       state.legacyCall = true;
-      // OpenAI's legacy form has one call and no id: the assembler is told that it is the same one all along.
+      // The legacy form has one call and no id. Index 0 makes all its deltas the same call.
       state.calls.add([{ index: 0, type: "function", function: legacy }], out);
     }
   }
 }
 
-/** What OpenAI's first delta tells of what follows (recordings of 2024-09 to 2026-08 without a counterexample). */
+/** Returns what OpenAI's first delta announces (recordings of 2024-09 to 2026-08 without a counterexample). */
 function announcement(delta: JsonObject): StartEvent["announced"] {
   if (Array.isArray(delta["tool_calls"])) return "tool-call";
   if (delta["content"] === null && typeof delta["refusal"] === "string") return "refusal";
@@ -165,9 +165,73 @@ function kindsOf(events: readonly GenerationEvent[], from: number): number {
   return kinds.size;
 }
 
-/** Members that are no content but make a delta more than empty: audio, a source's own. */
+/** Returns whether a delta has other members than `content` and `refusal`: audio, or those of the source. */
 function hasOther(delta: JsonObject): boolean {
   return Object.entries(delta).some(
     ([name, value]) => value !== null && value !== "" && name !== "content" && name !== "refusal",
   );
+}
+
+/** The text, reasoning and refusal of a delta or message; "" if it has none. */
+interface ReadContent {
+  text: string;
+  reasoning: string;
+  refusal: string;
+}
+
+/**
+ * Reads `content` in its shapes (a string, parts, null, a number) and reasoning under its names: `reasoning_content` (DeepSeek, vLLM,
+ * SGLang, llama.cpp), `reasoning` (OpenRouter, Groq, Ollama), `reasoning_text` (Copilot), `thinking`, `reasoning_details[]`
+ * (OpenRouter), and parts of type "thinking" (Mistral). If a source sends the same text under two names, it is read once.
+ */
+export function readChatContent(delta: JsonObject, repairs: RepairLog): ReadContent {
+  const content = delta["content"];
+  const found: ReadContent = { text: "", reasoning: reasoningOf(delta, repairs), refusal: "" };
+  if (typeof content === "string") found.text = content;
+  else if (content !== null && content !== undefined) {
+    repairs.note("content");
+    if (Array.isArray(content)) for (const part of content) addPart(part, found);
+    else if (isObject(content)) addPart(content, found);
+    else found.text = String(content);
+  }
+  const refusal = delta["refusal"];
+  if (typeof refusal === "string") found.refusal += refusal;
+  return found;
+}
+
+function reasoningOf(delta: JsonObject, repairs: RepairLog): string {
+  const own = delta["reasoning_content"];
+  if (typeof own === "string" && own !== "") return own;
+  for (const name of ["reasoning", "reasoning_text", "thinking", "reasoning_content", "reasoning_details"]) {
+    const text = plainText(delta[name]);
+    if (text === "") continue;
+    repairs.note("reasoning-field");
+    return text;
+  }
+  return "";
+}
+
+/** Adds one part of a content list. */
+function addPart(part: unknown, found: ReadContent): void {
+  if (!isObject(part)) {
+    found.text += plainText(part);
+    return;
+  }
+  const type = part["type"];
+  if (type === "thinking" || type === "reasoning") found.reasoning += plainText(part);
+  else if (type === "refusal") found.refusal += plainText(part["refusal"]);
+  else found.text += plainText(part);
+}
+
+/** Returns the text of a string, a number, an object with text under a common name, or a list of these. */
+function plainText(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "number") return String(value);
+  if (Array.isArray(value)) return value.map(plainText).join("");
+  if (!isObject(value)) return "";
+  for (const name of ["text", "content", "thinking", "reasoning", "summary"]) {
+    const text = plainText(value[name]);
+    if (text !== "") return text;
+  }
+  return "";
 }

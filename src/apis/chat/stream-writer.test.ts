@@ -51,7 +51,7 @@ describe("answers that break off", () => {
   const failure = { message: "gone", status: 503, kind: "unavailable" as const };
   const error = 'data: {"error":{"message":"gone","type":"server_error","param":null,"code":null}}\n\ndata: [DONE]\n\n';
 
-  test("an error in the middle is told, no finish is invented", () => {
+  test("an error within a stream is sent, without a finish chunk", () => {
     const stream = written(
       [
         [
@@ -81,13 +81,13 @@ describe("answers that break off", () => {
     },
   );
 
-  test("a failure that is all there is still comes after a role chunk", () => {
+  test("a failure without any text is sent after a role chunk", () => {
     const stream = written([[{ type: "end", end: { kind: "truncated", failure } }]], context(lean));
     expect(chunks(stream)[0]?.choices[0]?.delta).toEqual({ role: "assistant" });
     expect(stream.endsWith(error)).toBe(true);
   });
 
-  test("a client that is gone is sent nothing", () => {
+  test("a client that has disconnected is sent nothing", () => {
     expect(written([[{ type: "end", end: { kind: "client-gone" } }]], context(lean))).toBe("");
   });
 
@@ -104,7 +104,7 @@ describe("answers that break off", () => {
 });
 
 describe("extensions", () => {
-  test("legacy functions are answered in kind", () => {
+  test("a request with legacy functions gets function_call", () => {
     const stream = written(
       [
         [
@@ -147,7 +147,7 @@ describe("extensions", () => {
     ]);
   });
 
-  test("extras go where the settings let them, never as a second field of a delta", () => {
+  test("extra members are sent where the settings allow them, never as a second member of a delta", () => {
     const events: GenerationEvent[] = [
       { type: "start", choice: 0 },
       { type: "extra", place: "chunk", value: { citations: ["x"], secret: 1 } },
@@ -174,7 +174,7 @@ describe("extensions", () => {
     expect(JSON.stringify(chunks(written([events], context(lean))))).not.toMatch(/citations|annotations|token_ids/);
   });
 
-  test("timings come beside the usage, on request", () => {
+  test("timings are sent next to usage, on request", () => {
     const timings = { queuedMs: 1, promptMs: 2, generationMs: 4, promptTokensPerSecond: 1000, tokensPerSecond: 500 };
     const events: GenerationEvent[] = [
       { type: "start", choice: 0 },
@@ -191,7 +191,7 @@ describe("extensions", () => {
     );
   });
 
-  test("a second reasoning field goes in a delta of its own", () => {
+  test("a second reasoning member has its own delta", () => {
     const events: GenerationEvent[] = [
       { type: "start", choice: 0 },
       { type: "reasoning-delta", choice: 0, text: "hm" },

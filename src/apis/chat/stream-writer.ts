@@ -22,44 +22,42 @@ import { chatLogprobsText } from "../logprobs.ts";
 import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { isMember, progressText, promptMembers } from "../prompt-report.ts";
 import { chatUsage, timingsObject } from "../usage.ts";
-import { ChatEnvelope } from "./envelope.ts";
-import { finishReason } from "./finish-reason.ts";
-import { firstDelta } from "./first-delta.ts";
-import { chatForms } from "./form.ts";
+import { chatForms, finishReason, reasoningFields, showsLogprobsKey } from "./form.ts";
 import type { ChatChoiceForm, ChatForm, Opening } from "./form.ts";
-import { reasoningFields } from "./reasoning-fields.ts";
+import { answerIdentity, shownTier } from "../identity.ts";
+import { obfuscate } from "../obfuscation.ts";
 
-/** What the stream remembers of a choice. */
+/** The state of one choice. */
 interface ChoiceState {
   readonly index: number;
   readonly form: ChatChoiceForm;
   announced: StartEvent["announced"];
-  /** The first delta is still to come. It may wait for what the choice begins with, in order to show it. */
+  /** The first delta is not sent yet. It may wait until it is known what the choice begins with. */
   roleOwed: boolean;
   finished: boolean;
-  /** Of the last call that began; undefined before the first. */
+  /** The kind of the last call; `undefined` before the first. */
   callKind: "function" | "custom" | undefined;
-  /** Tokens whose text is not decided yet; they go out with the next text. */
+  /** Tokens whose text is not decided yet. They are sent with the next text. */
   heldLogprobs: readonly TokenLogprob[];
-  /** Ids of tokens that go out with the next chunk behind the first. */
+  /** Ids of tokens, sent with the next chunk after the first one. */
   tokens: number[];
   /** Members for the next chunk, as `memberText`. */
   extras: string;
-  /** How the chunks of this choice's text, and of the call that is open, are written; null while they need more than that. */
-  textFrame: Frame | null;
-  callFrame: Frame | null;
+  /** Templates for the chunks of text, and of the arguments of the open call; `null` while a chunk needs more than that. */
+  textTemplate: ChunkTemplate | null;
+  callTemplate: ChunkTemplate | null;
 }
 
-/** A chunk but for one string: `before`, the string's JSON, `after`. */
-interface Frame {
+/** A chunk without one string: `before`, the JSON of the string, `after`. */
+interface ChunkTemplate {
   readonly before: string;
   readonly after: string;
 }
 
 /**
- * Writes a chat answer as SSE chunks: a small state machine per choice over prepared text. Every delta has one field, none is empty,
- * the finish reason stands alone at the end of its choice, and usage is the last chunk. Deltas after a choice's finish, and events
- * after the end, write nothing. `form`: the profile's.
+ * Writes a chat answer as SSE chunks. Each choice has its state; frequent chunks have prepared templates. A delta has one member and is
+ * never empty, the finish reason is in the last chunk of its choice, and usage is in the last chunk of the stream. A delta after the finish of its choice,
+ * and an event after the end, write nothing. `form`: default is the form of the profile.
  */
 export class ChatStreamWriter implements StreamWriter {
   readonly #context: ChoicesContext;
@@ -70,7 +68,7 @@ export class ChatStreamWriter implements StreamWriter {
   #usage: UsageEvent | undefined;
   /** Members for the next chunk, as `memberText`. */
   #extras = "";
-  /** What came after the usage and stands behind it. */
+  /** Extra events after the usage, whose chunks follow the usage. */
   readonly #afterUsage: ExtraEvent[] = [];
   #ended = false;
 
@@ -87,7 +85,7 @@ export class ChatStreamWriter implements StreamWriter {
   }
 
   open(): string {
-    return this.#choices.size > 0 || this.#ended ? "" : this.#role(this.#opened(0, undefined), "text");
+    return this.#choices.size > 0 || this.#ended ? "" : this.#role(this.#newChoice(0, undefined), "text");
   }
 
   keepAlive(): string {
@@ -112,7 +110,7 @@ export class ChatStreamWriter implements StreamWriter {
       case "end":
         return this.#end(event.end);
     }
-    const state = this.#choices.get(event.choice) ?? this.#opened(event.choice, undefined);
+    const state = this.#choices.get(event.choice) ?? this.#newChoice(event.choice, undefined);
     return state.finished ? "" : this.#choiceEvent(state, event);
   }
 
@@ -131,35 +129,18 @@ export class ChatStreamWriter implements StreamWriter {
       case "tokens":
         if (this.#context.asked.includeTokenIds) state.tokens.push(...event.tokens);
         return "";
+      case "finish":
+        return this.#finish(state, event);
       case "part-start":
       case "part-end":
       case "annotation":
       case "tool-call-end":
       case "markup":
         return "";
-      case "finish":
-        return this.#finish(state, event);
     }
   }
 
-  #progress(event: PromptProgressEvent): string {
-    if (!this.#context.asked.includeProgress) return "";
-    const state = this.#choices.get(event.choice) ?? this.#opened(event.choice, undefined);
-    const role = this.#role(state, "text");
-    this.#extras += progressText(event);
-    return role + this.#chunk(state, "{}");
-  }
-
-  #start(event: StartEvent): string {
-    if (this.#choices.has(event.choice)) return "";
-    const state = this.#opened(event.choice, event.source);
-    state.announced = event.announced;
-    const { announced } = event;
-    if (state.form.waitsAfter.includes(announced)) return "";
-    return this.#role(state, announced === "tool-calls" ? "calls" : announced === "refusal" ? "refusal" : "text");
-  }
-
-  #opened(choice: number, source: SourceIdentity | undefined): ChoiceState {
+  #newChoice(choice: number, source: SourceIdentity | undefined): ChoiceState {
     this.#envelope ??= new ChatEnvelope(this.#context, this.#form, source);
     const state: ChoiceState = {
       index: choice,
@@ -171,24 +152,46 @@ export class ChatStreamWriter implements StreamWriter {
       heldLogprobs: [],
       tokens: [],
       extras: "",
-      textFrame: null,
-      callFrame: null,
+      textTemplate: null,
+      callTemplate: null,
     };
     this.#choices.set(choice, state);
     return state;
   }
 
-  /** The choice's first chunk, if it is still owed. `header`: a call's header that goes into it. */
+  #start(event: StartEvent): string {
+    if (this.#choices.has(event.choice)) return "";
+    const state = this.#newChoice(event.choice, event.source);
+    const { announced } = event;
+    state.announced = announced;
+    if (state.form.waitsAfter.includes(announced)) return "";
+    return this.#role(state, announced === "tool-calls" ? "calls" : announced === "refusal" ? "refusal" : "text");
+  }
+
+  #progress(event: PromptProgressEvent): string {
+    if (!this.#context.asked.includeProgress) return "";
+    const state = this.#choices.get(event.choice) ?? this.#newChoice(event.choice, undefined);
+    const role = this.#role(state, "text");
+    this.#extras += progressText(event);
+    return role + this.#chunk(state, "{}");
+  }
+
+  /** Writes the first chunk of a choice, which alone has the role, unless it is sent. `header`: the member of a call, if it is in the first delta. */
   #role(state: ChoiceState, opening: Opening, header: string | null = null): string {
     if (!state.roleOwed) return "";
     state.roleOwed = false;
     const { form, tokens } = state;
     state.tokens = [];
-    const delta = firstDelta(form.first[opening], header);
-    const empty = opening === "refusal" ? '{"content":null,"refusal":[]}' : '{"content":[],"refusal":null}';
+    const { content, refusal } = form.first[opening];
+    let delta = '"role":"assistant"';
+    if (content !== undefined) delta += `,"content":${JSON.stringify(content)}`;
+    if (header !== null) delta += `,${header}`;
+    if (refusal !== undefined) delta += `,"refusal":${JSON.stringify(refusal)}`;
     const hasLogprobs =
       form.emptyLogprobs && this.#context.asked.logprobs && (opening === "text" || opening === "refusal");
-    const chunk = this.#chunk(state, delta, hasLogprobs ? empty : "null", "null", state.announced === "tool-calls");
+    const noTokens = opening === "refusal" ? '{"content":null,"refusal":[]}' : '{"content":[],"refusal":null}';
+    const usageFirst = state.announced === "tool-calls";
+    const chunk = this.#chunk(state, `{${delta}}`, hasLogprobs ? noTokens : "null", "null", usageFirst);
     state.tokens = tokens;
     return chunk;
   }
@@ -196,18 +199,18 @@ export class ChatStreamWriter implements StreamWriter {
   #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
     if (logprobs !== undefined || state.heldLogprobs.length > 0) return this.#textAndLogprobs(state, text, logprobs);
     if (text === "") return "";
-    const frame = this.#extras === "" ? state.textFrame : null;
-    if (frame) return frame.before + jsonString(text) + frame.after;
+    const template = this.#extras === "" ? state.textTemplate : null;
+    if (template) return template.before + jsonString(text) + template.after;
     const chunks = this.#role(state, "text") + this.#chunk(state, `{"content":${JSON.stringify(text)}}`);
-    state.textFrame = this.#frame(state, '{"content":\n}', false);
+    state.textTemplate = this.#template(state, '{"content":\n}', false);
     return chunks;
   }
 
   /**
-   * What chunks of this form have in common, but for the string where `delta` has a line feed, which no chunk's JSON contains. None
-   * where each chunk has to be measured for its obfuscation.
+   * Returns the template of chunks with this delta. A line feed in `delta` marks the place of the string: JSON on one line contains none.
+   * `null` if chunks differ in more than that string: obfuscation depends on their length, and token ids and running usage change.
    */
-  #frame(state: ChoiceState, delta: string, usageFirst: boolean): Frame | null {
+  #template(state: ChoiceState, delta: string, usageFirst: boolean): ChunkTemplate | null {
     const { includeTokenIds, includeRunningUsage } = this.#context.asked;
     if (this.#envelope?.obfuscated !== false || includeTokenIds || includeRunningUsage) return null;
     const sample = this.#chunk(state, delta, "null", "null", usageFirst);
@@ -233,7 +236,7 @@ export class ChatStreamWriter implements StreamWriter {
     return this.#context.asked.logprobs ? chatLogprobsText(text, refusal, this.#form.number) : "null";
   }
 
-  /** Reasoning has no logprobs in OpenAI's form, streamed or not. */
+  /** Reasoning has no log probabilities in OpenAI's form. */
   #reasoning(state: ChoiceState, text: string): string {
     if (text === "" || this.#reasoningFields.length === 0) return "";
     let chunks = this.#role(state, "text");
@@ -244,17 +247,17 @@ export class ChatStreamWriter implements StreamWriter {
   #callStart(state: ChoiceState, { index, id, name, kind = "function" }: ToolCallStartEvent): string {
     const isFirst = state.callKind === undefined;
     state.callKind = kind;
-    state.callFrame = null;
+    state.callTemplate = null;
     const nameText = JSON.stringify(name);
     if (this.#context.asked.legacyFunctions) {
       return isFirst ? this.#callHeader(state, `"function_call":{"name":${nameText},"arguments":""}`) : "";
     }
-    const begun = kind === "custom" ? `{"name":${nameText},"input":""}` : `{"name":${nameText},"arguments":""}`;
-    const head = `"index":${index},"id":${JSON.stringify(id)},"type":"${kind}","${kind}":${begun}`;
-    return this.#callHeader(state, `"tool_calls":[{${head}}]`);
+    const called = `{"name":${nameText},"${kind === "custom" ? "input" : "arguments"}":""}`;
+    const header = `"index":${index},"id":${JSON.stringify(id)},"type":"${kind}","${kind}":${called}`;
+    return this.#callHeader(state, `"tool_calls":[{${header}}]`);
   }
 
-  /** In the first delta where that is still owed and has room for it, else in a delta of its own. */
+  /** Writes a call's header in the first delta if the form of the choice allows it, or in a delta of its own. */
   #callHeader(state: ChoiceState, header: string): string {
     const isFirst = state.roleOwed && state.form.callInFirstDelta && state.announced !== "tool-calls";
     if (isFirst) return this.#role(state, "call", header);
@@ -264,18 +267,20 @@ export class ChatStreamWriter implements StreamWriter {
 
   #callDelta(state: ChoiceState, { index, arguments: text }: ToolCallDeltaEvent): string {
     if (text === "") return "";
-    const frame = this.#extras === "" ? state.callFrame : null;
-    if (frame) return frame.before + jsonString(text) + frame.after;
-    // The legacy form has room for one call; the request was read so that there is no second.
+    const template = this.#extras === "" ? state.callTemplate : null;
+    if (template) return template.before + jsonString(text) + template.after;
+    // The legacy form has only one call, and the request was read so that the model makes no second one.
     if (this.#context.asked.legacyFunctions && index > 0) return "";
-    const chunk = this.#callChunk(state, this.#callDeltaOf(state, index, JSON.stringify(text)));
-    state.callFrame = this.#frame(state, this.#callDeltaOf(state, index, "\n"), state.announced === "tool-calls");
+    const chunk = this.#callChunk(state, this.#argumentsDelta(state, index, JSON.stringify(text)));
+    const isOneOfSeveral = state.announced === "tool-calls";
+    state.callTemplate = this.#template(state, this.#argumentsDelta(state, index, "\n"), isOneOfSeveral);
     return chunk;
   }
 
-  #callDeltaOf(state: ChoiceState, index: number, piece: string): string {
-    if (this.#context.asked.legacyFunctions) return `{"function_call":{"arguments":${piece}}}`;
-    const member = state.callKind === "custom" ? `"custom":{"input":${piece}}` : `"function":{"arguments":${piece}}`;
+  /** `json`: the JSON of a part of the arguments. */
+  #argumentsDelta(state: ChoiceState, index: number, json: string): string {
+    if (this.#context.asked.legacyFunctions) return `{"function_call":{"arguments":${json}}}`;
+    const member = state.callKind === "custom" ? `"custom":{"input":${json}}` : `"function":{"arguments":${json}}`;
     return `{"tool_calls":[{"index":${index},${member}}]}`;
   }
 
@@ -286,7 +291,7 @@ export class ChatStreamWriter implements StreamWriter {
   #finish(state: ChoiceState, { reason, stop }: FinishEvent): string {
     let chunks = this.#role(state, "text");
     if (state.heldLogprobs.length > 0) {
-      // Tokens that never became text are not lost: the one case of an empty content delta.
+      // Tokens without text must not be lost. Only this delta has an empty content.
       chunks += this.#chunk(state, '{"content":""}', this.#logprobs(state.heldLogprobs, undefined));
     }
     state.finished = true;
@@ -306,12 +311,12 @@ export class ChatStreamWriter implements StreamWriter {
       this.#extras += members;
       return "";
     }
-    const state = this.#choices.get(event.choice) ?? this.#opened(event.choice, undefined);
+    const state = this.#choices.get(event.choice) ?? this.#newChoice(event.choice, undefined);
     if (state.finished) return "";
     if (event.place === "delta") return this.#role(state, "text") + this.#chunk(state, `{${members.slice(1)}}`);
     state.extras += members;
-    state.textFrame = null;
-    state.callFrame = null;
+    state.textTemplate = null;
+    state.callTemplate = null;
     return "";
   }
 
@@ -324,12 +329,12 @@ export class ChatStreamWriter implements StreamWriter {
     this.#ended = true;
     if (end.kind === "client-gone") return "";
     if (end.kind === "done") return this.#closing() + doneText;
-    let roles = this.#choices.size === 0 ? this.#role(this.#opened(0, undefined), "text") : "";
+    let roles = this.#choices.size === 0 ? this.#role(this.#newChoice(0, undefined), "text") : "";
     for (const state of this.#choices.values()) roles += this.#role(state, "text");
     return roles + errorEnd(end.failure);
   }
 
-  /** What follows the finish chunks: usage and timings where asked for, and extras that found no chunk to stand in. */
+  /** Writes the chunks after the finish chunks: requested usage and timings, and extra members that are in no chunk yet. */
   #closing(): string {
     const envelope = (this.#envelope ??= new ChatEnvelope(this.#context, this.#form, undefined));
     const { asked } = this.#context;
@@ -367,5 +372,62 @@ export class ChatStreamWriter implements StreamWriter {
     return usageFirst && this.#form.usageBeforeCalls && extras === ""
       ? envelope.usageFirstChunk(choice)
       : envelope.chunk(choice, extras);
+  }
+}
+
+/**
+ * The members that every chunk of a stream repeats, prepared once. Their order is that of `chatChunk` in schema.ts, which a test compares with
+ * these templates.
+ */
+class ChatEnvelope {
+  /** Each chunk ends with random characters that depend on its length. */
+  readonly obfuscated: boolean;
+  readonly #random: () => number;
+  /** `{"id":…,`: the members before `choices`. */
+  readonly #start: string;
+  /** `"usage":null` if the request asks for usage. */
+  readonly #usage: string | null;
+  readonly #showsLogprobs: boolean;
+
+  constructor(context: ChoicesContext, form: ChatForm, source: SourceIdentity | undefined) {
+    const { asked, random } = context;
+    const { id, created, model, systemFingerprint } = answerIdentity(context, "chatcmpl-", source);
+    const serviceTier = shownTier(form.serviceTier, context.settings, source);
+    this.#random = random;
+    this.obfuscated = asked.includeObfuscation ?? form.obfuscates;
+    this.#usage = asked.includeUsage && form.nullUsage && !asked.includeRunningUsage ? '"usage":null' : null;
+    this.#showsLogprobs = showsLogprobsKey(form, context);
+    this.#start =
+      `{"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},` +
+      (serviceTier === undefined ? "" : `"service_tier":${JSON.stringify(serviceTier)},`) +
+      (form.systemFingerprint ? `"system_fingerprint":${JSON.stringify(systemFingerprint)},` : "");
+  }
+
+  /** Writes one element of `choices`. `delta`, `logprobs` and `finish` are JSON; `extras` begins with a comma or is empty. */
+  choice(index: number, delta: string, logprobs: string, finish: string, extras: string): string {
+    const shown = this.#showsLogprobs ? `,"logprobs":${logprobs}` : "";
+    return `{"index":${index},"delta":${delta}${shown},"finish_reason":${finish}${extras}}`;
+  }
+
+  /** Writes a chunk. `choices`: the elements of the array; `extras`: members after it, each with a comma before it. */
+  chunk(choices: string, extras: string): string {
+    const usage = this.#usage === null ? "" : `,${this.#usage}`;
+    return this.#event(`${this.#start}"choices":[${choices}]${extras}${usage}`);
+  }
+
+  /** Writes a chunk with `usage` before `choices`, as OpenAI does in streams of several calls. */
+  usageFirstChunk(choices: string): string {
+    const usage = this.#usage === null ? "" : `${this.#usage},`;
+    return this.#event(`${this.#start}${usage}"choices":[${choices}]`);
+  }
+
+  /** Writes the last chunk, which has no choices. `members` begins with a comma. */
+  closingChunk(members: string): string {
+    return this.#event(`${this.#start}"choices":[]${members}`);
+  }
+
+  /** `json`: an object without its closing brace. */
+  #event(json: string): string {
+    return `data: ${this.obfuscated ? obfuscate(json, this.#random) : `${json}}`}\n\n`;
   }
 }

@@ -1,11 +1,12 @@
 import { callsOf, partsOf, thoughtOf } from "../../core/assistant-parts.ts";
 import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../../core/message.ts";
+import type { JsonValue } from "../json-text.ts";
 
 type Members = { [name: string]: unknown };
 
 /**
- * Messages as a chat request has them. `legacy`: calls as `function_call`, their results with role "function". What chat has no place
- * for goes: signatures and summaries of thoughts, the order of texts and calls, whether a tool failed.
+ * Writes messages in the form of a chat request. `legacy`: calls as `function_call`, and their results with role "function". What chat
+ * cannot express is lost: signatures and summaries of reasoning, the order of texts and calls, whether a tool failed.
  */
 export function writeMessages(messages: readonly Message[], legacy = false): Members[] {
   return messages.map((message) => writeMessage(message, legacy));
@@ -41,7 +42,7 @@ function writeAssistant(message: AssistantMessage, legacy: boolean): Members {
     ...named(message.name),
     ...(reasoning !== undefined && { reasoning_content: reasoning }),
     ...(refusals.length > 0 && { refusal: refusals.join("") }),
-    ...(calls.length > 0 && writeCalls(calls, legacy)),
+    ...writeCalls(calls, legacy),
   };
 }
 
@@ -49,14 +50,16 @@ function named(name: string | undefined): Members {
   return name === undefined ? {} : { name };
 }
 
-function writeCalls(calls: readonly ToolCall[], legacy: boolean): Members {
+/** Writes the calls of a message as `tool_calls`, or the first one as the legacy `function_call`. Empty without calls. */
+export function writeCalls(calls: readonly ToolCall[], legacy: boolean): { [name: string]: JsonValue } {
   const [first] = calls;
-  if (legacy && first) return { function_call: { name: first.name, arguments: first.arguments } };
+  if (!first) return {};
+  if (legacy) return { function_call: { name: first.name, arguments: first.arguments } };
   return {
-    tool_calls: calls.map((call) =>
-      call.kind === "custom"
-        ? { id: call.id, type: "custom", custom: { name: call.name, input: call.arguments } }
-        : { id: call.id, type: "function", function: { name: call.name, arguments: call.arguments } },
+    tool_calls: calls.map(({ id, kind, name, arguments: text }) =>
+      kind === "custom"
+        ? { id, type: "custom", custom: { name, input: text } }
+        : { id, type: "function", function: { name, arguments: text } },
     ),
   };
 }
@@ -79,7 +82,7 @@ function writePart(part: ContentPart): Members {
     case "audio":
       return { type: "input_audio", input_audio: { data: part.data, format: part.format } };
     case "file":
-      // Chat takes a file's bytes or id; a text is best read as one.
+      // Chat accepts the bytes of a file or its id; a text file is sent as text.
       if (part.text !== undefined) return { type: "text", text: part.text };
       return {
         type: "file",

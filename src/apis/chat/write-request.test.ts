@@ -113,9 +113,9 @@ describe("a request that was made in code, for a server that accepts custom tool
   });
 });
 
-describe("for a server of which nothing is known", () => {
+describe("for an unknown server", () => {
   // Custom tools went out as they are: vLLM and llama.cpp refused the request, and others answered with the call of a function.
-  test("custom tools are functions of one text, with the grammar in words, also as the choice and in the history", () => {
+  test("custom tools become functions with one text, also in the tool choice and in earlier calls", () => {
     const said: ChatPrompt = {
       ...prompt,
       messages: [
@@ -176,7 +176,7 @@ describe("for a server of which nothing is known", () => {
     expect(tool_choice).toEqual({ type: "function", function: { name: "sh" } });
   });
 
-  test("a choice among some tools is those tools", () => {
+  test("with allowed_tools, only those tools are sent", () => {
     const toolChoice = { type: "allowed", mode: "required", names: ["f", "re"] } as const;
     const { tools, tool_choice } = writeChatRequest({ ...made, toolChoice }, {});
     expect((tools as { function: { name: string } }[]).map((tool) => tool.function.name)).toEqual(["f", "re"]);
@@ -184,7 +184,7 @@ describe("for a server of which nothing is known", () => {
   });
 
   // Codex's client_metadata and prompt_cache_key went to every chat server, and Claude Code's effort to models that do not reason.
-  test("members of another API, and how much to reason, stay behind", () => {
+  test("members of another API and the reasoning effort are left out", () => {
     const passthrough = { dialect: "responses", body: {} };
     const extra = { client_metadata: {}, prompt_cache_key: "k", metadata: { a: "b" } };
     const reasoning = { effort: "medium", budgetTokens: 5 };
@@ -200,13 +200,13 @@ describe("for a server of which nothing is known", () => {
     expect(written).not.toHaveProperty("client_metadata");
   });
 
-  test("a chat client that asks for an effort itself gets it", () => {
+  test("the reasoning effort of a chat client is forwarded", () => {
     const came = { messages: [], reasoning_effort: "low" };
     expect(writeChatRequest({ ...made, passthrough: { dialect: "chat", body: came } }, {})).toMatchObject(came);
   });
 });
 
-test("a request that came as JSON is not touched where nothing has to be", () => {
+test("a request that came as JSON is unchanged if it needs no adaptation", () => {
   const came = {
     model: "alias",
     messages: [{ role: "user", content: "Hi", cache_control: { type: "ephemeral" } }],
@@ -217,7 +217,7 @@ test("a request that came as JSON is not touched where nothing has to be", () =>
   expect(came.model).toBe("alias");
 });
 
-test("without a stream there are no stream options, and usage that was not asked for is not asked for", () => {
+test("stream options are left out without a stream, and usage is requested only if the client requests it", () => {
   const came = { messages: [], stream: true, stream_options: { include_usage: true, include_obfuscation: false } };
   const passthrough = { dialect: "chat", body: came };
   expect(writeChatRequest({ ...made, stream: false, passthrough }, {})).toEqual({ messages: [], model: "m" });

@@ -9,9 +9,9 @@ import { writeMessages } from "./write-messages.ts";
 import { writeFunction, writeFunctionChoice, writeToolChoice, writeTools } from "./write-tools.ts";
 
 /**
- * The body of a chat request to another server, from the request's neutral members. One that came as a chat request goes on as it came,
- * members unknown here included, but for what the profile says that the server does not accept. The prompt must be a conversation.
- * `note` is called for each adaptation.
+ * Writes the body of a chat request to another server. A request that came as a chat request is forwarded as it came, unknown members
+ * included; any other is written from its API-neutral members. Both are adapted to what the server accepts (`profile`). `note` is called for
+ * each adaptation. Throws `TypeError` for a prompt that is not a conversation.
  */
 export function writeChatRequest(
   request: GenerationRequest,
@@ -21,10 +21,10 @@ export function writeChatRequest(
   const { prompt, passthrough } = request;
   if (prompt.kind !== "chat") throw new TypeError("A chat request needs a conversation.");
   const legacy = profile.legacyFunctions ?? false;
-  const came = passthrough?.dialect === "chat" ? passthrough.body : undefined;
-  const body = came ? { ...came } : chatMembers(withExtraFor(request, profile, note), prompt, legacy);
-  if (!came) leaveReasoningOut(body, profile, note);
-  if (came && legacy !== (prompt.legacyFunctions ?? false)) {
+  const original = passthrough?.dialect === "chat" ? passthrough.body : undefined;
+  const body = original ? { ...original } : chatMembers(withExtraFor(request, profile, note), prompt, legacy);
+  if (!original) removeReasoningOptions(body, profile, note);
+  if (original && legacy !== (prompt.legacyFunctions ?? false)) {
     body["messages"] = writeMessages(prompt.messages, legacy);
     writeToolMembers(body, request, legacy);
   }
@@ -34,11 +34,8 @@ export function writeChatRequest(
   return finishRequestBody(body, request, profile);
 }
 
-/**
- * Members that OpenAI's APIs have in common. Source: https://platform.openai.com/docs/api-reference, the parameters of chat completions
- * and of responses.
- */
-const sharedMembers: ReadonlySet<string> = new Set([
+/** Members that the requests of OpenAI's APIs have in common. Source: https://platform.openai.com/docs/api-reference. */
+const sharedRequestMembers: ReadonlySet<string> = new Set([
   "metadata",
   "prompt_cache_key",
   "prompt_cache_retention",
@@ -47,18 +44,18 @@ const sharedMembers: ReadonlySet<string> = new Set([
   "user",
 ]);
 
-/** The request without members that only the API through which it came has. */
+/** Returns the request without the members that only the client's API has. */
 function withExtraFor(request: GenerationRequest, profile: ServerProfile, note: NoteAdaptation): GenerationRequest {
   const { extra, passthrough } = request;
   if (!passthrough) return request;
-  const isShared = (name: string): boolean => profile.sharedMembers === true && sharedMembers.has(name);
+  const isShared = (name: string): boolean => profile.sharedMembers === true && sharedRequestMembers.has(name);
   const kept = Object.entries(extra).filter(([name]) => isShared(name));
   for (const name of Object.keys(extra)) if (!isShared(name)) note("foreign-member");
   return { ...request, extra: Object.fromEntries(kept) };
 }
 
-/** Leaves out how much the model is to reason, where the server may refuse the question. */
-function leaveReasoningOut(body: RequestBody, profile: ServerProfile, note: NoteAdaptation): void {
+/** Removes the reasoning effort and budget if the server may refuse them. */
+function removeReasoningOptions(body: RequestBody, profile: ServerProfile, note: NoteAdaptation): void {
   const refused = [
     ...(profile.reasoningEffort === true ? [] : ["reasoning_effort"]),
     ...(profile.reasoningBudget === true ? [] : ["thinking_token_budget"]),
@@ -70,7 +67,7 @@ function leaveReasoningOut(body: RequestBody, profile: ServerProfile, note: Note
   }
 }
 
-/** Writes custom tools as functions, and a choice among some tools as those tools alone. */
+/** Writes custom tools as functions. With `allowed_tools`, it keeps only those tools. */
 function fitTools(body: RequestBody, { tools = [], toolChoice }: GenerationRequest, note: NoteAdaptation): void {
   const list: unknown = body["tools"];
   if (!Array.isArray(list)) return;
@@ -91,7 +88,7 @@ function fitTools(body: RequestBody, { tools = [], toolChoice }: GenerationReque
   body["tools"] = written;
 }
 
-/** The name of a tool in a chat request. */
+/** Returns the name of a tool in a chat request. */
 function nameOf(tool: JsonObject): string | undefined {
   const inner = tool[String(tool["type"])];
   const name = isObject(inner) ? inner["name"] : undefined;
@@ -99,8 +96,8 @@ function nameOf(tool: JsonObject): string | undefined {
 }
 
 /**
- * Everything that a chat request asks for but model and stream, under the names of OpenAI and of those that extended it. `legacy`: with
- * `functions` in place of `tools`.
+ * Writes all members of a chat request but `model` and `stream`, under the names of OpenAI and of the servers that extended its API.
+ * `legacy`: with `functions` instead of `tools`.
  */
 export function chatMembers(request: GenerationRequest, prompt: ChatPrompt, legacy = false): RequestBody {
   const { template } = prompt;
@@ -128,7 +125,7 @@ export function chatMembers(request: GenerationRequest, prompt: ChatPrompt, lega
   return body;
 }
 
-/** Writes the tools in one of the two forms, and takes the other away. */
+/** Writes the tools in one of the two forms, and removes the other. */
 function writeToolMembers(body: RequestBody, request: GenerationRequest, legacy: boolean): void {
   const { tools, toolChoice } = request;
   for (const name of ["tools", "tool_choice", "functions", "function_call"]) delete body[name];
@@ -143,7 +140,7 @@ function writeToolMembers(body: RequestBody, request: GenerationRequest, legacy:
   }
 }
 
-/** `response_format`, or the members that vLLM and llama.cpp have for what OpenAI has not. */
+/** Writes `response_format`, or the members of vLLM and llama.cpp for constraints that OpenAI does not have. */
 export function writeOutput(output: OutputConstraint): RequestBody {
   switch (output.type) {
     case "text":

@@ -1,9 +1,8 @@
 import type { Tool, ToolChoice } from "../../core/message.ts";
+import type { RequestBody } from "../server-profile.ts";
 
-type Members = { [name: string]: unknown };
-
-/** Tools as a chat request has them. */
-export function writeTools(tools: readonly Tool[]): Members[] {
+/** Writes tools in the form of a chat request. */
+export function writeTools(tools: readonly Tool[]): RequestBody[] {
   return tools.map((tool) =>
     tool.kind === "custom"
       ? { type: "custom", custom: { name: tool.name, ...described(tool), ...inputFormat(tool) } }
@@ -11,12 +10,12 @@ export function writeTools(tools: readonly Tool[]): Members[] {
   );
 }
 
-function inputFormat({ inputGrammar }: Pick<Tool, "inputGrammar">): Members {
+function inputFormat({ inputGrammar }: Pick<Tool, "inputGrammar">): RequestBody {
   return inputGrammar === undefined ? {} : { format: { type: "grammar", grammar: inputGrammar } };
 }
 
-/** A tool as an entry of the legacy `functions`, which is also the inside of a tool. */
-export function writeFunction(tool: Tool): Members {
+/** Writes a tool as an entry of the legacy `functions`, which is also the member `function` of a tool. */
+export function writeFunction(tool: Tool): RequestBody {
   const { parameters, strict } = tool;
   return {
     name: tool.name,
@@ -26,13 +25,13 @@ export function writeFunction(tool: Tool): Members {
   };
 }
 
-function described({ description }: Pick<Tool, "description">): Members {
+function described({ description }: Pick<Tool, "description">): RequestBody {
   return description === undefined ? {} : { description };
 }
 
-/** `tools`: those of the request. A choice of a custom tool has another form than a choice of a function. */
+/** Writes `tool_choice`. `tools`: the tools of the request; a choice of a custom tool has another form than a choice of a function. */
 export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): unknown {
-  const named = (name: string): Members => {
+  const named = (name: string): RequestBody => {
     const kind = tools.find((tool) => tool.name === name)?.kind ?? "function";
     return { type: kind, [kind]: { name } };
   };
@@ -48,7 +47,7 @@ export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): unk
   }
 }
 
-/** `function_call`: "none", "auto", or a function by name. The legacy form cannot force just any function: "required" is "auto". */
+/** Writes `function_call`: "none", "auto", or a function by name. The legacy form has no "required", which becomes "auto". */
 export function writeFunctionChoice(choice: ToolChoice): unknown {
   if (choice.type === "named") return { name: choice.name };
   return choice.type === "none" ? "none" : "auto";

@@ -6,15 +6,13 @@ import { jsonText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { doneText, errorEnd } from "../sse-text.ts";
 import { completionLogprobs } from "./completion-logprobs.ts";
-import { CompletionEnvelope } from "./envelope.ts";
-import { completionFinishReason } from "./finish-reason.ts";
-import { completionForms } from "./form.ts";
+import { completionForms, completionFinishReason } from "./form.ts";
 import type { CompletionForm } from "./form.ts";
-import { CompletionStreamWriter } from "./stream-writer.ts";
+import { CompletionStreamWriter, CompletionEnvelope } from "./stream-writer.ts";
 
 type Batches = readonly (readonly GenerationEvent[])[];
 
-/** Writes an answer of OpenAI's again that was read from a captured stream. `batches`: the events of its chunks. */
+/** Writes the stream of OpenAI again from which `batches` were read, one batch for each chunk. */
 export function writeCompletionCapture(batches: Batches, context: ChoicesContext, capture: CaptureForm): string {
   return writers[context.profile.name](batches, context, capture);
 }
@@ -30,8 +28,8 @@ const writers: Readonly<Record<Profile["name"], typeof writeCompletionCapture>> 
   },
 };
 
-/** What one chunk says of one choice. */
-interface ChoicePiece {
+/** The part of a chunk that belongs to one choice. */
+interface ChoicePart {
   text: string;
   tokens: TokenLogprob[];
   finish: string | null;
@@ -40,15 +38,15 @@ interface ChoicePiece {
 }
 
 /**
- * Writes the chunks of a capture as they came: OpenAI lets the finish reason stand with the last text or alone, and a chunk may carry
- * several choices.
+ * Writes the chunks of a capture as they came: OpenAI sends the finish reason with the last text or alone, and a chunk may have several
+ * choices.
  */
 class ChunkReplay {
   readonly #context: ChoicesContext;
   readonly #form: CompletionForm;
   #envelope: CompletionEnvelope | undefined;
   #usage: Usage | undefined;
-  /** Where the next token's text begins, by choice, in characters. */
+  /** Offset of the next token's text in each choice, in characters. */
   readonly #offsets = new Map<number, number>();
   /** Members for the next chunk, as `memberText`. */
   #extras = "";
@@ -59,37 +57,37 @@ class ChunkReplay {
   }
 
   chunk(events: readonly GenerationEvent[]): string {
-    const pieces = new Map<number, ChoicePiece>();
-    const pieceOf = (choice: number): ChoicePiece => {
-      const piece = pieces.get(choice) ?? { text: "", tokens: [], finish: null, extras: "" };
-      pieces.set(choice, piece);
-      return piece;
+    const parts = new Map<number, ChoicePart>();
+    const partOf = (choice: number): ChoicePart => {
+      const part = parts.get(choice) ?? { text: "", tokens: [], finish: null, extras: "" };
+      parts.set(choice, part);
+      return part;
     };
     let end: GenerationEnd | undefined;
     for (const event of events) {
       if (event.type === "start") {
         this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, event.source);
       } else if (event.type === "text-delta") {
-        const piece = pieceOf(event.choice);
-        piece.text += event.text;
-        piece.tokens.push(...(event.logprobs ?? []));
+        const part = partOf(event.choice);
+        part.text += event.text;
+        part.tokens.push(...(event.logprobs ?? []));
       } else if (event.type === "finish") {
-        pieceOf(event.choice).finish = completionFinishReason(event.reason);
+        partOf(event.choice).finish = completionFinishReason(event.reason);
       } else if (event.type === "usage") {
         this.#usage = event.usage;
       } else if (event.type === "extra") {
         const members = memberText(passedMembers(event, this.#context));
         if (event.place === "chunk") this.#extras += members;
         else if (event.place === "choice" && members !== "" && event.choice !== undefined)
-          pieceOf(event.choice).extras += members;
+          partOf(event.choice).extras += members;
       } else if (event.type === "end") end = event.end;
     }
-    return (pieces.size === 0 ? "" : this.#chunkOf(pieces)) + (end ? this.#end(end) : "");
+    return (parts.size === 0 ? "" : this.#chunkOf(parts)) + (end ? this.#end(end) : "");
   }
 
-  #chunkOf(pieces: ReadonlyMap<number, ChoicePiece>): string {
+  #chunkOf(parts: ReadonlyMap<number, ChoicePart>): string {
     const envelope = (this.#envelope ??= new CompletionEnvelope(this.#context, this.#form, undefined));
-    const choices = Array.from(pieces, ([choice, { text, tokens, finish, extras }]) =>
+    const choices = Array.from(parts, ([choice, { text, tokens, finish, extras }]) =>
       envelope.choice(choice, JSON.stringify(text), this.#logprobs(choice, tokens), finish, extras),
     );
     const extras = this.#extras;

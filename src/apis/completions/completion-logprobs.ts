@@ -4,8 +4,8 @@ import { logprobNumber } from "../logprobs.ts";
 import type { PrintNumber } from "../logprobs.ts";
 
 /**
- * Logprobs in the legacy form: four lists of the same length. `top_logprobs` always has the chosen token, too. `textOffset` is where
- * the first token's text begins, in characters.
+ * Returns log probabilities in the legacy form: four lists of the same length. `top_logprobs` always includes the chosen token.
+ * `textOffset`: the offset of the first token's text, in characters.
  */
 export function completionLogprobs(
   tokens: readonly TokenLogprob[],
@@ -21,7 +21,7 @@ export function completionLogprobs(
   const value = {
     tokens: tokens.map((token) => tokenText(token)),
     token_logprobs: tokens.map(({ logprob }) => logprobNumber(logprob, print)),
-    // The first token of a prompt has no logprob, and so no alternatives either.
+    // The first token of a prompt has no log probability and no alternatives.
     top_logprobs: tokens.map((token) => (token.logprob === null ? null : topLogprobs(token, print))),
     text_offset: offsets,
   };
@@ -31,13 +31,13 @@ export function completionLogprobs(
 function topLogprobs(token: TokenLogprob, print: PrintNumber): JsonValue {
   // Without a prototype: "constructor" is a token like any other.
   const top: { [token: string]: JsonValue } = Object.create(null);
-  // Different tokens may have the same text: the likelier one, which comes first, keeps the place.
+  // Different tokens may have the same text: the more probable one, which is first, is kept.
   for (const other of token.top) top[tokenText(other)] ??= logprobNumber(other.logprob, print);
   top[tokenText(token)] ??= logprobNumber(token.logprob, print);
   return top;
 }
 
-/** A token's text; one that is a part of a character is written `bytes:\xe2\x80`, as OpenAI's legacy endpoint does. */
+/** Returns the text of a token. A part of a character becomes `bytes:\xe2\x80`, as in OpenAI's legacy endpoint. */
 function tokenText({ token, bytes }: TokenAlternative): string {
   if (bytes === null || !token.includes("\uFFFD")) return token;
   try {

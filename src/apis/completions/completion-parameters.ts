@@ -1,12 +1,10 @@
 import { z } from "zod";
-import { commonParameters } from "../request/common-parameters.ts";
+import { commonParameters, outputParameters } from "../request/common-parameters.ts";
 import type { RequestDraft } from "../request/draft.ts";
-import { extensionParameters } from "../request/extension-parameters.ts";
-import { outputParameters } from "../request/output-parameters.ts";
+import { extensionParameters, refusedSamplers } from "../request/extension-parameters.ts";
 import { issueFailure, pathText, valuePhrase } from "../request/issue-failure.ts";
-import { honoured } from "../request/parameter.ts";
+import { honoured, setDraft } from "../request/parameter.ts";
 import type { Parameter } from "../request/parameter.ts";
-import { refusedSamplers } from "../request/refused-parameters.ts";
 import { arrayTooLong, emptyArray, invalidType, numberAbove } from "../request/refusals.ts";
 import { integer, strings } from "../request/shapes.ts";
 
@@ -14,7 +12,7 @@ const completions = ["completions"] as const;
 
 const tokenId = integer(0);
 
-/** Token ids, perhaps a million: a shape is asked only about the one that is invalid. */
+/** Checks token ids, of which there may be a million. Only an invalid one is checked by its schema, for the error message. */
 function tokensIn(value: readonly unknown[], before: readonly number[] = []): number[] {
   if (value.length === 0) throw emptyArray(pathText("prompt", before));
   const wrong = value.findIndex((id) => typeof id !== "number" || !Number.isSafeInteger(id) || id < 0);
@@ -23,8 +21,7 @@ function tokensIn(value: readonly unknown[], before: readonly number[] = []): nu
   return value as number[];
 }
 
-/** The most answers that one request may ask for. */
-const mostPrompts = 10_000;
+const maxPrompts = 10_000;
 
 /** Every parameter of `POST /v1/completions`. */
 export const completionParameters: readonly Parameter[] = [
@@ -43,31 +40,23 @@ export const completionParameters: readonly Parameter[] = [
       note: "Default 16, as OpenAI's. 0 with `echo` scores the prompt.",
       shape: integer(0),
     },
-    (value, draft) => {
-      draft.maxTokens = value;
-    },
+    setDraft("maxTokens"),
   ),
   honoured(
     "logprobs",
     { endpoints: completions, note: "0 to 5; profile `lean` gives up to 20.", shape: integer(0) },
     readLogprobs,
   ),
-  honoured("echo", { endpoints: completions, shape: z.boolean() }, (value, draft) => {
-    draft.echo = value;
-  }),
+  honoured("echo", { endpoints: completions, shape: z.boolean() }, setDraft("echo")),
   honoured(
     "best_of",
     { endpoints: completions, note: "0 to 20, at least `n`. Not with streams.", shape: integer(0, 20) },
-    (value, draft) => {
-      draft.bestOf = value;
-    },
+    setDraft("bestOf"),
   ),
   honoured(
     "suffix",
     { endpoints: completions, note: "For models that are trained to fill in the middle.", shape: z.string() },
-    (value, draft) => {
-      draft.suffix = value;
-    },
+    setDraft("suffix"),
   ),
   ...outputParameters,
   ...extensionParameters.filter(({ endpoints }) => endpoints.includes("completions")),
@@ -75,8 +64,8 @@ export const completionParameters: readonly Parameter[] = [
 ];
 
 /**
- * A prompt may have a million tokens: the first one decides what all of it has to be, and not each of four shapes in turn.
- * Source of the forms: the specification.
+ * Reads `prompt` in its four forms (specification). The first element decides the form, because trying four schemas on a million tokens
+ * is slow.
  */
 function prompts(value: unknown): RequestDraft["prompts"] {
   if (typeof value === "string") return [value];
@@ -85,8 +74,8 @@ function prompts(value: unknown): RequestDraft["prompts"] {
     throw invalidType("prompt", forms, valuePhrase(value));
   }
   if (typeof value[0] === "number") return [tokensIn(value)];
-  if (value.length > mostPrompts) throw arrayTooLong("prompt", mostPrompts, value.length);
-  if (!Array.isArray(value[0])) return checked(strings(mostPrompts, 1), value);
+  if (value.length > maxPrompts) throw arrayTooLong("prompt", maxPrompts, value.length);
+  if (!Array.isArray(value[0])) return checked(strings(maxPrompts, 1), value);
   return value.map((ids: unknown, at) => {
     if (!Array.isArray(ids)) throw invalidType(`prompt[${at}]`, "an array", valuePhrase(ids));
     return tokensIn(ids, [at]);

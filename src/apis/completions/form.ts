@@ -1,23 +1,24 @@
-import type { Usage } from "../../core/events.ts";
+import type { Usage, FinishReason } from "../../core/events.ts";
 import { floatText } from "../json-text.ts";
 import type { Profile } from "../profile.ts";
 import { unbufferedStream } from "../stream-headers.ts";
 import { bareUsage, chatUsage } from "../usage.ts";
 import type { UsageMembers } from "../usage.ts";
+import type { AskedAnswer } from "../choices-answer.ts";
 
-/** What an answer of this API looks like, apart from what it says and what the client asked for. Writers read it and know no profile. */
+/** The form of an answer that does not depend on its content or on the request. Writers use it instead of the profile. */
 export interface CompletionForm {
   readonly streamHeaders: Readonly<Record<string, string>>;
-  /** Spaces per level of a JSON body (0: on one line), and what follows its last brace. */
+  /** Spaces per level of a JSON body (0: on one line), and the text after its last brace. */
   readonly body: { readonly indent: 0 | 2; readonly end: "" | "\n" };
   readonly systemFingerprint: boolean;
-  /** Streams: the model stands behind the choices; in the last chunk, which has none, model and usage stand before them. */
-  readonly modelBehindChoices: boolean;
-  /** Streams: `length` stands in the chunk of the last text, where both are known together. */
+  /** Streams: `model` is after `choices`. In the last chunk, which has no choices, model and usage are before them. */
+  readonly modelAfterChoices: boolean;
+  /** Streams: the finish reason `length` is in the chunk of the last text, if both are known together. */
   readonly lengthOnText: boolean;
-  /** Chunks before the last have `"usage":null` where usage was asked for. */
+  /** If usage is requested, chunks before the last have `"usage":null`. */
   readonly nullUsage: boolean;
-  /** How the number of a logprob is printed. It is finite. */
+  /** Prints a finite log probability. */
   readonly number: (value: number) => string;
   readonly usage: (usage: Usage) => UsageMembers;
 }
@@ -27,7 +28,7 @@ export const completionForms: Readonly<Record<Profile["name"], CompletionForm>> 
     streamHeaders: unbufferedStream,
     body: { indent: 0, end: "" },
     systemFingerprint: true,
-    modelBehindChoices: false,
+    modelAfterChoices: false,
     lengthOnText: false,
     nullUsage: true,
     number: JSON.stringify,
@@ -42,10 +43,22 @@ export const completionForms: Readonly<Record<Profile["name"], CompletionForm>> 
     },
     body: { indent: 2, end: "\n" },
     systemFingerprint: false,
-    modelBehindChoices: true,
+    modelAfterChoices: true,
     lengthOnText: true,
     nullUsage: true,
     number: floatText,
     usage: bareUsage,
   },
 };
+
+/** Returns the `finish_reason` of a completion, which has no value for calls (specification). */
+export function completionFinishReason(reason: FinishReason): "stop" | "length" | "content_filter" {
+  if (reason === "length") return "length";
+  return reason === "content-filter" ? "content_filter" : "stop";
+}
+
+/** Returns the offset at which the text of a choice begins. Choices are numbered prompt by prompt. */
+export function textOffset(choice: number, { textOffsets }: AskedAnswer): number {
+  if (!textOffsets) return 0;
+  return textOffsets.byPrompt[Math.floor(choice / textOffsets.choicesPerPrompt)] ?? 0;
+}

@@ -20,7 +20,7 @@ function refusal(members: object, options?: ReadOptions): unknown {
   throw new Error("The request was taken.");
 }
 
-test("a request with nothing but what it needs: 16 tokens, as OpenAI's default is", () => {
+test("a minimal request: 16 tokens, which is OpenAI's default", () => {
   expect(read({}).request).toEqual({
     id: "req_1",
     model: "m",
@@ -62,7 +62,7 @@ test("echo, best_of, suffix, logprobs and a budget of none", () => {
   expect(asked).toMatchObject({ logprobs: true, textOffsets: { byPrompt: [0], choicesPerPrompt: 2 } });
 });
 
-test("offsets begin behind each prompt, counted in characters; token ids have no text yet", () => {
+test("offsets begin after each prompt, counted in characters; token ids have no text yet", () => {
   expect(read({ prompt: ["Hi", "😀"] }).asked.textOffsets).toEqual({ byPrompt: [2, 1], choicesPerPrompt: 1 });
   expect(read({ prompt: [1, 2] }).asked.textOffsets).toEqual({ byPrompt: [0], choicesPerPrompt: 1 });
 });

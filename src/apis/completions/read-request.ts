@@ -14,12 +14,12 @@ import { completionParameters } from "./completion-parameters.ts";
 /** OpenAI's default for `max_tokens` here (specification); chat has none. */
 const defaultMaxTokens = 16;
 
-/** Reads the body of `POST /v1/completions` at once. Throws `FailureError` in OpenAI's words. */
+/** Reads the body of `POST /v1/completions`. Throws `FailureError` with OpenAI's messages. */
 export function readCompletionRequest(body: unknown, requestId: string, options?: ReadOptions): ReadChoicesRequest {
   return atOnce(completionRequestInSteps(body, requestId, options));
 }
 
-/** The same in steps, for a long body. */
+/** The same in steps, so that a long body does not block other requests. */
 export function* completionRequestInSteps(
   body: unknown,
   requestId: string,
@@ -51,13 +51,13 @@ export function* completionRequestInSteps(
   };
 }
 
-/** A prompt of null is the beginning of a document (specification). */
+/** A prompt of `null` means the beginning of a document (specification). */
 function withPrompt(body: unknown): unknown {
   if (typeof body !== "object" || body === null || !("prompt" in body) || body.prompt !== null) return body;
   return { ...body, prompt: "" };
 }
 
-function checkedBestOf({ bestOf, n = 1, stream }: RequestDraft): number | undefined {
+function checkedBestOf({ bestOf, request: { n = 1, stream } }: RequestDraft): number | undefined {
   if (bestOf === undefined || bestOf === n) return undefined;
   if (bestOf < n) {
     throw invalidRequest(
@@ -69,8 +69,8 @@ function checkedBestOf({ bestOf, n = 1, stream }: RequestDraft): number | undefi
   return bestOf;
 }
 
-/** `text_offset` counts from the beginning of the prompt, whether it is echoed or not; of token ids the text is not known here. */
-function textOffsets({ prompts, echo, n = 1 }: RequestDraft): AskedAnswer["textOffsets"] {
+/** `text_offset` counts from the beginning of the prompt, echoed or not. The text of a prompt of token ids is not known here. */
+function textOffsets({ prompts, echo, request: { n = 1 } }: RequestDraft): AskedAnswer["textOffsets"] {
   const byPrompt = prompts.map((prompt) => (echo || typeof prompt !== "string" ? 0 : [...prompt].length));
   return { byPrompt, choicesPerPrompt: n };
 }

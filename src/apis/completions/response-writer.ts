@@ -7,14 +7,12 @@ import { jsonText } from "../json-text.ts";
 import { promptMembers } from "../prompt-report.ts";
 import { timingsObject } from "../usage.ts";
 import { completionLogprobs } from "./completion-logprobs.ts";
-import { completionFinishReason } from "./finish-reason.ts";
-import { completionForms } from "./form.ts";
+import { completionForms, completionFinishReason, textOffset } from "./form.ts";
 import type { CompletionForm } from "./form.ts";
-import { textOffset } from "./text-offset.ts";
 
 type Members = { [name: string]: JsonValue | undefined };
 
-/** The body of a legacy completion that is not streamed. `form`: the profile's. */
+/** Writes the body of a legacy completion that is not streamed. Its members are in the order of `completion`. `form`: default is the form of the profile. */
 export function writeCompletionResponse(
   generation: Generation,
   context: ChoicesContext,
@@ -45,15 +43,15 @@ function choiceObject(
   form: CompletionForm,
 ): Members {
   const tokens = asked.logprobs ? textLogprobs : null;
-  const of = Math.floor(choice / (asked.textOffsets?.choicesPerPrompt ?? 1));
-  const told = prompts?.find(({ prompt }) => prompt === of);
+  const promptIndex = Math.floor(choice / (asked.textOffsets?.choicesPerPrompt ?? 1));
+  const prompt = prompts?.find(({ prompt }) => prompt === promptIndex);
   return {
     text: text ?? "",
     index: choice,
     logprobs: tokens && completionLogprobs(tokens, textOffset(choice, asked), form.number).value,
     finish_reason: finish ? completionFinishReason(finish.reason) : null,
     ...(asked.includeTokenIds && ids && { token_ids: [...ids] }),
-    ...(told && promptMembers(told, asked)),
+    ...(prompt && promptMembers(prompt, asked)),
     ...(asked.includeStopString && finish?.stop !== undefined && { stop_str: finish.stop }),
   };
 }

@@ -1,33 +1,34 @@
 import * as z from "zod";
-import { usage } from "../chat/schema.ts";
+import { completionUsage } from "../chat/schema.ts";
 
-const logprobs = z
-  .object({
-    tokens: z.array(z.string()).optional(),
-    token_logprobs: z.array(z.number().nullable()).optional(),
-    top_logprobs: z.array(z.record(z.string(), z.number()).nullable()).nullable().optional(),
-    text_offset: z.array(z.int()).optional(),
-  })
-  .nullable()
-  .optional();
+export const completionLogprobsSchema = z.object({
+  tokens: z.array(z.string()).optional(),
+  token_logprobs: z.array(z.number().nullable()).optional(),
+  top_logprobs: z.array(z.record(z.string(), z.number()).nullable()).nullable().optional(),
+  text_offset: z.array(z.int()).optional(),
+});
+
+export const completionFinishReasons = z.enum(["stop", "length", "content_filter"]);
+
+export const completionChoice = z.object({
+  text: z.string(),
+  index: z.int().min(0),
+  logprobs: completionLogprobsSchema.nullable().optional().meta({ lean: "always", exact: "always" }),
+  finish_reason: completionFinishReasons.nullable(),
+});
 
 /**
- * An answer of OpenAI's legacy completions: a chunk or a whole answer, which have one form. `finish_reason` is `null` in a chunk that is
- * not the last one. Source: OpenAI's OpenAPI document, `CreateCompletionResponse`.
+ * An answer of OpenAI's legacy completions: a chunk or a whole answer, which have the same form. `finish_reason` is `null` in every chunk
+ * but the last one of its choice. Profile `exact` has no `system_fingerprint`, and its chunks have `model` after `choices`. Source: OpenAI's
+ * OpenAPI document, `CreateCompletionResponse`; recordings of 2025 and 2026.
  */
 export const completion = z.object({
   id: z.string(),
   object: z.literal("text_completion"),
   created: z.int(),
   model: z.string(),
-  system_fingerprint: z.string().nullable().optional(),
-  choices: z.array(
-    z.object({
-      text: z.string(),
-      index: z.int().min(0),
-      logprobs,
-      finish_reason: z.enum(["stop", "length", "content_filter"]).nullable(),
-    }),
-  ),
-  usage: usage.nullable().optional(),
+  system_fingerprint: z.string().nullable().optional().meta({ lean: "always", exact: "never" }),
+  choices: z.array(completionChoice),
+  usage: completionUsage.nullable().optional().meta({ lean: "sometimes", exact: "always" }),
+  timings: z.unknown().optional().meta({ extension: "llama.cpp", lean: "never", exact: "never" }),
 });

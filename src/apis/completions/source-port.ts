@@ -7,7 +7,7 @@ import { writeCompletionsRequest } from "./write-request.ts";
 export const completionsSource: SourcePort = {
   name: "completions",
   path: "/completions",
-  // Without the member, servers stop after 16 tokens. With null, vLLM stops where the context ends.
+  // Without the member, servers stop after 16 tokens. With null, vLLM stops at the end of the context.
   answerLimit: { members: ["max_tokens"], none: "null" },
   headers: bearer,
   writeRequest: writeCompletionsRequest,

@@ -1,5 +1,5 @@
 import type { GenerationEvent } from "../../core/events.ts";
-import { readContent } from "../chat/read-content.ts";
+import { readChatContent } from "../chat/stream-reader.ts";
 import { ChoicesReader } from "../tolerant/choices-reader.ts";
 import type { ChoiceState } from "../tolerant/answer-choices.ts";
 import type { Hole } from "../tolerant/known-chunks.ts";
@@ -7,7 +7,7 @@ import { readLogprobs } from "../tolerant/read-logprobs.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 
-/** Reads a legacy completions answer of any server of OpenAI's dialect into generation events. See `ChoicesReader`. */
+/** Reads a legacy completion of any server that is compatible with OpenAI's API into generation events. See `ChoicesReader`. */
 export class CompletionsStreamReader extends ChoicesReader<ChoiceState> {
   protected readonly chunkObject: string = "text_completion";
   protected readonly bodyObject: string = "text_completion";
@@ -40,11 +40,11 @@ export class CompletionsStreamReader extends ChoicesReader<ChoiceState> {
     return { path: ["text"], kind: "text" };
   }
 
-  /** `text`, or what a server that only knows chat sends instead. */
+  /** Returns `text`, or the content of a delta or message, which servers send that support only chat. */
   #textOf(raw: JsonObject): string {
     if (typeof raw["text"] === "string") return raw["text"];
     const delta = [raw["delta"], raw["message"]].find(isObject) ?? { content: raw["text"] };
     if (raw["delta"] !== undefined || raw["message"] !== undefined) this.repairs.note("content");
-    return readContent(delta, this.repairs).text;
+    return readChatContent(delta, this.repairs).text;
   }
 }

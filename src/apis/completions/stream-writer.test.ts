@@ -32,7 +32,7 @@ const finish: GenerationEvent = { type: "finish", choice: 0, reason: "length" };
 const done: GenerationEvent = { type: "end", end: { kind: "done" } };
 const usage: GenerationEvent = { type: "usage", usage: { promptTokens: 2, completionTokens: 1 } };
 
-test("profile lean, to the byte: the finish reason always in a chunk of its own", () => {
+test("profile lean, to the byte: the finish reason always has its own chunk", () => {
   const head =
     'data: {"id":"cmpl-Test","object":"text_completion","created":1800000000,"model":"tiny","system_fingerprint":null,';
   expect(written([[text("Hi"), finish, usage, done]], context(lean, { includeUsage: true }))).toBe(
@@ -43,7 +43,7 @@ test("profile lean, to the byte: the finish reason always in a chunk of its own"
   );
 });
 
-test("profile exact, to the byte: length on the last text, the model behind the choices, another order at the end", () => {
+test("profile exact, to the byte: length in the chunk of the last text, model after choices, another order in the last chunk", () => {
   const head = 'data: {"id":"cmpl-Test","object":"text_completion","created":1800000000,';
   expect(written([[text("Hi")], [text("!"), finish, usage], [done]], context(exact, { includeUsage: true }))).toBe(
     `${head}"choices":[{"text":"Hi","index":0,"logprobs":null,"finish_reason":null}],"model":"tiny","usage":null}\n\n` +
@@ -53,7 +53,7 @@ test("profile exact, to the byte: length on the last text, the model behind the 
   );
 });
 
-test("profile exact holds no text back to see whether the choice ends with it", () => {
+test("profile exact does not delay text until the choice ends", () => {
   const writer = new CompletionStreamWriter(context(exact));
   expect(writer.write([text("Hi")])).toContain('"text":"Hi"');
   expect(writer.write([finish])).toContain('{"text":"","index":0,"logprobs":null,"finish_reason":"length"}');
@@ -66,13 +66,13 @@ test("profile exact leaves out completion_tokens when there are none", () => {
   );
 });
 
-test("an answer that fails is told so, and text that came before is not lost", () => {
+test("a failed answer ends with an error, after all text that came before", () => {
   const failure = { message: "gone", status: 503, kind: "unavailable" as const };
   const stream = written([[text("Hi"), { type: "end", end: { kind: "engine-error", failure } }]], context(exact));
   expect(stream).toMatch(/"text":"Hi".*\n\ndata: {"error":{"message":"gone".*\n\ndata: \[DONE\]\n\n$/);
 });
 
-test("there is nothing to open with, and nothing for a client that is gone", () => {
+test("an early opening writes nothing, and so does a client's disconnect", () => {
   const writer = new CompletionStreamWriter(context(lean));
   expect(writer.open()).toBe("");
   expect(writer.write([{ type: "end", end: { kind: "client-gone" } }])).toBe("");
@@ -89,7 +89,7 @@ describe("logprobs in the legacy form", () => {
   const offsets = { byPrompt: [3], choicesPerPrompt: 1 };
   const answer = context(lean, { logprobs: true, textOffsets: offsets });
 
-  test("offsets go on from piece to piece, in characters; the chosen token is always among the top ones", () => {
+  test("offsets continue from chunk to chunk, in characters; the chosen token is always among the top ones", () => {
     const pieces: GenerationEvent[] = [
       { type: "text-delta", choice: 0, text: "😀a", logprobs: [token("😀", -1, [["b", -0.5]]), token("a", -2)] },
       { type: "text-delta", choice: 0, text: "b", logprobs: [token("b", -3)] },
@@ -129,7 +129,7 @@ describe("logprobs in the legacy form", () => {
     expect(written([events], answer)).toContain('"top_logprobs":[{"constructor":-1}]');
   });
 
-  test("a token that is a part of a character is told by its bytes", () => {
+  test("a token that is a part of a character is written as its bytes", () => {
     const half = { token: "\uFFFD", logprob: -1, bytes: [0xf0, 0x9f], top: [] };
     const generation = accumulate([{ type: "text-delta", choice: 0, text: "", logprobs: [half] }, finish, done]);
     expect(writeCompletionResponse(generation, answer)).toContain(String.raw`"tokens":["bytes:\\xf0\\x9f"]`);

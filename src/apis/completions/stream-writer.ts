@@ -18,32 +18,30 @@ import { doneText, errorEnd, keepAliveText } from "../sse-text.ts";
 import { isMember, progressText, promptMembers } from "../prompt-report.ts";
 import { timingsObject } from "../usage.ts";
 import { completionLogprobs } from "./completion-logprobs.ts";
-import { CompletionEnvelope } from "./envelope.ts";
-import { completionFinishReason } from "./finish-reason.ts";
-import { completionForms } from "./form.ts";
+import { completionForms, completionFinishReason, textOffset } from "./form.ts";
 import type { CompletionForm } from "./form.ts";
-import { textOffset } from "./text-offset.ts";
+import { answerIdentity } from "../identity.ts";
 
 interface ChoiceState {
   readonly index: number;
-  /** Where the next token's text begins, in characters. */
+  /** Offset of the next token's text, in characters. */
   offset: number;
-  /** Tokens whose text is not decided yet; they go out with the next text. */
+  /** Tokens whose text is not decided yet. They are sent with the next text. */
   heldLogprobs: readonly TokenLogprob[];
-  /** Text that waits, to the end of its batch, for whether its choice ends with it. */
+  /** Text that waits until the end of its batch, in case the choice ends with it. */
   heldText: { readonly text: string; readonly logprobs: string } | null;
   finish: string | null;
-  /** Ids of tokens that go out with the next chunk. */
+  /** Ids of tokens, sent with the next chunk. */
   tokens: number[];
   /** Members for the next chunk, as `memberText`. */
   extras: string;
-  /** A text chunk is this, the text's JSON and `textTail`; "" while a chunk needs more than that. */
+  /** The template of a text chunk: `textHead`, the JSON of the text, `textTail`; "" while a chunk needs more than that. */
   textHead: string;
   textTail: string;
 }
 
 /**
- * Writes a legacy completion as SSE chunks. No text waits for the next batch, whatever the form. `form`: the profile's.
+ * Writes a legacy completion as SSE chunks. Text never waits for the next batch. `form`: default is the form of the profile.
  */
 export class CompletionStreamWriter implements StreamWriter {
   readonly #context: ChoicesContext;
@@ -51,8 +49,8 @@ export class CompletionStreamWriter implements StreamWriter {
   readonly #choices = new Map<number, ChoiceState>();
   #envelope: CompletionEnvelope | undefined;
   #usage: UsageEvent | undefined;
-  /** By the number of the prompt. */
-  readonly #told = new Map<number, PromptEvent>();
+  /** By the index of the prompt. */
+  readonly #prompts = new Map<number, PromptEvent>();
   /** Members for the next chunk, as `memberText`. */
   #extras = "";
   #ended = false;
@@ -69,7 +67,7 @@ export class CompletionStreamWriter implements StreamWriter {
     return text;
   }
 
-  /** There is no role to begin with. */
+  /** Completions have no first chunk without text. */
   open(): string {
     return "";
   }
@@ -92,7 +90,7 @@ export class CompletionStreamWriter implements StreamWriter {
         this.#usage = { ...this.#usage, ...event };
         return "";
       case "prompt":
-        this.#told.set(event.prompt, event);
+        this.#prompts.set(event.prompt, event);
         return "";
       case "tokens":
         if (this.#context.asked.includeTokenIds) this.#state(event.choice).tokens.push(...event.tokens);
@@ -106,7 +104,7 @@ export class CompletionStreamWriter implements StreamWriter {
       case "end":
         return this.#end(event.end);
       default:
-        // Reasoning, refusals and calls have no place in a completion.
+        // A completion cannot contain reasoning, refusals or calls.
         return "";
     }
   }
@@ -122,7 +120,7 @@ export class CompletionStreamWriter implements StreamWriter {
       heldText: null,
       finish: null,
       tokens: [],
-      extras: this.#toldOf(choice),
+      extras: this.#promptMembers(choice),
       textHead: "",
       textTail: "",
     };
@@ -130,11 +128,11 @@ export class CompletionStreamWriter implements StreamWriter {
     return state;
   }
 
-  /** What is told of the choice's prompt; it stands in the choice's first chunk. */
-  #toldOf(choice: number): string {
+  /** Returns the requested members about the prompt of a choice, which are in the first chunk of the choice. */
+  #promptMembers(choice: number): string {
     const { asked } = this.#context;
-    const told = this.#told.get(Math.floor(choice / (asked.textOffsets?.choicesPerPrompt ?? 1)));
-    return told ? memberText(Object.entries(promptMembers(told, asked)).filter(isMember)) : "";
+    const prompt = this.#prompts.get(Math.floor(choice / (asked.textOffsets?.choicesPerPrompt ?? 1)));
+    return prompt ? memberText(Object.entries(promptMembers(prompt, asked)).filter(isMember)) : "";
   }
 
   #text(state: ChoiceState, { text, logprobs }: TextDeltaEvent): string {
@@ -158,7 +156,7 @@ export class CompletionStreamWriter implements StreamWriter {
     const chunk = this.#chunk(state, JSON.stringify(text), logprobs, null);
     const { includeTokenIds, includeRunningUsage } = this.#context.asked;
     if (includeTokenIds || includeRunningUsage) return chunk;
-    // From now on text chunks differ in their text alone. A line feed is in no chunk's JSON, so it marks the place.
+    // From now on, text chunks differ only in their text. A line feed marks its place: JSON on one line contains none.
     const sample = this.#chunk(state, "\n", "null", null);
     const place = sample.indexOf("\n");
     state.textHead = sample.slice(0, place);
@@ -184,12 +182,12 @@ export class CompletionStreamWriter implements StreamWriter {
     if (state.finish !== null) return "";
     const finish = completionFinishReason(reason);
     if (stop !== undefined && this.#context.asked.includeStopString) state.extras += memberText([["stop_str", stop]]);
-    // Tokens that never became text are not lost.
+    // Tokens without text must not be lost.
     const rest = state.heldLogprobs.length > 0 ? this.#logprobs(state, state.heldLogprobs) : "null";
-    const ridesOnText = finish === "length" && state.heldText !== null && rest === "null";
-    const text = this.#heldText(state, ridesOnText ? finish : null);
+    const isInTextChunk = finish === "length" && state.heldText !== null && rest === "null";
+    const text = this.#heldText(state, isInTextChunk ? finish : null);
     state.finish = finish;
-    return ridesOnText ? text : text + this.#chunk(state, '""', rest, finish);
+    return isInTextChunk ? text : text + this.#chunk(state, '""', rest, finish);
   }
 
   #extra(event: ExtraEvent): string {
@@ -236,5 +234,45 @@ export class CompletionStreamWriter implements StreamWriter {
     state.tokens = [];
     this.#extras = "";
     return envelope.chunk(choice, extras);
+  }
+}
+
+/** The members that every chunk of a stream repeats, prepared once. Their order is that of `completion` in schema.ts, but for `exact`'s `model`. */
+export class CompletionEnvelope {
+  readonly #modelAfter: boolean;
+  readonly #start: string;
+  readonly #model: string;
+  readonly #usage: string;
+
+  constructor(context: ChoicesContext, form: CompletionForm, source: SourceIdentity | undefined) {
+    const { id, created, model, systemFingerprint } = answerIdentity(context, "cmpl-", source);
+    const modelText = `"model":${JSON.stringify(model)}`;
+    this.#modelAfter = form.modelAfterChoices;
+    this.#model = modelText;
+    const { includeUsage, includeRunningUsage } = context.asked;
+    this.#usage = includeUsage && form.nullUsage && !includeRunningUsage ? ',"usage":null' : "";
+    this.#start =
+      `data: {"id":${JSON.stringify(id)},"object":"text_completion","created":${created},` +
+      (form.modelAfterChoices ? "" : `${modelText},`) +
+      (form.systemFingerprint ? `"system_fingerprint":${JSON.stringify(systemFingerprint)},` : "");
+  }
+
+  /** Writes one element of `choices`. `text` and `logprobs` are JSON; `extras` begins with a comma or is empty. */
+  choice(index: number, text: string, logprobs: string, finish: string | null, extras: string): string {
+    const reason = finish === null ? "null" : `"${finish}"`;
+    return `{"text":${text},"index":${index},"logprobs":${logprobs},"finish_reason":${reason}${extras}}`;
+  }
+
+  /** Writes a chunk. `choices`: the elements of the array; `extras` begins with a comma or is empty. */
+  chunk(choices: string, extras: string): string {
+    const model = this.#modelAfter ? `,${this.#model}` : "";
+    return `${this.#start}"choices":[${choices}]${model}${extras}${this.#usage}}\n\n`;
+  }
+
+  /** Writes the last chunk, which has no choices. `usage`: JSON, or "" for none. */
+  closingChunk(usage: string, extras: string): string {
+    const shown = usage === "" ? "" : `,"usage":${usage}`;
+    if (!this.#modelAfter) return `${this.#start}"choices":[]${shown}${extras}}\n\n`;
+    return `${this.#start}${this.#model}${shown},"choices":[]${extras}}\n\n`;
   }
 }

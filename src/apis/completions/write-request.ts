@@ -3,7 +3,7 @@ import type { GenerationRequest, TextPrompt } from "../../core/request.ts";
 import { finishRequestBody, withoutUndefined, writeSampling } from "../server-profile.ts";
 import type { RequestBody, ServerProfile } from "../server-profile.ts";
 
-/** The body of a legacy completions request to another server; see `writeChatRequest`. The prompt must be a text. */
+/** Writes the body of a legacy completions request to another server; see `writeChatRequest`. Throws `TypeError` for a conversation. */
 export function writeCompletionsRequest(request: GenerationRequest, profile: ServerProfile): RequestBody {
   const { prompt, passthrough } = request;
   if (prompt.kind !== "text") throw new TypeError("A completions request needs a text.");
@@ -11,7 +11,7 @@ export function writeCompletionsRequest(request: GenerationRequest, profile: Ser
   return finishRequestBody(body, request, profile);
 }
 
-/** Everything that a completions request asks for but model and stream. */
+/** Writes all members of a completions request but `model` and `stream`. */
 export function completionMembers(request: GenerationRequest, prompt: TextPrompt): RequestBody {
   const { prompts, suffix, echo, bestOf } = prompt;
   return {

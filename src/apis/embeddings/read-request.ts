@@ -1,33 +1,30 @@
 import type { EmbeddingRequest } from "../../core/engine.ts";
 import { invalidRequest } from "../../core/failure.ts";
-import { missingModel } from "../failures.ts";
 import {
   arrayTooLong,
   emptyArray,
   emptyString,
   invalidType,
   missingParameter,
+  objectBody,
+  requiredModel,
+  typePhrase,
   unsupportedEnumValue,
 } from "../request/refusals.ts";
 
 export interface ReadEmbeddingRequest {
   readonly request: EmbeddingRequest;
-  /** How the client wants its vectors written. */
+  /** The form of the vectors in the answer. */
   readonly encoding: "float" | "base64";
 }
 
-/** OpenAI's limit of inputs in one request (specification). */
-const mostInputs = 2048;
+/** OpenAI's limit of inputs per request (specification). */
+const maxInputs = 2048;
 
-/** Reads the body of `POST /v1/embeddings`. Throws `FailureError` in OpenAI's words. */
+/** Reads the body of `POST /v1/embeddings`. Throws `FailureError` with OpenAI's messages. */
 export function readEmbeddingsRequest(body: unknown, requestId: string): ReadEmbeddingRequest {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    throw invalidRequest("Invalid type for the request body: expected an object.", null, "invalid_type");
-  }
-  const members = body as Readonly<Record<string, unknown>>;
-  const { model, input, dimensions, encoding_format: encoding, ...extra } = members;
-  if (model === undefined || model === null || model === "") throw missingModel();
-  if (typeof model !== "string") throw invalidType("model", "a string", kindOf(model));
+  const { model: name, input, dimensions, encoding_format: encoding, ...extra } = objectBody(body);
+  const model = requiredModel(name);
   if (input === undefined || input === null) throw missingParameter("input");
   const request = {
     id: requestId,
@@ -37,28 +34,28 @@ export function readEmbeddingsRequest(body: unknown, requestId: string): ReadEmb
     extra,
   };
   if (dimensions !== undefined && dimensions !== null && typeof dimensions !== "number") {
-    throw invalidType("dimensions", "an integer", kindOf(dimensions));
+    throw invalidType("dimensions", "an integer", typePhrase(dimensions));
   }
   if (encoding === undefined || encoding === null || encoding === "float") return { request, encoding: "float" };
   if (encoding === "base64") return { request, encoding };
-  if (typeof encoding !== "string") throw invalidType("encoding_format", "a string", kindOf(encoding));
+  if (typeof encoding !== "string") throw invalidType("encoding_format", "a string", typePhrase(encoding));
   throw unsupportedEnumValue("encoding_format", encoding, ["float", "base64"]);
 }
 
-/** A text, texts, token ids, or lists of token ids. */
+/** Reads a text, texts, token ids, or lists of token ids. */
 function inputsOf(input: unknown): EmbeddingRequest["inputs"] {
   if (typeof input === "string") {
     if (input === "") throw emptyString("input");
     return [input];
   }
-  if (!Array.isArray(input)) throw invalidType("input", "a string or an array", kindOf(input));
+  if (!Array.isArray(input)) throw invalidType("input", "a string or an array", typePhrase(input));
   if (input.length === 0) throw emptyArray("input");
   if (isTokens(input)) return [input];
-  if (input.length > mostInputs) throw arrayTooLong("input", mostInputs, input.length);
+  if (input.length > maxInputs) throw arrayTooLong("input", maxInputs, input.length);
   return input.map((item: unknown, at) => {
     if (item === "") throw emptyString(`input[${at}]`);
     if (typeof item === "string" || isTokens(item)) return item;
-    throw invalidType(`input[${at}]`, "a string or an array of integers", kindOf(item));
+    throw invalidType(`input[${at}]`, "a string or an array of integers", typePhrase(item));
   });
 }
 
@@ -68,11 +65,6 @@ function isTokens(value: unknown): value is number[] {
 
 function checkedDimensions(dimensions: number): number {
   if (Number.isInteger(dimensions) && dimensions >= 1) return dimensions;
-  // OpenAI's own words for this one (recording of 2025).
+  // OpenAI's message (recording of 2025).
   throw invalidRequest(`${dimensions} is less than the minimum of 1 - 'dimensions'`);
-}
-
-function kindOf(value: unknown): string {
-  if (Array.isArray(value)) return "an array";
-  return value !== null && typeof value === "object" ? "an object" : `a ${typeof value}`;
 }

@@ -4,9 +4,9 @@ import { badAnswer, readFailure } from "../tolerant/read-failure.ts";
 import { isObject } from "../../core/json.ts";
 
 /**
- * Reads a parsed embeddings answer. Throws `FailureError` for an error in its place, and unless it has `count` vectors of `dimensions`
- * numbers (undefined: of any length). Longer vectors are not shortened: that is right only for models that were trained for it, which the
- * upstream knows and this server does not (https://platform.openai.com/docs/api-reference/embeddings/create#dimensions).
+ * Reads a parsed embeddings answer. Throws `FailureError` if it is an error, or does not have `count` vectors of `dimensions` numbers
+ * (`undefined`: of any length). Longer vectors are not shortened: that is correct only for models that are trained for it, and this server
+ * does not know which are (https://platform.openai.com/docs/api-reference/embeddings/create#dimensions).
  */
 export function readEmbeddings(body: unknown, count: number, dimensions?: number): EmbeddingAnswer {
   const data = isObject(body) ? body["data"] : undefined;
@@ -37,7 +37,7 @@ export function readEmbeddings(body: unknown, count: number, dimensions?: number
   };
 }
 
-/** A list of numbers, or base64 of little-endian float32. Throws `FailureError` for anything else. */
+/** Reads a list of numbers, or base64 of little-endian float32 values. Throws `FailureError` for anything else. */
 function readVector(value: unknown): readonly number[] {
   if (Array.isArray(value) && value.every((number) => typeof number === "number")) return value;
   if (typeof value !== "string" || !/^[A-Za-z0-9+/]+={0,2}$/.test(value) || value.length % 4 !== 0) throw noVector();

@@ -1,14 +1,14 @@
 import type { EmbeddingAnswer } from "../../core/engine.ts";
 import type { Profile } from "../profile.ts";
 
-/** How a body is laid out: on one line, or as OpenAI does, a float a line and a line feed at the end (recordings of 2025 and 2026). */
+/** The layout of a body: on one line, or as OpenAI does, with a number per line and a final line feed (recordings of 2025 and 2026). */
 const layouts: Readonly<Record<Profile["name"], (value: object) => string>> = {
   lean: (value) => JSON.stringify(value),
   exact: (value) => `${JSON.stringify(value, null, 2)}\n`,
 };
 
 /**
- * The body of an embeddings answer. Floats are printed as `JSON.stringify` does, which is OpenAI's way here. `base64` is that of
+ * Writes the body of an embeddings answer. Numbers are printed by `JSON.stringify`, as in OpenAI's answers. `base64`: the vector as
  * little-endian float32 values, as OpenAI packs them.
  */
 export function writeEmbeddings(
@@ -25,7 +25,7 @@ export function writeEmbeddings(
       embedding: encoding === "base64" ? packed(vector) : vector,
     })),
     model,
-    // An unknown count is left out: a zero would be a count.
+    // An unknown count is absent: a zero would be a count.
     ...(promptTokens !== null && { usage: { prompt_tokens: promptTokens, total_tokens: promptTokens } }),
   };
   return layouts[profile.name](value);

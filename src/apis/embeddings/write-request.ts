@@ -1,6 +1,6 @@
 import type { EmbeddingRequest } from "../../core/engine.ts";
 
-/** The body of an embeddings request to another server. It always asks for floats; base64 is made here. */
+/** Writes the body of an embeddings request to another server. It always asks for numbers; this server makes base64 of them. */
 export function writeEmbeddingsRequest(request: EmbeddingRequest): { [name: string]: unknown } {
   const { model, inputs, dimensions, extra } = request;
   return {

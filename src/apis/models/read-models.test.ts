@@ -3,7 +3,7 @@ import { readModelList } from "./read-models.ts";
 
 const sees = (list: unknown): unknown => readModelList(JSON.stringify(list))?.map((model) => model.sees);
 
-test("whether models see, as each server's list tells it", () => {
+test("whether models accept images, from the list of each server", () => {
   for (const [entry, expected] of [
     [{ architecture: { input_modalities: ["text", "image"] } }, true],
     [{ architecture: { input_modalities: ["text", "file"] } }, false],
@@ -22,7 +22,7 @@ test("whether models see, as each server's list tells it", () => {
     expect(sees({ object: "list", data: [{ id: "m", ...entry }] }), JSON.stringify(entry)).toEqual([expected]);
 });
 
-test("llama.cpp tells it in its second list; a model that is multimodal may only hear", () => {
+test("llama.cpp has it in its second list; a multimodal model may accept only audio", () => {
   const list = (capabilities: readonly string[]): unknown => ({
     models: [{ name: "other" }, { name: "m", model: "m", capabilities }],
     object: "list",
@@ -32,7 +32,7 @@ test("llama.cpp tells it in its second list; a model that is multimodal may only
   expect(sees(list(["completion", "multimodal"]))).toEqual([null]);
 });
 
-test("which context a server enforces, as each server's list tells it", () => {
+test("the context that a server enforces, from the list of each server", () => {
   const context = (entry: object): unknown => {
     const [model] = readModelList(JSON.stringify({ data: [{ id: "m", ...entry }] })) ?? [];
     return [model?.contextLength, model?.contextIsEnforced];

@@ -3,30 +3,30 @@ import type { JsonObject } from "../../core/json.ts";
 import { parseTolerantly } from "../tolerant/tolerant-json.ts";
 import { RepairLog } from "../tolerant/repairs.ts";
 
-/** One model as a server lists it. */
+/** A model in the list of a server. */
 export interface ListedModel {
   readonly id: string;
-  /** Unix time in seconds; 0: not told. */
+  /** Unix time in seconds; 0 if unknown. */
   readonly created: number;
   readonly ownedBy: string | null;
-  /** Tokens of prompt and answer together, where told. */
+  /** The maximum of prompt and answer tokens together, or `null` if unknown. */
   readonly contextLength: number | null;
-  /** Whether the server refuses requests whose prompt and limit are together more than `contextLength`. */
+  /** Whether the server refuses requests whose prompt and token limit exceed `contextLength` together. */
   readonly contextIsEnforced: boolean;
-  /** Whether it takes images; null: not told. */
+  /** Whether it accepts images; `null` if unknown. */
   readonly sees: boolean | null;
 }
 
 /**
  * Reads the answer of `GET /models`: OpenAI's list, Anthropic's, a bare array (Together), or `models` by name (Ollama's own API,
- * llama.cpp). null: it is not a list of models.
+ * llama.cpp). Returns `null` if it is not a list of models.
  */
 export function readModelList(body: string): readonly ListedModel[] | null {
   const value = parseTolerantly(body, new RepairLog());
   const list = Array.isArray(value) ? value : isObject(value) ? (value["data"] ?? value["models"]) : undefined;
   if (!Array.isArray(list)) return null;
-  // llama.cpp's list has the models twice, and tells what they can do in the second.
-  const twins = isObject(value) && Array.isArray(value["models"]) ? value["models"].filter(isObject) : [];
+  // llama.cpp lists the models twice; the second list has their capabilities.
+  const withCapabilities = isObject(value) && Array.isArray(value["models"]) ? value["models"].filter(isObject) : [];
   return list.filter(isObject).flatMap((entry) => {
     const id = entry["id"] ?? entry["name"] ?? entry["model"];
     if (typeof id !== "string" || id === "") return [];
@@ -37,22 +37,22 @@ export function readModelList(body: string): readonly ListedModel[] | null {
         created: typeof created === "number" && created > 0 ? Math.floor(created) : 0,
         ownedBy: typeof owner === "string" && owner !== "" ? owner : null,
         ...context(entry),
-        sees: sight(entry) ?? sight(twins.find(({ name }) => name === id) ?? {}),
+        sees: sight(entry) ?? sight(withCapabilities.find(({ name }) => name === id) ?? {}),
       },
     ];
   });
 }
 
-/** Anthropic's time of creation (RFC 3339) in Unix seconds; 0: not told. */
+/** Returns Anthropic's time of creation (RFC 3339) in Unix seconds, or 0 if it is missing. */
 function secondsOf(time: unknown): number {
   const ms = typeof time === "string" ? Date.parse(time) : 0;
   return Number.isNaN(ms) ? 0 : ms / 1000;
 }
 
 /**
- * The members that hold the context which a server runs a model with: vLLM and SGLang, OpenRouter and Together, Groq, LM Studio. Members
- * that describe the model, or its prompts alone, are no limit: Mistral's and LM Studio's, Anthropic's, llama.cpp's `n_ctx_train` (a server
- * may run a model with more).
+ * The members with the context size that a server enforces: vLLM and SGLang, OpenRouter and Together, Groq, LM Studio. Members that
+ * describe the model, or only its prompts, are not enforced: those of Mistral and LM Studio, Anthropic's, and llama.cpp's `n_ctx_train` (a
+ * server may run a model with a larger context).
  */
 const enforced = ["max_model_len", "context_length", "context_window", "loaded_context_length"] as const;
 const described = ["max_context_length", "max_input_tokens"] as const;
@@ -67,9 +67,9 @@ function context(entry: JsonObject): Pick<ListedModel, "contextLength" | "contex
 }
 
 /**
- * Whether a model takes images, as its entry tells: the modalities of OpenRouter (a list, and in older answers "text+image->text"),
- * Mistral's and Anthropic's capabilities, LM Studio's own type of model, and what Ollama and llama.cpp list. A llama.cpp model that is
- * "multimodal" may hear and not see.
+ * Returns whether a model accepts images, or `null` if its entry does not say: OpenRouter's modalities (a list, and in older answers
+ * "text+image->text"), Mistral's and Anthropic's capabilities, LM Studio's type of model, and the capabilities of Ollama and llama.cpp. A
+ * "multimodal" model of llama.cpp may accept audio only.
  */
 function sight(entry: JsonObject): boolean | null {
   const { architecture, capabilities, type } = entry;

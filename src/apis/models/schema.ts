@@ -1,11 +1,11 @@
 import * as z from "zod";
 
 /** A model as OpenAI lists it. Source: OpenAI's OpenAPI document, `Model`, `ListModelsResponse`. */
-export const model = z.object({
+export const openaiModel = z.object({
   id: z.string(),
   object: z.literal("model"),
   created: z.int(),
   owned_by: z.string(),
 });
 
-export const modelList = z.object({ object: z.literal("list"), data: z.array(model) });
+export const openaiModelList = z.object({ object: z.literal("list"), data: z.array(openaiModel) });

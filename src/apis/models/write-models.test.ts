@@ -5,7 +5,7 @@ import { writeModel, writeModelList } from "./write-models.ts";
 
 const model: ModelInfo = { id: "tiny", created: 5, ownedBy: "me", contextLength: 512, endpoints: ["chat"] };
 
-test("profile lean is compact, and tells the context's length under vLLM's and OpenRouter's names", () => {
+test("profile lean is compact, and has the context size under the names of vLLM and OpenRouter", () => {
   expect(writeModel(model, lean)).toBe(
     '{"id":"tiny","object":"model","created":5,"owned_by":"me","max_model_len":512,"context_length":512}',
   );
@@ -14,13 +14,13 @@ test("profile lean is compact, and tells the context's length under vLLM's and O
   expect(writeModelList([], lean)).toBe('{"object":"list","data":[]}');
 });
 
-test("profile lean tells whether a model takes images, where that is known, under OpenRouter's name", () => {
+test("profile lean has OpenRouter's input modalities if they are known", () => {
   const { contextLength: _, ...blind } = { ...model, sees: false };
   expect(writeModel(blind, lean)).toContain('"owned_by":"me","architecture":{"input_modalities":["text"]}}');
   expect(writeModel({ ...blind, sees: true }, lean)).toContain('"input_modalities":["text","image"]}');
 });
 
-test("profile exact is pretty, without a final line feed", () => {
+test("profile exact is indented, without a final line feed", () => {
   expect(writeModelList([{ ...model, sees: true }], exact)).toBe(`{
   "object": "list",
   "data": [

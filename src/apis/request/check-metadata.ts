@@ -1,7 +1,7 @@
 import { valuePhrase } from "./issue-failure.ts";
 import { invalidType, stringTooLong, tooManyProperties } from "./refusals.ts";
 
-/** At most 16 strings of at most 512 characters. Source: OpenAI's specification, `Metadata`. Throws `FailureError`. */
+/** Throws `FailureError` unless there are at most 16 strings of at most 512 characters. Source: OpenAI's specification, `Metadata`. */
 export function checkMetadata(value: Readonly<Record<string, unknown>>): asserts value is Record<string, string> {
   const { length } = Object.keys(value);
   if (length > 16) throw tooManyProperties("metadata", 16, length);

@@ -4,12 +4,12 @@ import { invalidRequest } from "../../core/failure.ts";
 import type { JsonSchema } from "../../core/message.ts";
 
 /**
- * Throws `FailureError` for a schema that OpenAI refuses, in its words: a `type` that JSON Schema does not have and, of a `strict` schema,
- * an object that is open or does not require all its properties, or a reference to anything but a top-level definition. Only profile
- * `exact` checks this; a local grammar needs none of it.
+ * Throws `FailureError` for a schema that OpenAI refuses, with OpenAI's message: a `type` that JSON Schema does not have; and, in a `strict`
+ * schema, an object that is open or does not require all its properties, or a reference to anything but a top-level definition. Only
+ * profile `exact` checks this; local grammars do not need it.
  *
- * `subject` is what the message names ("function 'f'"), `param` and `code` those of the error. Contexts are written as Python tuples,
- * as OpenAI does. Sources: recordings of 2025 for closed objects and required properties; for types, error messages quoted in
+ * `subject` is what the message names ("function 'f'"), `param` and `code` are those of the error. Contexts are Python tuples, as in
+ * OpenAI's messages. Sources: recordings of 2025 for closed objects and required properties; for types, error messages quoted in
  * https://github.com/musistudio/claude-code-router ("'web_search_20250305' is not valid under any of the given schemas."); for
  * references, https://github.com/dotnet/extensions/issues/6918 and https://github.com/openai/openai-node/issues/970.
  */
@@ -42,7 +42,7 @@ export function unknownType(root: unknown): unknown {
   return undefined;
 }
 
-/** A schema and all schemas in it. */
+/** Yields a schema and all schemas in it. */
 export function* schemasIn(root: unknown): Generator<JsonObject> {
   const open: unknown[] = [root];
   for (const schema of open) {
@@ -57,7 +57,7 @@ export function* schemasIn(root: unknown): Generator<JsonObject> {
   }
 }
 
-/** A value of JSON as Python's `repr` writes it, as far as a `type` may hold one; cut after 100 characters. */
+/** Returns the value of a `type` as Python's `repr` writes it; a string is cut after 100 characters. */
 function pythonText(value: unknown): string {
   if (typeof value === "string")
     return value.includes("'") ? JSON.stringify(value.slice(0, 100)) : `'${value.slice(0, 100)}'`;
@@ -67,12 +67,12 @@ function pythonText(value: unknown): string {
   return isObject(value) ? "{...}" : String(value);
 }
 
-/** Deeper than any schema that a person writes, so that recursion ends for hostile ones. */
-const deepest = 500;
+/** The maximum depth of a schema. It limits the recursion for hostile schemas; real ones are less deep. */
+const maxDepth = 500;
 
 function strictProblem(schema: unknown, context: readonly string[], root: unknown): string | null {
   if (!isObject(schema)) return null;
-  if (context.length > deepest) return "the schema is nested too deeply.";
+  if (context.length > maxDepth) return "the schema is nested too deeply.";
   const reference = referenceProblem(schema["$ref"], root);
   if (reference !== null) return `In context=${tuple(context)}, ${reference}`;
   const properties = isObject(schema["properties"]) ? schema["properties"] : {};
@@ -99,7 +99,7 @@ function objectProblem(schema: Readonly<Record<string, unknown>>, names: readonl
     : `'required' is required to be supplied and to be an array including every key in properties. Missing '${missing}'.`;
 }
 
-/** What is wrong with a `$ref`, which may point to the whole schema or to one of its own definitions. */
+/** Returns what is wrong with a `$ref`, or `null`. It may point to the whole schema or to one of its top-level definitions. */
 function referenceProblem(reference: unknown, root: unknown): string | null {
   if (typeof reference !== "string" || reference === "#") return null;
   const [, keyword = "", escaped = ""] = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(reference) ?? [];
@@ -122,7 +122,7 @@ function firstProblem(
   return null;
 }
 
-/** A Python tuple of strings: `()`, `('a',)`, `('a', 'b')`. */
+/** Returns a Python tuple of strings: `()`, `('a',)`, `('a', 'b')`. */
 function tuple(parts: readonly string[]): string {
   const quoted = parts.map((part) => `'${part}'`);
   return quoted.length === 1 ? `(${quoted[0]},)` : `(${quoted.join(", ")})`;

@@ -1,64 +1,64 @@
 import type { Message, Tool } from "../../core/message.ts";
-import type { Limits, OutputConstraint, Sampling, TemplateOptions } from "../../core/request.ts";
+import type { GenerationRequest, Limits, OutputConstraint, Sampling, TemplateOptions } from "../../core/request.ts";
+import type { AskedAnswer } from "../choices-answer.ts";
 import type { Profile } from "../profile.ts";
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
 
-/** A request while its parameters are read, one after the other; members are absent until one sets them. */
+/**
+ * A request while its parameters are read, one after the other. A parameter that is one member of the `GenerationRequest` or of the
+ * `AskedAnswer` sets it directly in `request` or `asked`. The other members hold what several parameters decide together, and are absent
+ * until a parameter sets them.
+ */
 export interface RequestDraft {
   readonly profile: Profile;
-  /** The API whose request it is. */
+  /** The name of the API. */
   readonly endpoint: string;
-  /** The engine passes the request on to a server that may know what is refused here. */
+  /** The engine forwards the request to a server that may support what this server refuses. */
   readonly forwards: boolean;
-  model: string;
-  messages: readonly Message[];
-  prompts: readonly (string | readonly number[])[];
-  n?: number;
+  /** The request so far; `sharedMembers` completes it. */
+  readonly request: Mutable<Omit<GenerationRequest, "prompt">>;
+  /** What the request says about the form of its answer; `askedAnswer` completes it. */
+  readonly asked: Mutable<AskedAnswer>;
+  /** `request.sampling`, without XTC and DRY, which several parameters set. */
   readonly sampling: Mutable<Sampling>;
   readonly xtc: { probability?: number; threshold?: number };
   readonly dry: Mutable<Partial<NonNullable<Sampling["dry"]>>>;
+  /** `request.limits`. */
   readonly limits: Mutable<Limits>;
+  /** `request.extra`. */
+  readonly extra: Record<string, unknown>;
+  readonly template: Mutable<TemplateOptions>;
+  messages: readonly Message[];
+  prompts: readonly (string | readonly number[])[];
   /** `max_tokens` and `max_completion_tokens`; the smaller one counts. */
   maxTokens?: number;
   maxCompletionTokens?: number;
-  /** Logprobs are asked for (chat). */
+  /** Log probabilities are requested (chat). */
   logprobs?: boolean;
-  /** Alternatives a token. */
+  /** Alternatives per token. */
   topLogprobs?: number;
   tools?: readonly Tool[];
   toolChoice?: NamedChoice;
   parallelToolCalls?: boolean;
   functions?: readonly Tool[];
   functionCall?: NamedChoice;
-  /** The constraints that were asked for, with the parameter each stood in; more than one cannot be. */
+  /** The requested constraints, each with the parameter that contains it. A request may have one. */
   readonly outputs: { readonly parameter: string; readonly constraint: OutputConstraint }[];
   reasoningEffort?: string;
-  reasoningInText?: boolean;
   verbosity?: string;
-  readonly template: Mutable<TemplateOptions>;
-  stream: boolean;
   streamOptions?: {
-    readonly include_usage?: boolean | null;
-    readonly include_obfuscation?: boolean | null;
-    readonly continuous_usage_stats?: boolean | null;
+    readonly include_usage?: boolean | null | undefined;
+    readonly include_obfuscation?: boolean | null | undefined;
+    readonly continuous_usage_stats?: boolean | null | undefined;
   };
-  thinkingBudget?: number;
-  prediction?: string;
-  tokenIds?: boolean;
-  promptLogprobs?: number;
-  progress?: boolean;
-  includeReasoning?: boolean;
-  includeTimings: boolean;
-  includeStopString: boolean;
   suffix?: string;
   echo?: boolean;
   bestOf?: number;
   readonly warnings: string[];
-  readonly extra: Record<string, unknown>;
 }
 
-/** The requested choice of tools, before it is checked against the tools. */
+/** A tool choice before `resolveTools` checks it against the tools. */
 export type NamedChoice =
   | { readonly type: "none" | "auto" | "required" }
   | { readonly type: "named"; readonly name: string; readonly path: string }
@@ -69,24 +69,32 @@ export type NamedChoice =
     };
 
 export function emptyDraft(endpoint: string, profile: Profile, forwards: boolean): RequestDraft {
+  const sampling: Sampling = {};
+  const limits: Limits = {};
+  // Without a prototype: a member named "__proto__" is a member like any other.
+  const extra: Record<string, unknown> = Object.create(null);
   return {
     profile,
     endpoint,
     forwards,
-    model: "",
-    messages: [],
-    prompts: [],
-    sampling: {},
+    request: { id: "", model: "", sampling, limits, wantsUsage: false, stream: false, extra },
+    asked: {
+      stream: false,
+      includeUsage: false,
+      logprobs: false,
+      namedToolChoice: false,
+      legacyFunctions: false,
+      includeTimings: false,
+    },
+    sampling,
     xtc: {},
     dry: {},
-    limits: {},
-    outputs: [],
+    limits,
+    extra,
     template: {},
-    stream: false,
-    includeTimings: false,
-    includeStopString: false,
+    messages: [],
+    prompts: [],
+    outputs: [],
     warnings: [],
-    // Without a prototype: a member named "__proto__" is a member like any other.
-    extra: Object.create(null),
   };
 }

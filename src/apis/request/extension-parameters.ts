@@ -1,26 +1,24 @@
 import { z } from "zod";
 import type { RequestDraft } from "./draft.ts";
-import { extension } from "./parameter.ts";
+import { extension, refused, set } from "./parameter.ts";
 import type { Parameter } from "./parameter.ts";
-import { arrayTooLong, invalidType } from "./refusals.ts";
+import { arrayTooLong, invalidType, unsupportedParameter, unsupportedValue } from "./refusals.ts";
 import { checkTotalLength } from "./text-limits.ts";
 import { anyObject, decimal, integer, list, stringOrStrings, strings } from "./shapes.ts";
 
-/** llama.cpp looks for each of them in every token of the vocabulary before the answer begins (`llama_sampler_init_dry`). */
+/** llama.cpp searches every token of the vocabulary for each of them before the answer begins (`llama_sampler_init_dry`). */
 const maxBreakers = 32;
 const maxBreakersLength = 4096;
 
 const budgetNote =
   "vLLM's: a thought is closed when it has so many tokens. Local models whose format closes thoughts with a marker; an upstream judges it itself.";
 
-/** Parameters that llama.cpp, vLLM, tabbyAPI and others have made usual, under their names there. */
+/** Common parameters of llama.cpp, vLLM, tabbyAPI and other servers, under the names that they have there. */
 export const extensionParameters: readonly Parameter[] = [
   extension("top_k", { note: "0 and -1 turn it off.", shape: integer(-1) }, (value, { sampling }) => {
     sampling.topK = Math.max(value, 0);
   }),
-  extension("min_p", { note: "0 to 1.", shape: decimal(0, 1) }, (value, { sampling }) => {
-    sampling.minP = value;
-  }),
+  extension("min_p", { note: "0 to 1.", shape: decimal(0, 1) }, set("sampling", "minP")),
   extension("repetition_penalty", { note: "The same as `repeat_penalty`.", shape: decimal(0) }, setRepeatPenalty),
   extension("repeat_penalty", { note: "llama.cpp's; 1 turns it off.", shape: decimal(0) }, setRepeatPenalty),
   extension(
@@ -29,31 +27,17 @@ export const extensionParameters: readonly Parameter[] = [
       note: "How many of the last tokens `repeat_penalty` applies to; 0 turns it off, -1: all of the context.",
       shape: integer(-1),
     },
-    (value, { sampling }) => {
-      sampling.repeatLastN = value;
-    },
+    set("sampling", "repeatLastN"),
   ),
-  extension("xtc_probability", { note: "0 to 1; 0 turns XTC off.", shape: decimal(0, 1) }, (value, { xtc }) => {
-    xtc.probability = value;
-  }),
-  extension("xtc_threshold", { note: "0 to 1; default 0.1.", shape: decimal(0, 1) }, (value, { xtc }) => {
-    xtc.threshold = value;
-  }),
-  extension("dry_multiplier", { note: "0 turns DRY off.", shape: decimal(0) }, (value, { dry }) => {
-    dry.multiplier = value;
-  }),
-  extension("dry_base", { shape: decimal(0) }, (value, { dry }) => {
-    dry.base = value;
-  }),
-  extension("dry_allowed_length", { shape: integer(0) }, (value, { dry }) => {
-    dry.allowedLength = value;
-  }),
+  extension("xtc_probability", { note: "0 to 1; 0 turns XTC off.", shape: decimal(0, 1) }, set("xtc", "probability")),
+  extension("xtc_threshold", { note: "0 to 1; default 0.1.", shape: decimal(0, 1) }, set("xtc", "threshold")),
+  extension("dry_multiplier", { note: "0 turns DRY off.", shape: decimal(0) }, set("dry", "multiplier")),
+  extension("dry_base", { shape: decimal(0) }, set("dry", "base")),
+  extension("dry_allowed_length", { shape: integer(0) }, set("dry", "allowedLength")),
   extension(
     "dry_penalty_last_n",
     { note: "0 turns DRY off; -1: all of the context.", shape: integer(-1) },
-    (value, { dry }) => {
-      dry.lastN = value;
-    },
+    set("dry", "lastN"),
   ),
   extension(
     "dry_sequence_breakers",
@@ -70,21 +54,13 @@ export const extensionParameters: readonly Parameter[] = [
       draft.maxTokens ??= value < 0 ? Infinity : value;
     },
   ),
-  extension("min_tokens", { shape: integer(0) }, (value, { limits }) => {
-    limits.minTokens = value;
-  }),
-  extension("ignore_eos", { shape: z.boolean() }, (value, { limits }) => {
-    limits.ignoreEos = value;
-  }),
-  extension("stop_token_ids", { shape: list(integer(0), { most: 1000 }) }, (value, { limits }) => {
-    limits.stopTokenIds = value;
-  }),
+  extension("min_tokens", { shape: integer(0) }, set("limits", "minTokens")),
+  extension("ignore_eos", { shape: z.boolean() }, set("limits", "ignoreEos")),
+  extension("stop_token_ids", { shape: list(integer(0), { most: 1000 }) }, set("limits", "stopTokenIds")),
   extension(
     "cache_prompt",
     { note: "Keep the prompt in the model's cache for later requests; default true.", shape: z.boolean() },
-    (value, { limits }) => {
-      limits.cachePrompt = value;
-    },
+    set("limits", "cachePrompt"),
   ),
   extension(
     "lora",
@@ -92,9 +68,7 @@ export const extensionParameters: readonly Parameter[] = [
       note: 'llama.cpp\'s: how much of which adapters is used, such as `[{"id": 0, "scale": 0.5}]`; those that are not named are not used. Default: as the local model is configured. `GET /lora-adapters` lists them.',
       shape: list(z.object({ id: integer(0), scale: decimal() }), { phrase: "an array of objects", most: 100 }),
     },
-    (value, { sampling }) => {
-      sampling.adapters = value;
-    },
+    set("sampling", "adapters"),
   ),
   extension(
     "chat_template_kwargs",
@@ -113,13 +87,13 @@ export const extensionParameters: readonly Parameter[] = [
       note: "Passed unchanged to chat templates that show documents.",
       shape: list(anyObject(), { phrase: "an array of objects", most: 10_000 }),
     },
-    (value, { template }) => {
-      template.documents = value;
-    },
+    set("template", "documents"),
   ),
-  extension("add_generation_prompt", { endpoints: ["chat"], shape: z.boolean() }, (value, { template }) => {
-    template.addGenerationPrompt = value;
-  }),
+  extension(
+    "add_generation_prompt",
+    { endpoints: ["chat"], shape: z.boolean() },
+    set("template", "addGenerationPrompt"),
+  ),
   extension(
     "continue_final_message",
     {
@@ -127,16 +101,12 @@ export const extensionParameters: readonly Parameter[] = [
       note: "Continue the last message, which must be the assistant's. Needs `add_generation_prompt: false`, excludes `response_prefix`.",
       shape: z.boolean(),
     },
-    (value, { template }) => {
-      template.continueFinalMessage = value;
-    },
+    set("template", "continueFinalMessage"),
   ),
   extension(
     "response_prefix",
     { endpoints: ["chat"], note: "Appended to the prompt; the answer goes on from there.", shape: z.string() },
-    (value, { template }) => {
-      template.responsePrefix = value;
-    },
+    set("template", "responsePrefix"),
   ),
   extension(
     "reasoning_format",
@@ -145,8 +115,8 @@ export const extensionParameters: readonly Parameter[] = [
       note: "llama.cpp's. `none`: a model's thoughts stay in the text, between its own markers; otherwise they are sent apart from it.",
       shape: z.enum(["none", "auto", "deepseek"]),
     },
-    (value, draft) => {
-      draft.reasoningInText = value === "none";
+    (value, { request }) => {
+      if (value === "none") request.reasoning = { ...request.reasoning, inText: true };
     },
   ),
   extension("thinking_token_budget", { endpoints: ["chat"], note: budgetNote, shape: integer(0) }, setThinkingBudget),
@@ -163,8 +133,10 @@ export const extensionParameters: readonly Parameter[] = [
       note: "vLLM's: the answer has `token_ids` in each choice and `prompt_token_ids`, in a stream those of each chunk. Local models only; an upstream's are passed on.",
       shape: z.boolean(),
     },
-    (value, draft) => {
-      draft.tokenIds = value;
+    (value, { request, asked }) => {
+      if (!value) return;
+      request.wantsTokenIds = true;
+      asked.includeTokenIds = true;
     },
   ),
   extension(
@@ -173,8 +145,9 @@ export const extensionParameters: readonly Parameter[] = [
       note: "vLLM's: how likely the prompt's own tokens are, with 0 to 20 alternatives each, as `prompt_logprobs`. Local models only; an upstream's are passed on. Not with streams.",
       shape: integer(0, 20),
     },
-    (value, draft) => {
-      draft.promptLogprobs = value;
+    (value, { request, asked }) => {
+      request.promptLogprobs = { top: value };
+      asked.includePromptLogprobs = true;
     },
   ),
   extension(
@@ -183,8 +156,10 @@ export const extensionParameters: readonly Parameter[] = [
       note: "llama.cpp's: a stream begins with chunks that say how far the reading of the prompt is, as `prompt_progress`. Local models; an upstream's are passed on.",
       shape: z.boolean(),
     },
-    (value, draft) => {
-      draft.progress = value;
+    (value, { request, asked }) => {
+      if (!value || !request.stream) return;
+      request.wantsProgress = true;
+      asked.includeProgress = true;
     },
   ),
   extension(
@@ -194,9 +169,7 @@ export const extensionParameters: readonly Parameter[] = [
       note: "Whether the answer shows reasoning; default: yes in profile `lean`, no in `exact`.",
       shape: z.boolean(),
     },
-    (value, draft) => {
-      draft.includeReasoning = value;
-    },
+    set("asked", "includeReasoning"),
   ),
   extension(
     "include_stop_str",
@@ -204,8 +177,8 @@ export const extensionParameters: readonly Parameter[] = [
       note: "Show the stop string that ended a choice as `stop_str`, beside its `finish_reason`. The string itself is never part of the text.",
       shape: z.boolean(),
     },
-    (value, draft) => {
-      draft.includeStopString = value;
+    (value, { asked }) => {
+      if (value) asked.includeStopString = true;
     },
   ),
   extension(
@@ -223,16 +196,18 @@ export const extensionParameters: readonly Parameter[] = [
   ),
 ];
 
-function setThinkingBudget(value: number, draft: RequestDraft): void {
-  draft.thinkingBudget = value;
+function setThinkingBudget(value: number, { request }: RequestDraft): void {
+  request.reasoning = { ...request.reasoning, budgetTokens: value };
 }
 
 function setRepeatPenalty(value: number, { sampling }: RequestDraft): void {
   sampling.repeatPenalty = value;
 }
 
-function setTimings(value: boolean, draft: RequestDraft): void {
-  draft.includeTimings ||= value;
+function setTimings(value: boolean, { request, asked }: RequestDraft): void {
+  if (!value) return;
+  request.wantsTimings = true;
+  asked.includeTimings = true;
 }
 
 function addVariables(value: Record<string, unknown>, { template }: RequestDraft): void {
@@ -246,7 +221,7 @@ function readSequenceBreakers(value: string | string[], { dry }: RequestDraft): 
   dry.sequenceBreakers = breakers;
 }
 
-/** A string that is a JSON list of strings. */
+/** Reads a string that contains a JSON list of strings. */
 function listed(text: string, path: string): string[] {
   checkTotalLength(path, [text]);
   const parsed = strings(maxBreakers).safeParse(parsedJson(text));
@@ -263,4 +238,63 @@ function parsedJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** OpenAI's parameters that would change the answer and are not supported. */
+export const refusedParameters: readonly Parameter[] = [
+  refused(
+    "modalities",
+    "openai",
+    {
+      endpoints: ["chat"],
+      note: '`["text"]` is accepted; audio output is refused.',
+      shape: list(z.enum(["text", "audio"]), { phrase: "an array of strings", most: 16 }),
+    },
+    (value) => {
+      if (value.includes("audio")) throw unsupportedValue("modalities", "audio");
+    },
+  ),
+  refuseAlways("audio", "Audio output."),
+  refuseAlways("web_search_options", "No web search."),
+  refuseAlways("moderation", "No moderation of prompts and answers."),
+];
+
+/**
+ * Samplers of other engines. A value that turns the sampler off is accepted: some programs send every known sampler with every request.
+ */
+export const refusedSamplers: readonly Parameter[] = [
+  sampler("typical_p", 1),
+  sampler("typical", 1),
+  sampler("tfs_z", 1),
+  sampler("tfs", 1),
+  sampler("top_a", 0),
+  sampler("top_n_sigma", 0, -1),
+  sampler("nsigma", 0, -1),
+  sampler("mirostat", 0, false),
+  sampler("mirostat_mode", 0),
+  sampler("smoothing_factor", 0),
+  sampler("dynatemp_range", 0),
+  sampler("dynamic_temperature", false),
+  sampler("epsilon_cutoff", 0),
+  sampler("eta_cutoff", 0),
+  sampler("penalty_alpha", 0),
+  sampler("no_repeat_ngram_size", 0),
+  sampler("guidance_scale", 1),
+  sampler("cfg_scale", 1),
+  sampler("skew", 0),
+  sampler("use_beam_search", false),
+  sampler("adaptive_target", -1),
+];
+
+function refuseAlways(name: string, note: string): Parameter {
+  return refused(name, "openai", { endpoints: ["chat"], note, shape: anyObject() }, () => {
+    throw unsupportedParameter(name);
+  });
+}
+
+function sampler(name: string, ...off: readonly (number | boolean)[]): Parameter {
+  const note = `Only accepted with a value that turns it off (${off.map((value) => `\`${value}\``).join(", ")}).`;
+  return refused(name, "extension", { note, shape: z.unknown() }, (value) => {
+    if (!off.includes(value as number | boolean)) throw unsupportedParameter(name);
+  });
 }

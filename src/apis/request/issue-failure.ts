@@ -19,13 +19,13 @@ import { integerMark } from "./shapes.ts";
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-/** zod's first finding about a parameter, in OpenAI's words. `value`: the parameter's value. */
+/** Returns OpenAI's error for zod's first issue with a parameter. `value`: the value of the parameter. */
 export function issueFailure(name: string, value: unknown, issues: readonly Issue[]): FailureError {
   const [issue] = issues;
   return issue ? failureOf(issue, name, [], value) : invalidRequest(`Invalid value for '${name}'.`, name);
 }
 
-/** `before`: the path of the union that the issue is in. */
+/** `before`: the path of the union that contains the issue. */
 function failureOf(issue: Issue, name: string, before: Path, root: unknown): FailureError {
   const path = [...before, ...issue.path];
   const param = pathText(name, path);
@@ -33,7 +33,7 @@ function failureOf(issue: Issue, name: string, before: Path, root: unknown): Fai
   switch (issue.code) {
     case "invalid_type":
       if (value === undefined) return missingParameter(param);
-      return invalidType(param, expectedPhrase(issue.message) ?? typePhrase(issue.expected), valuePhrase(value));
+      return invalidType(param, expectedPhrase(issue.message) ?? zodTypePhrase(issue.expected), valuePhrase(value));
     case "invalid_value":
       return wrongValue(param, value, issue.values.map(String));
     case "too_small":
@@ -65,9 +65,9 @@ function unionFailure(
     return value === undefined ? missingParameter(param) : wrongValue(param, value, (issue.options ?? []).map(String));
   }
   if (value === undefined) return missingParameter(param);
-  // The branch whose type fits the value, if there is one, has the best error.
-  const branch = issue.errors.find((errors) => errors[0] && !isTypeMismatch(errors[0], value));
-  if (branch?.[0]) return failureOf(branch[0], name, path, root);
+  // The option whose type fits the value has the best error.
+  const option = issue.errors.find((errors) => errors[0] && !isTypeMismatch(errors[0], value));
+  if (option?.[0]) return failureOf(option[0], name, path, root);
   return invalidType(param, expectedPhrase(issue.message) ?? "another type", valuePhrase(value));
 }
 
@@ -101,12 +101,12 @@ function numberKind(issue: Issue): "integer" | "decimal" {
   return issue.message === integerMark ? "integer" : "decimal";
 }
 
-/** The phrase from one of our shapes; zod's own messages are not for clients. */
+/** Returns the phrase of `expecting`; zod's own messages are not shown to clients. */
 function expectedPhrase(message: string): string | undefined {
   return message === "" || message.startsWith("Invalid input") ? undefined : message;
 }
 
-function typePhrase(expected: string): string {
+function zodTypePhrase(expected: string): string {
   switch (expected) {
     case "int":
       return "an integer";
@@ -122,7 +122,7 @@ function typePhrase(expected: string): string {
   }
 }
 
-/** A JSON value's type in OpenAI's words. */
+/** Returns the type of a JSON value as OpenAI names it. */
 export function valuePhrase(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
@@ -130,7 +130,7 @@ export function valuePhrase(value: unknown): string {
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** `messages[1].content[0].type` */
+/** Returns a path as `messages[1].content[0].type`. */
 export function pathText(name: string, path: Path): string {
   let text = name;
   for (const key of path) text += typeof key === "number" ? `[${key}]` : `.${String(key)}`;

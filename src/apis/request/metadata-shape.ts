@@ -1,5 +1,5 @@
 import type { z } from "zod";
 import { anyObject } from "./shapes.ts";
 
-/** Only an object: its members are counted before they are looked at (`checkMetadata`), since a million wrong ones are one mistake. */
+/** An object. `checkMetadata` counts its members before it checks them, so that a million invalid ones cost little. */
 export const metadataShape: z.ZodType<Record<string, unknown>> = anyObject();

@@ -3,27 +3,26 @@ import type { Steps } from "../../core/steps.ts";
 import type { RequestDraft } from "./draft.ts";
 
 /**
- * One parameter of a request: how it is validated, what it does, and what the documentation says of it. docs/parameters.md is
- * generated from these.
+ * One parameter of a request: its schema, its effect and its documentation. docs/parameters.md is generated from these.
  */
 export interface Parameter<Draft extends RequestDraft = RequestDraft> {
   readonly name: string;
-  /** The APIs that have it, by name. */
+  /** The names of the APIs that have it. */
   readonly endpoints: readonly string[];
   /**
    * - honoured: it does what its documentation says
-   * - accepted: it is validated and has no effect, which does no harm
-   * - refused: it cannot be honoured, and an answer without it would not be what was asked
+   * - accepted: it is validated and has no effect, which is harmless
+   * - refused: it is not supported, and ignoring it would give another answer than the requested one
    */
   readonly treatment: "honoured" | "accepted" | "refused";
-  /** Whose parameter it is: OpenAI's, or an extension that other servers have made usual. */
+  /** Whether OpenAI documents it, or other servers have added it. */
   readonly origin: "openai" | "extension";
-  /** For the documentation: what it does here, beyond OpenAI's. */
+  /** For the documentation: what it does here, in addition to OpenAI's documentation. */
   readonly note: string;
   readonly required: boolean;
-  /** Checks a value, which is never null; a failure is told by `issueFailure`. */
+  /** Checks a value, which is never null. `issueFailure` makes an error of an issue. */
   readonly shape: z.ZodType;
-  /** Takes a value that has passed `shape`, a long one in steps. Throws `FailureError` for what a shape cannot say. */
+  /** Puts a value that has passed `shape` into the draft, a long one in steps. Throws `FailureError` for what a schema cannot express. */
   readonly read: (value: unknown, draft: Draft) => Steps<void> | void;
 }
 
@@ -35,7 +34,7 @@ interface ParameterOptions<T> {
 
 const both: readonly string[] = ["chat", "completions"];
 
-/** A parameter of OpenAI's that does what it says. */
+/** A parameter of OpenAI that is supported. */
 export function honoured<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   options: ParameterOptions<T> & { readonly required?: boolean },
@@ -44,7 +43,7 @@ export function honoured<T, Draft extends RequestDraft = RequestDraft>(
   return parameter(name, "honoured", "openai", options, read);
 }
 
-/** A parameter that other servers have made usual and that works here. */
+/** A parameter of other servers that is supported. */
 export function extension<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   options: ParameterOptions<T>,
@@ -53,7 +52,7 @@ export function extension<T, Draft extends RequestDraft = RequestDraft>(
   return parameter(name, "honoured", "extension", options, read);
 }
 
-/** A parameter without effect on what is generated, and without harm; `check` throws for what its shape cannot say. */
+/** A parameter without effect. `check` throws for what its schema cannot express. */
 export function accepted<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   options: ParameterOptions<T>,
@@ -62,7 +61,7 @@ export function accepted<T, Draft extends RequestDraft = RequestDraft>(
   return parameter(name, "accepted", "openai", options, check);
 }
 
-/** A parameter that is refused, unless `read` finds its value to ask for nothing. */
+/** A parameter that is refused: `read` throws, unless the value has no effect anyway. */
 export function refused<T, Draft extends RequestDraft = RequestDraft>(
   name: string,
   origin: "openai" | "extension",
@@ -79,6 +78,27 @@ function parameter<T, Draft extends RequestDraft>(
   { endpoints = both, note = "", shape, required = false }: ParameterOptions<T> & { readonly required?: boolean },
   read: (value: T, draft: Draft) => Steps<void> | void,
 ): Parameter<Draft> {
-  // `shape` has checked the value: this is the one place where that is taken on trust.
+  // `shape` has checked the value; only this cast relies on it.
   return { name, endpoints, treatment, origin, note, required, shape, read: (value, draft) => read(value as T, draft) };
+}
+
+type DraftPart = "request" | "asked" | "sampling" | "xtc" | "dry" | "limits" | "template";
+
+/** Returns a `read` that sets one member of a part of the draft to the value. */
+export function set<Part extends DraftPart, Name extends keyof RequestDraft[Part]>(
+  part: Part,
+  name: Name,
+): (value: NonNullable<RequestDraft[Part][Name]>, draft: RequestDraft) => void {
+  return (value, draft) => {
+    draft[part][name] = value;
+  };
+}
+
+/** Returns a `read` that sets a member of the draft itself to the value. */
+export function setDraft<Name extends keyof RequestDraft>(
+  name: Name,
+): (value: NonNullable<RequestDraft[Name]>, draft: RequestDraft) => void {
+  return (value, draft) => {
+    draft[name] = value;
+  };
 }

@@ -1,34 +1,28 @@
 import type { z } from "zod";
-import { invalidRequest } from "../../core/failure.ts";
 import type { Steps } from "../../core/steps.ts";
 import { missingModel } from "../failures.ts";
-
 import type { RequestDraft } from "./draft.ts";
 import { issueFailure } from "./issue-failure.ts";
-import { mostUnknown } from "./size-limits.ts";
 import type { Parameter } from "./parameter.ts";
-import { missingParameter, tooManyUnknown } from "./refusals.ts";
+import { missingParameter, objectBody, tooManyUnknown } from "./refusals.ts";
+import { mostUnknown } from "./size-limits.ts";
 import { checkedForServer, unknownValue } from "./unknown-values.ts";
 
 /**
- * Reads a request's body into `draft`, parameter by parameter in the table's order, so that the first complaint does not depend on
- * the order of the client's keys. A null is the same as no value, but for a required parameter. Members that no parameter claims go
- * to `draft.extra`, and so do those without effect here, and those that are refused where a server behind may take them
- * (`draft.forwards`).
+ * Reads the body of a request into `draft`, in the order of the table, so that the first error does not depend on the order of the client's
+ * keys. A `null` counts as absent, except for a required parameter. `draft.extra` gets the members that are not in the table, those without
+ * effect, and, with `draft.forwards`, those that are refused here. Long lists are read in steps.
  *
- * Returns the body, now known to be an object. Throws `FailureError`. Long lists are read in steps.
+ * Returns the body. Throws `FailureError` (400).
  */
 export function* readParameters<Draft extends RequestDraft>(
   body: unknown,
   table: readonly Parameter<Draft>[],
   draft: Draft,
 ): Steps<Readonly<Record<string, unknown>>> {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    throw invalidRequest("Invalid type for the request body: expected an object.", null, "invalid_type");
-  }
-  const members = body as Readonly<Record<string, unknown>>;
+  const members = objectBody(body);
   const { places, required } = indexOf(table);
-  // A body has a few of the many parameters: these are looked up, and put into the table's order.
+  // A body has few of the many parameters: they are looked up, and sorted by their place in the table.
   const found = [...required];
   const unknown: string[] = [];
   for (const name of Object.keys(members)) {
@@ -39,12 +33,10 @@ export function* readParameters<Draft extends RequestDraft>(
   found.sort((a, b) => a - b);
   for (const place of found) {
     const parameter = table[place];
-    const rest = parameter && readOne(parameter, members[parameter.name], draft);
+    const rest = parameter && readParameter(parameter, members[parameter.name], draft);
     if (rest) yield* rest;
   }
-  if (unknown.length > mostUnknown) {
-    throw tooManyUnknown();
-  }
+  if (unknown.length > mostUnknown) throw tooManyUnknown();
   for (const name of unknown) draft.extra[name] = members[name];
   return members;
 }
@@ -52,11 +44,10 @@ export function* readParameters<Draft extends RequestDraft>(
 interface TableIndex {
   /** Name → place in the table. */
   readonly places: ReadonlyMap<string, number>;
-  /** The places of the parameters that a body must have. */
+  /** The places of the required parameters. */
   readonly required: readonly number[];
 }
 
-/** What the index of a table needs of its entries. */
 type Entries = readonly Pick<Parameter, "name" | "required">[];
 
 const indices = new WeakMap<Entries, TableIndex>();
@@ -71,8 +62,8 @@ function indexOf(table: Entries): TableIndex {
   return index;
 }
 
-/** What takes long of it is left to be done. */
-function readOne<Draft extends RequestDraft>(
+/** Reads one parameter. Returns the rest of the work if it is long. */
+function readParameter<Draft extends RequestDraft>(
   parameter: Parameter<Draft>,
   value: unknown,
   draft: Draft,
@@ -87,15 +78,19 @@ function readOne<Draft extends RequestDraft>(
     draft.extra[name] = value;
     return undefined;
   }
-  if (typeof value === "object") return readLong(parameter, value, draft);
+  if (typeof value === "object") return readInSteps(parameter, value, draft);
   const checked = shape.safeParse(value);
-  if (draft.forwards && !checked.success) return readLong(parameter, value, draft);
+  if (draft.forwards && !checked.success) return readInSteps(parameter, value, draft);
   return take(parameter, value, checked, draft);
 }
 
-function* readLong<Draft extends RequestDraft>(parameter: Parameter<Draft>, value: unknown, draft: Draft): Steps<void> {
+function* readInSteps<Draft extends RequestDraft>(
+  parameter: Parameter<Draft>,
+  value: unknown,
+  draft: Draft,
+): Steps<void> {
   const { checked, unknown } = yield* checkedForServer(parameter.shape, value, draft.forwards);
-  for (const place of unknown) draft.warnings.push(unknownValue(parameter.name, place));
+  for (const path of unknown) draft.warnings.push(unknownValue(parameter.name, path));
   if (unknown.length > 0 && checked.success && checked.data === undefined) return;
   const rest = take(parameter, value, checked, draft);
   if (rest) yield* rest;

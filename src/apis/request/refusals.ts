@@ -1,17 +1,18 @@
 import type { FailureError } from "../../core/failure.ts";
+import { missingModel } from "../failures.ts";
 import { invalidRequest } from "../../core/failure.ts";
 import { mostUnknown } from "./size-limits.ts";
 
 /**
- * What OpenAI says to parameters that it does not take: its words, `param` and `code`. Sources: recordings of 2025 and 2026, and
- * messages that users quote in issue threads. `path` is the full path, `messages[1].content[0].type`.
+ * OpenAI's errors for invalid parameters: its messages, `param` and `code`. Sources: recordings of 2025 and 2026, and messages that users
+ * quote in issue threads. `path` is the full path, such as `messages[1].content[0].type`.
  */
 
 export function missingParameter(path: string): FailureError {
   return invalidRequest(`Missing required parameter: '${path}'.`, path, "missing_required_parameter");
 }
 
-/** `expected` and `got` with their articles: "an integer", "one of a string or array of objects". */
+/** `expected` and `got` have articles: "an integer", "one of a string or array of objects". */
 export function invalidType(path: string, expected: string, got: string): FailureError {
   const message = `Invalid type for '${path}': expected ${expected}, but got ${got} instead.`;
   return invalidRequest(message, path, "invalid_type");
@@ -62,12 +63,12 @@ export function tooManyProperties(path: string, maximum: number, count: number):
   return invalidRequest(message, path, "object_above_max_properties");
 }
 
-/** A value of the right type that is still invalid: `reason` is a clause after the colon. */
+/** For an invalid value of the right type. `reason` is the clause after the colon. */
 export function invalidValue(path: string, reason: string, code: string | null = null): FailureError {
   return invalidRequest(`Invalid value for '${path}': ${reason}`, path, code);
 }
 
-/** A parameter that is not supported, and would change the answer if it were ignored. */
+/** For an unsupported parameter that cannot be ignored, because it would change the answer. */
 export function unsupportedParameter(path: string): FailureError {
   const message = `Unsupported parameter: '${path}' is not supported with this model.`;
   return invalidRequest(message, path, "unsupported_parameter");
@@ -78,7 +79,7 @@ export function unsupportedValue(path: string, value: string): FailureError {
   return invalidRequest(message, path, "unsupported_value");
 }
 
-/** Names in quotes as OpenAI lists them: `'a'`, `'a' and 'b'`, `'a', 'b', and 'c'`. */
+/** Lists names in quotes as OpenAI does: `'a'`, `'a' and 'b'`, `'a', 'b', and 'c'`. */
 export function listed(names: readonly string[], word: "and" | "or"): string {
   const quoted = names.map((name) => `'${name}'`);
   if (quoted.length < 3) return quoted.join(` ${word} `);
@@ -87,4 +88,24 @@ export function listed(names: readonly string[], word: "and" | "or"): string {
 
 export function tooManyUnknown(): FailureError {
   return invalidRequest(`The request body has more than ${mostUnknown} unknown members.`, null, "request_too_large");
+}
+
+/** Returns the body of a request. Throws `FailureError` if it is not an object. */
+export function objectBody(body: unknown): Readonly<Record<string, unknown>> {
+  if (typeof body === "object" && body !== null && !Array.isArray(body)) return body as Record<string, unknown>;
+  throw invalidRequest("Invalid type for the request body: expected an object.", null, "invalid_type");
+}
+
+/** Returns the member `model` of an embeddings or rerank request. Throws `FailureError` if it is missing or not a string. */
+export function requiredModel(model: unknown): string {
+  if (model === undefined || model === null || model === "") throw missingModel();
+  if (typeof model !== "string") throw invalidType("model", "a string", typePhrase(model));
+  return model;
+}
+
+/** Returns the JSON type of a value, with an article. */
+export function typePhrase(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }

@@ -6,9 +6,9 @@ export interface ResolvedTools {
   readonly tools?: readonly Tool[];
   readonly toolChoice?: ToolChoice;
   readonly parallelToolCalls?: boolean;
-  /** The client asked with `functions`, and is answered in kind. */
+  /** The request has `functions`, so the answer has `function_call`. */
   readonly legacy: boolean;
-  /** One tool was forced by name. */
+  /** The request forces one tool by name. */
   readonly named: boolean;
 }
 
@@ -22,7 +22,7 @@ export function resolveTools(draft: RequestDraft): ResolvedTools {
     "tools",
     draft.toolChoice,
     draft.tools,
-    asksNothing(draft.toolChoice) ? draft : undefined,
+    requiresNoCall(draft.toolChoice) ? draft : undefined,
   );
   requireTools("parallel_tool_calls", "tools", draft.parallelToolCalls, draft.tools, draft);
   requireTools(
@@ -30,7 +30,7 @@ export function resolveTools(draft: RequestDraft): ResolvedTools {
     "functions",
     draft.functionCall,
     draft.functions,
-    asksNothing(draft.functionCall) ? draft : undefined,
+    requiresNoCall(draft.functionCall) ? draft : undefined,
   );
   if (!tools || tools.length === 0) return { legacy: false, named: false };
   const toolChoice = choice && fittingChoice(choice, tools, legacy ? "functions" : "tools");
@@ -44,8 +44,8 @@ export function resolveTools(draft: RequestDraft): ResolvedTools {
   };
 }
 
-/** Whether an answer without calls is what a choice of tools asks for: some clients send their usual choice without any tools. */
-function asksNothing(choice: NamedChoice | undefined): boolean {
+/** Returns whether a tool choice allows an answer without calls. Some clients send it without any tools. */
+function requiresNoCall(choice: NamedChoice | undefined): boolean {
   return choice?.type === "none" || choice?.type === "auto";
 }
 

@@ -1,6 +1,5 @@
 /**
- * How much of something a request may have. No real request comes near these; more of it costs others their turn. docs/serving.md tells
- * them.
+ * The maximum sizes of a request. Real requests are far below them; larger ones would delay other requests. docs/serving.md lists them.
  */
 
 /** Messages of a conversation, or items of an input. */
@@ -9,9 +8,9 @@ export const mostMessages = 20_000;
 export const mostParts = 5000;
 /** Calls of one message. */
 export const mostCalls = 5000;
-/** OpenAI takes 128; coding agents with many tool servers send hundreds. */
+/** OpenAI accepts 128; coding agents with many tool servers send hundreds. */
 export const mostTools = 4096;
 /** Characters that a response repeats of its request: instructions, tools, formats. */
 export const mostRepeated: number = 4 * 1024 * 1024;
-/** Members that nobody here knows: each goes on to whoever answers. */
+/** Unknown members: each is forwarded to the engine. */
 export const mostUnknown = 1000;

@@ -3,7 +3,7 @@ import { FailureError } from "../../core/failure.ts";
 import { checkTotalLength, maxTextsLength } from "./text-limits.ts";
 
 // 20 MB of one stop string took 4.6 GB of a local model's process, which ended for everyone.
-test("texts that are searched for are bounded in total, and the error names the place and the limit", () => {
+test("the total length of texts is limited, and the error names the parameter and the limit", () => {
   checkTotalLength("stop", ["s".repeat(maxTextsLength)]);
   checkTotalLength(
     "stop",

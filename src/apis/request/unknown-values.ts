@@ -1,23 +1,23 @@
 import type { z } from "zod";
 import { isObject } from "../../core/json.ts";
 import type { Steps } from "../../core/steps.ts";
-import { checkedInSteps } from "./check-in-steps.ts";
+import { checkedInSteps } from "./shapes.ts";
 
-/** What a check for a server of the same API found. */
+/** The result of a check for a server of the same API. */
 export interface CheckedForServer {
   readonly checked: z.ZodSafeParseResult<unknown>;
-  /** The places of values that only the server may know: paths within the value. */
+  /** The paths, within the value, of strings that only the server may know. */
   readonly unknown: readonly Path[];
 }
 
 type Path = readonly PropertyKey[];
 
-/** More unknown values than a request of a newer API has. */
+/** More unknown strings than a request to a newer version of the API has. */
 const maxUnknown = 16;
 
 /**
- * Checks a value as `checkedInSteps`. Where the request continues as it came to a server of the same API (`forwards`), an unknown word
- * is left out of what is read, and that server judges it: APIs get new words before this server learns them.
+ * Checks a value as `checkedInSteps`. With `forwards`, the request is forwarded as it came to a server of the same API. Then an unknown
+ * string is left out of the checked value, and the server judges it: APIs get new values before this server knows them.
  */
 export function* checkedForServer(shape: z.ZodType, value: unknown, forwards: boolean): Steps<CheckedForServer> {
   let checked = yield* checkedInSteps(shape, value);
@@ -25,7 +25,7 @@ export function* checkedForServer(shape: z.ZodType, value: unknown, forwards: bo
   const unknown: Path[] = [];
   let rest = value;
   while (!checked.success && unknown.length < maxUnknown) {
-    const path = unknownWord(checked.error.issues, rest);
+    const path = unknownString(checked.error.issues, rest);
     if (!path) break;
     unknown.push(path);
     rest = without(rest, path);
@@ -34,13 +34,13 @@ export function* checkedForServer(shape: z.ZodType, value: unknown, forwards: bo
   return { checked, unknown };
 }
 
-/** The warning for a value that only the upstream may know. */
+/** Returns the warning for a value that only the upstream may know. */
 export function unknownValue(name: string, path: Path): string {
   return `${[name, ...path].map(String).join(".")}: the value is not known here; the upstream gets it`;
 }
 
-/** The place of a word where another one was expected, if the first issue is about that. */
-function unknownWord(issues: readonly z.core.$ZodIssue[], value: unknown): Path | undefined {
+/** Returns the path of a string for which the schema expects another one, if that is the first issue. */
+function unknownString(issues: readonly z.core.$ZodIssue[], value: unknown): Path | undefined {
   const [issue] = issues;
   if (issue === undefined || (issue.code !== "invalid_value" && issue.code !== "invalid_union")) return undefined;
   if (issue.code === "invalid_union" && issue.discriminator === undefined) return undefined;
@@ -51,7 +51,7 @@ function valueAt(value: unknown, path: Path): unknown {
   return path.reduce((inner: unknown, key) => (isObject(inner) ? inner[String(key)] : undefined), value);
 }
 
-/** The value without the member at a path; without the whole object where the member is its `type`. undefined: nothing is left. */
+/** Returns the value without the member at a path, or without the object whose `type` that is; `undefined` if nothing is left. */
 function without(value: unknown, path: Path): unknown {
   const [key, ...rest] = path;
   if (key === undefined || !isObject(value)) return undefined;

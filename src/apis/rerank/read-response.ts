@@ -4,9 +4,8 @@ import { isObject } from "../../core/json.ts";
 import { badAnswer, readFailure } from "../tolerant/read-failure.ts";
 
 /**
- * Reads a parsed answer with scores, whatever they are called: `results` of Cohere, Jina, vLLM and llama.cpp's server, `data` of others, or
- * the list itself of Text Embeddings Inference. Throws `FailureError` for an error in its place, and unless it has one score for each of
- * `count` documents.
+ * Reads a parsed answer with scores: `results` of Cohere, Jina, vLLM and llama.cpp's server, `data` of others, or the bare list of Text
+ * Embeddings Inference. Throws `FailureError` if it is an error, or does not have one score for each of `count` documents.
  */
 export function readRanking(body: unknown, count: number): RerankAnswer {
   const listed = isObject(body) ? (body["results"] ?? body["data"]) : body;
@@ -31,7 +30,7 @@ function scoreIn(entry: Readonly<Record<string, unknown>>): { index: unknown; sc
 }
 
 function tokensIn({ usage, meta }: Readonly<Record<string, unknown>>): number | null {
-  const told = isObject(meta) && isObject(meta["tokens"]) ? meta["tokens"]["input_tokens"] : undefined;
-  const tokens = isObject(usage) ? (usage["prompt_tokens"] ?? usage["total_tokens"]) : told;
+  const inMeta = isObject(meta) && isObject(meta["tokens"]) ? meta["tokens"]["input_tokens"] : undefined;
+  const tokens = isObject(usage) ? (usage["prompt_tokens"] ?? usage["total_tokens"]) : inMeta;
   return typeof tokens === "number" ? tokens : null;
 }

@@ -2,8 +2,8 @@ import type { RerankAnswer } from "../../core/engine.ts";
 import type { ReadRerankRequest } from "./read-request.ts";
 
 /**
- * The body of an answer to `POST /v1/rerank`: the best document first; of equals, the earlier one. Its members are those that Cohere's and
- * Jina's APIs have: tokens are told as `usage`, as Jina, vLLM and llama.cpp's server do, and as `meta`, as Cohere does.
+ * Writes the answer to `POST /v1/rerank`: the best document first; of equals, the earlier one. Its members are those of Cohere's and Jina's
+ * APIs: token counts are in `usage`, as in Jina, vLLM and llama.cpp's server, and in `meta`, as in Cohere's API.
  */
 export function writeRanking(
   { scores, promptTokens }: RerankAnswer,
@@ -20,7 +20,7 @@ export function writeRanking(
       relevance_score: score,
       ...(withDocuments && { document: { text: request.documents[index] } }),
     })),
-    // An unknown count is left out: a zero would be a count.
+    // An unknown count is absent: a zero would be a count.
     ...(promptTokens !== null && {
       usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
       meta: { tokens: { input_tokens: promptTokens } },

@@ -1,6 +1,6 @@
 import type { RerankRequest } from "../../core/engine.ts";
 
-/** The body of a rerank request to another server. All scores are asked for, without the documents, which are known here. */
+/** Writes the body of a rerank request to another server. It asks for all scores, without the documents. */
 export function writeRerankRequest({ model, query, documents, rawScores, extra }: RerankRequest): {
   [name: string]: unknown;
 } {

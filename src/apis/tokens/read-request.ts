@@ -1,6 +1,5 @@
 import { z } from "zod";
 import type { DetokenizeRequest, TokenizeRequest } from "../../core/engine.ts";
-import { invalidRequest } from "../../core/failure.ts";
 import type { Steps } from "../../core/steps.ts";
 import type { GenerationRequest } from "../../core/request.ts";
 import { chatRequestInSteps } from "../chat/read-request.ts";
@@ -9,27 +8,29 @@ import { issueFailure } from "../request/issue-failure.ts";
 import { invalidValue, missingParameter, stringTooLong, unsupportedParameter } from "../request/refusals.ts";
 import { integer, list } from "../request/shapes.ts";
 
-/** The form of the answer: llama.cpp's, or vLLM's. */
+export { objectBody } from "../request/refusals.ts";
+
+/** The form of the answer: that of llama.cpp, or of vLLM. */
 export type TokensForm = "llama.cpp" | "vllm";
 
 export interface ReadTokenizeRequest {
   readonly request: TokenizeRequest;
   readonly form: TokensForm;
-  /** What each token says is wanted, too. */
+  /** The answer contains the text of each token. */
   readonly withTexts: boolean;
 }
 
-/** A text of this length takes some tenths of a second, in which the model makes no step. */
-const longestText = 1_000_000;
-const mostTokens = 1_000_000;
+/** Tokenizing a text of this length takes some tenths of a second, during which the model does not decode. */
+const maxTextLength = 1_000_000;
+const maxTokens = 1_000_000;
 
-const ids = list(integer(0), { phrase: "an array of integers", most: mostTokens });
+const ids = list(integer(0), { phrase: "an array of integers", most: maxTokens });
 
 /**
- * Reads the body of `POST /tokenize`. llama.cpp's server asks with `content`, vLLM with `prompt` or with `messages` and all that a chat
- * request may have. `model`: the model that is meant.
+ * Reads the body of `POST /tokenize`. Requests of llama.cpp have `content`; those of vLLM have `prompt`, or `messages` with the other
+ * members of a chat request. `model`: the name of the model.
  *
- * @throws {FailureError} 400, in OpenAI's words.
+ * @throws {FailureError} 400, with OpenAI's message.
  */
 export function* readTokenizeRequest(
   body: Readonly<Record<string, unknown>>,
@@ -53,7 +54,7 @@ export function* readTokenizeRequest(
   }
   const text = content ?? prompt;
   if (typeof text !== "string") throw issueFailure(name, text, z.string().safeParse(text).error?.issues ?? []);
-  if (text.length > longestText) throw stringTooLong(name, longestText, text.length);
+  if (text.length > maxTextLength) throw stringTooLong(name, maxTextLength, text.length);
   const isLlama = name === "content";
   const addSpecial = isLlama ? (flag(body, "add_special") ?? false) : (flag(body, "add_special_tokens") ?? true);
   const parseSpecial = isLlama ? (flag(body, "parse_special") ?? true) : true;
@@ -65,7 +66,7 @@ export function* readTokenizeRequest(
   };
 }
 
-/** Reads a chat request of which only the prompt is wanted. Throws `FailureError` 400. */
+/** Reads a chat request for its prompt. Throws `FailureError` (400). */
 export function* readConversation(
   body: Readonly<Record<string, unknown>>,
   model: string,
@@ -77,7 +78,7 @@ export function* readConversation(
   return (yield* chatRequestInSteps({ ...body, model }, id, options)).request;
 }
 
-/** Reads the body of `POST /detokenize`, which is the same in llama.cpp and vLLM. Throws `FailureError` 400. */
+/** Reads the body of `POST /detokenize`, which is the same in llama.cpp and vLLM. Throws `FailureError` (400). */
 export function readDetokenizeRequest(
   body: Readonly<Record<string, unknown>>,
   model: string,
@@ -88,12 +89,6 @@ export function readDetokenizeRequest(
   const checked = ids.safeParse(tokens);
   if (!checked.success) throw issueFailure("tokens", tokens, checked.error.issues);
   return { id, model, tokens: checked.data };
-}
-
-/** The body as an object. Throws `FailureError` 400 for anything else. */
-export function objectBody(body: unknown): Readonly<Record<string, unknown>> {
-  if (typeof body === "object" && body !== null && !Array.isArray(body)) return body as Record<string, unknown>;
-  throw invalidRequest("Invalid type for the request body: expected an object.", null, "invalid_type");
 }
 
 function flag(body: Readonly<Record<string, unknown>>, name: string): boolean | undefined {

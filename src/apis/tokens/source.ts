@@ -2,7 +2,7 @@ import type { DetokenizeRequest, Tokenization, TokenizeRequest } from "../../cor
 import { isObject } from "../../core/json.ts";
 
 /**
- * How other servers are asked for tokens: one body that llama.cpp's server and vLLM both understand, each by the members that it knows.
+ * Writes the body of a tokenize request to another server. llama.cpp's server and vLLM both accept it, each by the members that it knows.
  */
 export function writeTokenizeRequest(
   { input, body }: TokenizeRequest,
@@ -29,7 +29,7 @@ export function writeDetokenizeRequest(
   return { model, tokens };
 }
 
-/** The tokens in an answer of any shape; undefined: there are none. */
+/** Returns the tokens in an answer of llama.cpp or vLLM, or `undefined` if it has none. */
 export function readTokens(answer: unknown): Tokenization | undefined {
   const listed = isObject(answer) ? answer["tokens"] : undefined;
   if (!Array.isArray(listed)) return undefined;
@@ -37,21 +37,21 @@ export function readTokens(answer: unknown): Tokenization | undefined {
   const tokens: number[] = [];
   const bytes: (readonly number[])[] = [];
   for (const [at, entry] of listed.entries()) {
-    const [id, piece] = isObject(entry) ? [entry["id"], entry["piece"]] : [entry, texts?.[at]];
+    const [id, text] = isObject(entry) ? [entry["id"], entry["piece"]] : [entry, texts?.[at]];
     if (typeof id !== "number") return undefined;
     tokens.push(id);
-    const spelled = bytesOf(piece);
-    if (spelled) bytes.push(spelled);
+    const ownBytes = bytesOf(text);
+    if (ownBytes) bytes.push(ownBytes);
   }
   return bytes.length === tokens.length ? { tokens, bytes } : { tokens };
 }
 
-function bytesOf(piece: unknown): readonly number[] | undefined {
-  if (typeof piece === "string") return [...new TextEncoder().encode(piece)];
-  return Array.isArray(piece) && piece.every((byte) => typeof byte === "number") ? piece : undefined;
+function bytesOf(text: unknown): readonly number[] | undefined {
+  if (typeof text === "string") return [...new TextEncoder().encode(text)];
+  return Array.isArray(text) && text.every((byte) => typeof byte === "number") ? text : undefined;
 }
 
-/** The text in an answer of any shape; undefined: there is none. */
+/** Returns the text in an answer of llama.cpp or vLLM, or `undefined` if it has none. */
 export function readText(answer: unknown): string | undefined {
   if (!isObject(answer)) return undefined;
   const text = answer["content"] ?? answer["prompt"] ?? answer["text"];

@@ -2,8 +2,8 @@ import { isObject } from "../../core/json.ts";
 import { type Json } from "./view.ts";
 
 /**
- * What a request demands of its answer; nothing when the request is not known. What a server may refuse (a negative limit, a required
- * call without tools) demands nothing: ./group/expectation.ts judges whether it was refused, and no other rule counts it again.
+ * What a request requires of its answer. A request that is not known requires nothing. Neither does what a server may refuse (a negative
+ * limit, a required call without tools): ./group/expectation.ts judges whether the server refuses it, and no other rule reports it again.
  */
 export interface Demands {
   readonly stops: readonly string[];
@@ -19,7 +19,7 @@ export interface Demands {
   readonly single: boolean;
   /** The text must be JSON. */
   readonly json: boolean;
-  /** The tools that were declared; undefined where the request is not known. */
+  /** The names of the declared tools; `undefined` if the request is not known. */
   readonly tools: ReadonlySet<unknown> | undefined;
 }
 
@@ -31,7 +31,7 @@ export function demandsOf(body: Json | undefined): Demands {
   const limit = body?.max_completion_tokens ?? body?.max_tokens;
   const stops = [stop].flat().filter((one): one is string => typeof one === "string" && one !== "");
   return {
-    // An echoed prompt may contain them.
+    // An echoed prompt may contain stop strings.
     stops: body?.echo === true ? [] : stops,
     limit: isCount(limit) ? limit : undefined,
     named,
@@ -43,7 +43,7 @@ export function demandsOf(body: Json | undefined): Demands {
   };
 }
 
-/** How many choices a request asks for: n (1 where it is no such number), of each of its prompts. A list of numbers is one prompt, of tokens. */
+/** Returns the number of choices that a request asks for: `n` (1 if it is not a count) times the prompts. A list of numbers is one prompt. */
 export function choicesAsked({ n, prompt }: Json): number {
   const prompts = Array.isArray(prompt) && prompt.length > 0 && typeof prompt[0] !== "number" ? prompt.length : 1;
   return (isCount(n) && n > 0 ? n : 1) * prompts;

@@ -1,6 +1,6 @@
 import { isObject } from "../../core/json.ts";
 
-/** What is wrong with an error object; undefined when nothing is. Source: specification, `Error`: all four members are required. */
+/** Returns what is wrong with an error object, or `undefined`. Source: specification, `Error`: all four members are required. */
 export function errorOffence(error: unknown): string | undefined {
   if (!isObject(error)) return `error is ${typeof error === "string" ? "a string" : JSON.stringify(error)}`;
   if (typeof error.message !== "string" || error.message === "") return "an error without a message";

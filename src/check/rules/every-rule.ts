@@ -1,4 +1,4 @@
-import { bodyRules } from "./body/body-rules.ts";
+import { bodyRules, profileRules } from "./judge.ts";
 import { expectationRules } from "./group/expectation.ts";
 import type { GroupRule } from "./group/group-rule.ts";
 import { liveRules } from "./group/live.ts";
@@ -7,7 +7,6 @@ import { storedRules } from "./group/stored.ts";
 import { messageRules } from "./messages/message-rules.ts";
 import type { MessageRule } from "./messages/message-view.ts";
 import type { ProfileRule } from "./profile/profile-rule.ts";
-import { profileRules } from "./profile/profile-rules.ts";
 import { everyResponseRule } from "./responses/every-response-rule.ts";
 import type { ResponseRule } from "./responses/response-rule.ts";
 import type { Rule } from "./rule.ts";
@@ -15,7 +14,7 @@ import { streamRules } from "./stream/stream-rules.ts";
 
 export type EveryRule = Rule | MessageRule | ResponseRule | ProfileRule | GroupRule;
 
-/** Rules about one exchange, about a form that was demanded, and about several exchanges, by area. */
+/** All rules by area: about one exchange, about a requested profile, and about several exchanges. */
 export const everyRule: readonly EveryRule[] = [
   ...streamRules,
   ...bodyRules,
@@ -30,7 +29,7 @@ export const everyRule: readonly EveryRule[] = [
 
 const byId: ReadonlyMap<string, EveryRule> = new Map(everyRule.map((rule) => [rule.id, rule]));
 
-/** Throws for an unknown id: a defect of a rule or a probe. */
+/** Returns the rule with this id. Throws `Error` for an unknown id, which is a defect of a rule or a probe. */
 export function ruleNamed(id: string): EveryRule {
   const rule = byId.get(id);
   if (!rule) throw new Error(`there is no rule ${id}`);

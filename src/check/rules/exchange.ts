@@ -1,26 +1,26 @@
-/** One request and everything that came back, as raw as it can be had. What a rule judges. */
+/** One request and its complete, raw answer: what a rule judges. */
 export interface Exchange {
   readonly endpoint:
     | "chat"
     | "completions"
     | "responses"
-    /** Of the Responses API: how many tokens an input has, */
+    /** `POST /v1/responses/input_tokens`. */
     | "response-tokens"
-    /** what was put into a stored response, */
+    /** `GET /v1/responses/{id}/input_items`. */
     | "response-items"
-    /** that it is deleted, */
+    /** `DELETE /v1/responses/{id}`. */
     | "response-deletion"
-    /** a history made short, */
+    /** `POST /v1/responses/compact`. */
     | "response-compaction"
-    /** an answer by WebSocket: each message as the `data` of an event (what is no text is a comment), */
+    /** An answer by WebSocket, each message as the `data` of an event; a binary message is a comment. */
     | "response-socket"
-    /** and the one message that refuses a request there. */
+    /** The message that refuses a request by WebSocket. */
     | "response-socket-error"
     | "models"
     | "model"
     | "embeddings"
     | "messages"
-    /** Of the Messages API: how many tokens a prompt has, and the models in Anthropic's form. */
+    /** `POST /v1/messages/count_tokens`, and the models in Anthropic's form. */
     | "message-tokens"
     | "anthropic-models"
     | "anthropic-model"
@@ -28,20 +28,20 @@ export interface Exchange {
   readonly request: {
     readonly method: string;
     readonly path: string;
-    /** The JSON that was sent; undefined when it is not known (a capture without its request) or there was none. */
+    /** The JSON body; `undefined` if it is not known (a capture without its request) or absent. */
     readonly body?: Readonly<Record<string, unknown>>;
   };
   readonly response: {
     readonly status: number;
-    /** Lower-case names; null when they are not known (a capture of the body alone). */
+    /** Headers by lower-case name; `null` if they are not known (a capture of the body alone). */
     readonly headers: Readonly<Record<string, string>> | null;
     readonly body: string;
-    /** Whether the connection was closed as HTTP demands; false for a cut one. */
+    /** Whether the answer ended as HTTP requires; `false` if the connection was cut. */
     readonly complete: boolean;
   };
 }
 
-/** The API that an endpoint belongs to; undefined for a path of none. */
+/** The API that an endpoint belongs to; `undefined` for other paths. */
 export const apiOf: Readonly<Record<Exchange["endpoint"], string | undefined>> = {
   chat: "chat",
   completions: "completions",
@@ -62,17 +62,17 @@ export const apiOf: Readonly<Record<Exchange["endpoint"], string | undefined>> =
   other: undefined,
 };
 
-/** Whose API it is: what it says beside its answers (errors, headers) has a form of its own. */
+/** Returns the vendor of an endpoint's API, which decides the form of errors and headers. */
 export function vendorOf({ endpoint }: Pick<Exchange, "endpoint">): "OpenAI" | "Anthropic" {
   return apiOf[endpoint] === "messages" ? "Anthropic" : "OpenAI";
 }
 
-/** What the request asked of a stream; undefined where the request is not known. */
+/** Returns a member of the request's body, or `undefined` if the request is not known. */
 export function asked(exchange: Exchange, member: string): unknown {
   return exchange.request.body?.[member];
 }
 
-/** Whether usage was asked for; undefined when the request is not known. */
+/** Returns whether the request asks for usage in the stream, or `undefined` if the request is not known. */
 export function askedForUsage(exchange: Exchange): boolean | undefined {
   if (exchange.request.body === undefined) return undefined;
   const options = exchange.request.body.stream_options as { include_usage?: unknown } | null | undefined;

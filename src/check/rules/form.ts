@@ -4,8 +4,8 @@ import { isObject } from "../../core/json.ts";
 import { type ChoicePiece, type StreamView, streamView } from "./view.ts";
 
 /**
- * The forms of a chat stream that are legal: the lean one of `truewire serve`, OpenAI's of today (exact), and its older ones. Source:
- * 409 recorded streams of 2023-04 to 2026-08.
+ * The legal forms of a chat stream: `lean` of `truewire serve`, OpenAI's current form (`exact`), and OpenAI's older forms. Source: 409
+ * recorded streams of 2023-04 to 2026-08.
  */
 export type Form =
   | "lean"
@@ -17,7 +17,7 @@ export type Form =
   | "OpenAI's of early 2023"
   | "none of OpenAI's";
 
-/** The form of a chat stream; undefined for what is no chat stream or has no chunk. */
+/** Returns the form of a chat stream, or `undefined` for another exchange or a stream without chunks. */
 export function formOf(exchange: Exchange): Form | undefined {
   if (exchange.endpoint !== "chat" || !isStream(exchange)) return undefined;
   const view = streamView(exchange);
@@ -40,27 +40,28 @@ function roleForm({ chunk, choice }: ChoicePiece): Form {
 
 function openaiForm(view: StreamView, { chunk, delta }: ChoicePiece): Form {
   const keys = Object.keys(delta).join();
-  // One call, parallel calls, a refusal, audio.
+  // The first deltas of one call, parallel calls, a refusal, and audio.
   const special = [
     "role,content,tool_calls,refusal",
     "role,content,tool_calls",
     "role,content,refusal",
     "role,refusal",
   ].includes(keys);
-  const opens = special || (keys === "role,content" && (delta.content === "" || delta.content === null));
-  if (!opens || delta.role !== "assistant") return "none of OpenAI's";
+  const isOpening = special || (keys === "role,content" && (delta.content === "" || delta.content === null));
+  if (!isOpening || delta.role !== "assistant") return "none of OpenAI's";
   const options = view.exchange.request.body?.stream_options;
-  // Who asked for none gets today's form without it.
-  const unwanted = isObject(options) && options.include_obfuscation === false;
+  // Without obfuscation on request, the current form is the same but for that member.
+  const isWithoutObfuscation = isObject(options) && options.include_obfuscation === false;
   if (view.chunks.some((one) => "obfuscation" in one.value)) return "exact";
-  if (unwanted && "service_tier" in chunk.value && ("refusal" in delta || delta.content === null)) return "exact";
+  if (isWithoutObfuscation && "service_tier" in chunk.value && ("refusal" in delta || delta.content === null))
+    return "exact";
   if ("service_tier" in chunk.value)
     return isObject(delta) && "refusal" in delta ? "OpenAI's of early 2025" : partial(delta.content);
   if (keys.includes("refusal")) return "OpenAI's of late 2024";
   return "system_fingerprint" in chunk.value ? "OpenAI's of 2024" : "OpenAI's of late 2023";
 }
 
-/** Parallel calls that each have a header of their own have no refusal key, at any time. */
+/** Streams of parallel calls, each with its own header, have never had a `refusal` member. */
 function partial(content: unknown): Form {
   return content === null ? "OpenAI's of early 2025" : "none of OpenAI's";
 }

@@ -1,6 +1,6 @@
 /**
- * The frames of a Server-Sent Events body with their places in it. Strict where a client is: it splits as the HTML standard says
- * (section 9.2.6, "Interpreting an event stream") and mends nothing, since what needs mending is what the rules look for.
+ * A frame of a Server-Sent Events body and its place in the body. The body is split as strictly as clients do, by the HTML standard (section
+ * 9.2.6, "Interpreting an event stream"), and nothing is repaired: the rules look for what needs a repair.
  */
 export interface Frame {
   readonly index: number;
@@ -8,11 +8,11 @@ export interface Frame {
   readonly start: number;
   readonly end: number;
   readonly lines: readonly Line[];
-  /** The `data` lines joined by newlines; null when there are none. */
+  /** The `data` lines joined by newlines; `null` without such lines. */
   readonly data: string | null;
-  /** Where the first `data` value begins; `start` when there is none. */
+  /** Offset of the first `data` value; `start` without one. */
   readonly dataStart: number;
-  /** Whether a blank line ended it; false for what stands after the last one. */
+  /** Whether a blank line ends it; `false` for a rest after the last blank line. */
   readonly closed: boolean;
 }
 
@@ -56,11 +56,11 @@ function frameOf(index: number, start: number, end: number, lines: Line[], close
 }
 
 function* linesOf(body: string): Generator<Line> {
-  const breaks = /\r\n|\n|\r/g;
+  const terminators = /\r\n|\n|\r/g;
   let start = 0;
-  for (let match = breaks.exec(body); match; match = breaks.exec(body)) {
+  for (let match = terminators.exec(body); match; match = terminators.exec(body)) {
     yield lineOf(body, start, match.index, match[0] as Line["terminator"]);
-    start = breaks.lastIndex;
+    start = terminators.lastIndex;
   }
   if (start < body.length) yield lineOf(body, start, body.length, "");
 }

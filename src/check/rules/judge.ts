@@ -1,45 +1,84 @@
+import { profileNamed } from "../../apis/profile.ts";
+import { answerRules } from "./body/answer.ts";
+import { callRules } from "./body/call.ts";
+import { failureRules, jsonHeaderRules } from "./body/failure.ts";
+import { modelRules } from "./body/models.ts";
+import { bodyRequestRules } from "./body/request-rules.ts";
 import { type Exchange, vendorOf } from "./exchange.ts";
-import { bodyRules } from "./body/body-rules.ts";
+import { messageBodyRules } from "./messages/body-rules.ts";
 import { messageRules } from "./messages/message-rules.ts";
 import { streamedMessage, wholeMessage } from "./messages/message-view.ts";
-import { profileNamed } from "../../apis/profile.ts";
-import type { ProfileJudge, ProfileName } from "./profile/profile-rule.ts";
-import { profileRules } from "./profile/profile-rules.ts";
-import { type Finding, type Offence, offencesShown, type RuleFacts } from "./rule.ts";
+import { messageProfileRules } from "./messages/profile-rules.ts";
+import { chunkDeltaRules } from "./profile/delta-rules.ts";
+import { layoutRule } from "./profile/layout-rule.ts";
+import { memberRules } from "./profile/member-rules.ts";
+import type { ProfileJudge, ProfileName, ProfileRule } from "./profile/profile-rule.ts";
+import { valueRules } from "./profile/value-rules.ts";
 import { everyResponseRule } from "./responses/every-response-rule.ts";
+import { responseProfileRules } from "./responses/profile-rules.ts";
 import { streamedResponse, wholeResponse } from "./responses/response-view.ts";
+import { socketErrorRules } from "./responses/socket-rules.ts";
+import { storedBodyRules } from "./responses/stored-body-rules.ts";
+import { tokenCountRules } from "./responses/token-count-rules.ts";
+import { type BodyRule, type Finding, type Offence, offencesShown, type RuleFacts } from "./rule.ts";
+import { specBodyRules } from "./spec/spec-rules.ts";
 import { streamRules } from "./stream/stream-rules.ts";
 import { bodyView, streamView } from "./view.ts";
 
+/** The rules about answers that are not streamed. */
+export const bodyRules: readonly BodyRule[] = [
+  ...answerRules,
+  ...callRules,
+  ...bodyRequestRules,
+  ...failureRules,
+  ...modelRules,
+  ...jsonHeaderRules,
+  ...specBodyRules,
+  ...messageBodyRules,
+  ...tokenCountRules,
+  ...storedBodyRules,
+  ...socketErrorRules,
+];
+
+/** The rules that apply only to the requested profile. */
+export const profileRules: readonly ProfileRule[] = [
+  layoutRule,
+  ...memberRules,
+  ...chunkDeltaRules,
+  ...valueRules,
+  ...messageProfileRules,
+  ...responseProfileRules,
+];
+
 export interface Verdict {
   readonly findings: readonly Finding[];
-  /** Rules that this exchange could show, broken or not. */
+  /** Ids of the rules that this exchange can show, whether it follows or breaks them. */
   readonly shown: readonly string[];
 }
 
 /**
- * Judges one exchange by every rule that applies to it; `demanded`: also by those of the profile that it must have (`openai` is the
- * older name of `exact`). Pure: the same exchange has the same verdict everywhere.
+ * Judges one exchange by every rule that applies to it. `requestedProfile`: also by the rules of this profile (`openai` is the older name
+ * of `exact`). Pure: the same exchange always has the same verdict.
  */
-export function judge(exchange: Exchange, demanded?: ProfileName | "openai"): Verdict {
-  const profile = demanded && profileNamed(demanded)?.name;
+export function judge(exchange: Exchange, requestedProfile?: ProfileName | "openai"): Verdict {
+  const profile = requestedProfile && profileNamed(requestedProfile)?.name;
   const findings: Finding[] = [];
   const shown: string[] = [];
-  const tell = (rule: string, offences: Iterable<Offence>) => {
+  const report = (rule: string, violations: Iterable<Offence>) => {
     shown.push(rule);
     let count = 0;
-    for (const offence of offences) {
+    for (const violation of violations) {
       if (++count > offencesShown) break;
-      findings.push({ rule, ...offence });
+      findings.push({ rule, ...violation });
     }
   };
   const apply = <View>(rule: Judging<View>, view: View) => {
-    if (rule.shown?.(view) !== false) tell(rule.id, rule.judge(view));
+    if (rule.shown?.(view) !== false) report(rule.id, rule.judge(view));
   };
-  const demand = <View>(rule: string, judging: ProfileJudge<View> | undefined, view: View) => {
-    if (profile && judging?.shown(view, profile)) tell(rule, judging.judge(view, profile));
+  const applyProfile = <View>(rule: string, judging: ProfileJudge<View> | undefined, view: View) => {
+    if (profile && judging?.shown(view, profile)) report(rule, judging.judge(view, profile));
   };
-  const profiles = profileRules.filter(({ vendor = "OpenAI" }) => vendor === vendorOf(exchange));
+  const profileRulesOfVendor = profileRules.filter(({ vendor = "OpenAI" }) => vendor === vendorOf(exchange));
   if (isStream(exchange)) {
     const view = streamView(exchange);
     for (const rule of streamRules) if (rule.endpoints.includes(exchange.endpoint)) apply(rule, view);
@@ -47,7 +86,7 @@ export function judge(exchange: Exchange, demanded?: ProfileName | "openai"): Ve
     if (message) for (const rule of messageRules) apply(rule, message);
     const response = streamedResponse(view);
     if (response) for (const rule of everyResponseRule) apply(rule, response);
-    for (const rule of profiles) demand(rule.id, rule.stream, view);
+    for (const rule of profileRulesOfVendor) applyProfile(rule.id, rule.stream, view);
   } else {
     const view = bodyView(exchange);
     for (const rule of bodyRules) apply(rule, view);
@@ -55,14 +94,17 @@ export function judge(exchange: Exchange, demanded?: ProfileName | "openai"): Ve
     if (message) for (const rule of messageRules) apply(rule, message);
     const response = wholeResponse(view);
     if (response) for (const rule of everyResponseRule) apply(rule, response);
-    for (const rule of profiles) demand(rule.id, rule.body, view);
+    for (const rule of profileRulesOfVendor) applyProfile(rule.id, rule.body, view);
   }
   return { findings, shown };
 }
 
 type Judging<View> = RuleFacts & { shown?(view: View): boolean; judge(view: View): Iterable<Offence> };
 
-/** A stream is what was asked for as one and answered with 200, or comes by WebSocket; without the request, what looks like one. */
+/**
+ * Returns whether an exchange is judged as a stream: the request has `stream: true` and the status is 200, or the answer came by WebSocket.
+ * Where the request is unknown, the content type decides, or the look of the body.
+ */
 export function isStream(exchange: Exchange): boolean {
   const { endpoint, request, response } = exchange;
   if (endpoint === "response-socket") return true;

@@ -1,7 +1,7 @@
 import { isObject } from "../../core/json.ts";
 import { type Json } from "./view.ts";
 
-/** What is wrong with one token of a logprobs list in one respect; undefined when nothing is. */
+/** Returns what is wrong with one token of a logprobs list in the respect `kind`, or `undefined`. */
 export function tokenOffence(token: unknown, kind: "shape" | "value" | "bytes" | "order"): string | undefined {
   if (!isObject(token)) return kind === "shape" ? "a token that is no object" : undefined;
   const top = Array.isArray(token.top_logprobs) ? token.top_logprobs.filter(isObject) : [];
@@ -26,16 +26,49 @@ export function tokenOffence(token: unknown, kind: "shape" | "value" | "bytes" |
 
 function bytesFit(token: Json): boolean {
   if (!Array.isArray(token.bytes) || typeof token.token !== "string") return true;
-  // The token of half a character cannot be written as text: it holds the replacement character, or an escape such as \xe2.
+  // A token with a part of a character cannot be written as text: it has the replacement character, or an escape such as \xe2.
   if (token.token.includes("\uFFFD") || token.token.includes("\\x")) return true;
   const bytes = new TextEncoder().encode(token.token);
   return bytes.length === token.bytes.length && bytes.every((byte, i) => byte === (token.bytes as number[])[i]);
 }
 
-/** The text of a list of tokens: by bytes where there are any, since the token of half a character has no text of its own. */
+/** Returns the text of a list of tokens, from their bytes if known: a token with a part of a character has no text. */
 export function textOfTokens(list: readonly Json[]): string {
   const bytes = list.flatMap((token) =>
     Array.isArray(token.bytes) ? (token.bytes as number[]) : [...new TextEncoder().encode(String(token.token))],
   );
   return new TextDecoder().decode(new Uint8Array(bytes));
+}
+
+/** Returns whether these are the log probabilities of a completion: four lists instead of a list of objects. */
+export function isTokenLists(logprobs: unknown): logprobs is Json {
+  return isObject(logprobs) && "token_logprobs" in logprobs;
+}
+
+/**
+ * Returns what is wrong with the lists of a completion's log probabilities, and in which, or `undefined`. A token without a log probability
+ * has null, such as the first token of an echoed prompt (llama.cpp #27174). Source: specification, `CreateCompletionResponse`.
+ */
+export function tokenListsViolation(logprobs: Json): { readonly member: string; readonly found: string } | undefined {
+  const { tokens, token_logprobs: values, top_logprobs: tops, text_offset: offsets } = logprobs;
+  const lists = { token_logprobs: values, tokens, text_offset: offsets, ...(isListed(tops) && { top_logprobs: tops }) };
+  const length = Array.isArray(tokens) ? tokens.length : 0;
+  for (const [member, list] of Object.entries(lists)) {
+    if (!Array.isArray(list)) return { member, found: `${member} is not a list` };
+    if (list.length !== length) return { member, found: `${list.length} in ${member}, ${length} in tokens` };
+  }
+  for (const [at, value] of (values as unknown[]).entries()) {
+    if (value !== null && !(typeof value === "number" && value <= 0))
+      return { member: "token_logprobs", found: `the log probability ${JSON.stringify(value)}` };
+    const top: unknown = Array.isArray(tops) ? tops[at] : null;
+    const wrong =
+      value === null ? top !== null : isObject(top) && Object.values(top).some((one) => typeof one !== "number");
+    if (wrong) return { member: "top_logprobs", found: `${JSON.stringify(top)} beside the log probability ${value}` };
+  }
+  return undefined;
+}
+
+/** Without requested alternatives, their list may be absent or null. */
+function isListed(tops: unknown): boolean {
+  return tops !== undefined && tops !== null;
 }

@@ -1,18 +1,18 @@
-/** What a model writes that no client should see as text; shared by the rules about streams and bodies. */
+/** Markup of a model that clients should never see as text; the rules about streams and bodies share these. */
 
-/** The opening of a thought at the start of a text; undefined where there is none. */
+/** Returns the tag that opens reasoning at the start of a text, or `undefined`. */
 export function thoughtIn(text: string): string | undefined {
   return /^\s*(<think>|<thinking>|\[THINK\]|<seed:think>|◁think▷)/.test(text)
     ? text.trimStart().slice(0, 12)
     : undefined;
 }
 
-/** The markup of a call that no parser read. */
+/** Returns the markup of a tool call in a text, or `undefined`. */
 export function callIn(text: string): string | undefined {
   return /<tool_call>|<\|python_tag\|>|\[TOOL_CALLS\]|<function=|<\|tool_call|<｜tool▁call/.exec(text)?.[0];
 }
 
-/** A special token at the end of a text. */
+/** Returns the special token at the end of a text, or `undefined`. */
 export function specialTokenIn(text: string): string | undefined {
   return /(<\|im_end\|>|<\|eot_id\|>|<\|eom_id\|>|<\|endoftext\|>|<\|end\|>|<end_of_turn>|<\/s>)\s*$/.exec(text)?.[1];
 }

@@ -1,6 +1,6 @@
 import type { Offence } from "./rule.ts";
 
-/** Evidence that a text is not the one JSON object that it must be: the number that JSON does not have, else where it begins. */
+/** Returns why a text is not one JSON object: a number that JSON does not have, or the kind of text that it begins with. */
 export function notJson(text: string): Offence {
   for (const { 0: found, index, groups } of text.matchAll(/"(?:[^"\\]|\\.)*"|(?<number>NaN|-?Infinity)/g)) {
     if (groups?.number !== undefined)

@@ -1,6 +1,6 @@
 import { shown } from "./place.ts";
 
-/** What is wrong with ids of which each must be a text of its own, by their place in the list. */
+/** Yields what is wrong with ids that must be different, non-empty strings, with their place in the list. */
 export function* ownIdOffences(
   name: string,
   ids: readonly unknown[],

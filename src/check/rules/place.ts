@@ -2,7 +2,7 @@ import type { Frame, Line } from "./frames.ts";
 import type { Offence } from "./rule.ts";
 import type { ChoicePiece, Chunk } from "./view.ts";
 
-/** An offence of a whole frame. */
+/** Returns a violation by a whole frame. */
 export function atFrame(frame: Frame, found: string): Offence {
   return { start: frame.start, end: frame.lines.at(-1)?.end ?? frame.end, found };
 }
@@ -11,7 +11,7 @@ export function atLine(line: Line, found: string): Offence {
   return { start: line.start, end: line.end, found };
 }
 
-/** An offence of one member of a chunk: its place is where the member's name first stands in the data, else the whole frame. */
+/** Returns a violation by a member of a chunk. Its place is the first occurrence of the name in the data, or the whole frame. */
 export function atMember(chunk: Chunk, name: string, found: string): Offence {
   const { frame } = chunk;
   const inData = frame.data?.indexOf(`"${name}"`) ?? -1;
@@ -24,12 +24,12 @@ export function atPiece(piece: ChoicePiece, name: string, found: string): Offenc
   return atMember(piece.chunk, name, found);
 }
 
-/** What is missing at the end of a body has its place there. */
+/** Returns a violation at the end of a body, for what is missing there. */
 export function atEnd(body: string, found: string): Offence {
   return { start: body.length, end: body.length, found };
 }
 
-/** A value in a sentence, cut to a readable length. */
+/** Returns a value as JSON for a sentence, at most 60 characters long. */
 export function shown(value: unknown): string {
   const text = value === undefined ? "nothing" : JSON.stringify(value);
   return text.length > 60 ? `${text.slice(0, 57)}…` : text;

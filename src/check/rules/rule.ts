@@ -2,12 +2,12 @@ import type { Exchange } from "./exchange.ts";
 import type { BodyView, StreamView } from "./view.ts";
 
 /**
- * error: the answer violates the specification or the demanded profile, or breaks an official client. warning: some clients are known to
- * break. note: the answer differs from the vendor's, and no client is known to break.
+ * `error`: the answer violates the specification or the requested profile, or breaks an official client. `warning`: some clients are known to
+ * break. `note`: the answer differs from the vendor's, and no client is known to break.
  */
 export type Severity = "error" | "warning" | "note";
 
-/** What a user would notice; reports are grouped by it. */
+/** What a user notices. Reports are grouped by it. */
 export type Concern =
   | "the stream cannot be read"
   | "text is lost or wrong"
@@ -23,23 +23,23 @@ export type Concern =
   | "it is not the form that was demanded";
 
 export interface RuleFacts {
-  /** `area/name`, stable: users put it into their CI. */
+  /** `area/name`. It never changes: users name rules in their CI. */
   readonly id: string;
   readonly severity: Severity;
   readonly concern: Concern;
   /** What must hold, in one sentence. */
   readonly says: string;
-  /** Where the rule comes from: section of the specification, recordings counted, issue. */
+  /** The source of the rule: a section of the specification, a number of recordings, an issue. */
   readonly source: string;
-  /** Clients known to break; empty when none is known. */
+  /** Clients that are known to break. */
   readonly breaks: readonly string[];
 }
 
-/** Evidence that a rule is broken: a place in the response's body, and what is wrong there. */
+/** A violation of a rule: a place in the response's body, and what is wrong there. */
 export interface Offence {
   readonly start: number;
   readonly end: number;
-  /** What was found, in a few words; the rule's `says` stands beside it. */
+  /** What was found, in a few words. Reports show it next to the rule's `says`. */
   readonly found: string;
 }
 
@@ -51,12 +51,12 @@ export interface Finding extends Offence {
 export interface StreamRule extends RuleFacts {
   readonly judges: "stream";
   readonly endpoints: readonly Exchange["endpoint"][];
-  /** Whether this stream can show the rule at all; otherwise it counts as "not shown". Default: always. */
+  /** Returns whether the rule applies to this stream; otherwise it counts as "not shown". Default: always. */
   shown?(view: StreamView): boolean;
   judge(view: StreamView): Iterable<Offence>;
 }
 
-/** Judges one answer that is no stream. */
+/** Judges one answer that is not streamed. */
 export interface BodyRule extends RuleFacts {
   readonly judges: "body";
   shown?(view: BodyView): boolean;
@@ -65,5 +65,5 @@ export interface BodyRule extends RuleFacts {
 
 export type Rule = StreamRule | BodyRule;
 
-/** The most offences reported for one rule and exchange: a stream of a thousand chunks repeats its mistakes. */
+/** The maximum of violations reported for one rule and exchange: a stream of a thousand chunks repeats its mistakes. */
 export const offencesShown = 20;

@@ -1,13 +1,13 @@
 import { isObject } from "../../core/json.ts";
 import { type Json } from "./view.ts";
 
-/** What is wrong with a usage object in one respect, streamed or not; undefined when nothing is. */
+/** Returns what is wrong with a usage object in the respect `kind`, or `undefined`. */
 export function usageOffence(usage: Json, kind: "type" | "sum" | "details"): string | undefined {
   const { prompt_tokens: prompt, completion_tokens: completion = 0, total_tokens: total } = usage;
   const prompts = isObject(usage.prompt_tokens_details) ? usage.prompt_tokens_details : {};
   const completions = isObject(usage.completion_tokens_details) ? usage.completion_tokens_details : {};
   if (kind === "type") {
-    // OpenAI's completions leave completion_tokens out when it is 0 (recorded).
+    // OpenAI's completions leave out completion_tokens if it is 0 (recorded).
     const counts = {
       prompt_tokens: prompt,
       completion_tokens: completion,

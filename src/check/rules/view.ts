@@ -2,7 +2,7 @@ import { isObject } from "../../core/json.ts";
 import type { Exchange } from "./exchange.ts";
 import { type Frame, framesOf } from "./frames.ts";
 
-/** An exchange with its stream taken apart, made once and read by every rule. */
+/** An exchange with its parsed stream, which all rules read. */
 export interface StreamView {
   readonly exchange: Exchange;
   readonly frames: readonly Frame[];
@@ -19,15 +19,15 @@ export interface Chunk {
   /** Position among the chunks. */
   readonly index: number;
   readonly value: Json;
-  /** `choices`, or [] where it is not an array. */
+  /** `choices`, or `[]` if it is not an array. */
   readonly choices: readonly Json[];
 }
 
-/** What one chunk says of one choice. */
+/** The part of a chunk that belongs to one choice. */
 export interface ChoicePiece {
   readonly chunk: Chunk;
   readonly choice: Json;
-  /** `delta` of a chat chunk; {} where it is not an object, and for completions. */
+  /** `delta` of a chat chunk; `{}` if it is not an object, and for completions. */
   readonly delta: Json;
 }
 
@@ -55,10 +55,10 @@ export function streamView(exchange: Exchange): StreamView {
   return { exchange, frames, chunks, done, choices };
 }
 
-/** A non-stream answer. */
+/** An exchange with its parsed body, which is not a stream. */
 export interface BodyView {
   readonly exchange: Exchange;
-  /** undefined when the body is not JSON. */
+  /** `undefined` if the body is not JSON. */
   readonly value: unknown;
 }
 
@@ -66,7 +66,7 @@ export function bodyView(exchange: Exchange): BodyView {
   return { exchange, value: parsedJson(exchange.response.body) };
 }
 
-/** The parsed JSON; undefined when the text is not JSON. */
+/** Returns the parsed JSON, or `undefined` if the text is not JSON. */
 export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,17 +1,19 @@
+import { chatCompletion, chatFinishReason, chatMessage } from "../../../apis/chat/schema.ts";
+import { completion } from "../../../apis/completions/schema.ts";
+import { memberNames } from "../../../apis/members.ts";
 import { choicesAsked } from "../demands.ts";
 import { shown } from "../place.ts";
-import { textOfTokens, tokenOffence } from "../logprob-tokens.ts";
+import { textOfTokens, tokenOffence, isTokenLists, tokenListsViolation } from "../logprob-tokens.ts";
 import { notJson } from "../not-json.ts";
 import type { BodyRule, Offence } from "../rule.ts";
 import { usageOffence } from "../usage-counts.ts";
-import { isTokenLists, tokenListsOffence } from "../token-lists.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json } from "../view.ts";
 import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 
-function* member(view: BodyView, name: string, right: (value: unknown) => boolean): Generator<Offence> {
+function* member(view: BodyView, name: string, isRight: (value: unknown) => boolean): Generator<Offence> {
   const value = objectOf(view)[name];
-  if (!right(value)) yield atName(view, name, `${name} is ${shown(value)}`);
+  if (!isRight(value)) yield atName(view, name, `${name} is ${shown(value)}`);
 }
 
 function* counted(view: BodyView, kind: "type" | "sum" | "details"): Generator<Offence> {
@@ -21,9 +23,17 @@ function* counted(view: BodyView, kind: "type" | "sum" | "details"): Generator<O
 }
 
 const hasUsage = (view: BodyView) => isAnswer(view) && isObject(objectOf(view).usage);
-const legal: ReadonlySet<unknown> = new Set(["stop", "length", "tool_calls", "content_filter", "function_call"]);
+const finishReasons: ReadonlySet<unknown> = new Set(chatFinishReason.options);
 
-/** A whole answer. Source: specification, `CreateChatCompletionResponse` and `CreateCompletionResponse`. */
+const answerRule = { severity: "error", concern: "text is lost or wrong", judges: "body", shown: isAnswer } as const;
+
+const messageRule = { severity: "error", concern: "text is lost or wrong", judges: "body", shown: isChat } as const;
+
+const usageRule = { severity: "error", concern: "token counts are wrong", judges: "body", shown: hasUsage } as const;
+
+const logprobsRule = { severity: "error", concern: "log probabilities are wrong", judges: "body" } as const;
+
+/** Rules about an answer that is not streamed. Source: specification, `CreateChatCompletionResponse` and `CreateCompletionResponse`. */
 export const answerRules: readonly BodyRule[] = [
   {
     id: "body/json",
@@ -41,14 +51,11 @@ export const answerRules: readonly BodyRule[] = [
     },
   },
   {
+    ...answerRule,
     id: "body/id",
-    severity: "error",
-    concern: "text is lost or wrong",
     says: "The answer has an id, a string that is not empty.",
     source: "specification",
     breaks: ["typed clients (Go, Rust, Java, C#)"],
-    judges: "body",
-    shown: isAnswer,
     judge: (view) => member(view, "id", (value) => typeof value === "string" && value !== ""),
   },
   {
@@ -69,14 +76,11 @@ export const answerRules: readonly BodyRule[] = [
       ),
   },
   {
+    ...answerRule,
     id: "body/object",
-    severity: "error",
-    concern: "text is lost or wrong",
     says: "object is chat.completion (completions: text_completion).",
     source: "specification (a constant)",
     breaks: ["LangChain", "typed clients (Go, Rust, Java, C#)"],
-    judges: "body",
-    shown: isAnswer,
     judge: (view) =>
       member(
         view,
@@ -85,37 +89,28 @@ export const answerRules: readonly BodyRule[] = [
       ),
   },
   {
+    ...answerRule,
     id: "body/created",
-    severity: "error",
-    concern: "text is lost or wrong",
     says: "created is an integer: Unix time in seconds.",
     source: "specification",
     breaks: ["typed clients (Go, Rust, Java, C#)"],
-    judges: "body",
-    shown: isAnswer,
     judge: (view) =>
       member(view, "created", (value) => Number.isInteger(value) && (value as number) > 0 && (value as number) < 1e11),
   },
   {
+    ...answerRule,
     id: "body/model",
-    severity: "error",
-    concern: "text is lost or wrong",
     says: "The answer names its model.",
     source: "specification",
     breaks: ["typed clients (Go, Rust, Java, C#)"],
-    judges: "body",
-    shown: isAnswer,
     judge: (view) => member(view, "model", (value) => typeof value === "string" && value !== ""),
   },
   {
+    ...answerRule,
     id: "body/choices",
-    severity: "error",
-    concern: "text is lost or wrong",
     says: "choices is an array of objects that is not empty.",
     source: "specification",
     breaks: ["everyone who reads choices[0]"],
-    judges: "body",
-    shown: isAnswer,
     judge: (view) =>
       member(view, "choices", (value) => Array.isArray(value) && value.length > 0 && value.every(isObject)),
   },
@@ -149,14 +144,11 @@ export const answerRules: readonly BodyRule[] = [
     },
   },
   {
+    ...messageRule,
     id: "body/message",
-    severity: "error",
-    concern: "text is lost or wrong",
     says: "Every choice has a message with role assistant.",
     source: "specification: ChatCompletionResponseMessage",
     breaks: ["official SDK helpers", "everyone who reads choices[0].message"],
-    judges: "body",
-    shown: isChat,
     *judge(view) {
       for (const choice of choicesOf(view))
         if (messageOf(choice).role !== "assistant")
@@ -164,14 +156,11 @@ export const answerRules: readonly BodyRule[] = [
     },
   },
   {
+    ...messageRule,
     id: "body/content",
-    severity: "error",
-    concern: "text is lost or wrong",
     says: "content is always present: a string, or null beside tool calls or a refusal.",
     source: "specification: content is required and nullable",
     breaks: ["typed clients (Go, Rust, Java, C#)", "AI SDK (schema)"],
-    judges: "body",
-    shown: isChat,
     *judge(view) {
       for (const choice of choicesOf(view)) {
         const message = messageOf(choice);
@@ -205,7 +194,7 @@ export const answerRules: readonly BodyRule[] = [
     shown: isAnswer,
     *judge(view) {
       for (const choice of choicesOf(view))
-        if (!legal.has(choice.finish_reason))
+        if (!finishReasons.has(choice.finish_reason))
           yield atName(view, "finish_reason", `finish_reason ${shown(choice.finish_reason)}`);
     },
   },
@@ -221,25 +210,19 @@ export const answerRules: readonly BodyRule[] = [
     judge: (view) => member(view, "usage", isObject),
   },
   {
+    ...usageRule,
     id: "body/usage-type",
-    severity: "error",
-    concern: "token counts are wrong",
     says: "prompt_tokens, completion_tokens and total_tokens are present, and all token counts are integers, 0 or more.",
     source: "specification",
     breaks: ["typed clients (Go, Rust, Java, C#)", "cost accounting"],
-    judges: "body",
-    shown: hasUsage,
     judge: (view) => counted(view, "type"),
   },
   {
+    ...usageRule,
     id: "body/usage-sum",
-    severity: "error",
-    concern: "token counts are wrong",
     says: "total_tokens is the sum of prompt_tokens and completion_tokens.",
     source: "specification; recordings",
     breaks: ["cost accounting"],
-    judges: "body",
-    shown: hasUsage,
     judge: (view) => counted(view, "sum"),
   },
   {
@@ -254,13 +237,11 @@ export const answerRules: readonly BodyRule[] = [
     judge: (view) => counted(view, "details"),
   },
   {
+    ...logprobsRule,
     id: "body/logprobs",
-    severity: "error",
-    concern: "log probabilities are wrong",
     says: "Requested log probabilities are sent, each with token, logprob, bytes and top_logprobs.",
     source: "specification: ChatCompletionTokenLogprob",
     breaks: ["evaluation harnesses", "typed clients (Go, Rust, Java, C#)"],
-    judges: "body",
     shown: (view) => isChat(view) && view.exchange.request.body?.logprobs === true,
     *judge(view) {
       for (const choice of choicesOf(view)) {
@@ -278,13 +259,11 @@ export const answerRules: readonly BodyRule[] = [
     },
   },
   {
+    ...logprobsRule,
     id: "body/logprobs-text",
-    severity: "error",
-    concern: "log probabilities are wrong",
     says: "The tokens of a choice, joined, are its text, without the tokens of its reasoning.",
     source: "specification: logprobs.content ('A list of message content tokens'); recordings",
     breaks: ["clients that color text by confidence", "evaluation harnesses"],
-    judges: "body",
     shown: (view) => isChat(view) && choicesOf(view).some((choice) => contentTokens(choice) !== undefined),
     *judge(view) {
       for (const choice of choicesOf(view)) {
@@ -295,17 +274,15 @@ export const answerRules: readonly BodyRule[] = [
     },
   },
   {
+    ...logprobsRule,
     id: "body/token-lists",
-    severity: "error",
-    concern: "log probabilities are wrong",
     says: "Log probabilities of a completion are lists of one length; a token without one, as the first of an echoed prompt, has null in token_logprobs and in top_logprobs.",
     source: "specification: CreateCompletionResponse; llama.cpp #27174, and OpenAI's own answer in vLLM #1504",
     breaks: ["evaluation harnesses (lm-evaluation-harness reads these lists by position)"],
-    judges: "body",
     shown: (view) => isAnswer(view) && choicesOf(view).some(({ logprobs }) => isTokenLists(logprobs)),
     *judge(view) {
       for (const { logprobs } of choicesOf(view)) {
-        const found = isTokenLists(logprobs) ? tokenListsOffence(logprobs) : undefined;
+        const found = isTokenLists(logprobs) ? tokenListsViolation(logprobs) : undefined;
         if (found) yield atName(view, found.member, found.found);
       }
     },
@@ -330,31 +307,10 @@ export const answerRules: readonly BodyRule[] = [
   },
 ];
 
-const knownMembers: ReadonlySet<string> = new Set([
-  "id",
-  "object",
-  "created",
-  "model",
-  "service_tier",
-  "system_fingerprint",
-  "choices",
-  "usage",
-  "moderation",
-]);
+const knownMembers: ReadonlySet<string> = new Set([...memberNames(chatCompletion), ...memberNames(completion)]);
+const knownInMessages: ReadonlySet<string> = new Set(memberNames(chatMessage));
 
-const knownInMessages: ReadonlySet<string> = new Set([
-  "role",
-  "content",
-  "refusal",
-  "tool_calls",
-  "function_call",
-  "audio",
-  "annotations",
-  "reasoning_content",
-  "reasoning",
-]);
-
-/** The tokens of a choice's text; undefined: there is no list of them. */
+/** Returns the tokens of a choice's text, or `undefined` if it has no list of them. */
 function contentTokens(choice: Json): readonly Json[] | undefined {
   const list = isObject(choice.logprobs) ? choice.logprobs.content : undefined;
   return Array.isArray(list) ? list.filter(isObject) : undefined;

@@ -4,7 +4,7 @@ import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json, parsedJson } from "../view.ts";
 import { atName, choicesOf, isChat, messageOf } from "./body-place.ts";
 
-const breaking = "tool calls break";
+const concern = "tool calls break";
 
 function callsOf(choice: Json): readonly Json[] {
   const calls = messageOf(choice).tool_calls;
@@ -13,17 +13,16 @@ function callsOf(choice: Json): readonly Json[] {
 
 const hasCalls = (view: BodyView) => isChat(view) && choicesOf(view).some((choice) => callsOf(choice).length > 0);
 
-/** Tool calls of an answer that is not streamed. Source: specification, `ChatCompletionMessageToolCall`. */
+const callRule = { severity: "error", concern, judges: "body", shown: hasCalls } as const;
+
+/** Rules about the tool calls of an answer that is not streamed. Source: specification, `ChatCompletionMessageToolCall`. */
 export const callRules: readonly BodyRule[] = [
   {
+    ...callRule,
     id: "body/call-shape",
-    severity: "error",
-    concern: breaking,
     says: "A call has an id, type function and a function with name and arguments (a string).",
     source: "specification; LiteLLM #40040, opencode #47954",
     breaks: ["official SDK helpers", "AI SDK (schema)", "LangChain"],
-    judges: "body",
-    shown: hasCalls,
     *judge(view) {
       for (const call of choicesOf(view).flatMap(callsOf)) {
         if (call.type === "custom") continue;
@@ -39,16 +38,13 @@ export const callRules: readonly BodyRule[] = [
     },
   },
   {
+    ...callRule,
     id: "body/call-json",
-    severity: "error",
-    concern: breaking,
     says: "A call's arguments are one JSON object.",
     source: "recordings; vLLM #28806",
     breaks: ["every agent (JSON.parse throws)"],
-    judges: "body",
-    shown: hasCalls,
     *judge(view) {
-      // A call that the token limit cut is incomplete.
+      // A call is incomplete if the token limit ended the choice.
       const whole = choicesOf(view).filter((choice) => choice.finish_reason !== "length");
       for (const call of whole.flatMap(callsOf)) {
         const text = isObject(call.function) ? call.function.arguments : undefined;
@@ -76,14 +72,11 @@ export const callRules: readonly BodyRule[] = [
     },
   },
   {
+    ...callRule,
     id: "body/call-ids",
-    severity: "error",
-    concern: breaking,
     says: "No two calls have the same id.",
     source: "specification (results are matched by it)",
     breaks: ["every agent with parallel calls"],
-    judges: "body",
-    shown: hasCalls,
     *judge(view) {
       for (const choice of choicesOf(view)) {
         const ids = callsOf(choice).map((call) => call.id);
@@ -95,7 +88,7 @@ export const callRules: readonly BodyRule[] = [
   {
     id: "body/call-null",
     severity: "warning",
-    concern: breaking,
+    concern,
     says: "tool_calls is absent when there are no calls, not null and not empty.",
     source: "recordings; specification (not nullable)",
     breaks: ["clients that test for the key", "typed clients (Go, Rust, Java, C#)"],
@@ -112,7 +105,7 @@ export const callRules: readonly BodyRule[] = [
   {
     id: "body/call-finish",
     severity: "error",
-    concern: breaking,
+    concern,
     says: "finish_reason is tool_calls (or length) with calls, unless the request named one, and never without calls.",
     source: "recordings (named: stop, 9 of 9); LiteLLM #35663",
     breaks: ["AI SDK, LangChain, Cline/Roo/Kilo (they do not run the tools)"],

@@ -4,27 +4,27 @@ import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json } from "../view.ts";
 import { atName, objectOf } from "./body-place.ts";
 
-const ok = (view: BodyView, endpoint: string) =>
+const isSuccess = (view: BodyView, endpoint: string) =>
   view.exchange.endpoint === endpoint && view.exchange.response.status === 200 && view.value !== undefined;
 
-function* modelOffences(view: BodyView, model: Json): Generator<Offence> {
+function* modelViolations(view: BodyView, model: Json): Generator<Offence> {
   if (typeof model.id !== "string" || model.id === "") yield atName(view, "id", `id ${shown(model.id)}`);
   if (model.object !== "model") yield atName(view, "object", `object ${shown(model.object)}`);
   if (!Number.isInteger(model.created)) yield atName(view, "created", `created ${shown(model.created)}`);
   if (typeof model.owned_by !== "string") yield atName(view, "owned_by", `owned_by ${shown(model.owned_by)}`);
 }
 
-/** The list of models. Source: specification, `ListModelsResponse` and `Model`. */
+const modelsRule = { severity: "error", concern: "requests are misunderstood", judges: "body" } as const;
+
+/** Rules about the list of models. Source: specification, `ListModelsResponse` and `Model`. */
 export const modelRules: readonly BodyRule[] = [
   {
+    ...modelsRule,
     id: "models/list",
-    severity: "error",
-    concern: "requests are misunderstood",
     says: 'GET /v1/models answers {"object": "list", "data": […]}.',
     source: "specification",
     breaks: ["Open WebUI and every client with a model menu"],
-    judges: "body",
-    shown: (view) => ok(view, "models"),
+    shown: (view) => isSuccess(view, "models"),
     *judge(view) {
       const { object, data } = objectOf(view);
       if (!Array.isArray(data)) yield atName(view, "data", `data is ${shown(data)}`);
@@ -32,19 +32,17 @@ export const modelRules: readonly BodyRule[] = [
     },
   },
   {
+    ...modelsRule,
     id: "models/model",
-    severity: "error",
-    concern: "requests are misunderstood",
     says: 'A model has id, object: "model", created and owned_by.',
     source: "specification: Model",
     breaks: ["typed clients (Go, Rust, Java, C#)"],
-    judges: "body",
-    shown: (view) => ok(view, "models") || ok(view, "model"),
+    shown: (view) => isSuccess(view, "models") || isSuccess(view, "model"),
     *judge(view) {
       const { data } = objectOf(view);
       const models =
         view.exchange.endpoint === "model" ? [objectOf(view)] : Array.isArray(data) ? data.filter(isObject) : [];
-      for (const model of models) yield* modelOffences(view, model);
+      for (const model of models) yield* modelViolations(view, model);
     },
   },
   {
@@ -55,7 +53,7 @@ export const modelRules: readonly BodyRule[] = [
     source: "specification (an id is what a request names)",
     breaks: ["Open WebUI (one of them cannot be chosen)"],
     judges: "body",
-    shown: (view) => ok(view, "models"),
+    shown: (view) => isSuccess(view, "models"),
     *judge(view) {
       const { data } = objectOf(view);
       const ids = Array.isArray(data) ? data.filter(isObject).map((model) => model.id) : [];

@@ -1,55 +1,49 @@
+import { chunkDelta } from "../../../apis/chat/schema.ts";
 import { atPiece, shown } from "../place.ts";
 import type { Offence } from "../rule.ts";
 import { isObject } from "../../../core/json.ts";
 import { type ChoicePiece, type Json, type StreamView } from "../view.ts";
-import { membersOffence } from "./member-order.ts";
+import { expectedMembers, membersOffence } from "./member-order.ts";
+import { profileFacts } from "./profile-rule.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
 
-const concern = "it is not the form that was demanded";
+const hasChatChoices = (view: StreamView) => view.exchange.endpoint === "chat" && view.choices.size > 0;
 
-const isChat = (view: StreamView) => view.exchange.endpoint === "chat" && view.choices.size > 0;
-
-/** What deltas hold. Source: recordings of 2024-09 to 2026-08. */
-export const deltaRules: readonly ProfileRule[] = [
+/** The members of deltas. Source: recordings of 2024-09 to 2026-08. */
+export const chunkDeltaRules: readonly ProfileRule[] = [
   {
+    ...profileFacts,
     id: "profile/first-delta",
-    severity: "error",
-    concern,
     says: "The first delta of each choice has the role alone (lean), or the role and the first members of the choice (exact).",
     source: "recordings 271 of 271 texts, 83 of 83 calls, 23 of 23 parallel calls since 2024-09",
-    breaks: ["tests that compare bytes"],
-    judges: "profile",
     stream: {
-      shown: isChat,
+      shown: hasChatChoices,
       *judge(view, profile) {
         for (const [first] of view.choices.values()) {
-          if (first && !opens(first.delta, profile))
+          if (first && !isOpening(first.delta, profile))
             yield atPiece(first, "delta", `it begins with ${shown(first.delta)}`);
         }
       },
     },
   },
   {
+    ...profileFacts,
     id: "profile/deltas",
-    severity: "error",
-    concern,
     says: "A later delta has one member, a call's header no arguments yet, and the finish reason an empty delta.",
     source: "recordings 6528 of 6528 chunks",
-    breaks: ["tests that compare bytes"],
-    judges: "profile",
     stream: {
-      shown: isChat,
+      shown: hasChatChoices,
       *judge(view, profile) {
         for (const track of view.choices.values()) {
-          for (const [at, piece] of track.entries()) yield* deltaOffences(piece, at === 0, profile);
+          for (const [at, piece] of track.entries()) yield* deltaViolations(piece, at === 0, profile);
         }
       },
     },
   },
 ];
 
-/** Whether a choice may begin so. */
-function opens(delta: Json, profile: ProfileName): boolean {
+/** Returns whether a choice of the profile may begin with this delta. */
+function isOpening(delta: Json, profile: ProfileName): boolean {
   const { role, content, refusal } = delta;
   const names = Object.keys(delta).join();
   if (role !== "assistant") return false;
@@ -61,7 +55,7 @@ function opens(delta: Json, profile: ProfileName): boolean {
     case "role,content,function_call,refusal":
       return content === null && refusal === null;
     case "role,content":
-      // Parallel calls, each with a header of its own.
+      // Parallel calls, each with its own header.
       return content === null;
     case "role,refusal":
       // Audio.
@@ -71,9 +65,18 @@ function opens(delta: Json, profile: ProfileName): boolean {
   }
 }
 
-const reasoning = ["reasoning_content", "reasoning"];
+/** The members of which a later delta has one. */
+const laterMembers: Readonly<Record<ProfileName, ReadonlySet<string>>> = {
+  lean: namesAfterFirst("lean"),
+  exact: namesAfterFirst("exact"),
+};
 
-function* deltaOffences(piece: ChoicePiece, first: boolean, profile: ProfileName): Generator<Offence> {
+function namesAfterFirst(profile: ProfileName): ReadonlySet<string> {
+  const names = expectedMembers(chunkDelta, profile, { role: "never", audio: "never" });
+  return new Set(names.map((name) => name.replace("?", "")));
+}
+
+function* deltaViolations(piece: ChoicePiece, first: boolean, profile: ProfileName): Generator<Offence> {
   const { delta, choice } = piece;
   const names = Object.keys(delta);
   if (choice.finish_reason !== null && choice.finish_reason !== undefined) {
@@ -81,26 +84,20 @@ function* deltaOffences(piece: ChoicePiece, first: boolean, profile: ProfileName
     return;
   }
   if (!first) {
-    const known = new Set([
-      "content",
-      "refusal",
-      "tool_calls",
-      "function_call",
-      ...(profile === "lean" ? reasoning : []),
-    ]);
-    // A source's own members may be passed on in lean; audio brings its content as null.
+    const known = laterMembers[profile];
+    // Profile lean may pass on members of the source; a delta with audio has a content of null.
     const isOwn = profile === "lean" && names.length > 0 && !names.some((name) => known.has(name) || name === "role");
     const right = names.length === 1 && known.has(names[0] ?? "");
     if (!right && !isOwn && !("audio" in delta))
       yield atPiece(piece, "delta", `a delta with ${names.join(", ") || "nothing"}`);
   }
   if (Array.isArray(delta.tool_calls)) {
-    const found = callOffence(delta.tool_calls);
+    const found = callViolation(delta.tool_calls);
     if (found !== undefined) yield atPiece(piece, "tool_calls", found);
   }
 }
 
-function callOffence(list: readonly unknown[]): string | undefined {
+function callViolation(list: readonly unknown[]): string | undefined {
   const [element] = list;
   if (list.length !== 1 || !isObject(element)) return `${list.length} calls in one delta`;
   const isHeader = "id" in element || "type" in element;

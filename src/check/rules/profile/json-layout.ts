@@ -1,6 +1,6 @@
 /**
- * A JSON text anew: compact, or with `indent` spaces a level as `JSON.stringify` lays it out. Strings get the escapes that JSON needs
- * and no others; numbers stay as they are printed. `json` must be valid JSON.
+ * Returns a JSON text in another layout: compact, or with `indent` spaces per level as `JSON.stringify` writes it. Strings have only the
+ * escapes that JSON requires; numbers are unchanged. `json` must be valid JSON.
  */
 export function laidOut(json: string, indent: number): string {
   const tokens = json.match(/"(?:[^"\\]|\\.)*"|[[\]{}:,]|[^\s[\]{}:,"]+/g) ?? [];
@@ -23,7 +23,7 @@ export function laidOut(json: string, indent: number): string {
   return out;
 }
 
-/** Where two texts begin to differ; undefined when they are the same. */
+/** Returns the index of the first difference of two texts, or `undefined` if they are equal. */
 export function firstDifference(text: string, other: string): number | undefined {
   if (text === other) return undefined;
   let at = 0;

@@ -1,21 +1,38 @@
 import type * as z from "zod";
-import { isOpen, membersOf, nested } from "../../../apis/members.ts";
+import { isOpen, membersOf, nested, presenceOf } from "../../../apis/members.ts";
+import type { Presence } from "../../../apis/members.ts";
 import type { Json } from "../view.ts";
+import type { ProfileName } from "./profile-rule.ts";
 
 /**
- * What is wrong with an object's members; undefined when nothing is. `wanted`: their names in order, those that may be absent with a
- * `?` behind. `further`: others may stand among them.
+ * Compares the members of an object with `expected`: the names in order, with a `?` after those that may be absent. `further`: other members
+ * are allowed. Returns the first difference, or `undefined`.
  */
-export function membersOffence(object: Json, wanted: readonly string[], further: boolean): string | undefined {
-  const names = wanted.map((name) => name.replace("?", ""));
-  const missing = wanted.find((name) => !name.endsWith("?") && !(name in object));
+export function membersOffence(object: Json, expected: readonly string[], further: boolean): string | undefined {
+  const names = expected.map((name) => name.replace("?", ""));
+  const missing = expected.find((name) => !name.endsWith("?") && !(name in object));
   if (missing !== undefined) return `no ${missing}`;
   const keys = Object.keys(object);
-  const foreign = keys.find((key) => !names.includes(key));
-  if (!further && foreign !== undefined) return `the member ${foreign}`;
-  const known = keys.filter((key) => names.includes(key));
-  const due = names.filter((name) => name in object);
-  return known.join() === due.join() ? undefined : `the order ${known.join(", ")}`;
+  const unknown = keys.find((key) => !names.includes(key));
+  if (!further && unknown !== undefined) return `the member ${unknown}`;
+  const found = keys.filter((key) => names.includes(key));
+  const inOrder = names.filter((name) => name in object);
+  return found.join() === inOrder.join() ? undefined : `the order ${found.join(", ")}`;
+}
+
+/**
+ * Returns the members that an object has in a profile, in the form and order that `membersOffence` expects. `presence`: members for which
+ * the exchange decides, not the schema.
+ */
+export function expectedMembers(
+  schema: z.ZodObject,
+  profile: ProfileName,
+  presence: Readonly<Record<string, Presence>> = {},
+): readonly string[] {
+  return membersOf(schema).flatMap((member) => {
+    const often = presence[member.name] ?? presenceOf(member, profile);
+    return often === "never" ? [] : [often === "always" ? member.name : `${member.name}?`];
+  });
 }
 
 /**
@@ -23,8 +40,8 @@ export function membersOffence(object: Json, wanted: readonly string[], further:
  * `further`), and all in the order of the wire. Returns the first difference, or `undefined`.
  */
 export function memberDifference(schema: z.ZodObject, object: Json, further: boolean): string | undefined {
-  const wanted = membersOf(schema).map(({ name, always }) => (always ? name : `${name}?`));
-  const own = membersOffence(object, wanted, further || isOpen(schema));
+  const expected = membersOf(schema).map(({ name, always }) => (always ? name : `${name}?`));
+  const own = membersOffence(object, expected, further || isOpen(schema));
   if (own !== undefined) return own;
   for (const { name, object: inner, schema: described } of nested(schema, object)) {
     const found = memberDifference(described, inner, further);

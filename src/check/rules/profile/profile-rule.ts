@@ -2,26 +2,33 @@ import type { Offence, RuleFacts } from "../rule.ts";
 import type { BodyView, StreamView } from "../view.ts";
 
 /**
- * The forms of the wire that can be demanded (`truewire check --profile`). `lean`: one member a delta, nothing repeated, compact JSON;
- * what `truewire serve` sends by default. `exact`: the bytes of api.openai.com, as recorded since August 2025, and of api.anthropic.com,
- * since May 2026.
+ * The profiles that `truewire check --profile` accepts. `lean`: one member per delta, nothing repeated, compact JSON; `truewire serve` sends
+ * it by default. `exact`: the bytes of api.openai.com as recorded since August 2025, and of api.anthropic.com since May 2026.
  */
 export type ProfileName = "lean" | "exact";
 
 /**
- * A rule that holds only when its profile was demanded: both are legal. It judges streams, bodies (errors among them), or both; what
- * is wrong whatever the profile is left to the other rules.
+ * A rule of the requested profile. It judges streams, bodies (errors included), or both. An answer that breaks it is legal; what is wrong in
+ * every profile is left to the other rules.
  */
 export interface ProfileRule extends RuleFacts {
   readonly judges: "profile";
-  /** Whose API it judges; default: OpenAI's. */
+  /** The vendor whose API it judges; default: OpenAI's. */
   readonly vendor?: "Anthropic";
   readonly stream?: ProfileJudge<StreamView>;
   readonly body?: ProfileJudge<BodyView>;
 }
 
 export interface ProfileJudge<View> {
-  /** Whether this exchange can show the rule at all. */
+  /** Returns whether the rule applies to this exchange. */
   shown(view: View, profile: ProfileName): boolean;
   judge(view: View, profile: ProfileName): Iterable<Offence>;
 }
+
+/** What the rules about OpenAI's profiles have in common. */
+export const profileFacts = {
+  severity: "error",
+  concern: "it is not the form that was demanded",
+  breaks: ["tests that compare bytes"],
+  judges: "profile",
+} as const satisfies Partial<ProfileRule>;

@@ -5,35 +5,27 @@ import { hasObfuscatedLength } from "../stream/obfuscation.ts";
 import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Chunk, type Json, type StreamView } from "../view.ts";
 import { atName, choicesOf, isAnswer, messageOf } from "../body/body-place.ts";
+import { profileFacts } from "./profile-rule.ts";
 import type { ProfileName, ProfileRule } from "./profile-rule.ts";
-import { refuserOf } from "./refuser.ts";
+import { refuserOf } from "./layout-rule.ts";
 
-const concern = "it is not the form that was demanded";
-const breaks = ["tests that compare bytes"];
-
-/** Values of members that differ between the profiles. Source: recordings of 2025-08 to 2026-08. */
+/** The values that differ between the profiles. Source: recordings of 2025-08 to 2026-08. */
 export const valueRules: readonly ProfileRule[] = [
   {
+    ...profileFacts,
     id: "profile/obfuscation",
-    severity: "error",
-    concern,
     says: "obfuscation has the right length; it is in every chat chunk unless include_obfuscation is false (exact), or only when it is true (lean).",
     source: "recordings 289 of 289 streams since 2025-08-05",
-    breaks,
-    judges: "profile",
     stream: {
       shown: (view) => view.exchange.endpoint === "chat" && view.chunks.length > 0,
-      judge: obfuscationOffences,
+      judge: obfuscationViolations,
     },
   },
   {
+    ...profileFacts,
     id: "profile/finish",
-    severity: "error",
-    concern,
     says: "Calls of a tool that the request named end with tool_calls (lean) or stop (exact).",
     source: "recordings 9 of 9",
-    breaks,
-    judges: "profile",
     stream: {
       shown: (view) => view.exchange.endpoint === "chat" && isNamed(view.exchange.request.body),
       *judge(view, profile) {
@@ -60,13 +52,10 @@ export const valueRules: readonly ProfileRule[] = [
     },
   },
   {
+    ...profileFacts,
     id: "profile/logprobs",
-    severity: "error",
-    concern,
     says: "With log probabilities, logprobs of the first chunk is an empty list (exact) or null (lean), and of the last chunk null.",
     source: "recordings with log probabilities",
-    breaks,
-    judges: "profile",
     stream: {
       shown: (view) => view.exchange.endpoint === "chat" && asked(view.exchange, "logprobs") === true,
       *judge(view, profile) {
@@ -83,13 +72,10 @@ export const valueRules: readonly ProfileRule[] = [
     },
   },
   {
+    ...profileFacts,
     id: "profile/numbers",
-    severity: "error",
-    concern,
     says: "Log probabilities are printed as JSON.stringify does (lean), or as Rust's serde does (exact: 0.0, -1.5e-6).",
     source: "recordings with log probabilities",
-    breaks,
-    judges: "profile",
     stream: {
       shown: (view) =>
         apiOf[view.exchange.endpoint] !== "responses" &&
@@ -112,17 +98,14 @@ export const valueRules: readonly ProfileRule[] = [
     },
   },
   {
+    ...profileFacts,
     id: "profile/headers",
-    severity: "error",
-    concern,
     says: "Content-Type and Cache-Control are those of the profile.",
     source: "recordings 289 of 289 streams, 2169 of 2169 bodies, every error",
-    breaks,
-    judges: "profile",
-    stream: { shown: (view) => view.exchange.response.headers !== null, judge: streamHeaderOffences },
+    stream: { shown: (view) => view.exchange.response.headers !== null, judge: streamHeaderViolations },
     body: {
       shown: (view) => view.exchange.response.headers !== null && isObject(view.value),
-      judge: bodyHeaderOffences,
+      judge: bodyHeaderViolations,
     },
   },
 ];
@@ -133,23 +116,23 @@ function isNamed(body: Json | undefined): boolean {
   return isObject(body?.tool_choice) && body.tool_choice.type === "function";
 }
 
-function* obfuscationOffences(view: StreamView, profile: ProfileName): Generator<Offence> {
+function* obfuscationViolations(view: StreamView, profile: ProfileName): Generator<Offence> {
   const { body } = view.exchange.request;
   const options = isObject(body?.stream_options) ? body.stream_options : {};
   const choice = options.include_obfuscation;
-  const due = typeof choice === "boolean" ? choice : profile === "exact";
+  const isExpected = typeof choice === "boolean" ? choice : profile === "exact";
   for (const chunk of view.chunks) {
     if ("error" in chunk.value) continue;
     const has = "obfuscation" in chunk.value;
-    // Whether it was chosen is not known without the request.
-    if (has !== due && body !== undefined)
+    // Without the request, it is not known whether the client chose obfuscation.
+    if (has !== isExpected && body !== undefined)
       yield has ? atMember(chunk, "obfuscation", "obfuscation") : atFrame(chunk.frame, "no obfuscation");
     else if (has && !hasObfuscatedLength(chunk.frame.data ?? "") && !isAudio(chunk))
       yield atMember(chunk, "obfuscation", "obfuscation of another length");
   }
 }
 
-/** OpenAI pads the chunk that tells when audio expires by another rule. */
+/** OpenAI pads the chunk that says when audio expires by another rule. */
 function isAudio({ choices }: Chunk): boolean {
   return choices.some(({ delta }) => isObject(delta) && "audio" in delta);
 }
@@ -160,7 +143,7 @@ function firstLogprobs(delta: Json, profile: ProfileName): string {
   return delta.refusal === "" ? '{"content":null,"refusal":[]}' : '{"content":[],"refusal":null}';
 }
 
-/** The numbers behind `"logprob":` and in `"token_logprobs":[…]`, which no string can hold: its quotes are escaped. */
+/** Yields the numbers after `"logprob":` and in `"token_logprobs":[…]`. No string can contain these: its quotes are escaped. */
 function* logprobNumbers(json: string): Generator<{ text: string; at: number }> {
   for (const match of json.matchAll(/(?<!\\)"(?:logprob|token_logprobs)":\s*(\[[^\]]*\]|-?[\d.eE+-]+)/g)) {
     const list = match[1] ?? "";
@@ -171,7 +154,7 @@ function* logprobNumbers(json: string): Generator<{ text: string; at: number }> 
 
 function isPrinted(text: string, profile: ProfileName): boolean {
   if (profile === "lean") return text === JSON.stringify(Number(text));
-  // Always a fraction or an exponent, and an exponent just below 1e-5.
+  // A number has a fraction or an exponent, and an exponent only below 1e-5.
   const small = Number(text) !== 0 && Math.abs(Number(text)) < 1e-5;
   return small ? /^-?\d(\.\d+)?e-[1-9]\d*$/.test(text) : /^-?\d+\.\d+$/.test(text);
 }
@@ -187,7 +170,7 @@ const streamHeaders = {
   },
 } as const;
 
-function* streamHeaderOffences({ exchange }: StreamView, profile: ProfileName): Generator<Offence> {
+function* streamHeaderViolations({ exchange }: StreamView, profile: ProfileName): Generator<Offence> {
   const { headers } = exchange.response;
   const [type, cache] = streamHeaders[profile][exchange.endpoint === "completions" ? "completions" : "chat"];
   for (const [name, due] of [
@@ -199,7 +182,7 @@ function* streamHeaderOffences({ exchange }: StreamView, profile: ProfileName): 
   }
 }
 
-function* bodyHeaderOffences({ exchange, value }: BodyView, profile: ProfileName): Generator<Offence> {
+function* bodyHeaderViolations({ exchange, value }: BodyView, profile: ProfileName): Generator<Offence> {
   const { status, headers } = exchange.response;
   const refuser = profile === "exact" && status >= 400 ? refuserOf(exchange, value) : "application";
   const due = [

@@ -1,8 +1,8 @@
 import type * as z from "zod";
-import { chatChunk, chatCompletion, failure } from "../../../apis/chat/schema.ts";
+import { chatChunk, chatCompletion, errorBody } from "../../../apis/chat/schema.ts";
 import { completion } from "../../../apis/completions/schema.ts";
 import { embeddings } from "../../../apis/embeddings/schema.ts";
-import { model, modelList } from "../../../apis/models/schema.ts";
+import { openaiModel, openaiModelList } from "../../../apis/models/schema.ts";
 import { type Exchange, vendorOf } from "../exchange.ts";
 import { atMember } from "../place.ts";
 import type { BodyRule, StreamRule } from "../rule.ts";
@@ -12,7 +12,7 @@ import { atName } from "../body/body-place.ts";
 import { specOffence } from "./validate.ts";
 
 const source = "OpenAI's OpenAPI document";
-/** Typed clients do not break on a missing nullable member, such as `logprobs.refusal`: they read null. Validation does. */
+/** Typed clients read a missing nullable member, such as `logprobs.refusal`, as null; validation fails. */
 const breaks = [
   "clients that validate answers against the specification",
   "typed clients (Go, Rust, Java, C#), where a value has another type",
@@ -32,8 +32,8 @@ export const specStreamRules: readonly StreamRule[] = [
       const schema = view.exchange.endpoint === "chat" ? chatChunk : completion;
       for (const chunk of view.chunks) {
         if ("error" in chunk.value) continue;
-        const offence = specOffence(schema, chunk.value);
-        if (offence) yield atMember(chunk, offence.member, `${offence.path} ${offence.found}`);
+        const violation = specOffence(schema, chunk.value);
+        if (violation) yield atMember(chunk, violation.member, `${violation.path} ${violation.found}`);
       }
     },
   },
@@ -51,22 +51,22 @@ export const specBodyRules: readonly BodyRule[] = [
     shown: (view) => schemaOf(view) !== undefined && isObject(view.value),
     *judge(view) {
       const schema = schemaOf(view);
-      const offence = schema && specOffence(schema, view.value);
-      if (offence) yield atName(view, offence.member, `${offence.path} ${offence.found}`);
+      const violation = schema && specOffence(schema, view.value);
+      if (violation) yield atName(view, violation.member, `${violation.path} ${violation.found}`);
     },
   },
 ];
 
 function schemaOf({ exchange }: BodyView): z.ZodType | undefined {
   if (vendorOf(exchange) !== "OpenAI") return undefined;
-  return exchange.response.status >= 400 ? failure : schemas[exchange.endpoint];
+  return exchange.response.status >= 400 ? errorBody : schemas[exchange.endpoint];
 }
 
-/** Responses are judged in ../responses/. */
+/** The Responses API is judged in ../responses/. */
 const schemas: Partial<Readonly<Record<Exchange["endpoint"], z.ZodType>>> = {
   chat: chatCompletion,
   completions: completion,
-  models: modelList,
-  model,
+  models: openaiModelList,
+  model: openaiModel,
   embeddings,
 };

@@ -1,10 +1,10 @@
 import type * as z from "zod";
 
 export interface SpecOffence {
-  /** The place in the JSON, as a client would write it: `choices[0].delta.content`. */
+  /** The path in the JSON, as a client writes it: `choices[0].delta.content`. */
   readonly path: string;
   readonly found: string;
-  /** The last name of the path, which finds the place in the text; "" for the whole value. */
+  /** The last name in the path, or "" for the whole value. It is used to find the place in the text. */
   readonly member: string;
 }
 
@@ -37,8 +37,8 @@ interface Place {
 }
 
 /**
- * An issue of a union contains the issues of each alternative. The alternative that was meant is the one whose discriminator fits; of
- * several, the one with the longest path to its first issue.
+ * Returns the issue to report. An issue of a union contains the issues of each alternative; the relevant alternative is the one whose
+ * discriminator matches, or the one with the longest path to its first issue if several match.
  */
 function innermost(issue: Issue, parent: readonly PropertyKey[]): Place {
   const path = [...parent, ...issue.path];
@@ -48,7 +48,7 @@ function innermost(issue: Issue, parent: readonly PropertyKey[]): Place {
   return alternatives.toSorted((a, b) => depth(b) - depth(a))[0] ?? { issue, path };
 }
 
-/** True for an alternative that was not meant: its discriminator is another one. */
+/** Returns whether an alternative has another discriminator than the value. */
 function isOfType(issue: Issue): boolean {
   return issue.code === "invalid_format" || (issue.code === "invalid_union" && issue.errors.length === 0);
 }

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { hasLogprobsKey } from "./logprobs-key.ts";
+import { hasLogprobsKey } from "./form.ts";
 
 test.each([
   ["gpt-4o-mini", true],

@@ -2,19 +2,25 @@ import { z } from "zod";
 import { invalidRequest } from "../../core/failure.ts";
 import type { Tool } from "../../core/message.ts";
 import { Pace } from "../../core/steps.ts";
-import type { NamedChoice, RequestDraft } from "./draft.ts";
-import { checkName } from "./check-name.ts";
-import { honoured } from "./parameter.ts";
-import type { Parameter } from "./parameter.ts";
-import { arrayTooLong, emptyArray } from "./refusals.ts";
-import { checkSchema } from "./check-schema.ts";
-import { functionCallShape, functionsShape, toolChoiceShape, toolsShape } from "./tool-shapes.ts";
-import type { RawFunction, RawFunctionCall, RawNamedTool, RawTool, RawToolChoice } from "./tool-shapes.ts";
+import { checkName } from "../request/check-name.ts";
+import { checkSchema } from "../request/check-schema.ts";
+import type { NamedChoice, RequestDraft } from "../request/draft.ts";
+import { honoured, setDraft } from "../request/parameter.ts";
+import type { Parameter } from "../request/parameter.ts";
+import { arrayTooLong, emptyArray } from "../request/refusals.ts";
+import { functionCallShape, functionsShape, toolChoiceShape, toolsShape } from "./message-shape.ts";
+import type {
+  FunctionDefinition,
+  LegacyFunctionChoice,
+  NamedToolChoice,
+  ChatRequestTool,
+  ChatRequestToolChoice,
+} from "./message-shape.ts";
 
-/** A tool has a schema, which may be looked through: as much work as so many small things. */
-const thingsInTool = 8;
+/** The work for a tool, whose schema may have to be checked, in units of `Pace`. */
+const workPerTool = 8;
 
-/** Tools, and the choice between them. How the two fit is checked when all is read: `resolveTools`. */
+/** Tools, and the choice between them. `resolveTools` compares the two when all parameters are read. */
 export const toolParameters: readonly Parameter[] = [
   honoured(
     "tools",
@@ -29,7 +35,7 @@ export const toolParameters: readonly Parameter[] = [
       const pace = new Pace();
       for (const [index, tool] of value.entries()) {
         tools.push(neutralTool(tool, `tools[${index}]`, draft));
-        if (pace.isOver(thingsInTool)) yield;
+        if (pace.isOver(workPerTool)) yield;
       }
       draft.tools = tools;
     },
@@ -45,9 +51,7 @@ export const toolParameters: readonly Parameter[] = [
       draft.toolChoice = neutralChoice(value);
     },
   ),
-  honoured("parallel_tool_calls", { endpoints: ["chat"], shape: z.boolean() }, (value, draft) => {
-    draft.parallelToolCalls = value;
-  }),
+  honoured("parallel_tool_calls", { endpoints: ["chat"], shape: z.boolean() }, setDraft("parallelToolCalls")),
   honoured(
     "functions",
     {
@@ -76,7 +80,7 @@ function checkCount(path: string, count: number, draft: RequestDraft): void {
   if (count > 128) throw arrayTooLong(path, 128, count);
 }
 
-function neutralTool(raw: RawTool, path: string, draft: RequestDraft): Tool {
+function neutralTool(raw: ChatRequestTool, path: string, draft: RequestDraft): Tool {
   if (raw.type === "function") return neutralFunction(raw.function, `${path}.function`, draft);
   const { name, description, format } = raw.custom;
   const inputGrammar = format?.type === "grammar" ? format.grammar : undefined;
@@ -89,7 +93,7 @@ function neutralTool(raw: RawTool, path: string, draft: RequestDraft): Tool {
 }
 
 function neutralFunction(
-  { name, description, parameters, strict }: RawFunction,
+  { name, description, parameters, strict }: FunctionDefinition,
   path: string,
   draft: RequestDraft,
 ): Tool {
@@ -124,7 +128,7 @@ function checkParameters(
   }
 }
 
-function neutralChoice(raw: RawToolChoice): NamedChoice {
+function neutralChoice(raw: ChatRequestToolChoice): NamedChoice {
   if (typeof raw === "string") return { type: raw };
   if (raw.type === "allowed_tools") {
     const { mode, tools } = raw.allowed_tools;
@@ -137,10 +141,10 @@ function neutralChoice(raw: RawToolChoice): NamedChoice {
   return { type: "named", name: nameOf(raw), path: `tool_choice.${raw.type}.name` };
 }
 
-function nameOf(tool: RawNamedTool): string {
+function nameOf(tool: NamedToolChoice): string {
   return tool.type === "function" ? tool.function.name : tool.custom.name;
 }
 
-function neutralFunctionCall(raw: RawFunctionCall): NamedChoice {
+function neutralFunctionCall(raw: LegacyFunctionChoice): NamedChoice {
   return typeof raw === "string" ? { type: raw } : { type: "named", name: raw.name, path: "function_call.name" };
 }

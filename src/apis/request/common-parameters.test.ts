@@ -16,7 +16,7 @@ test("ids and texts, as an object and as llama.cpp's list", () => {
   ).toEqual(both);
 });
 
-test("false bans, and digits in the list are a text", () => {
+test("false bans a token, and digits in the list are a text", () => {
   expect(sampling([["42", false]])).toEqual({ textBias: [{ text: "42", bias: -100 }] });
   expect(sampling({ "42": false })).toEqual({ logitBias: { "42": -100 } });
   expect(sampling([])).toEqual({});

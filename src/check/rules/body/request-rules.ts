@@ -6,10 +6,7 @@ import { isObject } from "../../../core/json.ts";
 import { type BodyView, type Json, parsedJson } from "../view.ts";
 import { atName, choicesOf, isAnswer, isChat, messageOf, objectOf } from "./body-place.ts";
 
-const misunderstood = "requests are misunderstood";
-const lost = "text is lost or wrong";
-
-const demands = (view: BodyView) => demandsOf(view.exchange.request.body);
+const expectations = (view: BodyView) => demandsOf(view.exchange.request.body);
 
 function textOf(choice: Json): string {
   const text = messageOf(choice).content ?? choice.text;
@@ -24,96 +21,88 @@ function namesOf(choice: Json): readonly unknown[] {
   });
 }
 
-/** An answer that neither the limit nor a filter cut. */
+/** Returns whether neither the token limit nor a filter ended a choice. */
 function isWhole(choice: Json): boolean {
   return choice.finish_reason === "stop" || choice.finish_reason === "tool_calls";
 }
 
-/** Whether an answer that is not streamed does what the request asked. Streams: ../stream/obedience.ts. */
-export const obedienceRules: readonly BodyRule[] = [
+const requestRule = { severity: "error", concern: "requests are misunderstood", judges: "body" } as const;
+
+const contentRule = { severity: "warning", concern: "text is lost or wrong", judges: "body", shown: isChat } as const;
+
+/** Rules about whether an answer that is not streamed follows its request. Those of streams are in ../stream/. */
+export const bodyRequestRules: readonly BodyRule[] = [
   {
+    ...requestRule,
     id: "body/stop",
-    severity: "error",
-    concern: misunderstood,
     says: "The text does not contain a stop string of the request.",
     source: "specification: 'The returned text will not contain the stop sequence'",
     breaks: ["agents that parse text up to a mark"],
-    judges: "body",
-    shown: (view) => isAnswer(view) && demands(view).stops.length > 0,
+    shown: (view) => isAnswer(view) && expectations(view).stops.length > 0,
     *judge(view) {
       for (const choice of choicesOf(view)) {
-        const stop = demands(view).stops.find((one) => textOf(choice).includes(one));
+        const stop = expectations(view).stops.find((one) => textOf(choice).includes(one));
         if (stop !== undefined) yield atName(view, "finish_reason", `the stop string ${shown(stop)} in the text`);
       }
     },
   },
   {
+    ...requestRule,
     id: "body/max-tokens",
-    severity: "error",
-    concern: misunderstood,
     says: "No choice has more tokens than max_completion_tokens (max_tokens) allows.",
     source: "specification",
     breaks: ["callers that budget"],
-    judges: "body",
-    shown: (view) => isAnswer(view) && demands(view).limit !== undefined && isObject(objectOf(view).usage),
+    shown: (view) => isAnswer(view) && expectations(view).limit !== undefined && isObject(objectOf(view).usage),
     *judge(view) {
       const { usage } = objectOf(view);
       const used = isObject(usage) ? usage.completion_tokens : 0;
-      const allowed = (demands(view).limit ?? Infinity) * Math.max(1, choicesOf(view).length);
+      const allowed = (expectations(view).limit ?? Infinity) * Math.max(1, choicesOf(view).length);
       if (typeof used === "number" && used > allowed)
         yield atName(view, "completion_tokens", `${used} tokens, ${allowed} allowed`);
     },
   },
   {
+    ...requestRule,
     id: "body/required",
-    severity: "error",
-    concern: misunderstood,
     says: "With tool_choice required, or a named tool, there is a call.",
     source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
-    judges: "body",
-    shown: (view) => isChat(view) && demands(view).forced,
+    shown: (view) => isChat(view) && expectations(view).forced,
     *judge(view) {
       for (const choice of choicesOf(view))
         if (isWhole(choice) && namesOf(choice).length === 0) yield atName(view, "finish_reason", "no call");
     },
   },
   {
+    ...requestRule,
     id: "body/named",
-    severity: "error",
-    concern: misunderstood,
     says: "With a named tool, only that tool is called.",
     source: "specification: tool_choice",
     breaks: ["agents and structured extraction"],
-    judges: "body",
-    shown: (view) => isChat(view) && demands(view).named !== undefined,
+    shown: (view) => isChat(view) && expectations(view).named !== undefined,
     *judge(view) {
       for (const name of choicesOf(view).flatMap(namesOf))
-        if (name !== demands(view).named) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
+        if (name !== expectations(view).named) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
     },
   },
   {
+    ...requestRule,
     id: "body/no-tools",
-    severity: "error",
-    concern: misunderstood,
     says: "With tool_choice none, or without tools, there is no call.",
     source: "specification: tool_choice; tt-inference-server #4386",
     breaks: ["agents that want an answer in words"],
-    judges: "body",
-    shown: (view) => isChat(view) && demands(view).silent,
+    shown: (view) => isChat(view) && expectations(view).silent,
     *judge(view) {
       for (const name of choicesOf(view).flatMap(namesOf)) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
     },
   },
   {
+    ...requestRule,
     id: "body/parallel",
-    severity: "error",
-    concern: misunderstood,
     says: "With parallel_tool_calls false there is at most one call.",
     source: "specification: parallel_tool_calls",
     breaks: ["agents whose tools must run one after the other"],
-    judges: "body",
-    shown: (view) => isChat(view) && demands(view).single,
+    shown: (view) => isChat(view) && expectations(view).single,
     *judge(view) {
       for (const choice of choicesOf(view))
         if (namesOf(choice).length > 1) yield atName(view, "tool_calls", `${namesOf(choice).length} calls`);
@@ -127,42 +116,38 @@ export const obedienceRules: readonly BodyRule[] = [
     source: "specification: tools",
     breaks: ["every agent (there is nothing to run)"],
     judges: "body",
-    shown: (view) => isChat(view) && demands(view).tools !== undefined && choicesOf(view).flatMap(namesOf).length > 0,
+    shown: (view) =>
+      isChat(view) && expectations(view).tools !== undefined && choicesOf(view).flatMap(namesOf).length > 0,
     *judge(view) {
       for (const name of choicesOf(view).flatMap(namesOf))
-        if (demands(view).tools?.has(name) === false) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
+        if (expectations(view).tools?.has(name) === false) yield atName(view, "tool_calls", `a call of ${shown(name)}`);
     },
   },
   {
+    ...requestRule,
     id: "body/json-text",
-    severity: "error",
-    concern: misunderstood,
     says: "With response_format json_object or json_schema the text is one JSON value.",
     source: "specification: response_format",
     breaks: ["structured extraction (JSON.parse throws)"],
-    judges: "body",
-    shown: (view) => isChat(view) && demands(view).json && choicesOf(view).some(isWhole),
+    shown: (view) => isChat(view) && expectations(view).json && choicesOf(view).some(isWhole),
     *judge(view) {
       for (const choice of choicesOf(view)) {
-        const spoke = namesOf(choice).length === 0 && typeof messageOf(choice).content === "string";
-        if (isWhole(choice) && spoke && parsedJson(textOf(choice)) === undefined)
+        const hasText = namesOf(choice).length === 0 && typeof messageOf(choice).content === "string";
+        if (isWhole(choice) && hasText && parsedJson(textOf(choice)) === undefined)
           yield atName(view, "content", `text that is not JSON: ${shown(textOf(choice).slice(0, 40))}`);
       }
     },
   },
   {
+    ...contentRule,
     id: "body/reasoning-in-content",
-    severity: "warning",
-    concern: lost,
     says: "content does not begin with reasoning in <think> or similar tags.",
     source: "LM Studio #1569, opencode #43770",
     breaks: ["clients that show content", "structured output (the JSON begins with a thought)"],
-    judges: "body",
-    shown: isChat,
     *judge(view) {
       for (const choice of choicesOf(view)) {
-        const thought = thoughtIn(textOf(choice));
-        if (thought !== undefined) yield atName(view, "content", `content that begins ${shown(thought)}`);
+        const opening = thoughtIn(textOf(choice));
+        if (opening !== undefined) yield atName(view, "content", `content that begins ${shown(opening)}`);
       }
     },
   },
@@ -174,24 +159,21 @@ export const obedienceRules: readonly BodyRule[] = [
     source: "LM Studio #2115, oMLX #2565",
     breaks: ["every agent: it sees text and no call"],
     judges: "body",
-    shown: (view) => isChat(view) && view.exchange.request.body !== undefined && !demands(view).silent,
+    shown: (view) => isChat(view) && view.exchange.request.body !== undefined && !expectations(view).silent,
     *judge(view) {
       for (const choice of choicesOf(view)) {
-        // A call that the limit cut before its name was complete can only be shown as the text that it is.
+        // If the token limit ends a choice within the name of a call, the server can only send it as text.
         const markup = choice.finish_reason === "length" ? undefined : callIn(textOf(choice));
         if (markup !== undefined) yield atName(view, "content", `${markup} in content`);
       }
     },
   },
   {
+    ...contentRule,
     id: "body/special-token",
-    severity: "warning",
-    concern: lost,
     says: "content does not contain special tokens of the model.",
     source: "vLLM #2538, mlx-examples #489",
     breaks: ["users see <|im_end|>"],
-    judges: "body",
-    shown: isChat,
     *judge(view) {
       for (const choice of choicesOf(view)) {
         const special = specialTokenIn(textOf(choice));

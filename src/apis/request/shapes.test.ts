@@ -2,8 +2,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { atOnce } from "../../core/steps.ts";
-import { checkedInSteps } from "./check-in-steps.ts";
-import { list } from "./shapes.ts";
+import { list, checkedInSteps } from "./shapes.ts";
 
 const small = z.object({ kind: z.literal("small"), text: z.string() });
 const large = z.object({ kind: z.literal("large"), within: z.union([z.string(), list(small, { most: 4 })]).nullish() });
@@ -28,7 +27,7 @@ const whole = fc.record({
 const outcome = (checked: z.ZodSafeParseResult<unknown>): unknown =>
   checked.success ? checked.data : checked.error.issues;
 
-test("what is found in steps is what the shape finds at once", () => {
+test("checkedInSteps returns the result of safeParse", () => {
   fc.assert(
     fc.property(whole, (sent) => {
       const expected = outcome(shape.safeParse(structuredClone(sent)));
@@ -57,7 +56,7 @@ test("no step checks more than a few items, and no item is checked twice", () =>
   expect(all + checks).toBe(2000);
 });
 
-test("a list that grows between two checks is looked at again", () => {
+test("a list that grows between two checks is checked again", () => {
   const sent: unknown[] = [{ kind: "small", text: "a" }];
   expect(atOnce(checkedInSteps(shape, { all: sent })).success).toBe(true);
   sent.push({ kind: "small" });
