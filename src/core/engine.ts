@@ -17,33 +17,62 @@ export interface Engine {
    */
   generate(request: GenerationRequest, observer?: GenerationObserver): AsyncIterable<readonly GenerationEvent[]>;
 
+  /** The kinds of questions that `ask` answers now. Absent: none. */
+  questions?(): readonly QuestionKind[];
+
   /**
-   * Counts the tokens of a request's prompt, as the model would read it; absent where the engine cannot. Rejects with `FailureError`.
+   * Answers a question about a model, or embeds or ranks texts. Only kinds that `questions` lists may be asked: see `canAnswer`. Rejects
+   * with `FailureError`, or with the reason of `signal` when that is aborted.
    */
-  countTokens?(request: GenerationRequest, signal: AbortSignal): Promise<number>;
-
-  /** Tokens of a text or a conversation; absent where the engine cannot tell. Rejects with `FailureError`. */
-  tokenize?(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization>;
-
-  /** The text of tokens, control tokens included; absent where the engine cannot tell. Rejects with `FailureError`. */
-  detokenize?(request: DetokenizeRequest, signal: AbortSignal): Promise<string>;
-
-  /** The prompt that the model's chat template makes of a conversation; absent where the engine cannot tell. Rejects with `FailureError`. */
-  applyTemplate?(request: GenerationRequest, signal: AbortSignal): Promise<string>;
-
-  /** What its slots do now; absent where the engine has none. Rejects with `FailureError`. */
-  slots?(signal: AbortSignal): Promise<readonly SlotState[]>;
-
-  /** Embeds texts; absent where the engine cannot. Rejects with `FailureError`. */
-  embed?(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer>;
-
-  /** Scores documents for a query; absent where the engine cannot. Rejects with `FailureError`. */
-  rerank?(request: RerankRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<RerankAnswer>;
+  ask?<K extends QuestionKind>(
+    question: EngineQuestion<K>,
+    signal: AbortSignal,
+    observer?: GenerationObserver,
+  ): Promise<EngineAnswer<K>>;
 
   health(): EngineHealth;
 
   /** Stops: what runs may finish within `graceMs`, then ends with `shutdown`. Resolves when everything is released. */
   close(graceMs: number): Promise<void>;
+}
+
+/** The requests and answers of each kind of question. */
+export interface QuestionTypes {
+  /** The number of tokens in the prompt that the model's chat template makes of a request. */
+  readonly "count-tokens": { readonly request: GenerationRequest; readonly answer: number };
+  /** The tokens of a text or a conversation. */
+  readonly tokenize: { readonly request: TokenizeRequest; readonly answer: Tokenization };
+  /** The text of tokens, control tokens included. */
+  readonly detokenize: { readonly request: DetokenizeRequest; readonly answer: string };
+  /** The prompt that the model's chat template makes of a conversation. */
+  readonly "apply-template": { readonly request: GenerationRequest; readonly answer: string };
+  /** The state of each slot. */
+  readonly slots: { readonly request: null; readonly answer: readonly SlotState[] };
+  readonly embed: { readonly request: EmbeddingRequest; readonly answer: EmbeddingAnswer };
+  readonly rerank: { readonly request: RerankRequest; readonly answer: RerankAnswer };
+}
+
+export type QuestionKind = keyof QuestionTypes;
+
+/** What an engine is asked beside generations: `{ kind, request }`. */
+export type EngineQuestion<K extends QuestionKind = QuestionKind> = {
+  readonly [P in K]: { readonly kind: P; readonly request: QuestionTypes[P]["request"] };
+}[K];
+
+export type EngineAnswer<K extends QuestionKind = QuestionKind> = QuestionTypes[K]["answer"];
+
+/** One function for each kind of question. */
+export type QuestionHandlers<K extends QuestionKind = QuestionKind> = {
+  readonly [P in K]: (
+    request: QuestionTypes[P]["request"],
+    signal: AbortSignal,
+    observer?: GenerationObserver,
+  ) => Promise<QuestionTypes[P]["answer"]>;
+};
+
+/** Whether an engine answers questions of a kind now. */
+export function canAnswer(engine: Engine, kind: QuestionKind): engine is Engine & Required<Pick<Engine, "ask">> {
+  return engine.ask !== undefined && engine.questions?.().includes(kind) === true;
 }
 
 export interface EmbeddingRequest {

@@ -2,6 +2,10 @@ import type {
   DetokenizeRequest,
   EmbeddingAnswer,
   EmbeddingRequest,
+  EngineAnswer,
+  EngineQuestion,
+  QuestionHandlers,
+  QuestionKind,
   RerankAnswer,
   RerankRequest,
   SlotState,
@@ -31,17 +35,32 @@ export interface MoreOfQuestion {
 export class ModelQuestions {
   readonly #ask: AskModel;
 
+  readonly #handlers: QuestionHandlers = {
+    "count-tokens": (request, signal) => this.#countTokens(request, signal),
+    tokenize: (request, signal) => this.#tokenize(request, signal),
+    detokenize: (request, signal) => this.#detokenize(request, signal),
+    "apply-template": (request, signal) => this.#applyTemplate(request, signal),
+    slots: (_, signal) => this.#slots(signal),
+    embed: (request, signal) => this.#embed(request, signal),
+    rerank: (request, signal) => this.#rerank(request, signal),
+  };
+  readonly kinds = Object.keys(this.#handlers) as readonly QuestionKind[];
+
   constructor(ask: AskModel) {
     this.#ask = ask;
   }
 
+  ask<K extends QuestionKind>({ kind, request }: EngineQuestion<K>, signal: AbortSignal): Promise<EngineAnswer<K>> {
+    return this.#handlers[kind](request, signal);
+  }
+
   /** The tokens of a prompt as the model's template writes it and its tokenizer cuts it. */
-  async countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
+  async #countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
     const answer = await this.#askTokens(request, "count", signal, { owner: request.owner });
     return answer.count;
   }
 
-  async tokenize({ input, withBytes }: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
+  async #tokenize({ input, withBytes }: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
     const tokens: number[] = [];
     const bytes: (readonly number[])[] = [];
     const hear = (some: SomeTokens): void => {
@@ -60,7 +79,7 @@ export class ModelQuestions {
     return { tokens, ...(withBytes && { bytes }) };
   }
 
-  async detokenize({ tokens }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
+  async #detokenize({ tokens }: DetokenizeRequest, signal: AbortSignal): Promise<string> {
     const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
     let text = "";
     for (let from = 0; from < tokens.length; from += mostTokensTold) {
@@ -73,7 +92,7 @@ export class ModelQuestions {
   }
 
   /** The prompt of a conversation, as the model's template writes it. */
-  async applyTemplate(request: GenerationRequest, signal: AbortSignal): Promise<string> {
+  async #applyTemplate(request: GenerationRequest, signal: AbortSignal): Promise<string> {
     const { owner } = request;
     const answer = await this.#askOf(
       // However long it is: nothing is generated.
@@ -84,7 +103,7 @@ export class ModelQuestions {
     return answer.about === "prompt" ? answer.text : wrongAnswer(answer);
   }
 
-  async embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
+  async #embed(request: EmbeddingRequest, signal: AbortSignal): Promise<EmbeddingAnswer> {
     const { inputs, owner, dimensions } = request;
     const prompt: TextPrompt = { kind: "text", prompts: inputs };
     const answer = await this.#askOf(
@@ -101,7 +120,7 @@ export class ModelQuestions {
     return { vectors: answer.vectors.map(vectorOf), promptTokens: answer.promptTokens };
   }
 
-  async rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer> {
+  async #rerank(request: RerankRequest, signal: AbortSignal): Promise<RerankAnswer> {
     const { query, documents, owner, rawScores: raw = false } = request;
     const prompt: TextPrompt = { kind: "text", prompts: [query, ...documents] };
     const answer = await this.#askOf(
@@ -112,7 +131,7 @@ export class ModelQuestions {
     return answer.about === "scores" ? answer : wrongAnswer(answer);
   }
 
-  async slots(signal: AbortSignal): Promise<readonly SlotState[]> {
+  async #slots(signal: AbortSignal): Promise<readonly SlotState[]> {
     const answer = await this.#ask(() => ({ about: "slots" }), signal);
     return answer.about === "slots" ? answer.slots : wrongAnswer(answer);
   }

@@ -1,14 +1,11 @@
 import type {
-  DetokenizeRequest,
-  EmbeddingAnswer,
-  EmbeddingRequest,
   Engine,
+  EngineAnswer,
   EngineHealth,
+  EngineQuestion,
   ModelInfo,
-  RerankAnswer,
-  RerankRequest,
-  Tokenization,
-  TokenizeRequest,
+  QuestionHandlers,
+  QuestionKind,
 } from "../../core/engine.ts";
 import type { GenerationEvent } from "../../core/events.ts";
 import { FailureError } from "../../core/failure.ts";
@@ -21,7 +18,7 @@ import type { NoteAdaptation, RequestBody, ServerProfile } from "../../apis/serv
 import { completionsSource } from "../../apis/completions/source-port.ts";
 import { lowerAnswerLimit, setAnswerLimit } from "../../apis/lower-answer-limit.ts";
 import { sourcePorts } from "../../apis/source-ports.ts";
-import type { SourcePort, SourceTokenCount } from "../../apis/source-port.ts";
+import type { SourcePort } from "../../apis/source-port.ts";
 import { modelOnlyChats } from "../../apis/failures.ts";
 import { toolCallId } from "../../apis/ids.ts";
 import { EngineLifecycle, shuttingDown } from "../lifecycle/engine-lifecycle.ts";
@@ -59,6 +56,8 @@ const refreshMs = 60_000;
 
 const newCallId = (): string => toolCallId(Math.random);
 
+type UpstreamQuestion = Exclude<QuestionKind, "apply-template" | "slots">;
+
 /** Generates by asking servers of OpenAI's dialect. */
 export class UpstreamEngine implements Engine {
   readonly #options: UpstreamOptions;
@@ -79,8 +78,20 @@ export class UpstreamEngine implements Engine {
   readonly #lifecycle = new EngineLifecycle<GenerationStream>();
   #retries = 0;
 
-  /** Where its API can be asked. */
-  readonly countTokens?: NonNullable<Engine["countTokens"]>;
+  readonly #handlers: QuestionHandlers<UpstreamQuestion> = {
+    "count-tokens": (request, signal) => this.#countTokens(request, signal),
+    tokenize: (request, signal) => askTokens(this.#named(request), this.#askContext(), signal),
+    detokenize: (request, signal) => askText(this.#named(request), this.#askContext(), signal),
+    embed: (request, signal, observer) => {
+      const named = this.#named(request);
+      return embed(named, this.#options.profile?.add ?? {}, this.#observedContext(named.model, observer), signal);
+    },
+    rerank: (request, signal, observer) => {
+      const named = this.#named(request);
+      return rerank(named, this.#options.profile?.add ?? {}, this.#observedContext(named.model, observer), signal);
+    },
+  };
+  readonly #questions: readonly UpstreamQuestion[];
 
   constructor(options: UpstreamOptions, open: OpenTransport) {
     this.#options = options;
@@ -97,8 +108,8 @@ export class UpstreamEngine implements Engine {
     this.#firstEventMs = options.timeouts?.firstEvent ?? defaults.firstEventMs;
     this.#idleMs = options.timeouts?.idle ?? defaults.idleMs;
     this.#watch = this.#newWatch();
-    const { tokenCount } = this.#source;
-    if (tokenCount) this.countTokens = (request, signal) => this.#countTokens(tokenCount, request, signal);
+    const kinds = Object.keys(this.#handlers) as UpstreamQuestion[];
+    this.#questions = this.#source.tokenCount ? kinds : kinds.filter((kind) => kind !== "count-tokens");
     this.#targets = new TargetSet(options, open, (target) => answers(target, this.#headers));
   }
 
@@ -136,35 +147,41 @@ export class UpstreamEngine implements Engine {
     return severalChoices(Array.from({ length: n }, () => this.#stream(one, observer)));
   }
 
-  embed(request: EmbeddingRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<EmbeddingAnswer> {
-    const model = this.#options.models?.[request.model] ?? request.model;
-    const context: AskContext = { ...this.#askContext(), observe: ({ url }) => observer?.attempt({ url, model }) };
-    return embed({ ...request, model }, this.#options.profile?.add ?? {}, context, signal);
+  questions(): readonly QuestionKind[] {
+    return this.#questions;
   }
 
-  rerank(request: RerankRequest, signal: AbortSignal, observer?: GenerationObserver): Promise<RerankAnswer> {
-    const model = this.#options.models?.[request.model] ?? request.model;
-    const context: AskContext = { ...this.#askContext(), observe: ({ url }) => observer?.attempt({ url, model }) };
-    return rerank({ ...request, model }, this.#options.profile?.add ?? {}, context, signal);
+  ask<K extends QuestionKind>(
+    question: EngineQuestion<K>,
+    signal: AbortSignal,
+    observer?: GenerationObserver,
+  ): Promise<EngineAnswer<K>>;
+  ask<K extends UpstreamQuestion>(
+    { kind, request }: EngineQuestion<K>,
+    signal: AbortSignal,
+    observer?: GenerationObserver,
+  ): Promise<EngineAnswer<K>> {
+    return this.#handlers[kind](request, signal, observer);
   }
 
-  tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<Tokenization> {
-    const model = this.#options.models?.[request.model] ?? request.model;
-    return askTokens({ ...request, model }, this.#askContext(), signal);
-  }
-
-  detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<string> {
-    const model = this.#options.models?.[request.model] ?? request.model;
-    return askText({ ...request, model }, this.#askContext(), signal);
-  }
-
-  async #countTokens(count: SourceTokenCount, request: GenerationRequest, signal: AbortSignal): Promise<number> {
-    const model = this.#options.models?.[request.model] ?? request.model;
-    const body = count.writeRequest(request, this.#profileOf(model, this.#options.urls[0] ?? ""));
+  async #countTokens(request: GenerationRequest, signal: AbortSignal): Promise<number> {
+    const { tokenCount } = this.#source;
+    if (!tokenCount) throw new Error("The upstream's API cannot count tokens.");
+    const model = this.#named(request).model;
+    const body = tokenCount.writeRequest(request, this.#profileOf(model, this.#options.urls[0] ?? ""));
     const context = this.#askContext(this.#ownHeaders(request, this.#source));
-    const tokens = count.read(await askWhole({ path: count.path, id: request.id, body }, context, signal));
+    const tokens = tokenCount.read(await askWhole({ path: tokenCount.path, id: request.id, body }, context, signal));
     if (tokens === undefined) throw new FailureError(badAnswer("The upstream's answer has no count of tokens."));
     return tokens;
+  }
+
+  /** The request with the upstream's own name of its model. */
+  #named<R extends { readonly model: string }>(request: R): R {
+    return { ...request, model: this.#options.models?.[request.model] ?? request.model };
+  }
+
+  #observedContext(model: string, observer: GenerationObserver | undefined): AskContext {
+    return { ...this.#askContext(), observe: ({ url }) => observer?.attempt({ url, model }) };
   }
 
   #askContext(more: Readonly<Record<string, string>> = {}): AskContext {
@@ -316,7 +333,7 @@ export class UpstreamEngine implements Engine {
     const { answerLimit, tokenCount } = this.#source;
     if (answerLimit.none !== "required") return null;
     if (!tokenCount) return Promise.resolve(undefined);
-    return this.#countTokens(tokenCount, request, AbortSignal.timeout(countMs)).then(
+    return this.#countTokens(request, AbortSignal.timeout(countMs)).then(
       (tokens) => (tokens < refused.context ? refused.context - tokens : undefined),
       () => undefined,
     );
