@@ -5,17 +5,14 @@ import { AnswerChoices } from "./answer-choices.ts";
 import type { ChoiceState } from "./answer-choices.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import type { ChunkOrder } from "./chunk-order.ts";
-import { isAnnouncement, isWhole } from "./answer-shape.ts";
-import { ExtraReader } from "./extra-reader.ts";
-import { readFinishReason } from "./finish-reasons.ts";
+import { readFinishReason, trueFinishReason } from "./finish-reasons.ts";
 import { KnownChunks } from "./known-chunks.ts";
 import type { Hole } from "./known-chunks.ts";
 import { badAnswer, callsWithoutCall, failureOfText, readFailure } from "./read-failure.ts";
 import { readUsage } from "./read-usage.ts";
-import { SourceReader } from "./source-reader.ts";
+import { SourceReader, ExtraReader } from "./source-reader.ts";
 import { isObject } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { trueFinishReason } from "./true-finish-reason.ts";
 
 export interface ChoicesReaderOptions extends AnswerReaderOptions {
   /** Is told which chunk holds what, for a capture that is written again. */
@@ -350,4 +347,19 @@ export abstract class ChoicesReader<Choice extends ChoiceState> extends AnswerRe
     this.#knownChunks.learn(chunk, hole, event, state);
     return true;
   }
+}
+
+/** A chunk without choices that has a reason to be there: Azure's filter results, OpenAI's moderation. */
+function isAnnouncement(value: JsonObject): boolean {
+  return value["prompt_filter_results"] !== undefined || value["moderation"] !== undefined;
+}
+
+/** Whether this is a whole answer and no chunk of one. `bodyObject`: the `object` of a whole answer of the endpoint. */
+function isWhole(value: unknown, bodyObject: string): boolean {
+  if (!isObject(value)) return false;
+  const first: unknown = Array.isArray(value["choices"]) ? value["choices"][0] : undefined;
+  return (
+    isObject(first) &&
+    (isObject(first["message"]) || (bodyObject === "text_completion" && first["finish_reason"] !== null))
+  );
 }

@@ -2,8 +2,6 @@ import type { FailureKind, GenerationFailure } from "../../core/events.ts";
 import { kindOfStatus } from "../../core/failure.ts";
 import { isObject, scalarText } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
-import { readLengthRefusal } from "./length-refusals.ts";
-import type { LengthRefusal } from "./length-refusals.ts";
 
 /** OpenAI's error types, and the statuses that go with them when a source tells no status. */
 const statusOfType: ReadonlyMap<string, number> = new Map(
@@ -200,4 +198,140 @@ function plainWords(body: string): string {
   const title = /<title[^>]*>([^<]*)<\/title>/i.exec(start)?.[1];
   const words = title ?? start.replace(/<(script|style)\b[\s\S]*?<\/\1>|<[^>]*>/gi, " ");
   return shown(words.replace(/\s+/g, " ").trim().slice(0, 300), 300);
+}
+
+/** What a server's refusal says about the lengths of a prompt and its answer, in tokens. */
+type LengthRefusal =
+  /** The prompt alone fills the context, or is longer. `tokens`: absent where the server did not give both numbers. */
+  | { readonly kind: "prompt"; readonly tokens?: { readonly asked: number; readonly most: number } }
+  /**
+   * The prompt fits, and the request's limit on the answer's length is too high. `max`: the highest limit that the server takes; null
+   * where its message does not say. `context`: the maximum of prompt and answer together, where `max` is null.
+   */
+  | { readonly kind: "answer"; readonly max: number }
+  | { readonly kind: "answer"; readonly max: null; readonly context: number };
+
+/** Only the beginning of a longer message is read. In characters. */
+const maxMessageLength = 4000;
+
+/**
+ * Refusals of a limit. Their groups, in tokens: `context` (for prompt and answer together), `prompt`, `total` (prompt and limit), `limit`
+ * (as requested), `max` (the highest limit that is taken), `above` (the lowest that is not). `least`: the prompt was not read to its end,
+ * so its number is a lower bound. `strict`: prompt and answer must be less than the context.
+ */
+const limitRefusals: readonly RegExp[] = [
+  // SGLang, python/sglang/srt/managers/tokenizer_manager.py: refuses a sum that equals the context, too.
+  /(?<strict>requested token count) exceeds the model's maximum context length of (?<context>\d+) tokens[^]{0,100}?total of (?<total>\d+) tokens[^]{0,100}? (?<limit>\d+) tokens for the completion/i,
+  // OpenAI, DeepSeek and vLLM until 0.8 ("9224 tokens (1224 in the messages, 8000 in the completion)": ChatGPTNextWeb/NextChat#3195,
+  // vllm-project/vllm#20409); OpenAI's completions ("6283 in your prompt; 256 for the completion"); OpenRouter ("about 141607 tokens
+  // (10535 of text input, 131072 in the output)": Aider-AI/aider#3721).
+  /maximum context length is (?<context>\d+) tokens[^]{0,40}?requested (?:about )?(?<total>\d+) tokens \([^)]{0,200}?(?<limit>\d+) (?:in|for) the (?:completion|output)\)/i,
+  // vLLM 0.9 to 0.13, vllm/entrypoints/openai/serving_engine.py.
+  /maximum context length is (?<context>\d+) tokens and your request has (?<prompt>\d+) input tokens/i,
+  // vLLM since 0.16, vllm/renderers/params.py; the prompt is cut one token after what the limit leaves of the context (vllm-project/vllm#42474).
+  /maximum context length is (?<context>\d+) tokens\. However, you requested (?<limit>\d+) output tokens and your prompt contains (?:(?<least>at least )?(?<prompt>\d+) input tokens|(?<characters>\d+) characters)/i,
+  // vLLM 0.14 and 0.15, the same file.
+  /(?<least>You passed) (?:(?<prompt>\d+) input tokens|(?<characters>\d+) input characters) and requested (?<limit>\d+) output tokens\. However, the model's context length is only (?<context>\d+) tokens/i,
+  // The same file: a limit above the context, before the prompt is read (vllm-project/vllm#40324).
+  /max_\w+=\d+ ?cannot be greater than max_model_len=max_total_tokens=(?<context>\d+)/i,
+  // text-generation-inference, router/src/validation.rs, and Together (stanford-crfm/helm#2079).
+  /`inputs` tokens \+ `max_new_tokens` must be <= (?<context>\d+)\. Given: (?<prompt>\d+) `inputs` tokens/i,
+  /`max_new_tokens` must be <= (?<max>\d+)/i,
+  // Anthropic (anthropics/claude-code#4951, OpenHands/OpenHands#11090).
+  /input length and `?max_tokens`? exceed context limit: (?<prompt>\d+) \+ \d+ > (?<context>\d+)/i,
+  /max_tokens: \d+ > (?<max>\d+), which is the maximum allowed number of output tokens/i,
+  // OpenAI and Azure ("max_tokens is too large: 8192. This model supports at most 4096 completion tokens": ChatGPTNextWeb/NextChat#3195).
+  /supports at most (?<max>\d+) (?:completion|output) tokens/i,
+  // DeepSeek (deepseek-ai/DeepSeek-V3#69) and DashScope (open-webui/open-webui#10507).
+  /range of max_\w*tokens (?:is|should be) \[\d+, ?(?<max>\d+)\]/i,
+  // Groq (anomalyco/opencode#1000, Alishahryar1/free-claude-code#955, skapadia3214/groq-moa#8).
+  /max_\w*tokens`?(?: for `[^`]{1,200}`)? must be less than or equal to `?(?<max>\d+)/i,
+  // Gemini (BerriAI/litellm#10548).
+  /maxOutputTokens value of \d+ but the supported range is from \d+ \(inclusive\) to (?<above>\d+) \(exclusive\)/i,
+  // Amazon Bedrock (langgenius/dify#10390: the named limit itself is taken).
+  /maximum tokens you requested exceeds the model limit of (?<max>\d+)/i,
+  // Fireworks, without a stream (nextlevelbuilder/goclaw#660).
+  /requests with max_tokens > (?<max>\d+) must have stream=true/i,
+  // Z.AI (diegosouzapw/OmniRoute#4518).
+  /max_tokens parameter is illegal[^]{0,40}?\[\d+, ?(?<max>\d+)\]/i,
+];
+
+/** Refusals of a prompt; `prompt` and `context` in tokens. */
+const promptRefusals: readonly RegExp[] = [
+  // Anthropic.
+  /prompt is too long: (?<prompt>\d+) tokens > (?<context>\d+) maximum/i,
+  /request size exceeds model context window/i,
+  // OpenAI: chat, Responses. OpenRouter, of a request without a limit.
+  /maximum context length is (?<context>\d+) tokens[^]{0,40}?your messages resulted in (?<prompt>\d+) tokens/i,
+  /input exceeds the context window of this model/i,
+  /maximum context length is (?<context>\d+) tokens[^]{0,40}?requested (?:about )?(?<prompt>\d+) tokens \(\d+ of text input\)/i,
+  // vLLM until 0.13, vllm/entrypoints/openai/serving_engine.py: chat; embeddings.
+  /maximum context length is (?<context>\d+) tokens\. However, (?:your request has|you requested) (?<prompt>\d+) (?:input )?tokens/i,
+  // SGLang, python/sglang/srt/managers/tokenizer_manager.py; Together.
+  /input \((?<prompt>\d+) tokens\) is longer than the model's context length \((?<context>\d+) tokens\)/i,
+  // vLLM's engine, and of multimodal prompts (vllm-project/vllm#12165).
+  /prompt \((?:total )?length (?<prompt>\d+)\) is (?:longer than the maximum model length of|too long to fit into the model \(context length) (?<context>\d+)/i,
+  // text-generation-inference, router/src/validation.rs.
+  /`inputs` must have less than (?<context>\d+) tokens\. Given: (?<prompt>\d+)/i,
+  // llama.cpp, tools/server/server-context.cpp; before 2025-10 without numbers. Ollama, llm/llama_server.go and x/mlxrunner/pipeline.go.
+  /request \((?<prompt>\d+) tokens\) exceeds the available context size \((?<context>\d+) tokens\)/i,
+  /exceeds the available context size/i,
+  /prompt is longer than the context length currently available/i,
+  /input length (?:\((?<prompt>\d+)(?: tokens)?\) )?exceeds (?:the )?(?:model's maximum )?context length(?: \((?<context>\d+))?/i,
+  // LM Studio (Gitlawb/openclaude#353, lmstudio-ai/lmstudio-bug-tracker#546, anomalyco/opencode#11141).
+  /tokens to keep from the initial prompt is greater than the context length(?: \(n_keep: (?<prompt>\d+) ?>= ?n_ctx: (?<context>\d+)\))?/i,
+  /keep the first (?<prompt>\d+) tokens when context the overflows\. However, the model is loaded with context length of only (?<context>\d+) tokens/i,
+  /cannot truncate prompt with n_keep \((?<prompt>\d+)\) >= n_ctx \((?<context>\d+)\)/i,
+  // Mistral.
+  /prompt contains (?<prompt>\d+) tokens[^]{0,60}? too large for model with (?<context>\d+) maximum context length/i,
+  // xAI; Gemini (google-gemini/gemini-cli#4692); GitHub Copilot; DashScope; Bedrock.
+  /maximum prompt length is (?<context>\d+) but the request contains (?<prompt>\d+) tokens/i,
+  /input token count \((?<prompt>\d+)\) exceeds the maximum number of tokens allowed \((?<context>\d+)\)/i,
+  /prompt token count of (?<prompt>\d+) exceeds the limit of (?<context>\d+)/i,
+  /range of input length should be \[\d+, ?\d+\]/i,
+  /input is too long for requested model/i,
+];
+
+/**
+ * Reads what a refusal's message says about lengths, in the wordings that are listed above; null if it is about something else.
+ * A message that names a prompt and a context gives `prompt` exactly when the prompt leaves less than one token of the context.
+ */
+export function readLengthRefusal(message: string): LengthRefusal | null {
+  const words = message.slice(0, maxMessageLength);
+  for (const pattern of limitRefusals) {
+    const found = pattern.exec(words);
+    if (found) return limitRefusal(found.groups ?? {});
+  }
+  for (const pattern of promptRefusals) {
+    const found = pattern.exec(words);
+    if (!found) continue;
+    const { prompt, context } = found.groups ?? {};
+    if (prompt === undefined || context === undefined) return { kind: "prompt" };
+    if (Number(prompt) < Number(context)) continue;
+    return { kind: "prompt", tokens: { asked: Number(prompt), most: Number(context) } };
+  }
+  return null;
+}
+
+type Groups = Readonly<Record<string, string | undefined>>;
+
+function limitRefusal(groups: Groups): LengthRefusal {
+  const { max, above, least, strict, characters } = groups;
+  if (max !== undefined) return { kind: "answer", max: Number(max) };
+  if (above !== undefined) return { kind: "answer", max: Number(above) - 1 };
+  const context = Number(groups["context"]);
+  const prompt = promptTokens(groups, context);
+  if (prompt === null) return { kind: "answer", max: null, context };
+  const free = context - prompt - (strict === undefined ? 0 : 1);
+  if (free < 1) return { kind: "prompt", tokens: { asked: prompt, most: context } };
+  const isExact = least === undefined && characters === undefined;
+  return isExact ? { kind: "answer", max: free } : { kind: "answer", max: null, context };
+}
+
+/** The prompt's tokens, or the fewest that it can have; null where the message says nothing about them. */
+function promptTokens({ prompt, total, limit, characters }: Groups, context: number): number | null {
+  if (prompt !== undefined) return Number(prompt);
+  if (total !== undefined) return Number(total) - Number(limit);
+  // The server has found that these characters are more tokens than the limit leaves of the context.
+  return characters === undefined ? null : context - Number(limit) + 1;
 }
