@@ -6,7 +6,7 @@ import type { JsonSchema, Tool } from "./message.ts";
  */
 export const customInput = "input";
 
-/** The arguments of the function that stands for a custom tool, of a call with this input. */
+/** The arguments of a call of the function that represents a custom tool. */
 export function argumentsOfInput(input: string): { readonly [customInput]: string } {
   return { [customInput]: input };
 }
