@@ -5,13 +5,13 @@ type Counts = { [name: string]: number };
 /** OpenAI's `usage` object. */
 export type UsageMembers = { readonly [name: string]: number | Readonly<Counts> };
 
-/** Details that are shown though nobody counted them. */
+/** Details that are sent as zero if the source does not count them. */
 export interface UsageZeros {
   readonly prompt: Readonly<Counts>;
   readonly completion: Readonly<Counts>;
 }
 
-/** The members of OpenAI's details, in its order (recordings of 2025 and 2026); what else a source counts follows. */
+/** The members of OpenAI's details, in its order (recordings of 2025 and 2026). Other members of a source follow. */
 const promptDetailNames = ["cached_tokens", "cache_write_tokens", "audio_tokens", "text_tokens", "image_tokens"];
 const completionDetailNames = [
   "reasoning_tokens",
@@ -20,7 +20,7 @@ const completionDetailNames = [
   "rejected_prediction_tokens",
   "text_tokens",
 ];
-/** `usage` of a chat answer. Details are shown as far as they are known; `zeros`: and these where nobody counted them. */
+/** `usage` of a chat answer, with the known details. `zeros`: the values of unknown ones. */
 export function chatUsage(usage: Usage, zeros?: UsageZeros): UsageMembers {
   const prompt = zeros ? { ...zeros.prompt, ...usage.promptDetails } : usage.promptDetails;
   const completion = zeros ? { ...zeros.completion, ...usage.completionDetails } : usage.completionDetails;
@@ -33,7 +33,7 @@ export function chatUsage(usage: Usage, zeros?: UsageZeros): UsageMembers {
   };
 }
 
-/** `usage` of OpenAI's legacy completions: three numbers, of which `completion_tokens` is left out when it is 0. */
+/** `usage` of OpenAI's legacy completions: three numbers; `completion_tokens` is omitted if it is 0. */
 export function bareUsage(usage: Usage): UsageMembers {
   return {
     prompt_tokens: usage.promptTokens,
@@ -43,8 +43,8 @@ export function bareUsage(usage: Usage): UsageMembers {
 }
 
 /**
- * `timings`, an extension: llama.cpp's names and units (milliseconds, tokens a second), with the time in the queue beside them. As
- * there, `prompt_n` counts what was not in the cache, and `draft_n` stands there when something was drafted.
+ * `timings`, an extension: llama.cpp's names and units (milliseconds, tokens per second), and the time in the queue. As in llama.cpp,
+ * `prompt_n` counts tokens that were not in the cache, and `draft_n` is present if there was a draft.
  */
 export function timingsObject(timings: Timings, usage: Usage): Counts {
   const cached = usage.promptDetails?.["cached_tokens"];

@@ -79,7 +79,7 @@ const words: Readonly<Record<CacheMissCause, { readonly says: string; readonly a
   "system-changed": { says: "The system prompt changed (WHERE).", advice: changingLast },
   "system-replaced": { says: "There is another system prompt before the same messages (WHERE).", advice: append },
   "tools-reordered": {
-    says: "The tools are the same, but stand in another order (WHERE).",
+    says: "The tools are the same, but in another order (WHERE).",
     advice: "Send them in one order, such as that of their names.",
   },
   "tool-added": { says: "A tool was added (WHERE).", advice: "Keep the tools the same within a conversation." },
@@ -92,15 +92,15 @@ const words: Readonly<Record<CacheMissCause, { readonly says: string; readonly a
   "message-inserted": { says: "A message was put between earlier ones (WHERE).", advice: append },
   "messages-dropped": {
     says: "Earlier messages are gone (WHERE).",
-    advice: "Where a history must be shortened, shorten it seldom and by much.",
+    advice: "If a history must be shortened, shorten it rarely and by a large part.",
   },
   "image-changed": { says: "An image of an earlier message changed (WHERE).", advice: append },
   "thoughts-dropped": {
-    says: "The thoughts of an earlier turn are no longer in the prompt (WHERE).",
+    says: "The reasoning of an earlier turn is no longer in the prompt (WHERE).",
     advice: "Many chat templates drop them with the next question; only some models want them sent back.",
   },
   "answer-changed": {
-    says: "The answer that was given stands in the prompt in other words or another form (WHERE).",
+    says: "The previous answer is in the prompt with other words or in another form (WHERE).",
     advice: "Send it back as it came, white space and arguments included.",
   },
   "template-options": {

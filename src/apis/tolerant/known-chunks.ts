@@ -1,10 +1,10 @@
 import type { GenerationEvent } from "../../core/events.ts";
 import { isObject } from "../../core/json.ts";
 
-/** What the one changing string of a chunk is. */
+/** The kind of the changing string of a chunk. */
 export type HoleKind = "text" | "reasoning" | "arguments";
 
-/** Where the one string of a chunk stands, below its choice, that became the chunk's one event. */
+/** The path, below the choice, of the string that became the chunk's only event. */
 export interface Hole {
   readonly path: HolePath;
   readonly kind: HoleKind;
@@ -16,41 +16,41 @@ interface Known<Choice> {
   readonly template: ChunkTemplate;
 }
 
-/** So many choices may be told apart by their chunks. */
-const mostTemplates = 8;
+/** The maximum number of choices with a template. */
+const maxTemplates = 8;
 
-/** The chunks that a stream repeats but for one string, one for each choice; see `ChunkTemplate`. */
+/** Templates of the chunks that a stream repeats except for one string, one for each choice; see `ChunkTemplate`. */
 export class KnownChunks<Choice> {
   #known: readonly Known<Choice>[] = [];
-  /** Learning costs two more parses, so it stops for a source whose chunks never repeat. */
-  #learnt = 0;
+  /** Learning costs two further parses, so it stops for a source whose chunks do not repeat. */
+  #learned = 0;
   #matched = 0;
 
-  /** Passes the changing string of a known chunk to `tell`; false when the chunk is not known, or `tell` returns false. */
+  /** Passes the changing string of a known chunk to `emit`. Returns false if the chunk is unknown or `emit` returns false. */
   match(
     line: string,
     start: number,
     end: number,
-    tell: (choice: Choice, kind: HoleKind, text: string) => boolean,
+    emit: (choice: Choice, kind: HoleKind, text: string) => boolean,
   ): boolean {
     for (const { choice, kind, template } of this.#known) {
       const text = template.match(line, start, end);
       if (text === null || text === "") continue;
-      if (!tell(choice, kind, text)) return false;
+      if (!emit(choice, kind, text)) return false;
       this.#matched++;
       return true;
     }
     return false;
   }
 
-  /** Learns a chunk that became `event` alone. */
+  /** Learns a chunk whose only event is `event`. */
   learn(chunk: string, hole: Hole, event: GenerationEvent, choice: Choice): void {
-    if (this.#learnt >= mostTemplates && this.#matched < this.#learnt * 2) return;
+    if (this.#learned >= maxTemplates && this.#matched < this.#learned * 2) return;
     const text = changingText(event);
     const template = text === null ? null : ChunkTemplate.learn(chunk, ["choices", 0, ...hole.path], text);
     if (!template) return;
-    this.#learnt++;
-    const others = this.#known.filter((known) => known.choice !== choice).slice(1 - mostTemplates);
+    this.#learned++;
+    const others = this.#known.filter((known) => known.choice !== choice).slice(1 - maxTemplates);
     this.#known = [...others, { choice, kind: hole.kind, template }];
   }
 
@@ -64,21 +64,20 @@ function changingText(event: GenerationEvent): string | null {
   return event.type === "tool-call-delta" ? event.arguments : null;
 }
 
-/** Where in a chunk the one changing string stands. */
+/** The path of the changing string in a chunk. */
 type HolePath = readonly (string | number)[];
 
 /**
- * A cheap proof that a chunk says the same as an earlier one, but for one string.
+ * Detects a chunk that equals an earlier one except for one string, without parsing it.
  *
- * Most chunks of a stream differ in the text of their delta alone. After one of them was parsed and understood, the text around
- * that string is kept. A later chunk with the same text before and after it, and a valid JSON string body between, is then proved to
- * be the same JSON but for that string, since JSON's grammar has no context beyond the closing quote. Parsing it whole would tell
- * nothing more. OpenAI's `obfuscation`, a second string that changes, is allowed for at the end.
+ * Most chunks of a stream differ only in the text of their delta. After one of them was parsed, the text around that string is stored. A
+ * later chunk with the same text before and after a valid JSON string body is the same JSON except for that string, because JSON's grammar
+ * has no context beyond the closing quote. OpenAI's `obfuscation` may be a second changing string at the end.
  */
 class ChunkTemplate {
   readonly #before: string;
   readonly #after: string;
-  /** What follows the value of `obfuscation`; null without one. Then `#after` ends with that value's opening quote. */
+  /** The text after the value of `obfuscation`, whose opening quote ends `#after`; null without `obfuscation`. */
   readonly #tail: string | null;
 
   private constructor(before: string, after: string, tail: string | null) {
@@ -87,11 +86,11 @@ class ChunkTemplate {
     this.#tail = tail;
   }
 
-  /** Learns from a chunk whose string at `path` is `value`; null when its place in the text cannot be proved. */
+  /** Makes a template of a chunk whose string at `path` is `value`; null if its position in the text is ambiguous. */
   static learn(chunk: string, path: HolePath, value: string): ChunkTemplate | null {
     const key = path.at(-1);
     if (typeof key !== "string") return null;
-    // Inside a JSON string every quote has a backslash, so this matches keys only.
+    // Within a JSON string every quote is escaped, so this matches keys only.
     for (const match of chunk.matchAll(new RegExp(`"${key}"\\s*:\\s*"`, "g"))) {
       const start = match.index + match[0].length;
       const end = closingQuote(chunk, start);
@@ -107,10 +106,10 @@ class ChunkTemplate {
     return null;
   }
 
-  /** The changed string of the chunk that `text` is from `start` to `end`, if it is otherwise the one learnt from; else null. */
+  /** The changed string of the chunk in `text` from `start` to `end`; null if the chunk does not match. */
   match(text: string, start: number, end: number): string | null {
     const from = start + this.#before.length;
-    // Slices are views, and comparing them is a comparison of memory: several times faster than `startsWith`.
+    // Slices are views that are compared as memory: several times faster than `startsWith`.
     if (text.slice(start, from) !== this.#before) return null;
     const to = this.#tail === null ? end - this.#after.length : this.#beforeObfuscation(text, end, this.#tail);
     if (to < from || text.slice(to, to + this.#after.length) !== this.#after) return null;
@@ -122,7 +121,7 @@ class ChunkTemplate {
     return text.slice(from, to);
   }
 
-  /** Where `#after` begins, if the chunk ends in obfuscation and `tail`; else −1. */
+  /** The position of `#after` if the chunk ends with obfuscation and `tail`; else −1. */
   #beforeObfuscation(text: string, end: number, tail: string): number {
     let at = end - tail.length;
     if (text.slice(at, end) !== tail) return -1;
@@ -140,7 +139,7 @@ function closingQuote(text: string, from: number): number {
   return at;
 }
 
-/** The value of a JSON string's body; null when it is none. */
+/** The value of a JSON string's body; null if it is invalid. */
 function decode(body: string): string | null {
   try {
     const value: unknown = JSON.parse(`"${body}"`);

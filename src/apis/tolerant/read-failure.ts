@@ -3,7 +3,7 @@ import { kindOfStatus } from "../../core/failure.ts";
 import { isObject, scalarText } from "../../core/json.ts";
 import type { JsonObject } from "../../core/json.ts";
 
-/** OpenAI's error types, and the statuses that go with them when a source tells no status. */
+/** OpenAI's error types, with their statuses for sources that send none. */
 const statusOfType: ReadonlyMap<string, number> = new Map(
   Object.entries({
     invalid_request_error: 400,
@@ -23,9 +23,9 @@ const statusOfType: ReadonlyMap<string, number> = new Map(
 );
 
 /**
- * The failure that a parsed body tells, or null when it tells none. Takes `{error: {…}}`, `{error: "…"}`, vLLM's `{object: "error",
+ * The failure in a parsed body, or null. Reads `{error: {…}}`, `{error: "…"}`, vLLM's `{object: "error",
  * message, …}`, `{type: "error", error: {…}}`, FastAPI's `{detail: …}`, Gemini's list of one, and a bare `{message, code}`.
- * `status`: that of the response, when it was not 200.
+ * `status`: the response's, if not 200.
  */
 export function readFailure(body: unknown, status?: number): GenerationFailure | null {
   const first: unknown = Array.isArray(body) ? body[0] : body;
@@ -42,18 +42,18 @@ export function readFailure(body: unknown, status?: number): GenerationFailure |
   return null;
 }
 
-/** A failure in our words: the upstream's answer is none. */
+/** The failure of an invalid answer. */
 export function badAnswer(message: string, cause?: unknown): GenerationFailure {
   const failure: GenerationFailure = { kind: "bad-answer", message, status: 502, param: null, code: null };
   return cause === undefined ? failure : { ...failure, cause };
 }
 
-/** An agent that is told of calls and gets none would wait, or ask for ever. */
+/** The failure of an answer that announces calls and has none: an agent would wait, or repeat its request without end. */
 export function callsWithoutCall(): GenerationFailure {
   return badAnswer('The upstream said finish_reason "tool_calls" but sent no tool call.');
 }
 
-/** The failure that a body tells which is not JSON: a proxy's page, plain words, nothing. */
+/** The failure in a body that is not JSON: a proxy's page, plain text, nothing. */
 export function failureOfText(body: string, status?: number): GenerationFailure {
   const words = plainWords(body);
   const known = failureStatus(status);
@@ -68,55 +68,55 @@ export function failureOfText(body: string, status?: number): GenerationFailure 
 }
 
 function failureFrom(error: JsonObject, responseStatus: number | undefined): GenerationFailure {
-  const told = [error["status"], error["code"], error["status_code"]]
+  const ownStatus = [error["status"], error["code"], error["status_code"]]
     .map((one) => Number(scalarText(one)))
     .find((n) => n >= 400 && n < 600);
   const ownType = text(error["type"]);
   const type = ownType !== null && /^[a-z_]+$/.test(ownType) && ownType !== "error" ? ownType : null;
-  const status = failureStatus(responseStatus ?? told ?? (type === null ? undefined : statusOfType.get(type)));
+  const status = failureStatus(responseStatus ?? ownStatus ?? (type === null ? undefined : statusOfType.get(type)));
   const code = text(error["code"]);
   const message = messageOf(error);
   const ownCode = code !== null && !/^\d+$/.test(code) ? code : null;
   const named = kinds.get(ownCode ?? "") ?? kinds.get(type ?? "");
   const failure: GenerationFailure = {
     kind: named ?? kindOfStatus(status),
-    message: message === null ? "The upstream reported an error without a message." : shown(message, longestMessage),
+    message: message === null ? "The upstream reported an error without a message." : shown(message, maxMessage),
     status,
     sourceType: type ?? typeOfStatus(status),
     param: shownOrNull(error["param"]),
-    code: ownCode === null ? null : shown(ownCode, longestName),
+    code: ownCode === null ? null : shown(ownCode, maxName),
     cause: boundedCause(error),
   };
-  // A rate limit may be on tokens, too.
+  // A rate limit may also concern tokens.
   if (status === 401 || status === 403 || status === 429) return failure;
   const refusal = lengthRefusal(error, message) ?? (named === "context-overflow" ? { kind: "prompt" as const } : null);
   return refusal ? refusedLength(failure, refusal) : failure;
 }
 
-/** What the members of an error say about lengths. Xiaomi says it in `param` (AQBot-Desktop/AQBot#93). */
+/** The lengths in an error. Xiaomi sends them in `param` (AQBot-Desktop/AQBot#93). */
 function lengthRefusal(error: JsonObject, message: string | null): LengthRefusal | null {
-  // llama.cpp has members for the numbers (ggml-org/llama.cpp#15780).
+  // llama.cpp sends the numbers as members (ggml-org/llama.cpp#15780).
   const { n_prompt_tokens: asked, n_ctx: most, param } = error;
   if (typeof asked === "number" && typeof most === "number") return { kind: "prompt", tokens: { asked, most } };
   return readLengthRefusal(message ?? "") ?? readLengthRefusal(text(param) ?? "");
 }
 
-/** The failure of a request whose prompt or limit is too long: the client's fault, also where the server's status is 5xx. */
+/** The failure of a request whose prompt or limit is too long: the client's fault, even if the server's status is 5xx. */
 function refusedLength(failure: GenerationFailure, refusal: LengthRefusal): GenerationFailure {
   const status = failure.status < 500 ? failure.status : 400;
   const own = { ...failure, status, ...(status !== failure.status && { sourceType: typeOfStatus(status) }) };
   if (refusal.kind === "prompt") {
     const { tokens } = refusal;
-    // OpenAI's code, by which its clients know that they must compact their history.
+    // OpenAI's code, on which its clients compact their history.
     return { ...own, kind: "context-overflow", ...(tokens && { tokens }), code: "context_length_exceeded" };
   }
   const { kind: _, ...answerLimit } = refusal;
-  // OpenAI has the code of a long prompt for this, too; a client would compact a history that fits.
+  // OpenAI also has the code of a long prompt here, on which a client would compact a history that fits.
   const code = own.code === "context_length_exceeded" ? null : (own.code ?? null);
   return { ...own, kind: "invalid-request", answerLimit, code };
 }
 
-/** The words of an error: also those in Mistral's list of details, and those of the server that OpenRouter asked. */
+/** The message of an error: also in Mistral's list of details, and in OpenRouter's error of its provider. */
 function messageOf(error: JsonObject): string | null {
   const { message, metadata } = error;
   if (isObject(message) && message["detail"] !== undefined) return detailText(message["detail"]);
@@ -125,7 +125,7 @@ function messageOf(error: JsonObject): string | null {
   return text(message) ?? text(error["detail"]) ?? text(error["msg"]);
 }
 
-/** The message of an error that is given as a text: as JSON, or as the message itself. */
+/** The message of an error in text form: JSON, or the message itself. */
 function rawMessage(raw: string): string {
   try {
     return readFailure(JSON.parse(raw))?.message ?? raw;
@@ -134,28 +134,28 @@ function rawMessage(raw: string): string {
   }
 }
 
-/** A source may send a hundred megabytes as its error, or what steers a terminal. In characters. */
-const longestMessage = 4000;
-const longestName = 200;
+/** In characters. A source may send a hundred megabytes as its error, or control sequences of a terminal. */
+const maxMessage = 4000;
+const maxName = 200;
 
-/** Without control characters, and not longer than `most`. */
-function shown(words: string, most: number): string {
+/** Removes control characters, and cuts the text to `max` characters. */
+function shown(words: string, max: number): string {
   // oxlint-disable-next-line no-control-regex -- the pattern looks for control characters
-  const printable = words.slice(0, most + 1).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");
-  return words.length > most ? `${printable.slice(0, most)}…` : printable;
+  const printable = words.slice(0, max + 1).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "");
+  return words.length > max ? `${printable.slice(0, max)}…` : printable;
 }
 
 function shownOrNull(value: unknown): string | null {
   const words = text(value);
-  return words === null ? null : shown(words, longestName);
+  return words === null ? null : shown(words, maxName);
 }
 
 function boundedCause(error: JsonObject): unknown {
   const json = JSON.stringify(error);
-  return json.length > longestMessage ? `${json.slice(0, longestMessage)}…` : error;
+  return json.length > maxMessage ? `${json.slice(0, maxMessage)}…` : error;
 }
 
-/** What codes and types say beyond the status. */
+/** Kinds by code or type, for failures whose status is not specific. */
 const kinds: ReadonlyMap<string, FailureKind> = new Map(
   Object.entries<FailureKind>({
     context_length_exceeded: "context-overflow",
@@ -164,7 +164,7 @@ const kinds: ReadonlyMap<string, FailureKind> = new Map(
   }),
 );
 
-/** A failure's status: the source's own where it is one, else 502 (the upstream answered badly). */
+/** A failure's status: the source's if it is an error, else 502. */
 function failureStatus(status: number | undefined): number {
   return status !== undefined && status >= 400 && status < 600 ? status : 502;
 }
@@ -178,7 +178,7 @@ function text(value: unknown): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-/** FastAPI's `detail`: words, or a list of `{loc, msg}`. */
+/** FastAPI's `detail`: a text, or a list of `{loc, msg}`. */
 function detailText(detail: unknown): string {
   if (typeof detail === "string") return detail;
   if (Array.isArray(detail)) {
@@ -192,7 +192,7 @@ function detailText(detail: unknown): string {
   return JSON.stringify(detail);
 }
 
-/** At most 300 characters of what a person would read: a page's title, or text without tags. */
+/** At most 300 characters of readable text: a page's title, or its text without tags. */
 function plainWords(body: string): string {
   const start = body.slice(0, 20_000);
   const title = /<title[^>]*>([^<]*)<\/title>/i.exec(start)?.[1];
@@ -200,18 +200,18 @@ function plainWords(body: string): string {
   return shown(words.replace(/\s+/g, " ").trim().slice(0, 300), 300);
 }
 
-/** What a server's refusal says about the lengths of a prompt and its answer, in tokens. */
+/** The lengths of a prompt and its answer in a server's refusal, in tokens. */
 type LengthRefusal =
-  /** The prompt alone fills the context, or is longer. `tokens`: absent where the server did not give both numbers. */
+  /** The prompt alone fills or exceeds the context. `tokens`: absent if the server does not send both numbers. */
   | { readonly kind: "prompt"; readonly tokens?: { readonly asked: number; readonly most: number } }
   /**
-   * The prompt fits, and the request's limit on the answer's length is too high. `max`: the highest limit that the server takes; null
-   * where its message does not say. `context`: the maximum of prompt and answer together, where `max` is null.
+   * The prompt fits, but the request's limit on the answer's length is too high. `max`: the highest limit that the server takes; null
+   * if its message does not contain it. `context`: the maximum of prompt and answer together, where `max` is null.
    */
   | { readonly kind: "answer"; readonly max: number }
   | { readonly kind: "answer"; readonly max: null; readonly context: number };
 
-/** Only the beginning of a longer message is read. In characters. */
+/** In characters. Only the start of a longer message is read. */
 const maxMessageLength = 4000;
 
 /**
@@ -293,8 +293,8 @@ const promptRefusals: readonly RegExp[] = [
 ];
 
 /**
- * Reads what a refusal's message says about lengths, in the wordings that are listed above; null if it is about something else.
- * A message that names a prompt and a context gives `prompt` exactly when the prompt leaves less than one token of the context.
+ * Reads the lengths in a refusal's message, in the wordings above; null for any other message. A message with a prompt and a context
+ * results in `prompt` if and only if the prompt leaves less than one token of the context.
  */
 export function readLengthRefusal(message: string): LengthRefusal | null {
   const words = message.slice(0, maxMessageLength);
@@ -328,10 +328,10 @@ function limitRefusal(groups: Groups): LengthRefusal {
   return isExact ? { kind: "answer", max: free } : { kind: "answer", max: null, context };
 }
 
-/** The prompt's tokens, or the fewest that it can have; null where the message says nothing about them. */
+/** The number of the prompt's tokens, or its lower bound; null if the message does not contain it. */
 function promptTokens({ prompt, total, limit, characters }: Groups, context: number): number | null {
   if (prompt !== undefined) return Number(prompt);
   if (total !== undefined) return Number(total) - Number(limit);
-  // The server has found that these characters are more tokens than the limit leaves of the context.
+  // According to the server these characters are more tokens than the limit leaves of the context.
   return characters === undefined ? null : context - Number(limit) + 1;
 }

@@ -6,7 +6,7 @@ import { answerId } from "../ids.ts";
 import type { RepairLog } from "./repairs.ts";
 import type { JsonObject } from "../../core/json.ts";
 
-/** Learns from an answer's chunks who made it, and in which form (see `CaptureForm`). */
+/** Reads the identity of an answer from its chunks, and its form (see `CaptureForm`). */
 export class SourceReader {
   readonly form: CaptureForm = {
     serviceTier: false,
@@ -23,7 +23,7 @@ export class SourceReader {
     this.#repairs = repairs;
   }
 
-  /** The members found up to here: each as the first chunk that has it says. A new object only when a chunk adds a member. */
+  /** The members found so far, each from the first chunk that has it. A new object only after a chunk has added a member. */
   get identity(): SourceIdentity | undefined {
     return this.#identity;
   }
@@ -33,7 +33,7 @@ export class SourceReader {
     return isOpenAiId(this.#identity?.id ?? "", this.#identity?.created ?? 0, this.form);
   }
 
-  /** `hasChoices`: chunks without may be announcements, which need no identity. */
+  /** `hasChoices`: chunks without choices need no identity. */
   identify(value: JsonObject, hasChoices: boolean): void {
     const id = nonEmpty(value["id"]);
     const model = nonEmpty(value["model"]);
@@ -72,8 +72,8 @@ export class SourceReader {
 }
 
 /**
- * OpenAI's ids carry the time of creation in the five characters after the prefix (2,664 of 2,666 ids, the others one second off); its
- * search models answer with a UUID. Where that does not fit, members that only OpenAI sends decide. Source: recordings of 2023 to 2026.
+ * OpenAI's ids contain the time of creation in the five characters after the prefix (2,664 of 2,666 ids, the others one second off); its
+ * search models use a UUID. For other ids, members that only OpenAI sends decide. Source: recordings of 2023 to 2026.
  */
 function isOpenAiId(id: string, created: number, { serviceTier, systemFingerprint }: CaptureForm): boolean {
   const hasItsMembers = serviceTier && systemFingerprint;
@@ -111,8 +111,8 @@ const deltaMembers = new Set([
 ]);
 
 /**
- * Finds what a source adds to OpenAI's members, as `extra` events. A member that a source repeats on every chunk (its provider's
- * name, a list of citations) gives one event; null and empty lists give none.
+ * Emits members that a source adds to OpenAI's as `extra` events. A member that is repeated in every chunk (the provider's name, a list of
+ * citations) becomes one event. null and empty lists are ignored.
  */
 export class ExtraReader {
   #last = new Map<string, string>();
@@ -121,7 +121,7 @@ export class ExtraReader {
     this.#read(value, chunkMembers, "chunk", undefined, out);
   }
 
-  /** The members beside the delta (or message), and those in it. */
+  /** Reads the members of the choice, and those of its delta or message. */
   choice(raw: JsonObject, choice: number, out: GenerationEvent[]): void {
     this.#read(raw, choiceMembers, "choice", choice, out);
     const delta = raw["delta"] ?? raw["message"];
@@ -140,12 +140,12 @@ export class ExtraReader {
       if (known.has(name)) continue;
       const member = value[name];
       if (member === null || member === undefined || (Array.isArray(member) && member.length === 0)) continue;
-      // Audio is a stream of its own, in which two equal pieces may follow each other.
+      // Audio is a stream, in which equal chunks may follow each other.
       if (name !== "audio" && this.#isRepeated(`${place} ${choice} ${name}`, member)) continue;
       added ??= {};
       if (name !== "audio") added[name] = member;
       else {
-        // OpenAI's audio deltas have "content": null beside them, and these members first (recordings of 2025).
+        // OpenAI's audio deltas also have "content": null, and these members first (recordings of 2025).
         if (value["content"] === null) added["content"] = null;
         added[name] = isObject(member) ? inOrder(member, ["id", "transcript", "data", "expires_at"]) : member;
       }

@@ -4,7 +4,7 @@ import type { ReceivedAnswer } from "../../core/inspection.ts";
 import type { EventReader } from "../../apis/source-port.ts";
 import { badAnswer } from "../../apis/tolerant/read-failure.ts";
 import { readResponseBody } from "../../apis/tolerant/read-response.ts";
-import type { Target } from "./targets.ts";
+import type { UpstreamTarget } from "./targets.ts";
 import { inBackground } from "./transport.ts";
 import type { Decoder, ReceivedHeaders, Unpacker } from "./transport.ts";
 import {
@@ -31,7 +31,7 @@ const endOfTurn = Promise.resolve();
 const graceAfterFinishMs = 2000;
 
 export interface AttemptOptions {
-  readonly target: Target;
+  readonly target: UpstreamTarget;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -55,7 +55,7 @@ export interface AttemptOptions {
  * One request to one target and its answer, as batches of events. A batch contains everything received since the previous one was taken.
  * While no batch is taken, the upstream is paused: at most `highWater` bytes, and what one read of the socket returns, are buffered.
  */
-export class Attempt implements Dispatcher.DispatchHandler, Watched {
+export class Attempt implements Dispatcher.DispatchHandler, HasTimeouts {
   readonly #options: AttemptOptions;
   #controller: Dispatcher.DispatchController | undefined;
   readonly #decoder: Decoder;
@@ -324,7 +324,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Watched {
 }
 
 /** Has time-outs for silence. */
-export interface Watched {
+export interface HasTimeouts {
   /** Called every `tickMs`. */
   tick(tickMs: number): void;
 }
@@ -332,7 +332,7 @@ export interface Watched {
 /** One timer for all open answers. A timer for each answer would have to be restarted with every event. */
 export class Watch {
   readonly #tickMs: number;
-  #watched = new Set<Watched>();
+  #watched = new Set<HasTimeouts>();
   #timer: NodeJS.Timeout | undefined;
 
   /** `minTimeoutMs`: the shortest time-out to detect; it is detected with a precision of a quarter. */
@@ -340,12 +340,12 @@ export class Watch {
     this.#tickMs = Math.max(10, Math.min(1000, Math.floor(minTimeoutMs / 4)));
   }
 
-  add(watched: Watched): void {
+  add(watched: HasTimeouts): void {
     this.#watched.add(watched);
     this.#timer ??= inBackground(setInterval(() => this.#tick(), this.#tickMs));
   }
 
-  remove(watched: Watched): void {
+  remove(watched: HasTimeouts): void {
     this.#watched.delete(watched);
   }
 

@@ -2,7 +2,7 @@ import { sourceApis } from "../../apis/source-api.ts";
 import type { SourceApi } from "../../apis/source-api.ts";
 import { sourcePorts } from "../../apis/source-ports.ts";
 import type { UpstreamOptions } from "./options.ts";
-import { Target } from "./targets.ts";
+import { UpstreamTarget } from "./targets.ts";
 import type { OpenTransport } from "./transport.ts";
 import { openTransport } from "./undici-transport.ts";
 
@@ -19,7 +19,7 @@ const timeoutMs = 3000;
  */
 export async function findApi(options: UpstreamOptions, open: OpenTransport = openTransport): Promise<SourceApi> {
   const [url = ""] = options.urls;
-  const target = new Target(url, options, open);
+  const target = new UpstreamTarget(url, options, open);
   try {
     for (const api of sourceApis) {
       const status = await statusOf(target, api, options);
@@ -46,7 +46,7 @@ function takesPosts(status: number): boolean {
 
 /** The status of the answer to an empty POST; null: no answer. */
 async function statusOf(
-  target: Target,
+  target: UpstreamTarget,
   api: SourceApi,
   { key, headers: own = {} }: UpstreamOptions,
 ): Promise<number | null> {

@@ -5,7 +5,7 @@ import { shows } from "../../core/shows.ts";
 import { internalError } from "../../apis/failures.ts";
 import { Attempt } from "./attempt.ts";
 import type { AttemptOptions } from "./attempt.ts";
-import type { TargetSet, Target } from "./targets.ts";
+import type { TargetSet, UpstreamTarget } from "./targets.ts";
 import { isOutOfFiles, isWorthRepeating } from "./transport-failure.ts";
 
 export type RefusedLimit = NonNullable<GenerationFailure["answerLimit"]>;
@@ -22,7 +22,7 @@ export interface GenerationPlan {
    */
   prepare(
     model: string,
-    target: Target,
+    target: UpstreamTarget,
     fresh: boolean,
     limit?: number | null,
   ): AttemptOptions | Promise<AttemptOptions>;
@@ -31,7 +31,7 @@ export interface GenerationPlan {
   /** Called when an attempt begins. */
   observe(attempt: ObservedAttempt): AttemptObserver | undefined;
   /** Called when an attempt failed and another one follows. */
-  retried(failure: GenerationFailure, model: string, target: Target): void;
+  retried(failure: GenerationFailure, model: string, target: UpstreamTarget): void;
   /** Called when the answer is complete or abandoned. */
   closed(stream: GenerationStream, attempt: AttemptOptions | undefined): void;
 }
@@ -91,7 +91,7 @@ export class GenerationStream implements AsyncIterableIterator<readonly Generati
   async #first(): Promise<readonly GenerationEvent[] | null> {
     const { targets, models, prepare } = this.#plan;
     for (const [at, model] of models.entries()) {
-      const tried = new Set<Target>();
+      const tried = new Set<UpstreamTarget>();
       let limit: number | null | undefined;
       for (let attempt = 1; ; attempt++) {
         const target = targets.choose(tried);

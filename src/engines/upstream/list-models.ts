@@ -3,7 +3,7 @@ import { isObject } from "../../core/json.ts";
 import { readModelList } from "../../apis/models/read-models.ts";
 import type { ListedModel } from "../../apis/models/read-models.ts";
 import type { SourcePort } from "../../apis/source-port.ts";
-import type { Target } from "./targets.ts";
+import type { UpstreamTarget } from "./targets.ts";
 import { readBody } from "./transport.ts";
 import { isMisconfigured } from "./transport-failure.ts";
 
@@ -17,7 +17,7 @@ const maxNativeLength = 1024 * 1024;
 const maxShownModels = 100;
 
 /** A model that a server lists. */
-export interface UpstreamModel extends ModelInfo {
+export interface ListedUpstreamModel extends ModelInfo {
   /** The highest limit on the length of an answer that the server takes: its context, less one token of prompt. Absent: not known. */
   readonly highestLimit?: number;
 }
@@ -49,12 +49,12 @@ export function mayComeUp(error: unknown): boolean {
  * Returns the models that a target lists. `native` supplies capabilities that the list does not contain. Rejects with an Error that
  * says why the list could not be read.
  */
-export async function listModels(
-  target: Target,
+export async function listUpstreamModels(
+  target: UpstreamTarget,
   headers: Readonly<Record<string, string>>,
   source: SourcePort,
   native: NativeCapabilities,
-): Promise<UpstreamModel[]> {
+): Promise<ListedUpstreamModel[]> {
   const { statusCode, body } = await target.transport.request({
     method: "GET",
     path: target.path(source.modelsPath ?? "/models"),
@@ -73,7 +73,7 @@ export async function listModels(
       id,
       created,
       ownedBy: ownedBy ?? "upstream",
-      endpoints: endpointsOf(source),
+      endpoints: upstreamEndpoints(source),
       ...(contextLength !== null && { contextLength }),
       ...(contextLength !== null && contextIsEnforced && { highestLimit: contextLength - 1 }),
       ...(known !== undefined && { sees: known }),
@@ -82,12 +82,12 @@ export async function listModels(
 }
 
 /** The endpoints that models of an upstream have, by its API: all of OpenAI's, or conversations only. */
-export function endpointsOf({ name }: SourcePort): ModelInfo["endpoints"] {
+export function upstreamEndpoints({ name }: SourcePort): ModelInfo["endpoints"] {
   return name === "chat" ? ["chat", "completions", "embeddings"] : ["chat"];
 }
 
 /** Whether a target answers with a status below 500. */
-export async function probe(target: Target, headers: Readonly<Record<string, string>>): Promise<boolean> {
+export async function probe(target: UpstreamTarget, headers: Readonly<Record<string, string>>): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(listTimeoutMs);
     const { statusCode, body } = await target.transport.request({
@@ -126,7 +126,7 @@ export class NativeCapabilities {
   /** Looks up the models that are not known yet. Never rejects: without an answer their capabilities stay unknown. */
   async learn(
     models: readonly ListedModel[],
-    target: Target,
+    target: UpstreamTarget,
     headers: Readonly<Record<string, string>>,
   ): Promise<void> {
     const unknown = models.filter(({ id, sees }) => sees === null && !this.#requested.has(id));
@@ -151,7 +151,7 @@ export class NativeCapabilities {
 }
 
 async function askNative(
-  target: Target,
+  target: UpstreamTarget,
   headers: Readonly<Record<string, string>>,
   signal: AbortSignal,
   path: string,

@@ -21,12 +21,12 @@ import { CustomCalls, severalChoices, TextStage } from "./event-stages.ts";
 import type { EventStage } from "./event-stages.ts";
 import { GenerationStream, RetryBudget } from "./generation-stream.ts";
 import type { GenerationPlan, RefusedLimit } from "./generation-stream.ts";
-import { endpointsOf, listModels, NativeCapabilities, probe } from "./list-models.ts";
-import type { UpstreamModel } from "./list-models.ts";
+import { upstreamEndpoints, listUpstreamModels, NativeCapabilities, probe } from "./list-models.ts";
+import type { ListedUpstreamModel } from "./list-models.ts";
 import type { UpstreamOptions } from "./options.ts";
 import { UpstreamQuestions } from "./questions.ts";
 import { shownUrl, TargetSet } from "./targets.ts";
-import type { Target } from "./targets.ts";
+import type { UpstreamTarget } from "./targets.ts";
 import { inBackground } from "./transport.ts";
 import type { OpenTransport } from "./transport.ts";
 import { openTransport } from "./undici-transport.ts";
@@ -73,7 +73,7 @@ class UpstreamEngine implements Engine {
   readonly #firstEventMs: number;
   readonly #idleMs: number;
   readonly #answerLimit: number;
-  #models: readonly UpstreamModel[] = [];
+  #models: readonly ListedUpstreamModel[] = [];
   #refresh: NodeJS.Timeout | undefined;
   readonly #lifecycle = new EngineLifecycle<GenerationStream>();
   #retries = 0;
@@ -114,7 +114,7 @@ class UpstreamEngine implements Engine {
         id,
         created: 0,
         ownedBy: this.#options.name,
-        endpoints: endpointsOf(this.#source),
+        endpoints: upstreamEndpoints(this.#source),
       }));
       return;
     }
@@ -209,7 +209,7 @@ class UpstreamEngine implements Engine {
   #prepare(
     request: GenerationRequest,
     model: string,
-    target: Target,
+    target: UpstreamTarget,
     fresh: boolean,
     inspection: Inspection | undefined,
     limit: number | null | undefined,
@@ -257,7 +257,7 @@ class UpstreamEngine implements Engine {
     const note: NoteAdaptation = (id) => reader.repairs.note(id);
     const members = source.writeRequest(request, profile, note);
     if (this.#fitLimit(members, profile, model, source, limit)) note("max-tokens");
-    const body = bodyText(members);
+    const body = requestBodyText(members);
     return typeof body === "string" ? withBody(body) : body.then(withBody);
   }
 
@@ -317,12 +317,12 @@ class UpstreamEngine implements Engine {
     return new Watch(Math.min(this.#firstEventMs, this.#idleMs));
   }
 
-  async #listedModels(): Promise<readonly UpstreamModel[]> {
+  async #listedModels(): Promise<readonly ListedUpstreamModel[]> {
     const { name, urls } = this.#options;
     const reasons: unknown[] = [];
     for (const target of this.#targets.targets) {
       try {
-        const models = await listModels(target, this.#headers, this.#source, this.#native);
+        const models = await listUpstreamModels(target, this.#headers, this.#source, this.#native);
         if (models.length > 0) return models;
         reasons.push(new Error(`${target.url} has no models`));
       } catch (error) {
@@ -385,7 +385,7 @@ const maxSyncBody = 512 * 1024;
 const bodyStep = 128 * 1024;
 
 /** Serializes a request's body. A long body is serialized in steps, between which other requests are served. */
-export function bodyText(body: object): string | Promise<string> {
+export function requestBodyText(body: object): string | Promise<string> {
   return isLong(body, maxSyncBody) ? serializeInSteps(body) : JSON.stringify(body);
 }
 

@@ -38,7 +38,7 @@ export interface UpstreamOptions {
   readonly log?: Observe | undefined;
 }
 
-export interface UpstreamTimeouts {
+interface UpstreamTimeouts {
   /** Until the connection is open; default 10 s. */
   readonly connect?: number | undefined;
   /** Until the first event, which may follow the processing of a long prompt; default 10 minutes. */
@@ -48,7 +48,7 @@ export interface UpstreamTimeouts {
 }
 
 /** Certificates are PEM texts. */
-export interface UpstreamTls {
+interface UpstreamTls {
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;

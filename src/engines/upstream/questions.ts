@@ -25,7 +25,7 @@ import { badAnswer } from "../../apis/tolerant/read-failure.ts";
 import { RepairLog } from "../../apis/tolerant/repairs.ts";
 import { parseTolerantly } from "../../apis/tolerant/tolerant-json.ts";
 import { readText, readTokens, writeDetokenizeRequest, writeTokenizeRequest } from "../../apis/tokens/source.ts";
-import type { Target, TargetSet } from "./targets.ts";
+import type { UpstreamTarget, TargetSet } from "./targets.ts";
 import { readBody } from "./transport.ts";
 import { answerTooLong, failureOfAnswer, transportFailure } from "./transport-failure.ts";
 
@@ -49,7 +49,7 @@ export interface QuestionContext {
 /** A request that is answered with one JSON value. */
 interface WholeRequest {
   readonly path: string;
-  /** The path is beside the base URL's `/v1`, not below it: llama.cpp's server and vLLM have `/tokenize` and `/detokenize` there. */
+  /** The path replaces the base URL's `/v1`: llama.cpp's server and vLLM have `/tokenize` and `/detokenize` there. */
   readonly besideVersion?: boolean;
   /** The server's id for the request. */
   readonly id: string;
@@ -159,7 +159,7 @@ export class UpstreamQuestions {
   async #send(request: WholeRequest, signal: AbortSignal): Promise<unknown> {
     const { targets } = this.#context;
     const { model = "", observer } = request.observed ?? {};
-    const tried = new Set<Target>();
+    const tried = new Set<UpstreamTarget>();
     for (;;) {
       const target = targets.choose(tried);
       tried.add(target);
@@ -184,7 +184,7 @@ export class UpstreamQuestions {
 
   /** `traceHeaders`: win over all others. */
   async #sendTo(
-    target: Target,
+    target: UpstreamTarget,
     request: WholeRequest,
     traceHeaders: Readonly<Record<string, string>> | undefined,
     signal: AbortSignal,

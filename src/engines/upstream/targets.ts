@@ -13,7 +13,7 @@ const ejectionElsewhereMs = 15_000;
 const probeEveryMs = 500;
 
 /** One base URL: its connections, its load, and whether it is in service. */
-export class Target {
+export class UpstreamTarget {
   /** For people: without credentials, and without the values of its query. */
   readonly url: string;
   readonly transport: Transport;
@@ -41,7 +41,7 @@ export class Target {
     return this.#basePath + endpoint + query;
   }
 
-  /** The path of an endpoint beside the base URL's `/v1`. */
+  /** The path of an endpoint that replaces the base URL's `/v1`. */
   rootPath(endpoint: string): string {
     return this.#basePath.replace(/\/v1$/, "") + endpoint + this.#query;
   }
@@ -118,8 +118,8 @@ export function shownUrl(url: string): string {
  * row is ejected: it gets no requests until it has answered a probe (a request for its model list).
  */
 export class TargetSet {
-  readonly targets: readonly Target[];
-  readonly #probe: (target: Target) => Promise<boolean>;
+  readonly targets: readonly UpstreamTarget[];
+  readonly #probe: (target: UpstreamTarget) => Promise<boolean>;
   readonly #log: UpstreamOptions["log"];
   /** As configured, in the order of the targets. */
   readonly #urls: readonly string[];
@@ -129,8 +129,8 @@ export class TargetSet {
   #timer: NodeJS.Timeout | undefined;
 
   /** `probe`: whether a target answers. */
-  constructor(options: UpstreamOptions, open: OpenTransport, probe: (target: Target) => Promise<boolean>) {
-    this.targets = options.urls.map((url) => new Target(url, options, open));
+  constructor(options: UpstreamOptions, open: OpenTransport, probe: (target: UpstreamTarget) => Promise<boolean>) {
+    this.targets = options.urls.map((url) => new UpstreamTarget(url, options, open));
     this.#probe = probe;
     this.#log = options.log;
     this.#urls = options.urls;
@@ -139,7 +139,7 @@ export class TargetSet {
   }
 
   /** Chooses the target of the next attempt: if possible one that was not tried. If all are ejected, one of them is tried anyway. */
-  choose(tried: ReadonlySet<Target>): Target {
+  choose(tried: ReadonlySet<UpstreamTarget>): UpstreamTarget {
     // The timer may have ended with the request that set it (see `sharesTimers`), so every request checks, too.
     if (this.#timer !== undefined) this.#probeDue();
     const inService = this.targets.filter((target) => target.inService());
@@ -153,15 +153,15 @@ export class TargetSet {
   }
 
   /** Whether a target in service has not been tried. */
-  hasFresh(tried: ReadonlySet<Target>): boolean {
+  hasFresh(tried: ReadonlySet<UpstreamTarget>): boolean {
     return this.targets.some((target) => target.inService() && !tried.has(target));
   }
 
-  succeeded(target: Target): void {
+  succeeded(target: UpstreamTarget): void {
     if (target.succeeded()) this.#report(target, { inService: true });
   }
 
-  failed(target: Target, cause: unknown): void {
+  failed(target: UpstreamTarget, cause: unknown): void {
     const answers = !isUnreachable(cause);
     if (!target.failed(performance.now(), answers)) return;
     this.#log?.("out of service", "warn", { url: target.url });
@@ -197,7 +197,7 @@ export class TargetSet {
   }
 
   /** Reports a state to the other processes. */
-  #report(target: Target, state: UrlState): void {
+  #report(target: UpstreamTarget, state: UrlState): void {
     const url = this.#urls[this.targets.indexOf(target)];
     if (url !== undefined) this.#ejections?.tell(url, state);
   }

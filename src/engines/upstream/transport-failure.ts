@@ -44,7 +44,7 @@ const untrusted =
   /^(?:CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_(?:CA|PURPOSE)|PATH_LENGTH_EXCEEDED|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/;
 const noTls = /^(?:EPROTO|ERR_SSL_|ERR_TLS_)/;
 
-/** Whether a connection that failed may succeed if it is tried again at once: not after a time-out or an error of TLS. */
+/** Whether a connection that failed may succeed if it is tried again immediately: not after a time-out or an error of TLS. */
 export function isWorthRepeating(error: unknown): boolean {
   return !isMisconfigured(error) && !isConnectTimeout(codeOf(error));
 }
@@ -136,7 +136,7 @@ export function passedHeaders(headers: ReceivedHeaders): Record<string, string> 
   return passed;
 }
 
-/** A client that is told to wait for longer would never retry. In seconds. */
+/** In seconds. With a longer time a client would never retry. */
 const maxRetryAfter = 24 * 60 * 60;
 
 /**

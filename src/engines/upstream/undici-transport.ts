@@ -155,7 +155,7 @@ function unpackingStream(encoding: string): BrotliDecompress | Gunzip | Inflate 
     case "deflate":
       return createInflate();
     default:
-      throw new Error(`it is packed with '${encoding}', which nobody asked for and nobody here can unpack`);
+      throw new Error(`it has the content encoding '${encoding}', which was not requested and is not supported`);
   }
 }
 
